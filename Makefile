@@ -1,23 +1,76 @@
+# Everything from a bare python3 (3.11 or newer), pip and make. `make` alone lists the commands.
+
 PYTHON ?= python3
 VENV   ?= .venv
 TOOLS  ?= .tools
+BIN    := $(VENV)/bin
 UV     := $(TOOLS)/bin/uv
+
+# Use the interpreter that is here; a network without a registry of interpreters is common.
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: setup lock
-setup: $(VENV)/.stamp
+.DEFAULT_GOAL := help
+.PHONY: help setup demo lab test test-long check format bench docs lock clean
 
+help: ## list the commands
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1: \2/p' $(MAKEFILE_LIST)
+
+# --- the environment ---------------------------------------------------------------------------
+
+setup: $(VENV)/.stamp ## make the virtual environment: locked, hashed, editable
+
+# --target works where the system's Python may not be installed into, and --upgrade mends a half-made folder.
 $(UV):
-	$(PYTHON) -m pip install -q --disable-pip-version-check --target $(TOOLS) "uv>=0.9"
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "beaconframes needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m pip install -q --disable-pip-version-check --no-warn-script-location --root-user-action=ignore \
+		--upgrade --target $(TOOLS) "uv>=0.9,<1"
 
-# --link-mode=copy: the cache and the checkout may lie on different disks.
+# uv needs no ensurepip, so Debian's bare python3 is enough; it does not read pip.conf, so behind a
+# mirror that only pip knows, pip installs the same lock.
 $(VENV)/.stamp: requirements.lock pyproject.toml | $(UV)
-	$(UV) venv -q --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
-	$(UV) pip sync -q --python $(VENV) --require-hashes requirements.lock
+	@$(BIN)/python -c '' 2>/dev/null || $(UV) venv -q --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+	$(UV) pip sync -q --python $(VENV) --require-hashes requirements.lock \
+		|| $(PYTHON) -m pip --python $(BIN)/python install -q --require-hashes -r requirements.lock
 	$(UV) pip install -q --python $(VENV) --no-deps --no-build-isolation -e .
 	@touch $@
 
-LOCK := --universal --python-version 3.11 --extra lab --extra duckdb --group dev --generate-hashes \
-	--no-header --no-emit-index-url --no-emit-find-links --no-annotate -q
-lock: | $(UV)
-	$(UV) pip compile pyproject.toml $(LOCK) -o requirements.lock
+# Written by hand only: what is installed changes when somebody decides so. The lock names no address.
+lock: | $(UV) ## resolve requirements.lock anew
+	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --group dev \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements.lock
+
+# --- for users ---------------------------------------------------------------------------------
+
+demo: setup ## simulate a chain, serve it, load it, draw it: five files in out/
+	$(BIN)/beaconframes demo --out out
+
+lab: setup ## open the first notebook in JupyterLab
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_validator_income.ipynb
+
+# --- for developers ----------------------------------------------------------------------------
+
+test: setup ## run the tests
+	$(BIN)/pytest -n 2
+
+test-long: setup ## run the tests that take minutes
+	$(BIN)/pytest -n 2 -m long
+
+check: setup ## format, lint, types, import contracts, generated pages
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup ## format and mend what can be mended by machine
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup ## run every benchmark
+	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+docs: setup ## write the generated pages
+
+clean: ## remove everything that was made
+	rm -rf $(VENV) $(TOOLS) out dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks notebooks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
