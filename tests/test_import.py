@@ -1,0 +1,113 @@
+"""Importing the package costs nothing and hides nothing."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import beaconframes as bf
+
+HEAVY = {
+    "polars",
+    "httpx",
+    "pandas",
+    "pyarrow",
+    "numpy",
+    "matplotlib",
+    "plotly",
+    "starlette",
+    "uvicorn",
+    "narwhals",
+    "PIL",
+    "msgspec",
+    "tqdm",
+}
+LOADERS = {
+    "load_validators",
+    "load_income_history",
+    "load_balance_history",
+    "load_latest_state",
+    "load_epochs",
+    "load_epoch_slots",
+    "load_sync_committees",
+    "load_graffiti_wall",
+    "load_yield_index",
+}
+
+
+def fresh(program: str) -> object:
+    """What *program* prints as JSON in a new interpreter."""
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return json.loads(answer.stdout)
+
+
+def statically_bound() -> set[str]:
+    """The names that a type checker finds in the package without running it."""
+    package = Path(bf.__file__)
+    source = package.with_suffix(".pyi") if package.with_suffix(".pyi").exists() else package
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
+
+
+def test_import_loads_nothing_heavy():
+    """`import beaconframes` in a fresh interpreter loads none of the libraries it stands on."""
+    loaded = fresh(
+        "import sys, json, beaconframes\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+
+    assert set() == HEAVY & set(loaded)
+
+
+def test_looking_around_loads_nothing_heavy():
+    """Completion in a fresh interpreter lists every public name and still loads nothing."""
+    names, loaded = fresh(
+        "import sys, json, beaconframes\n"
+        "names = dir(beaconframes)\n"
+        "print(json.dumps([names, sorted({n.partition('.')[0] for n in sys.modules})]))"
+    )
+
+    assert set(bf.__all__) <= set(names)
+    assert set() == HEAVY & set(loaded)
+
+
+def test_all_is_tidy():
+    """Every public name is said once, is public, and the nine loaders are among them."""
+    assert len(set(bf.__all__)) == len(bf.__all__)
+    assert [] == [name for name in bf.__all__ if name.startswith("_") and name != "__version__"]
+    assert set() == LOADERS - set(bf.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(getattr(bf, "__all__", [])))
+def test_public_name_is_there_and_says_what_it_is(name):
+    """Every public name can be had, and whatever can have a docstring has one."""
+    thing = getattr(bf, name)
+
+    assert not callable(thing) or (thing.__doc__ or "").strip()
+
+
+def test_type_checkers_see_every_name():
+    """Lazy names are bound for tools that read the source without running it."""
+    assert set() == set(bf.__all__) - statically_bound()
+
+
+def test_unknown_name_is_an_attribute_error():
+    """A name that is not there fails as it does in any module."""
+    with pytest.raises(AttributeError, match="load_incomes"):
+        bf.load_incomes  # noqa: B018 (the access is the test)
