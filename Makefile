@@ -61,6 +61,7 @@ check: setup ## format, lint, types, import contracts, generated pages
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python docs/generate.py --check
 
 format: setup ## format and mend what can be mended by machine
 	$(BIN)/ruff format .
@@ -70,6 +71,7 @@ bench: setup ## run every benchmark
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
 
 docs: setup ## write the generated pages
+	$(BIN)/python docs/generate.py
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) $(TOOLS) out dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
