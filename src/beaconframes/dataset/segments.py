@@ -1,0 +1,130 @@
+"""Segments: Parquet files that are written once, durably, and never changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+ROW_GROUP = 131_072
+ROWS = 4 * ROW_GROUP  # of a full segment: what a writer keeps in memory
+
+_TABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_PATH = re.compile(r"[a-z][a-z0-9_]{0,63}/[0-9]{6,}-[0-9a-f]{12}\.parquet")
+_RANGED = 2  # leading columns whose range the ledger keeps
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One file of a table, as the ledger knows it.
+
+    ``path`` is relative to the dataset, with forward slashes. ``ranges`` has the least and the
+    greatest value of the first two columns, where these are integers or text.
+    """
+
+    table: str
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+    ranges: Mapping[str, tuple[int | str, int | str]] = field(default_factory=dict)
+
+    def damage(self, folder: Path, *, thorough: bool) -> str | None:
+        """Say what is wrong with the file, if anything; *thorough* reads all of it."""
+        if not _PATH.fullmatch(self.path):
+            return "is no path of a segment"
+        try:
+            status = (folder / self.path).lstat()
+        except FileNotFoundError:
+            return "is missing"
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+        if not stat.S_ISREG(status.st_mode):
+            return "is not a plain file"
+        if status.st_size != self.bytes:
+            return f"has {status.st_size:,} bytes instead of {self.bytes:,}"
+        if thorough:
+            try:
+                if digest(folder / self.path) != self.sha256:
+                    return "does not have the content that was written"
+            except OSError as error:
+                return f"cannot be read: {error.strerror}"
+        return None
+
+
+def is_table(name: object) -> bool:
+    """Tell whether a table can have this name: lower-case words joined by underscores."""
+    return isinstance(name, str) and _TABLE.fullmatch(name) is not None
+
+
+def write(folder: Path, table: str, number: int, frame: pl.DataFrame) -> Segment:
+    """Write a frame as a segment and make it durable; it exists when the ledger names it."""
+    home = folder / table
+    if not home.is_dir():
+        home.mkdir()
+        sync(folder)
+    draft = home / f".{number:06d}.tmp"
+    # One chunk: the cut into pages, and with it every byte, must not depend on how rows came in.
+    frame.rechunk().write_parquet(
+        draft, compression="zstd", compression_level=3, statistics=True, row_group_size=ROW_GROUP
+    )
+    sync(draft)
+    sha256 = digest(draft)
+    path = f"{table}/{number:06d}-{sha256[:12]}.parquet"
+    draft.replace(folder / path)
+    sync(home)
+    size = (folder / path).stat().st_size
+    return Segment(table, path, frame.height, size, sha256, _ranges(frame))
+
+
+def sweep(folder: Path, named: set[str]) -> None:
+    """Remove what unfinished commits left behind: drafts, and segments that nobody names."""
+    for home in folder.iterdir():
+        if home.is_symlink() or not home.is_dir() or not is_table(home.name):
+            continue
+        for file in home.iterdir():
+            path = f"{home.name}/{file.name}"
+            draft = file.name.startswith(".") and file.name.endswith(".tmp")
+            if draft or (_PATH.fullmatch(path) and path not in named):
+                file.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Make a file or a folder survive a power cut."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        return  # some systems do not open folders; there the file system keeps order by itself
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _ranges(frame: pl.DataFrame) -> dict[str, tuple[int | str, int | str]]:
+    leading = [
+        name
+        for name, dtype in list(frame.schema.items())[:_RANGED]
+        if dtype.is_integer() or dtype == pl.String
+    ]
+    ranges = {name: (frame[name].min(), frame[name].max()) for name in leading}
+    return {
+        name: (low, high)
+        for name, (low, high) in ranges.items()
+        if isinstance(low, int | str) and isinstance(high, int | str)
+    }

@@ -1,0 +1,103 @@
+"""A commit under way: frames are collected into segments, and all of them are named at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.dataset import ledger, segments
+from beaconframes.errors import DatasetError, UsageError
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class Writer:
+    """Take frames in for one commit; see ``Dataset.writing``."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        self._folder = folder
+        self._connection = connection
+        self._schemas: dict[str, pl.Schema] = {}
+        self._waiting: dict[str, list[pl.DataFrame]] = {}
+        self._number = ledger.next_number(connection)
+
+    def add(self, table: str, frame: pl.DataFrame) -> None:
+        """Add rows to a table, after those that it has.
+
+        The frame has the columns of the table; the first frame of a new table decides what these
+        are, and may have no rows. Rows are stored in the order in which they come.
+        """
+        if not segments.is_table(table):
+            raise UsageError(
+                f"{table!r} is no name for a table",
+                hint="Names are lower-case letters, digits and underscores, a letter first",
+            )
+        schema = self._schema(table, frame)
+        if frame.schema != schema:
+            raise UsageError(
+                f"the rows do not fit table {table}: {_difference(frame.schema, schema)}",
+                hint="Give a frame with the columns of the table, in their order",
+            )
+        waiting = self._waiting.setdefault(table, [])
+        waiting.append(frame)
+        if sum(part.height for part in waiting) >= segments.ROWS:
+            rows = pl.concat(waiting)
+            for start in range(0, rows.height - segments.ROWS + 1, segments.ROWS):
+                self._write(table, rows.slice(start, segments.ROWS))
+            rest = rows.slice(rows.height - rows.height % segments.ROWS)
+            self._waiting[table] = [rest] if rest.height else []
+
+    def has(self, table: str) -> bool:
+        """Tell whether the table exists, or will when this commit ends."""
+        return table in self._schemas or bool(self._known(table))
+
+    def describe(self, facts: Mapping[str, Any]) -> None:
+        """Set facts of ``meta`` together with the rows of this commit."""
+        ledger.set_meta(self._connection, facts)
+
+    def finish(self) -> None:
+        """Write what is still waiting. Called at the end of ``Dataset.writing``."""
+        for table, waiting in self._waiting.items():
+            rows = pl.concat(waiting) if waiting else None
+            # A table without rows keeps its columns in a segment without rows.
+            if rows is not None and (rows.height or not self._known(table)):
+                self._write(table, rows)
+
+    def _schema(self, table: str, frame: pl.DataFrame) -> pl.Schema:
+        if table not in self._schemas:
+            known = self._known(table)
+            path = self._folder / known[0].path if known else None
+            try:
+                self._schemas[table] = pl.read_parquet_schema(path) if path else frame.schema  # type: ignore[assignment]
+            except (OSError, pl.exceptions.PolarsError) as error:
+                raise DatasetError(f"{path} cannot be read", hint="Run verify()") from error
+        return self._schemas[table]
+
+    def _known(self, table: str) -> list[segments.Segment]:
+        return ledger.get_segments(self._connection, table)
+
+    def _write(self, table: str, rows: pl.DataFrame) -> None:
+        try:
+            segment = segments.write(self._folder, table, self._number, rows)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise DatasetError(
+                f"table {table} cannot be written to {self._folder}: {reason}",
+                hint="What was there before is unchanged",
+            ) from error
+        ledger.add_segment(self._connection, self._number, segment)
+        self._number += 1
+
+
+def _difference(given: pl.Schema, wanted: pl.Schema) -> str:
+    """Say in a few words how two schemas differ."""
+    if missing := [name for name in wanted if name not in given]:
+        return f"{', '.join(missing)} missing"
+    if extra := [name for name in given if name not in wanted]:
+        return f"{', '.join(extra)} not known"
+    changed = [f"{n} is {given[n]}, not {wanted[n]}" for n in wanted if given[n] != wanted[n]]
+    return ", ".join(changed) or "the order of the columns differs"

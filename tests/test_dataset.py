@@ -1,0 +1,416 @@
+"""The format at rest: what was committed is there, whole and in order; what was not is not."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from beaconframes.dataset import Damage, Dataset, TableSize, segments
+from beaconframes.errors import DatasetError, UsageError
+
+META = {"service": "simulated", "simulated": True, "seed": 1, "chain": {"name": "simulated"}}
+SCHEMA = {"validator_index": pl.Int64, "epoch": pl.Int64, "fee_wei": pl.Decimal(28, 0)}
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    return Dataset.create(tmp_path / "data", meta=META)
+
+
+def rows(first, last):
+    """One row per number; the wei values do not fit 64 bits."""
+    numbers = range(first, last + 1)
+    return pl.DataFrame(
+        {
+            "validator_index": [n % 7 for n in numbers],
+            "epoch": list(numbers),
+            "fee_wei": [Decimal(10**24 + n) for n in numbers],
+        },
+        schema=SCHEMA,
+    )
+
+
+def names(folder):
+    """What is in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def files(dataset):
+    return sorted(str(p.relative_to(dataset.path)) for p in dataset.path.rglob("*.parquet"))
+
+
+class TestRoundTrip:
+    def test_rows_come_back(self, dataset):
+        """What was written is read back, exactly and in the order of writing."""
+        dataset.write("income", [rows(0, 9), rows(10, 19)])
+
+        assert rows(0, 19).equals(dataset.scan("income").collect())
+
+    def test_second_commit_adds(self, dataset):
+        """A second write adds its rows after those of the first."""
+        dataset.write("income", [rows(0, 9)])
+        dataset.write("income", [rows(10, 19)])
+
+        assert rows(0, 19).equals(Dataset.open(dataset.path).scan("income").collect())
+
+    def test_meta(self, dataset):
+        """Facts about the data come back as they were given, beside the format version."""
+        assert {"format_version": 1, **META} == Dataset.open(dataset.path).meta
+
+    def test_describe(self, dataset):
+        """A commit can set facts; the others stay."""
+        with dataset.writing() as writer:
+            writer.add("income", rows(0, 0))
+            writer.describe({"finalized_epoch": 7, "seed": 2})
+
+        assert {"format_version": 1, **META, "finalized_epoch": 7, "seed": 2} == dataset.meta
+
+    def test_empty_table_keeps_its_columns(self, dataset):
+        """A table without rows has its schema, given as schema= or as a frame without rows."""
+        dataset.write("by_schema", [], schema=SCHEMA)
+        dataset.write("by_frame", [rows(0, -1)])
+
+        for table in ("by_schema", "by_frame"):
+            assert pl.DataFrame(schema=SCHEMA).equals(dataset.scan(table).collect())
+
+    def test_empty_table_fills(self, dataset):
+        """Rows may come later to a table that was made empty."""
+        dataset.write("income", [], schema=SCHEMA)
+        dataset.write("income", [rows(0, 3)])
+        dataset.write("income", [])
+
+        assert rows(0, 3).equals(dataset.scan("income").collect())
+
+    def test_streams_into_full_segments(self, dataset, monkeypatch):
+        """However the rows are cut into frames, the files are the same, byte for byte."""
+        monkeypatch.setattr(segments, "ROWS", 10)
+        dataset.write("one", [rows(0, 24)])
+        dataset.write("many", [rows(n, n) for n in range(25)])
+
+        one, many = dataset.segments("one"), dataset.segments("many")
+        assert [10, 10, 5] == [segment.rows for segment in one]
+        assert [s.sha256 for s in one] == [s.sha256 for s in many]
+        assert rows(0, 24).equals(dataset.scan("many").collect())
+
+    def test_ledger_facts(self, dataset):
+        """The ledger's rows, bytes, hash and key range are those of the file."""
+        dataset.write("income", [rows(5, 8)])
+        (segment,) = dataset.segments("income")
+        content = (dataset.path / segment.path).read_bytes()
+
+        assert (4, len(content)) == (segment.rows, segment.bytes)
+        assert hashlib.sha256(content).hexdigest() == segment.sha256
+        assert {"validator_index": (0, 6), "epoch": (5, 8)} == segment.ranges
+        assert {"income": TableSize(rows=4, bytes=len(content), segments=1)} == dataset.tables()
+
+    def test_other_readers_can_read_it(self, dataset):
+        """Segments are plain Parquet: zstd, statistics, decimals that pyarrow reads exactly."""
+        import pyarrow.parquet as pq
+
+        dataset.write("income", [rows(0, 9)])
+        (segment,) = dataset.segments("income")
+        file = pq.ParquetFile(dataset.path / segment.path)
+        column = file.metadata.row_group(0).column(1)
+
+        assert ("ZSTD", 0, 9) == (column.compression, column.statistics.min, column.statistics.max)
+        assert Decimal(10**24 + 9) == file.read()["fee_wei"][9].as_py()
+
+
+class TestCommit:
+    def test_all_or_nothing(self, dataset):
+        """When a commit fails, none of its tables and facts exist, and earlier rows still do."""
+        dataset.write("income", [rows(0, 9)])
+
+        def broken():
+            yield rows(10, 19)
+            raise ZeroDivisionError
+
+        def commit():
+            with dataset.writing() as writer:
+                writer.describe({"seed": 99})
+                writer.add("other", rows(0, 9))
+                for frame in broken():
+                    writer.add("income", frame)
+
+        with pytest.raises(ZeroDivisionError):
+            commit()
+
+        assert rows(0, 9).equals(dataset.scan("income").collect())
+        assert (["income"], 1) == (list(dataset.tables()), dataset.meta["seed"])
+
+    def test_unnamed_files_do_not_exist(self, dataset):
+        """A file that the ledger does not name is not read, and goes at the next writing."""
+        dataset.write("income", [rows(0, 9)])
+        named = files(dataset)
+        stray = dataset.path / "income" / "000009-0123456789ab.parquet"
+        shutil.copy(dataset.path / named[0], stray)
+        draft = dataset.path / "income" / ".000010.tmp"
+        draft.write_bytes(b"half a segment")
+        mine = dataset.path / "income" / "notes.txt"
+        mine.write_text("not a segment")
+
+        reopened = Dataset.open(dataset.path)
+        assert rows(0, 9).equals(reopened.scan("income").collect())
+        assert stray.exists()
+
+        reopened.write("income", [rows(10, 10)])
+        assert (False, False, True) == (stray.exists(), draft.exists(), mine.exists())
+        assert rows(0, 10).equals(reopened.scan("income").collect())
+
+    def test_killed_writer(self, dataset):
+        """A writer killed between segments and ledger leaves the dataset as it was."""
+        dataset.write("income", [rows(0, 9)])
+        code = (
+            "import os, sys, polars as pl\n"
+            "from beaconframes.dataset import Dataset, segments\n"
+            "segments.ROWS = 5\n"
+            "data = Dataset.open(sys.argv[1])\n"
+            "frame = data.scan('income').collect()\n"
+            "with data.writing() as writer:\n"
+            "    writer.add('income', frame)\n"
+            "    os._exit(9)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code, str(dataset.path)], check=False)
+
+        assert 9 == done.returncode
+        assert 3 == len(files(dataset))
+        assert rows(0, 9).equals(dataset.scan("income").collect())
+        Dataset.open(dataset.path).write("income", [rows(10, 10)])
+        assert (2, []) == (len(files(dataset)), dataset.verify())
+
+    def test_many_writers(self, dataset):
+        """Threads that write at once come one after the other; no row is lost."""
+        dataset.write("income", [], schema=SCHEMA)
+        threads = [
+            threading.Thread(target=dataset.write, args=("income", [rows(n, n)])) for n in range(16)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert rows(0, 15).equals(dataset.scan("income").collect().sort("epoch"))
+
+    def test_reader_beside_writer(self, dataset):
+        """While a commit is under way, readers see what was there before and do not wait."""
+        dataset.write("income", [rows(0, 1)])
+        with dataset.writing() as writer:
+            writer.add("income", rows(2, 3))
+            before = dataset.scan("income").collect()
+
+        assert rows(0, 1).equals(before)
+        assert rows(0, 3).equals(dataset.scan("income").collect())
+
+    def test_coverage_is_reserved(self, dataset):
+        """The ledger has room for which keys are covered, by subject and interval."""
+        with sqlite3.connect(dataset.path / "ledger.sqlite") as ledger:
+            columns = [name for _, name, *_ in ledger.execute("PRAGMA table_info(coverage)")]
+        ledger.close()
+
+        assert ["table_name", "subject", "first", "last"] == columns
+
+
+class TestRefusals:
+    def test_unknown_table(self, dataset):
+        """A table that is not there is an error that lists those that are."""
+        dataset.write("income", [rows(0, 0)])
+
+        with pytest.raises(DatasetError, match=r"no table 'blocks'. It has: income"):
+            dataset.scan("blocks")
+
+    def test_unknown_table_with_schema(self, dataset):
+        """Who says which columns to expect gets them, without rows."""
+        assert pl.DataFrame(schema=SCHEMA).equals(dataset.scan("none", schema=SCHEMA).collect())
+
+    @pytest.mark.parametrize("name", ["", "a/b", "../x", "A", "1a", "a-b", None, "x" * 65])
+    def test_table_names(self, dataset, name):
+        """A name that is no plain word is refused before anything is written."""
+        with pytest.raises(UsageError, match="no name for a table"):
+            dataset.write(name, [rows(0, 0)])
+
+        assert ["ledger.sqlite"] == names(dataset.path)
+
+    def test_no_frames_no_schema(self, dataset):
+        """A new table needs frames or a schema."""
+        with pytest.raises(UsageError, match="no frame was given for table income"):
+            dataset.write("income", [])
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            (lambda f: f.drop("epoch"), "epoch missing"),
+            (lambda f: f.with_columns(x=1), "x not known"),
+            (lambda f: f.cast({"epoch": pl.Int32}), "epoch is Int32, not Int64"),
+            (lambda f: f.select(f.columns[::-1]), "the order of the columns differs"),
+        ],
+    )
+    def test_other_columns(self, dataset, change, reason):
+        """Rows with other columns than the table has are refused, now and in a later process."""
+        dataset.write("income", [rows(0, 0)])
+
+        with pytest.raises(UsageError, match=reason):
+            Dataset.open(dataset.path).write("income", [change(rows(1, 1))])
+        with pytest.raises(UsageError, match=reason):
+            dataset.write("new", [rows(0, 0), change(rows(1, 1))])
+
+    def test_not_a_dataset(self, tmp_path):
+        """What is not a dataset is named, with what is wrong."""
+        (tmp_path / "file").write_text("x")
+        (tmp_path / "foreign").mkdir()
+        other = sqlite3.connect(tmp_path / "foreign" / "ledger.sqlite")
+        other.execute("CREATE TABLE t (a)")
+        other.close()
+
+        for name, reason in {
+            "nowhere": "does not exist",
+            "file": "is a file, not a dataset",
+            "": "it has no ledger.sqlite",
+            "foreign": "belongs to another program",
+        }.items():
+            with pytest.raises(DatasetError, match=reason):
+                Dataset.open(tmp_path / name)
+
+    def test_newer_format(self, dataset):
+        """A dataset of a later format is refused, not misread."""
+        ledger = sqlite3.connect(dataset.path / "ledger.sqlite")
+        ledger.execute("PRAGMA user_version = 2")
+        ledger.close()
+
+        with pytest.raises(DatasetError, match="format version 2, this beaconframes knows 1"):
+            Dataset.open(dataset.path)
+
+    @pytest.mark.parametrize("content", [b"", b"not SQLite at all, but long enough" * 99])
+    def test_damaged_ledger(self, dataset, content):
+        """A ledger that is no SQLite file any more is an error of this family."""
+        (dataset.path / "ledger.sqlite").write_bytes(content)
+
+        with pytest.raises(DatasetError):
+            Dataset.open(dataset.path)
+        if content:
+            with pytest.raises(DatasetError, match="damaged"):
+                dataset.scan("income")
+            with pytest.raises(DatasetError, match="damaged"):
+                dataset.write("income", [rows(0, 0)])
+
+    def test_create_twice(self, dataset, tmp_path):
+        """A dataset is not made over another one, nor among other files."""
+        with pytest.raises(DatasetError, match="is a dataset already"):
+            Dataset.create(dataset.path, meta={})
+        with pytest.raises(DatasetError, match="is not empty"):
+            Dataset.create(tmp_path, meta={})
+
+    def test_unwritable(self, dataset, tmp_path, monkeypatch):
+        """Where nothing can be written, creating and writing say so."""
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(DatasetError, match=r"no dataset can be made|is a file"):
+            Dataset.create(tmp_path / "file" / "data", meta={})
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        with pytest.raises(DatasetError, match="cannot be written to"):
+            dataset.write("income", [rows(0, 0)])
+
+    def test_read_only_folder_can_be_read(self, dataset, monkeypatch):
+        """A dataset on a read-only disk is read without leaving a trace."""
+        dataset.write("income", [rows(0, 9)])
+        before = names(dataset.path)
+        monkeypatch.setattr(os, "access", lambda *_: False)
+
+        assert rows(0, 9).equals(Dataset.open(dataset.path).scan("income").collect())
+        assert before == names(dataset.path)
+
+    def test_meta_must_be_json(self, tmp_path):
+        """Facts that JSON cannot hold are refused, and no dataset is made."""
+        with pytest.raises(UsageError, match="JSON"):
+            Dataset.create(tmp_path / "x", meta={"when": object()})
+
+        assert [] == names(tmp_path / "x")
+
+    def test_full_disk(self, dataset, monkeypatch):
+        """A disk that fills up while writing is a DatasetError, and nothing was changed."""
+        dataset.write("income", [rows(0, 9)])
+
+        def full(self, *_, **__):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+        with pytest.raises(DatasetError, match=r"No space left on device\. What was there before"):
+            dataset.write("income", [rows(10, 19)])
+        monkeypatch.undo()
+
+        assert rows(0, 9).equals(dataset.scan("income").collect())
+
+
+class TestDamage:
+    @pytest.fixture
+    def segment(self, dataset):
+        dataset.write("income", [rows(0, 99)])
+        dataset.write("blocks", [rows(0, 99)])
+        (segment,) = dataset.segments("income")
+        assert [] == dataset.verify()
+        return segment
+
+    def test_flipped_bit(self, dataset, segment):
+        """One changed bit is found by its hash and named."""
+        path = dataset.path / segment.path
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+
+        reason = "does not have the content that was written"
+        assert [Damage("income", segment.path, reason)] == dataset.verify()
+
+    @pytest.mark.parametrize("harm", ["missing", "cut", "folder", "link"])
+    def test_seen_when_read(self, dataset, segment, harm):
+        """A segment that is gone, cut or replaced is an error before a row is read."""
+        path = dataset.path / segment.path
+        content = path.read_bytes()
+        path.unlink()
+        if harm == "cut":
+            path.write_bytes(content[:-10])
+        elif harm == "folder":
+            path.mkdir()
+        elif harm == "link":
+            (dataset.path / "elsewhere").write_bytes(content)
+            path.symlink_to(dataset.path / "elsewhere")
+
+        with pytest.raises(DatasetError, match=f"table income .* is damaged: {segment.path}"):
+            dataset.scan("income")
+        assert [segment.path] == [damage.path for damage in dataset.verify()]
+        assert rows(0, 99).equals(dataset.scan("blocks").collect())
+
+    def test_path_out_of_the_folder(self, dataset, segment):
+        """A forged ledger cannot make us read files elsewhere."""
+        ledger = sqlite3.connect(dataset.path / "ledger.sqlite", isolation_level=None)
+        ledger.execute("UPDATE segments SET path = '../../etc/x' WHERE table_name = 'income'")
+        ledger.close()
+
+        with pytest.raises(DatasetError, match="is no path of a segment"):
+            dataset.scan("income")
+
+
+def test_knows_nothing_of_chains_or_http():
+    """The format stands alone: it imports the errors and nothing else of this project."""
+    code = (
+        "import sys, beaconframes.dataset\n"
+        "mine = {m for m in sys.modules if m.startswith('beaconframes.')}\n"
+        "print(sorted(m for m in mine if not m.startswith('beaconframes.dataset')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "['beaconframes.errors']" == done.stdout.strip()
+
+
+def test_location_may_have_any_name(tmp_path):
+    """Blanks, percent signs, brackets and question marks in the path do no harm."""
+    path = Path(tmp_path) / "a b%20[c]?#é*"
+    dataset = Dataset.create(path, meta=META)
+    dataset.write("income", [rows(0, 3)])
+
+    assert rows(0, 3).equals(Dataset.open(path).scan("income").collect())
