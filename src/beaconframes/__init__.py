@@ -1,0 +1,116 @@
+"""Turn a proof-of-stake chain explorer into DataFrames.
+
+::
+
+    import beaconframes as bf
+
+    with bf.local():
+        income = bf.load_income_history(range(250), since=-250)
+        bf.plot.income(income, every="day", unit="eth")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from beaconframes import analysis, plot, wall
+    from beaconframes.calendar import HOODI, MAINNET, Chain
+    from beaconframes.client import Explorer, connect
+    from beaconframes.config import settings
+    from beaconframes.dataset import Dataset
+    from beaconframes.errors import BeaconframesError, MissingRows
+    from beaconframes.service import Local, local
+    from beaconframes.units import to_eth, to_gwei, to_pandas, to_wei
+    from beaconframes.v1 import (
+        load_balance_history,
+        load_epoch_slots,
+        load_epochs,
+        load_graffiti_wall,
+        load_income_history,
+        load_latest_state,
+        load_sync_committees,
+        load_validators,
+        load_yield_index,
+    )
+
+_CONTENTS = {
+    # whom to ask
+    "beaconframes.client": ("Explorer", "connect"),
+    "beaconframes.service": ("Local", "local"),
+    "beaconframes.config": ("settings",),
+    "beaconframes.calendar": ("HOODI", "MAINNET", "Chain"),
+    # load: validators
+    "beaconframes.v1": (
+        "load_validators",
+        "load_income_history",
+        "load_balance_history",
+        # load: the chain
+        "load_latest_state",
+        "load_epochs",
+        "load_epoch_slots",
+        "load_sync_committees",
+        "load_graffiti_wall",
+        "load_yield_index",
+    ),
+    # convert
+    "beaconframes.units": ("to_eth", "to_gwei", "to_pandas", "to_wei"),
+    # keep
+    "beaconframes.dataset": ("Dataset",),
+    # what goes wrong
+    "beaconframes.errors": ("BeaconframesError", "MissingRows"),
+}
+_MODULES = ("analysis", "plot", "wall", "errors")
+_HOME = {name: module for module, names in _CONTENTS.items() for name in names}
+
+__all__ = [
+    "HOODI",
+    "MAINNET",
+    "BeaconframesError",
+    "Chain",
+    "Dataset",
+    "Explorer",
+    "Local",
+    "MissingRows",
+    "analysis",
+    "connect",
+    "errors",
+    "load_balance_history",
+    "load_epoch_slots",
+    "load_epochs",
+    "load_graffiti_wall",
+    "load_income_history",
+    "load_latest_state",
+    "load_sync_committees",
+    "load_validators",
+    "load_yield_index",
+    "local",
+    "plot",
+    "settings",
+    "to_eth",
+    "to_gwei",
+    "to_pandas",
+    "to_wei",
+    "wall",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, when it is asked for: the package alone imports nothing heavy."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("beaconframes")
+    if name in _MODULES:
+        return import_module(f"beaconframes.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'beaconframes' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,42 @@
+"""What every loader calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+from beaconframes.client import explorer as explorers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from beaconframes.client.explorer import Explorer
+    from beaconframes.endpoint import Endpoint
+
+Subjects: TypeAlias = int | str | Iterable[int | str]
+"""One thing or many: an index, a public key, a list, range or Series of them, mixed."""
+
+
+class Options(TypedDict, total=False):
+    """What every loader takes besides its own arguments."""
+
+    strict: bool
+    """Raise `MissingRows` instead of warning."""
+
+
+def load(
+    endpoint: Endpoint,
+    explorer: Explorer | None,
+    options: Mapping[str, Any],
+    **values: Any,
+) -> pl.DataFrame:
+    """Return the rows of *endpoint* that *values* select, from *explorer* or the connected one."""
+    unknown = set(options) - set(Options.__annotations__)
+    if unknown:
+        raise TypeError(
+            f"load_{endpoint.name}() takes no argument {sorted(unknown)[0]!r}; "
+            f"it takes {', '.join([*endpoint.arguments, 'explorer', *Options.__annotations__])}"
+        )
+    asked = explorer if explorer is not None else explorers.current()
+    rows: pl.DataFrame = asked.load(endpoint, values, **options)
+    return rows

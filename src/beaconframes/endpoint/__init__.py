@@ -1,0 +1,41 @@
+"""What an endpoint is: selectors, windows, finality, the plan of requests. Pure: no input, no output."""
+
+from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
+from beaconframes.endpoint.horizon import Head, Horizon
+from beaconframes.endpoint.request import Envelope, Request
+from beaconframes.endpoint.selectors import (
+    Fields,
+    Identifiers,
+    Refused,
+    Region,
+    Selector,
+    Switch,
+    Values,
+    View,
+    Wanted,
+)
+from beaconframes.endpoint.windows import Each, EpochWindow, SlotWindow
+
+__all__ = [
+    "Call",
+    "Each",
+    "Endpoint",
+    "Envelope",
+    "EpochWindow",
+    "Fields",
+    "Final",
+    "Head",
+    "Horizon",
+    "Identifiers",
+    "Post",
+    "Refused",
+    "Region",
+    "Request",
+    "Selector",
+    "Shape",
+    "SlotWindow",
+    "Switch",
+    "Values",
+    "View",
+    "Wanted",
+]

@@ -1,0 +1,134 @@
+"""An endpoint: its facts, stated once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum
+from itertools import product
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from beaconframes.endpoint.request import Envelope, Request
+from beaconframes.endpoint.selectors import Fields, Selector, View, Wanted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.schema import Table
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+class Final(Enum):
+    """From when on a row can no longer change."""
+
+    NEVER = "never: it describes the present"
+    AT_FINALITY = "once its epoch is finalized"
+    WHEN_PUBLISHED = "as soon as it is published"
+
+
+class Shape(Enum):
+    """How the specification writes the data of an answer."""
+
+    LIST = "always a list"
+    OBJECT = "one object"
+    OBJECT_IF_ALONE = "an object for one identifier, a list for several"
+
+
+@dataclass(frozen=True)
+class Post:
+    """The POST twin of a route: the same identifiers, in a field of a JSON body."""
+
+    path: str
+    arg: str
+    field: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """One planned request, and the rows that it selects."""
+
+    request: Request
+    wanted: tuple[Wanted, ...]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One endpoint of the API: what it is called, what its rows are, how they are asked for.
+
+    Loader, request plan, data dictionary and local explorer all read this one declaration.
+    """
+
+    name: str
+    _: KW_ONLY
+    route: str
+    table: type[Table]
+    where: tuple[Selector, ...] = ()
+    paging: Selector | None = None
+    final: Final = Final.NEVER
+    envelope: Envelope = Envelope.V1
+    shape: Shape = Shape.LIST
+    post: Post | None = None
+
+    @property
+    def method(self) -> str:
+        """Return GET or POST."""
+        return self.route.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """Return the path with its placeholders."""
+        return self.route.partition(" ")[2]
+
+    @property
+    def selectors(self) -> tuple[Selector, ...]:
+        """Return every selector in the order in which rows are narrowed."""
+        return self.where if self.paging is None else (*self.where, self.paging)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Return the names of the loader's arguments."""
+        return tuple(name for s in self.selectors for name in s.arguments())
+
+    def plan(self, values: Mapping[str, Any], horizon: Horizon) -> list[Call]:
+        """Return the requests that the arguments *values* take, in order."""
+        choices = [selector.batches(values, horizon) for selector in self.selectors]
+        calls = []
+        for batches in product(*choices):
+            fields = {name: text for batch in batches for name, text in batch.fields.items()}
+            wanted = tuple(w for batch in batches for w in batch.wanted)
+            calls.append(Call(self.request(fields), wanted))
+        return calls
+
+    def request(self, fields: Fields) -> Request:
+        """Return the request that sends *fields*."""
+        if self.post is not None and len(fields[self.post.arg]) > LONGEST_IN_A_PATH:
+            return Request(
+                "POST",
+                self.post.path,
+                body=json.dumps({self.post.field: fields[self.post.arg]}).encode(),
+                endpoint=f"POST {self.post.path}",
+                envelope=self.envelope,
+            )
+        in_path = set(PLACEHOLDER.findall(self.path))
+        return Request(
+            self.method,
+            PLACEHOLDER.sub(lambda m: quote(fields[m[1]], safe=","), self.path),
+            query=tuple((n, text) for n, text in fields.items() if n not in in_path),
+            endpoint=self.route,
+            envelope=self.envelope,
+        )
+
+    def select(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the *rows* that a request with *fields* selects: the server's half."""
+        for selector in self.selectors:
+            rows = selector.apply(rows, fields, view)
+        return rows
+
+
+LONGEST_IN_A_PATH = 7_500
+"""Characters of identifiers that still make a URL which every proxy takes (8 KiB in all)."""

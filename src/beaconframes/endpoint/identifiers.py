@@ -1,0 +1,107 @@
+"""What people write when they mean validators, slots, periods: one thing or many, of any kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from operator import index
+from typing import Any
+
+from beaconframes.errors import UsageError
+
+PUBKEY = re.compile(r"(0[xX])?[0-9a-fA-F]{96}", re.ASCII)
+NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
+LARGEST_INDEX = 2**31 - 2
+"""The service keeps indices in 32 bits and silently drops larger ones."""
+
+HINT = "A validator is an index such as 1435245, or a public key of 96 hex digits"
+
+
+def is_pubkey(text: str) -> bool:
+    """Return whether *text* is a 48-byte public key, with or without 0x."""
+    return PUBKEY.fullmatch(text) is not None
+
+
+def each(subject: Any) -> Iterator[Any]:
+    """Yield the one thing, or each of the many, that *subject* is."""
+    if isinstance(subject, str | bytes) or not isinstance(subject, Iterable):
+        yield subject
+    else:
+        yield from subject
+
+
+def natural(value: Any, what: str) -> int:
+    """Return a whole number from 0 up, from any integer type; bool and float are refused."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
+        try:
+            number = index(value)
+        except TypeError:
+            pass
+        else:
+            if number >= 0:
+                return number
+    raise UsageError(f"{what} {cut(value)} is not a whole number from 0 up")
+
+
+def normalise(subject: Any) -> list[str]:
+    """Return validators as the texts to send, each once, in the order given.
+
+    Takes an index, a public key (with or without ``0x``), a list, range or Series of them, mixed.
+    """
+    return list(dict.fromkeys(identifier(item) for item in each(subject)))
+
+
+def identifier(item: Any) -> str:
+    """Return one validator as the text to send; refuse anything that is none."""
+    if isinstance(item, str):
+        if is_pubkey(item):
+            return f"0x{item.lower().removeprefix('0x')}"
+        if not NUMBER.fullmatch(item):
+            raise UsageError(f"{cut(item)} is not a validator", hint=HINT)
+        number = int(item)
+    else:
+        try:
+            number = natural(item, "validator")
+        except UsageError:
+            raise UsageError(f"{cut(item)} is not a validator", hint=HINT) from None
+    if number > LARGEST_INDEX:
+        raise UsageError(f"{cut(item)} is too large for a validator index", hint=HINT)
+    return str(number)
+
+
+def numbers(subject: Any, what: str, tags: tuple[str, ...]) -> list[int | str]:
+    """Return numbers from 0 up, or words out of *tags*, each once, in the order given."""
+    found: dict[int | str, None] = {}
+    for item in each(subject):
+        if isinstance(item, str) and item in tags:
+            found[item] = None
+        elif isinstance(item, str) and NUMBER.fullmatch(item):
+            found[int(item)] = None
+        elif isinstance(item, str):
+            words = ", ".join(map(repr, tags))
+            raise UsageError(
+                f"{what}={cut(item)} is no number" + (f" and none of {words}" if tags else "")
+            )
+        else:
+            found[natural(item, what)] = None
+    return list(found)
+
+
+def batches(items: list[str], at_most: int, longest: int | None) -> Iterator[list[str]]:
+    """Yield *items* in batches of *at_most*, none longer than *longest* characters when joined."""
+    batch: list[str] = []
+    length = 0
+    for item in items:
+        length += len(item) + 1
+        if batch and (len(batch) == at_most or (longest is not None and length > longest)):
+            yield batch
+            batch, length = [], len(item) + 1
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def cut(value: Any) -> str:
+    """Return *value* for a message, short and on one line."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

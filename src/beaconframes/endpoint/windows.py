@@ -1,0 +1,143 @@
+"""Windows: what ``since`` and ``until`` become on the wire, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.endpoint.selectors import Batch, Fields, Refused, Selector, View, Wanted, one_number
+
+if TYPE_CHECKING:
+    from beaconframes.calendar import Unit
+    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.schema import Column
+
+
+@dataclass(frozen=True)
+class EpochWindow(Selector):
+    """At most 100 epochs a request, counted backwards: ``latest_epoch``, ``offset``, ``limit``."""
+
+    column: Column
+    _: KW_ONLY
+    at_most: int = 100
+    finalized: bool = False
+
+    args = ("since", "until")
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the fewest windows that cover the range; the last ``at_most`` epochs if none."""
+        span = horizon.span(
+            values["since"], values["until"], "epoch", length=self.at_most, finalized=self.finalized
+        )
+        windows = []
+        for first in range(span.first, span.last + 1, self.at_most):
+            last = min(first + self.at_most - 1, span.last)
+            fields = {"latest_epoch": str(last), "limit": str(last - first + 1)}
+            windows.append(Batch(fields, (Wanted({self.column.name: range(first, last + 1)}),)))
+        return windows
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the window, newest epoch first, then by validator."""
+        newest = view.head.latest("epoch", view.chain, finalized=self.finalized)
+        latest = number(fields, "latest_epoch", newest, 0, newest, "invalid latest epoch parameter")
+        offset = number(fields, "offset", 0, 0, latest, "invalid offset parameter")
+        limit = number(fields, "limit", self.at_most, 1, self.at_most, "invalid limit parameter")
+        last = latest - offset
+        return rows.filter(pl.col(self.column.name).is_between(last - limit + 1, last)).sort(
+            self.column.name, "validator_index", descending=[True, False]
+        )
+
+
+@dataclass(frozen=True)
+class Each(Selector):
+    """One epoch or day a request; ``wire`` is the path placeholder, which also takes ``tags``."""
+
+    column: Column
+    _: KW_ONLY
+    wire: str
+    tags: tuple[str, ...] = ("latest",)
+    error: str = "invalid request"
+    refuses_future: bool = False
+
+    args = ("since", "until")
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return one batch for each number of the range; the latest one if there is no range."""
+        unit: Any = self.column.unit
+        since, until = values["since"], values["until"]
+        if since is None and until is None:
+            return [Batch({self.wire: "latest"})]
+        span = horizon.span(since, until, unit, length=1)
+        return [
+            Batch({self.wire: str(n)}, (Wanted({self.column.name: [n]}),))
+            for n in range(span.first, span.last + 1)
+        ]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the one number."""
+        text = fields[self.wire]
+        unit: Any = self.column.unit
+        if self.refuses_future and text.isdigit() and int(text) > view.head.latest(unit, view.chain):
+            raise Refused(self.error)
+        return one_number(self.column, rows, text, self.tags, view, self.error)
+
+
+@dataclass(frozen=True)
+class SlotWindow(Selector):
+    """A range of slots, both ends included: ``startSlot`` and ``slot``.
+
+    The service sets no largest range; ``at_most`` keeps one answer below what a client reads.
+    """
+
+    column: Column
+    _: KW_ONLY
+    default: int = 10_000
+    at_most: int = 500_000
+
+    args = ("since", "until")
+    unit: Unit = "slot"
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the range; the last 10,001 slots, as the service itself would, if none."""
+        since, until = values["since"], values["until"]
+        if since is None and until is None:
+            return [Batch()]
+        span = horizon.span(since, until, "slot", length=self.default + 1)
+        windows = []
+        for first in range(span.first, span.last + 1, self.at_most):
+            last = min(first + self.at_most - 1, span.last)
+            windows.append(
+                Batch(
+                    {"startSlot": str(first), "slot": str(last)},
+                    (Wanted({self.column.name: range(first, last + 1)}, every=False),),
+                )
+            )
+        return windows
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the range."""
+        newest = view.head.slot
+        last = number(fields, "slot", newest, 0, None, "invalid slot provided")
+        first = number(
+            fields, "startSlot", max(last - self.default, 0), 0, None, "invalid startSlot provided"
+        )
+        if first > last:
+            raise Refused("start slot greater than end slot")
+        return rows.filter(pl.col(self.column.name).is_between(first, last))
+
+
+def number(
+    fields: Fields, name: str, default: int, low: int, high: int | None, error: str
+) -> int:
+    """Return the query parameter *name* as a number from *low* to *high*, or refuse it."""
+    if name not in fields:
+        return default
+    text = fields[name]
+    if not (text.isascii() and text.isdigit()) or int(text) < low:
+        raise Refused(error)
+    if high is not None and int(text) > high:
+        raise Refused(error)
+    return int(text)

@@ -1,0 +1,86 @@
+"""From a frame to wire JSON: what the local explorer sends."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+from beaconframes.schema.columns import Json, Position
+
+if TYPE_CHECKING:
+    from beaconframes.calendar import Chain
+    from beaconframes.schema.table import Implied, Table
+
+Tree = dict[str, Any]
+
+
+def encode(table: type[Table], frame: pl.DataFrame, chain: Chain) -> bytes:
+    """Return *frame* as a JSON list of records, in the order of its rows."""
+    tree: Tree = {}
+    for column in table.columns:
+        if column.spellings:
+            place(tree, column.spellings[0], column.encode())
+    for field in table.implied:
+        place(tree, field.wire, implied(field, chain))
+    lists = [name for name in tree if name.endswith("[]")]
+    rows = frame.select(branch(node).alias(name) for name, node in tree.items())
+    if lists:
+        rows = gather(table, frame, rows, lists)
+    buffer = BytesIO()
+    rows.write_json(buffer)
+    verbatim = [c.spellings[0].split(".") for c in table.columns if isinstance(c, Json)]
+    return splice(buffer.getvalue(), verbatim) if verbatim else buffer.getvalue()
+
+
+def splice(data: bytes, paths: list[list[str]]) -> bytes:
+    """Return *data* with the JSON texts at *paths* written as JSON and no longer as text."""
+    records = msgspec.json.decode(data)
+    for record in records:
+        for *parents, last in paths:
+            part = record
+            for step in parents:
+                part = part[step]
+            if part[last] is not None:
+                part[last] = msgspec.Raw(part[last].encode())
+    return msgspec.json.encode(records)
+
+
+def place(tree: Tree, path: str, expr: pl.Expr) -> None:
+    """Hang *expr* into *tree* at a dotted *path*."""
+    *parents, last = path.split(".")
+    for step in parents:
+        tree = tree.setdefault(step, {})
+    tree[last] = expr
+
+
+def branch(node: Tree | pl.Expr) -> pl.Expr:
+    """Return the expression of a field, or of an object of fields."""
+    if isinstance(node, pl.Expr):
+        return node
+    return pl.struct(branch(inner).alias(name) for name, inner in node.items())
+
+
+def gather(
+    table: type[Table], frame: pl.DataFrame, rows: pl.DataFrame, lists: list[str]
+) -> pl.DataFrame:
+    """Return one record for each group of rows that was one list on the wire."""
+    positions = [column.name for column in table.columns if isinstance(column, Position)]
+    rows = rows.with_columns(frame[p] for p in positions).sort(positions, maintain_order=True)
+    plain = [name for name in rows.columns if name not in lists and name not in positions]
+    return (
+        rows.group_by(plain, maintain_order=True)
+        .agg(lists)
+        .rename({name: name.removesuffix("[]") for name in lists})
+    )
+
+
+def implied(field: Implied, chain: Chain) -> pl.Expr:
+    """Return the expression of a field that follows from the calendar."""
+    number = pl.col(field.of) // (chain.epochs_per_week if field.unit == "week" else 1)
+    if field.part == "number":
+        return number
+    when = chain.time_expr(field.unit, number + (1 if field.part == "end" else 0))
+    return when.dt.strftime("%Y-%m-%dT%H:%M:%SZ")

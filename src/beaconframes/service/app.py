@@ -1,0 +1,137 @@
+"""The local explorer as a web application: the API of the specification, over a dataset."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+from starlette.applications import Starlette
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import Response
+from starlette.routing import Route
+
+from beaconframes import v1
+from beaconframes.endpoint import Endpoint, Head, Refused, Shape
+from beaconframes.service.facts import Facts
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from beaconframes.dataset import Dataset
+
+JSON = "application/json"
+LARGEST_BODY = 1 << 20
+
+
+class Service:
+    """One dataset, answering. Holds what handlers share; it never changes the dataset."""
+
+    def __init__(self, dataset: Dataset, keys: Collection[str] = ()) -> None:
+        """Serve *dataset*; with *keys*, only to those who know one."""
+        self.dataset = dataset
+        self.keys = frozenset(keys)
+        facts = Facts.of(dataset)
+        self.chain, self.head = facts.chain, facts.head
+        self.requests = 0
+        self._counting = threading.Lock()
+
+    @cached_property
+    def indices(self) -> dict[str, int]:
+        """Return the validator index of every public key."""
+        known = self.dataset.scan("validators").select("pubkey", "validator_index").collect()
+        return dict(known.iter_rows())
+
+    def index_of(self, pubkey: str) -> int | None:
+        """Return the validator index of a public key, or None."""
+        return self.indices.get(pubkey)
+
+    def answer(self, endpoint: Endpoint, fields: dict[str, str], supplied: str | None) -> Response:
+        """Return the answer of *endpoint* to a request that carries *fields* and a key."""
+        with self._counting:
+            self.requests += 1
+        if self.keys and supplied not in self.keys:
+            return error("invalid or missing API key", 401)
+        table = endpoint.table
+        try:
+            rows = self.dataset.scan(table.table_name, schema=table.schema())
+            found = endpoint.select(rows, fields, self).collect()
+        except Refused as refusal:
+            return error(refusal.message, 400)
+        data = table.encode(found, self.chain)
+        if endpoint.shape is not Shape.LIST and found.height:
+            records = msgspec.json.decode(data, type=list[msgspec.Raw])
+            if len(records) == 1:
+                data = bytes(records[0])
+        elif endpoint.shape is Shape.OBJECT:
+            return error("invalid request", 400)
+        return Response(b'{"status":"OK","data":' + data + b"}", media_type=JSON)
+
+
+def error(message: str, status: int) -> Response:
+    """Return the error body of generation 1."""
+    body = msgspec.json.encode({"status": f"ERROR: {message}", "data": None})
+    return Response(
+        body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"}
+    )
+
+
+def key_of(request: Request) -> str | None:
+    """Return the key that came with a request: query first, then either header."""
+    return (
+        request.query_params.get("apikey")
+        or request.headers.get("apikey")
+        or request.headers.get("x-api-key")
+    )
+
+
+def get(service: Service, endpoint: Endpoint) -> Callable[[Request], Response]:
+    """Return the handler of a GET route. Not async, so that polars lets other threads run."""
+
+    def handler(request: Request) -> Response:
+        fields = dict(request.query_params)
+        fields.pop("apikey", None)
+        return service.answer(endpoint, fields | request.path_params, key_of(request))
+
+    return handler
+
+
+def post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
+    """Return the handler of the POST twin of *endpoint*."""
+    twin = endpoint.post
+    if twin is None:  # pragma: no cover
+        raise ValueError(endpoint.name)
+
+    async def handler(request: Request) -> Response:
+        body = await request.body()
+        try:
+            text = msgspec.json.decode(body)[twin.field] if len(body) <= LARGEST_BODY else None
+        except (msgspec.MsgspecError, KeyError, TypeError):
+            text = None
+        if not isinstance(text, str):
+            return error("error decoding request body", 400)
+        return service.answer(endpoint, {twin.arg: text}, key_of(request))
+
+    return handler
+
+
+async def unknown(request: Request, _: Exception) -> Response:
+    """Answer a path or method that the API does not have."""
+    return error("404 page not found", 404)
+
+
+def app(service: Service) -> Starlette:
+    """Return the web application of *service*."""
+    routes = []
+    for endpoint in v1.ENDPOINTS:
+        routes.append(Route(endpoint.path, get(service, endpoint), methods=["GET"]))
+        if endpoint.post is not None:
+            routes.append(Route(endpoint.post.path, post(service, endpoint), methods=["POST"]))
+    application = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})
+    # A page in the user's browser must not reach the explorer under a name of its own.
+    application.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    application.router.redirect_slashes = False
+    return application

@@ -1,0 +1,162 @@
+"""The local explorer as a running server on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Collection
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import platformdirs
+import uvicorn
+
+from beaconframes import client
+from beaconframes.dataset import Dataset
+from beaconframes.errors import UsageError
+from beaconframes.service.app import Service, app
+
+SAMPLE = {"validators": 2000, "epochs": 1575, "seed": 1, "history_days": 365}
+SAMPLE_NAME = "sample-1"
+"""Change the number when the simulator or `SAMPLE` changes: a kept sample is never rewritten."""
+
+LOOPBACK = "127.0.0.1"
+PATIENCE = 10.0
+
+
+class Server:
+    """A running local explorer; close it, or use it as a ``with`` block."""
+
+    def __init__(self, dataset: Dataset, *, port: int = 0, keys: Collection[str] = ()) -> None:
+        """Serve *dataset* on loopback; port 0 is any free one."""
+        self.service = Service(dataset, keys)
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((LOOPBACK, port))
+        except OSError as error:
+            self._socket.close()
+            raise UsageError(
+                f"port {port} cannot be used ({error.strerror})",
+                hint="Choose another port, or 0 for any free one",
+            ) from None
+        self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app(self.service),
+                lifespan="off",
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=2,
+            )
+        )
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="beaconframes-local", daemon=True
+        )
+        self._thread.start()
+        deadline = time.monotonic() + PATIENCE
+        while not self._server.started and self._thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    @property
+    def requests(self) -> int:
+        """Return how many requests the server has answered."""
+        return self.service.requests
+
+    def wait(self) -> None:
+        """Wait until the server ends."""
+        while self._thread.is_alive():
+            self._thread.join(0.2)
+
+    def close(self) -> None:
+        """Stop the server and free its port."""
+        self._server.should_exit = True
+        self._thread.join(PATIENCE)
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        """Return the server itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+class Local(Server):
+    """A local explorer that loaders ask until it is closed; see `local`."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        """Serve *dataset* and let loaders ask it."""
+        super().__init__(dataset)
+        self.explorer = client.Explorer(
+            self.url, chain=self.service.chain, head=self.service.head
+        )
+        self._before = client.use(self.explorer)
+
+    def __repr__(self) -> str:
+        """Return where it listens and what it serves."""
+        return f"Local({self.url!r}, {self.service.dataset.path.name!r})"
+
+    def close(self) -> None:
+        """Stop serving; loaders ask again whom they asked before."""
+        current = client.use(self._before)
+        if current is not self.explorer:
+            client.use(current)
+        self.explorer.close()
+        super().close()
+
+
+def local(dataset: str | os.PathLike[str] | Dataset | None = None) -> Local:
+    """Start a local explorer on a free loopback port and let every loader ask it.
+
+    ::
+
+        with bf.local():
+            bf.load_validators(range(10))
+
+    or, in a notebook, ``service = bf.local()`` and at the end ``service.close()``. Needs no
+    network and no key.
+
+    Parameters
+    ----------
+    dataset
+        A dataset or its folder. Left out: a simulated chain of 2,000 validators, with a week in
+        full and a year of yield-index days, made on first use and kept.
+    """
+    if dataset is None:
+        dataset = sample()
+    return Local(dataset if isinstance(dataset, Dataset) else Dataset.open(dataset))
+
+
+def sample() -> Dataset:
+    """Return the sample dataset, simulating it on first use."""
+    kept = platformdirs.user_cache_path("beaconframes") / SAMPLE_NAME
+    if not (kept / "ledger.sqlite").exists():
+        from beaconframes.service.simulate import simulate
+
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f"{SAMPLE_NAME}-", dir=kept.parent))
+        try:
+            simulate(beside / "made", **SAMPLE)
+            try:
+                (beside / "made").rename(kept)
+            except OSError:
+                # Another process was faster; its sample is the same to the byte.
+                if not kept.exists():
+                    raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    return Dataset.open(kept)

@@ -1,0 +1,79 @@
+"""Balance history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, EpochWindow, Final, Identifiers
+from beaconframes.schema import WEEK_OF_EPOCH, Count, Epoch, EpochTime, Gwei, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class BalanceHistory(Table):
+    """Balances. One row per validator per epoch, as of the first slot of the epoch."""
+
+    validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
+    epoch = Epoch("Epoch.", key=True)
+    time = EpochTime("Start of the epoch, UTC.")
+    balance_gwei = Gwei("Balance at the first slot of the epoch.", wire="balance")
+    effective_balance_gwei = Gwei(
+        "Effective balance at the first slot of the epoch.",
+        wire=("effectivebalance", "effective_balance"),
+    )
+
+    implied = WEEK_OF_EPOCH
+
+
+BALANCE_HISTORY = Endpoint(
+    "balance_history",
+    route="GET /api/v1/validator/{validators}/balancehistory",
+    table=BalanceHistory,
+    where=(Identifiers("validators", BalanceHistory.validator_index),),
+    paging=EpochWindow(BalanceHistory.epoch),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_balance_history(
+    validators: Subjects,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load balances, one row per validator per epoch, in gwei.
+
+    100 validators and 100 epochs a request.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest (``since=-250`` is the last 250), a date, a datetime or ``"30d"``.
+        Left out: the last 100 processed epochs.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``epoch``. An exited and withdrawn validator has balance 0.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/{indexOrPubkey}/balancehistory``. Final once the epoch is.
+    """
+    return load(BALANCE_HISTORY, explorer, options, validators=validators, since=since, until=until)

@@ -1,0 +1,67 @@
+"""The slots of an epoch, with their blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Each, Endpoint, Final
+from beaconframes.v1._blocks import Blocks
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+
+
+EPOCH_SLOTS = Endpoint(
+    "epoch_slots",
+    route="GET /api/v1/epoch/{epoch}/slots",
+    table=Blocks,
+    paging=Each(
+        Blocks.epoch,
+        wire="epoch",
+        tags=("latest", "finalized"),
+        error="invalid epoch parameter",
+        refuses_future=True,
+    ),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_epoch_slots(
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the blocks of epochs, one row per block; missed slots are rows too.
+
+    One request an epoch. A slot with an orphaned block beside the canonical one has two rows;
+    the running epoch has only the slots so far.
+
+    Parameters
+    ----------
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest, a date, a datetime or ``"12h"``. Left out: the latest epoch alone.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``slot``, ``block_root``. ``status`` tells proposed, missed and orphaned apart;
+        execution fields are null where there is no payload.
+
+    Notes
+    -----
+    ``GET /api/v1/epoch/{epoch}/slots``. Final once the epoch is.
+    """
+    return load(EPOCH_SLOTS, explorer, options, since=since, until=until)

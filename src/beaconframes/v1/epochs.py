@@ -1,0 +1,93 @@
+"""Epochs: counts, balances and participation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Each, Endpoint, Final, Shape
+from beaconframes.schema import Count, Epoch, EpochTime, Flag, Fraction, Gwei, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+
+
+class Epochs(Table):
+    """Epoch overviews. One row per epoch."""
+
+    epoch = Epoch("Epoch.", key=True)
+    time = EpochTime("Start of the epoch, UTC.", wire="ts")
+    finalized = Flag("Whether the epoch is finalized.")
+    validators_count = Count("Validators active in the epoch.", wire="validatorscount")
+    average_validator_balance_gwei = Gwei("Mean balance.", wire="averagevalidatorbalance")
+    total_validator_balance_gwei = Gwei("Sum of balances.", wire="totalvalidatorbalance")
+    global_participation_rate = Fraction(
+        "Share of the eligible balance that voted; 0 until the epoch is over.",
+        wire="globalparticipationrate",
+    )
+    eligible_ether_gwei = Gwei("Effective balance that could vote.", wire="eligibleether")
+    voted_ether_gwei = Gwei("Effective balance that voted.", wire="votedether")
+    blocks_count = Count("Canonical blocks; 0 until the epoch is over.", wire="blockscount")
+    proposed_blocks = Count("Slots with a canonical block.", wire="proposedblocks")
+    missed_blocks = Count("Slots without a block.", wire="missedblocks")
+    orphaned_blocks = Count("Blocks that did not become canonical.", wire="orphanedblocks")
+    scheduled_blocks = Count("Slots still to come.", wire="scheduledblocks")
+    attestations_count = Count("Attestations included.", wire="attestationscount")
+    attester_slashings_count = Count("Attester slashings included.", wire="attesterslashingscount")
+    proposer_slashings_count = Count("Proposer slashings included.", wire="proposerslashingscount")
+    deposits_count = Count("Deposits included.", wire="depositscount")
+    withdrawals_count = Count("Withdrawals paid out.", wire="withdrawalcount")
+    voluntary_exits_count = Count("Voluntary exits included.", wire="voluntaryexitscount")
+    rewards_exported = Flag("Whether the service has computed the epoch's rewards.")
+
+
+EPOCHS = Endpoint(
+    "epochs",
+    route="GET /api/v1/epoch/{epoch}",
+    table=Epochs,
+    paging=Each(
+        Epochs.epoch,
+        wire="epoch",
+        tags=("latest", "finalized"),
+        error="invalid epoch parameter",
+        refuses_future=True,
+    ),
+    final=Final.AT_FINALITY,
+    shape=Shape.OBJECT,
+)
+
+
+def load_epochs(
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load epoch overviews, one row per epoch. One request each.
+
+    Parameters
+    ----------
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest, a date, a datetime or ``"12h"``. Left out: the latest epoch alone.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``epoch``. Amounts in gwei. Counts and rates of a running epoch are provisional.
+
+    Notes
+    -----
+    ``GET /api/v1/epoch/{epoch}``. Final once the epoch is.
+    """
+    return load(EPOCHS, explorer, options, since=since, until=until)

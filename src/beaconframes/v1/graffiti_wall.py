@@ -1,0 +1,94 @@
+"""The graffiti wall: pixels painted by blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Final, Region, SlotWindow, Switch
+from beaconframes.schema import Count, Slot, SlotTime, Table, Text
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+
+
+class GraffitiWall(Table):
+    """The graffiti wall. One row per painted pixel: a slot paints at most one."""
+
+    slot = Slot("Slot of the block that painted.", key=True)
+    x = Count("Pixels from the left edge, 0 to 999.", key=True)
+    y = Count("Pixels from the top edge, 0 to 999.", key=True)
+    time = SlotTime("Start of the slot, UTC.")
+    color = Text("Six hex digits without #, in the case in which they were written.")
+    validator_index = Count("Validator that painted, the block's proposer.", wire="validator")
+
+
+def last_paint(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the newest row of each pixel."""
+    return rows.sort("slot").unique(["x", "y"], keep="last", maintain_order=True)
+
+
+GRAFFITI_WALL = Endpoint(
+    "graffiti_wall",
+    route="GET /api/v1/graffitiwall",
+    table=GraffitiWall,
+    where=(
+        SlotWindow(GraffitiWall.slot),
+        Region(GraffitiWall.x, GraffitiWall.y),
+        Switch("summarize", wire="summarize", keep=last_paint),
+    ),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_graffiti_wall(
+    region: tuple[int, int, int, int] | None = None,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    summarize: bool = False,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the graffiti wall, one row per painted pixel, oldest first.
+
+    One request for up to 500,000 slots.
+
+    Parameters
+    ----------
+    region
+        ``(left, top, right, bottom)``, both corners included. Left out: the whole wall.
+    since, until
+        First and last slot, both inclusive: a slot, a negative number counting back from the
+        latest (``since=-100_000``), a date, a datetime or ``"30d"``; ``since=0`` is all history.
+        Left out: the last 10,001 slots, as the service itself does.
+    summarize
+        Whether to load only the newest paint of each pixel instead of every one.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``slot``, so that painting row after row gives the wall (`beaconframes.wall`).
+
+    Notes
+    -----
+    ``GET /api/v1/graffitiwall``. Final once the slot's epoch is.
+    """
+    return load(
+        GRAFFITI_WALL,
+        explorer,
+        options,
+        region=region,
+        since=since,
+        until=until,
+        summarize=summarize,
+    )

@@ -1,0 +1,137 @@
+"""Income history: what each duty earned or cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, EpochWindow, Final, Identifiers
+from beaconframes.schema import WEEK_OF_EPOCH, Count, Epoch, EpochTime, Gwei, Table, Wei
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class IncomeHistory(Table):
+    """Income. One row per validator per epoch. Penalties are positive: subtract them."""
+
+    validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
+    epoch = Epoch("Epoch of the duties.", key=True)
+    time = EpochTime("Start of the epoch, UTC.")
+    attestation_head_reward_gwei = Gwei(
+        "Reward for a timely head vote.", wire="income.attestation_head_reward", absent=0
+    )
+    attestation_source_reward_gwei = Gwei(
+        "Reward for a timely source vote.", wire="income.attestation_source_reward", absent=0
+    )
+    attestation_source_penalty_gwei = Gwei(
+        "Penalty for a missed or late source vote.",
+        wire="income.attestation_source_penalty",
+        absent=0,
+    )
+    attestation_target_reward_gwei = Gwei(
+        "Reward for a timely target vote.", wire="income.attestation_target_reward", absent=0
+    )
+    attestation_target_penalty_gwei = Gwei(
+        "Penalty for a missed or late target vote.",
+        wire="income.attestation_target_penalty",
+        absent=0,
+    )
+    finality_delay_penalty_gwei = Gwei(
+        "Penalty while the chain does not finalize (inactivity leak).",
+        wire="income.finality_delay_penalty",
+        absent=0,
+    )
+    proposer_attestation_inclusion_reward_gwei = Gwei(
+        "Reward for including attestations in a proposed block.",
+        wire="income.proposer_attestation_inclusion_reward",
+        absent=0,
+    )
+    proposer_slashing_inclusion_reward_gwei = Gwei(
+        "Reward for including slashings in a proposed block.",
+        wire="income.proposer_slashing_inclusion_reward",
+        absent=0,
+    )
+    proposer_sync_inclusion_reward_gwei = Gwei(
+        "Reward for including the sync aggregate in a proposed block.",
+        wire="income.proposer_sync_inclusion_reward",
+        absent=0,
+    )
+    sync_committee_reward_gwei = Gwei(
+        "Reward for signing as a sync-committee member.",
+        wire="income.sync_committee_reward",
+        absent=0,
+    )
+    sync_committee_penalty_gwei = Gwei(
+        "Penalty for not signing as a sync-committee member.",
+        wire="income.sync_committee_penalty",
+        absent=0,
+    )
+    slashing_reward_gwei = Gwei(
+        "Reward for reporting a slashing.", wire="income.slashing_reward", absent=0
+    )
+    slashing_penalty_gwei = Gwei(
+        "Penalty for having been slashed.", wire="income.slashing_penalty", absent=0
+    )
+    proposals_missed = Count(
+        "Proposals missed: a count, not an amount.", wire="income.proposals_missed", absent=0
+    )
+    tx_fee_reward_wei = Wei(
+        "Priority fees of proposed blocks.", wire="income.tx_fee_reward_wei", absent=0, text=True
+    )
+
+    implied = WEEK_OF_EPOCH
+
+
+INCOME_HISTORY = Endpoint(
+    "income_history",
+    route="GET /api/v1/validator/{validators}/incomedetailhistory",
+    table=IncomeHistory,
+    where=(Identifiers("validators", IncomeHistory.validator_index),),
+    paging=EpochWindow(IncomeHistory.epoch, finalized=True),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_income_history(
+    validators: Subjects,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load income, one row per validator per epoch, in gwei (fees in wei).
+
+    100 validators and 100 epochs a request.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest finalized epoch (``since=-250`` is the last 250), a date, a datetime or ``"30d"``.
+        Left out: the last 100 finalized epochs.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``epoch``. Every amount is a positive magnitude: net income
+        is rewards less penalties (`beaconframes.analysis.income` adds them up).
+        A validator has no rows for epochs in which it had no duties.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/{indexOrPubkey}/incomedetailhistory``. Final once the epoch is.
+    """
+    return load(INCOME_HISTORY, explorer, options, validators=validators, since=since, until=until)

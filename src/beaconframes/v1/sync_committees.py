@@ -1,0 +1,74 @@
+"""Sync committees: who sits where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Final, Shape, Values
+from beaconframes.schema import Count, Epoch, Period, Position, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class SyncCommittees(Table):
+    """Sync committees. One row per seat; a validator may hold several."""
+
+    period = Period("Sync-committee period, 256 epochs.", key=True)
+    seat = Position("Seat, which is the bit in a block's sync_aggregate_bits.", key=True)
+    validator_index = Count("Validator in the seat.", wire="validators[]")
+    start_epoch = Epoch("First epoch of the period.")
+    end_epoch = Epoch("Last epoch of the period.")
+
+
+SYNC_COMMITTEES = Endpoint(
+    "sync_committees",
+    route="GET /api/v1/sync_committee/{period}",
+    table=SyncCommittees,
+    where=(
+        Values(
+            "periods",
+            SyncCommittees.period,
+            wire="period",
+            tags=("latest", "next"),
+            error="invalid epoch parameter",
+        ),
+    ),
+    final=Final.WHEN_PUBLISHED,
+    shape=Shape.OBJECT,
+)
+
+
+def load_sync_committees(
+    periods: Subjects = "latest", *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load sync committees, one row per seat: ``period, seat, validator_index``.
+
+    One request a period.
+
+    Parameters
+    ----------
+    periods
+        Periods: one, or a list, range or Series of them; ``"latest"`` is the current one,
+        ``"next"`` the one after it. An epoch's period is ``epoch // 256``.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for periods without a committee, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``period``, ``seat``. The order of seats is the order of the bits in
+        ``sync_aggregate_bits``; a validator with several seats has several rows.
+
+    Notes
+    -----
+    ``GET /api/v1/sync_committee/{period}``. Final as soon as it is published.
+    """
+    return load(SYNC_COMMITTEES, explorer, options, periods=periods)

@@ -1,0 +1,96 @@
+"""Validators: who they are and how they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Identifiers, Post, Shape
+from beaconframes.schema import Count, Epoch, Flag, Gwei, Hex, Slot, Table, Text
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class Validators(Table):
+    """Validators. One row per validator."""
+
+    validator_index = Count("Validator.", key=True, wire=("validator_index", "validatorindex"))
+    pubkey = Hex("BLS public key, 48 bytes.")
+    status = Text("State in the validator's life, such as active_online; an open set of words.")
+    slashed = Flag("Whether it was slashed.")
+    balance_gwei = Gwei("Balance in the latest processed epoch.", wire="balance")
+    effective_balance_gwei = Gwei(
+        "Effective balance in the latest processed epoch, up to 2048 ETH.",
+        wire=("effective_balance", "effectivebalance"),
+    )
+    activation_eligibility_epoch = Epoch(
+        "Epoch in which it became eligible for activation; null while it is not.",
+        wire=("activation_eligibility_epoch", "activationeligibilityepoch"),
+    )
+    activation_epoch = Epoch(
+        "Epoch of activation; null while none is set.",
+        wire=("activation_epoch", "activationepoch"),
+    )
+    exit_epoch = Epoch("Epoch of exit; null while none is set.", wire=("exit_epoch", "exitepoch"))
+    withdrawable_epoch = Epoch(
+        "Epoch from which all of it can be withdrawn; null while none is set.",
+        wire=("withdrawable_epoch", "withdrawableepoch"),
+    )
+    last_attestation_slot = Slot(
+        "Slot of its latest attestation; null when it never attested.",
+        wire=("last_attestation_slot", "lastattestationslot"),
+        none=0,
+    )
+    withdrawal_credentials = Hex(
+        "Withdrawal credentials, 32 bytes: 0x00 BLS, 0x01 address, 0x02 compounding.",
+        wire=("withdrawal_credentials", "withdrawalcredentials"),
+    )
+    name = Text("Name that somebody gave it; empty when nobody did.")
+    total_withdrawals_gwei = Gwei("Everything withdrawn so far.", wire="total_withdrawals")
+
+
+VALIDATORS = Endpoint(
+    "validators",
+    route="GET /api/v1/validator/{validators}",
+    table=Validators,
+    where=(
+        Identifiers(
+            "validators", Validators.validator_index, pubkey=Validators.pubkey, longest=None
+        ),
+    ),
+    shape=Shape.OBJECT_IF_ALONE,
+    post=Post("/api/v1/validator", arg="validators", field="indicesOrPubkey"),
+)
+
+
+def load_validators(
+    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load validators, one row per validator, as of the latest processed epoch.
+
+    100 validators a request; a batch of public keys too long for a URL goes by POST.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for validators that do not exist, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``. Amounts in gwei; epochs that lie in the far future are null.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/{indexOrPubkey}`` and ``POST /api/v1/validator``.
+    """
+    return load(VALIDATORS, explorer, options, validators=validators)

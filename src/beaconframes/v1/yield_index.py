@@ -1,0 +1,90 @@
+"""The daily yield index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Each, Endpoint, Final, Shape
+from beaconframes.schema import Day, DayTime, Fraction, Table, Wei
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+
+
+class YieldIndex(Table):
+    """The yield index. One row per day of the chain (full days since genesis)."""
+
+    day = Day("Day: full days since genesis.", key=True)
+    time = DayTime("Start of the day, UTC.", wire="day_start")
+    day_end = DayTime("End of the day, UTC.", wire="day_end", later=1)
+    apr = Fraction("Yearly rate: 365 times the day's rewards over effective balances.")
+    apr_avg_7d = Fraction("Mean of apr over the last 7 days.", wire="avgapr7d")
+    apr_avg_31d = Fraction("Mean of apr over the last 31 days.", wire="avgapr31d")
+    cl_apr = Fraction("Consensus-layer part of apr.")
+    cl_apr_avg_7d = Fraction("Its mean over the last 7 days.", wire="cl_avgapr7d")
+    cl_apr_avg_31d = Fraction("Its mean over the last 31 days.", wire="cl_avgapr31d")
+    el_apr = Fraction("Execution-layer part of apr.")
+    el_apr_avg_7d = Fraction("Its mean over the last 7 days.", wire="el_avgapr7d")
+    el_apr_avg_31d = Fraction("Its mean over the last 31 days.", wire="el_avgapr31d")
+    consensus_rewards_sum_wei = Wei("Consensus rewards less penalties of the day.")
+    consensus_rewards_avg_7d_wei = Wei(
+        "Mean over the last 7 days.", wire="avgconsensus_rewards7d_wei"
+    )
+    consensus_rewards_avg_31d_wei = Wei(
+        "Mean over the last 31 days.", wire="avgconsensus_rewards31d_wei"
+    )
+    tx_fees_sum_wei = Wei("Priority fees of the day's blocks.")
+    tx_fees_avg_7d_wei = Wei("Mean over the last 7 days.", wire="avgtx_fees7d_wei")
+    tx_fees_avg_31d_wei = Wei("Mean over the last 31 days.", wire="avgtx_fees31d_wei")
+    deposits_sum_wei = Wei("Deposits of the day to the validators counted.")
+    effective_balances_sum_wei = Wei("Effective balances at the start of the day.")
+    start_balances_sum_wei = Wei("Balances at the start of the day.")
+    end_balances_sum_wei = Wei("Balances at the end of the day.")
+    total_rewards_wei = Wei("Consensus rewards and priority fees together.")
+
+
+YIELD_INDEX = Endpoint(
+    "yield_index",
+    route="GET /api/v1/yieldindex/{day}",
+    table=YieldIndex,
+    paging=Each(YieldIndex.day, wire="day", error="invalid day parameter"),
+    final=Final.WHEN_PUBLISHED,
+)
+
+
+def load_yield_index(
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the daily yield index, one row per day of the chain. One request each.
+
+    Parameters
+    ----------
+    since, until
+        First and last day, both inclusive: a day (full days since genesis), a negative number
+        counting back from the latest complete day, a date, a datetime or ``"30d"``.
+        Left out: the latest published day alone.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for days that are not published, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``day``. Amounts in wei, exact; rates are fractions (0.03 is 3 % a year).
+
+    Notes
+    -----
+    ``GET /api/v1/yieldindex/{day}``, on the public service ``ethstore``. Final when published.
+    """
+    return load(YIELD_INDEX, explorer, options, since=since, until=until)
