@@ -60,7 +60,7 @@ check: setup ## format, lint, types, import contracts, generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python docs/generate.py --check
 
 format: setup ## format and mend what can be mended by machine
@@ -74,5 +74,5 @@ docs: setup ## write the generated pages
 	$(BIN)/python docs/generate.py
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) $(TOOLS) out dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks notebooks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

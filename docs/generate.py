@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +53,8 @@ def section(endpoint: Endpoint) -> str:
     ]
     for row in table.describe().iter_rows(named=True):
         name = f"**`{row['column']}`**" if row["key"] else f"`{row['column']}`"
-        facts = [name, row["type"], row["unit"] or "", row["meaning"], row["wire"]]
+        kind = re.sub(r"\w+=|'", "", row["type"])
+        facts = [name, kind, row["unit"] or "", row["meaning"], row["wire"]]
         lines.append("| " + " | ".join(cell(fact) for fact in facts) + " |")
     return "\n".join(lines) + "\n"
 
