@@ -196,9 +196,13 @@ class SnapshotMoved(AnswerError):
 
 
 class MissingRows(AnswerError, UserWarning):
-    """Rows that were asked for and did not come back: a warning, or an error when strict."""
+    """Rows that were asked for and did not come back: a warning, or an error when strict.
+
+    ``missing`` is a frame that names them all; the message names the first few.
+    """
 
     category = "missing rows"
+    missing: pl.DataFrame | None = None
 
 
 class DatasetError(BeaconframesError):

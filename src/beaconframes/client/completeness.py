@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,8 @@ import polars as pl
 from beaconframes.errors import IntegrityError, MissingRows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
     from beaconframes.endpoint import Call, Endpoint
 
 NAMED_IN_A_MESSAGE = 5
@@ -43,7 +44,10 @@ def refuse_foreign(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) ->
     for wish in wishes(calls, every=False):
         asked = reduce(
             lambda a, b: a | b,
-            (pl.col(name).is_in(series(rows, name, values).implode()) for name, values in wish.items()),
+            (
+                pl.col(name).is_in(series(rows, name, values).implode())
+                for name, values in wish.items()
+            ),
         )
         foreign = rows.filter(~asked)
         if not foreign.is_empty():
@@ -69,7 +73,11 @@ def missing_rows(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> M
     else:
         missing = pl.concat(
             (
-                series(rows, name, values).unique().sort().to_frame().join(rows, on=name, how="anti")
+                series(rows, name, values)
+                .unique()
+                .sort()
+                .to_frame()
+                .join(rows, on=name, how="anti")
                 for name, values in window.items()
             ),
             how="diagonal",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from beaconframes import config
@@ -18,6 +19,7 @@ from beaconframes.errors import ConfigError
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -71,7 +73,7 @@ class Explorer:
         self._own = {"frame": frame, "strict": strict}
         self.chain = get_chain(settings.chain)
         self.url = settings.url or public_url(self.chain, has_key=key is not None)
-        self._session = Session(self.url, key=key, rate=settings.rate)
+        self._session = Session(self.url, key, rate=settings.rate)
         self._watch = Watch(lambda request: self._session.fetch(request).data, known=head)
 
     def __repr__(self) -> str:
@@ -143,12 +145,15 @@ class Explorer:
         if len(calls) <= 1:
             yield from (self._session.fetch(call.request).data for call in calls)
             return
+        stop = threading.Event()
         pool = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="beaconframes")
+        fetch = partial(self._session.fetch, stop=stop)
         try:
-            for answer in pool.map(self._session.fetch, (call.request for call in calls)):
+            for answer in pool.map(fetch, (call.request for call in calls)):
                 yield answer.data
         finally:
-            # An error or Ctrl-C ends the call at once: what is not yet sent never is.
+            # After an error or Ctrl-C nothing more is sent, and nobody waits for what was.
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
 

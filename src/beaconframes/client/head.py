@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from beaconframes.endpoint import Envelope, Head, Request
 from beaconframes.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LATEST_STATE = Request(
     "GET",

@@ -34,7 +34,7 @@ def load(
     unknown = set(options) - set(Options.__annotations__)
     if unknown:
         raise TypeError(
-            f"load_{endpoint.name}() takes no argument {sorted(unknown)[0]!r}; "
+            f"load_{endpoint.name}() takes no argument {min(unknown)!r}; "
             f"it takes {', '.join([*endpoint.arguments, 'explorer', *Options.__annotations__])}"
         )
     asked = explorer if explorer is not None else explorers.current()

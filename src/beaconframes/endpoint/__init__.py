@@ -1,4 +1,4 @@
-"""What an endpoint is: selectors, windows, finality, the plan of requests. Pure: no input, no output."""
+"""What an endpoint is: selectors, windows, finality, the plan of requests. Pure: no I/O."""
 
 from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
 from beaconframes.endpoint.horizon import Head, Horizon

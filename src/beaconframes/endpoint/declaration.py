@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from itertools import product
@@ -12,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from beaconframes.endpoint.request import Envelope, Request
-from beaconframes.endpoint.selectors import Fields, Selector, View, Wanted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.selectors import Fields, Selector, View, Wanted
     from beaconframes.schema import Table
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")

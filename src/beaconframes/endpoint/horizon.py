@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,8 @@ from beaconframes.calendar import HOODI, MAINNET, Chain, Span, Unit, resolve_spa
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from beaconframes.calendar import Moment
 
 

@@ -196,8 +196,10 @@ class Region(Selector):
             corners = [identifiers.natural(n, "region") for n in region]
         except TypeError:
             corners = []
-        if len(corners) != 4 or max(corners) >= self.size or not (
-            corners[0] <= corners[2] and corners[1] <= corners[3]
+        if (
+            len(corners) != 4
+            or max(corners) >= self.size
+            or not (corners[0] <= corners[2] and corners[1] <= corners[3])
         ):
             raise UsageError(
                 f"region={region!r} is not a rectangle on the wall",

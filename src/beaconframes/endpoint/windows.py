@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.endpoint.selectors import Batch, Fields, Refused, Selector, View, Wanted, one_number
+from beaconframes.endpoint.selectors import (
+    Batch,
+    Fields,
+    Refused,
+    Selector,
+    View,
+    Wanted,
+    one_number,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from beaconframes.calendar import Unit
     from beaconframes.endpoint.horizon import Horizon
     from beaconframes.schema import Column
@@ -80,7 +89,11 @@ class Each(Selector):
         """Return the rows of the one number."""
         text = fields[self.wire]
         unit: Any = self.column.unit
-        if self.refuses_future and text.isdigit() and int(text) > view.head.latest(unit, view.chain):
+        if (
+            self.refuses_future
+            and text.isdigit()
+            and int(text) > view.head.latest(unit, view.chain)
+        ):
             raise Refused(self.error)
         return one_number(self.column, rows, text, self.tags, view, self.error)
 
@@ -129,9 +142,7 @@ class SlotWindow(Selector):
         return rows.filter(pl.col(self.column.name).is_between(first, last))
 
 
-def number(
-    fields: Fields, name: str, default: int, low: int, high: int | None, error: str
-) -> int:
+def number(fields: Fields, name: str, default: int, low: int, high: int | None, error: str) -> int:
     """Return the query parameter *name* as a number from *low* to *high*, or refuse it."""
     if name not in fields:
         return default

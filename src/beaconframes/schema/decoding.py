@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("beaconframes")
 
 RECORDS_PER_FRAME = 100_000
-LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+LONE_SURROGATE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
 
 Cells = dict[str, list[Any]]
 
@@ -46,6 +48,7 @@ class Node:
     """The part of a record that is one JSON object: its columns, its inner objects, its type."""
 
     def __init__(self, table: type[Table], prefix: str = "") -> None:
+        self.record: Any = None
         self.leaves: list[Leaf] = []
         self.inner: dict[str, Node] = {}
         wire: dict[str, str] = {}
@@ -57,7 +60,7 @@ class Node:
                     continue
                 head, dot, _ = path[len(prefix) :].partition(".")
                 if dot and head not in self.inner:
-                    self.inner[head] = node = Node(table, f"{prefix}{head}.")
+                    node = self.inner[head] = Node(table, f"{prefix}{head}.")
                     attribute = f"inner_{len(self.inner)}"
                     wire[attribute] = head
                     fields.append((attribute, node.record | None, None))
@@ -82,23 +85,25 @@ class Node:
 
 def declared(column: Column, *, is_list: bool) -> tuple[Any, Any]:
     """Return the type and the default of *column* in a record."""
-    if column.sent_as is msgspec.Raw:
-        return msgspec.Raw, msgspec.Raw()
+    kind: Any = column.sent_as
+    if kind is msgspec.Raw:
+        return kind, msgspec.Raw()
     if is_list:
-        return list[column.sent_as] | None, None
-    return column.sent_as | None, column.absent if isinstance(column.wire, str) else None
+        return list[kind] | None, None
+    return kind | None, column.absent if isinstance(column.wire, str) else None
 
 
 @cache
 def layout(table: type[Table]) -> tuple[Node, msgspec.json.Decoder[Any]]:
     """Return the record layout of *table* and the decoder of its pages."""
     node = Node(table)
-    return node, msgspec.json.Decoder(list[node.record] | node.record | None, strict=False)
+    record: Any = node.record
+    return node, msgspec.json.Decoder(list[record] | record | None, strict=False)
 
 
 def decode(table: type[Table], pages: Iterable[bytes], chain: Chain) -> pl.DataFrame:
     """Return the rows of all *pages* in order of arrival."""
-    node, decoder = layout(table)
+    node, decoder = layout(table)  # type: ignore[arg-type]  # classes are hashable
     frames: list[pl.DataFrame] = []
     records: list[Any] = []
     first_row = 0
@@ -109,7 +114,7 @@ def decode(table: type[Table], pages: Iterable[bytes], chain: Chain) -> pl.DataF
         try:
             found = decoder.decode(page)
         except (msgspec.MsgspecError, RecursionError, ValueError):
-            frames.append(assemble(table, by_record(table, node, records), first_row, chain))
+            frames.append(assemble(table, by_record(node, records), first_row, chain))
             first_row += len(records)
             records = []
             cells, height = by_cell(table, page, first_row)
@@ -121,14 +126,14 @@ def decode(table: type[Table], pages: Iterable[bytes], chain: Chain) -> pl.DataF
         elif found is not None:
             records.append(found)
         if len(records) >= RECORDS_PER_FRAME:
-            frames.append(assemble(table, by_record(table, node, records), first_row, chain))
+            frames.append(assemble(table, by_record(node, records), first_row, chain))
             first_row += len(records)
             records = []
-    frames.append(assemble(table, by_record(table, node, records), first_row, chain))
+    frames.append(assemble(table, by_record(node, records), first_row, chain))
     return pl.concat(frames) if len(frames) > 1 else frames[0]
 
 
-def by_record(table: type[Table], node: Node, records: list[Any]) -> Cells:
+def by_record(node: Node, records: list[Any]) -> Cells:
     """Return the values of each column from typed *records*, the first spelling that has one."""
     cells: Cells = {}
     for leaf, values in node.cells(records):
@@ -203,7 +208,7 @@ def assemble(table: type[Table], cells: Cells, first_row: int, chain: Chain) -> 
         if isinstance(column, TimeOf):
             start = chain.time_expr(column.by, pl.col(column.of) + column.later).alias(column.name)
             times.append(pl.coalesce(column.name, start) if column.name in cells else start)
-    return frame.with_columns(times).select(table.schema().names()).cast(table.schema())  # type: ignore[arg-type]
+    return frame.with_columns(times).select(table.schema().names())
 
 
 def build(table: type[Table], column: Column, values: list[Any], first_row: int) -> pl.Series:
@@ -246,7 +251,9 @@ def short(value: Any) -> str:
 @cache
 def warn_once(table: str, fields: tuple[str, ...]) -> None:
     """Log, once for each set of fields, that the service sends more than the table knows."""
-    log.warning("%s: the service also sends %s, for which there is no column", table, ", ".join(fields))
+    names = ", ".join(fields)
+    names = ", ".join(fields)
+    log.warning("%s: the service also sends %s, for which there is no column", table, names)
 
 
 def note_unknown_fields(table: type[Table], node: Node, page: bytes) -> None:

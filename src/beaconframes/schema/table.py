@@ -145,7 +145,8 @@ class Table:
                     column.unit,
                     column.key,
                     column.doc,
-                    ", ".join(column.spellings) or ("list position" if isinstance(column, Position) else "derived"),
+                    ", ".join(column.spellings)
+                    or ("list position" if isinstance(column, Position) else "derived"),
                 )
                 for column in cls.columns
             ],

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import polars as pl
 from starlette.applications import Starlette
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 from starlette.routing import Route
 
 from beaconframes import v1
-from beaconframes.endpoint import Endpoint, Head, Refused, Shape
+from beaconframes.endpoint import Endpoint, Refused, Shape
 from beaconframes.service.facts import Facts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from starlette.requests import Request
 
     from beaconframes.dataset import Dataset
@@ -74,9 +74,7 @@ class Service:
 def error(message: str, status: int) -> Response:
     """Return the error body of generation 1."""
     body = msgspec.json.encode({"status": f"ERROR: {message}", "data": None})
-    return Response(
-        body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"}
-    )
+    return Response(body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"})
 
 
 def key_of(request: Request) -> str | None:
@@ -118,7 +116,7 @@ def post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
     return handler
 
 
-async def unknown(request: Request, _: Exception) -> Response:
+async def unknown(_request: Request, _: Exception) -> Response:
     """Answer a path or method that the API does not have."""
     return error("404 page not found", 404)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import tempfile
 import threading
 import time
-from collections.abc import Collection
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import platformdirs
 import uvicorn
@@ -20,6 +17,11 @@ from beaconframes import client
 from beaconframes.dataset import Dataset
 from beaconframes.errors import UsageError
 from beaconframes.service.app import Service, app
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection
+    from types import TracebackType
 
 SAMPLE = {"validators": 2000, "epochs": 1575, "seed": 1, "history_days": 365}
 SAMPLE_NAME = "sample-1"
@@ -101,9 +103,7 @@ class Local(Server):
     def __init__(self, dataset: Dataset) -> None:
         """Serve *dataset* and let loaders ask it."""
         super().__init__(dataset)
-        self.explorer = client.Explorer(
-            self.url, chain=self.service.chain, head=self.service.head
-        )
+        self.explorer = client.Explorer(self.url, chain=self.service.chain, head=self.service.head)
         self._before = client.use(self.explorer)
 
     def __repr__(self) -> str:

@@ -52,9 +52,7 @@ class Blocks(Table):
         "Who of the sync committee signed; bit i is seat i, lowest bit of a byte first.",
         wire="syncaggregate_bits",
     )
-    sync_aggregate_signature = Hex(
-        "Their aggregate signature.", wire="syncaggregate_signature"
-    )
+    sync_aggregate_signature = Hex("Their aggregate signature.", wire="syncaggregate_signature")
     sync_aggregate_participation = Fraction(
         "Share of the sync committee that signed; 0 when there is no aggregate.",
         wire="syncaggregate_participation",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from beaconframes.client import load
 from beaconframes.endpoint import Endpoint, Final, Region, SlotWindow, Switch
 from beaconframes.schema import Count, Slot, SlotTime, Table, Text
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+    import polars as pl
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer, Options

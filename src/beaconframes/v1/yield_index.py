@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import Each, Endpoint, Final, Shape
+from beaconframes.endpoint import Each, Endpoint, Final
 from beaconframes.schema import Day, DayTime, Fraction, Table, Wei
 
 if TYPE_CHECKING:

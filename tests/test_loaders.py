@@ -1,0 +1,322 @@
+"""Loaders against the local explorer, over a real socket: complete, exact, in the fewest requests.
+
+What is expected is read from the dataset's own files with polars alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes import errors
+
+
+def rows(chain, table, *conditions):
+    """The rows of a table of the dataset that meet the conditions, by key."""
+    key = {
+        "income_history": ["validator_index", "epoch"],
+        "balance_history": ["validator_index", "epoch"],
+        "blocks": ["slot", "block_root"],
+        "graffiti_wall": ["slot", "x", "y"],
+    }[table]
+    return chain.scan(table).filter(*conditions).sort(key, nulls_last=True).collect()
+
+
+def between(first, last):
+    return pl.col("epoch").is_between(first, last)
+
+
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+def test_250_validators_over_250_epochs_take_nine_requests(chain, explorer):
+    """Three batches of three windows, and every cell is the dataset's."""
+    finalized = chain.meta["finalized_epoch"]
+
+    income = bf.load_income_history(range(250), since=-250)
+
+    assert 9 == explorer.requests
+    expected = rows(
+        chain,
+        "income_history",
+        pl.col("validator_index") < 250,
+        between(finalized - 249, finalized),
+    )
+    assert_frame_equal(expected, income)
+    assert income.select("validator_index", "epoch").is_unique().all()
+
+
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+@pytest.mark.parametrize(
+    ("first", "last", "requests"),
+    [(0, 0, 1), (0, 98, 1), (0, 99, 1), (0, 100, 2), (1, 101, 2), (50, 250, 3), (99, 99, 1),
+     (368, 467, 1), (467, 467, 1), (268, 467, 2), (0, 467, 5)],
+)  # fmt: skip
+def test_every_kind_of_border(chain, explorer, first, last, requests):
+    """Epoch 0, one epoch, 99, 100, 101, the finalized epoch: all rows, fewest requests."""
+    assert 467 == chain.meta["finalized_epoch"]
+
+    income = bf.load_income_history([3, 1, 2], since=first, until=last)
+
+    assert requests == explorer.requests
+    expected = rows(
+        chain, "income_history", pl.col("validator_index").is_in([1, 2, 3]), between(first, last)
+    )
+    assert_frame_equal(expected, income)
+
+
+def test_public_keys_and_indices_mix(chain, explorer):
+    """A validator is asked for once, however it is named."""
+    known = chain.scan("validators").sort("validator_index").collect()
+    keys = known["pubkey"]
+
+    found = bf.load_validators([keys[5], 5, keys[4].upper().replace("0X", "0x"), "3", keys[2][2:]])
+
+    assert 1 == explorer.requests
+    assert_frame_equal(known[2:6], found)
+
+
+@pytest.mark.parametrize(("count", "requests"), [(1, 1), (100, 1), (101, 2), (1000, 10)])
+def test_validators_in_batches_of_a_hundred(chain, explorer, count, requests):
+    """By index in the URL, by key in a POST when the URL would be too long: the same rows."""
+    known = chain.scan("validators").sort("validator_index").collect()[:count]
+
+    assert_frame_equal(known, bf.load_validators(range(count)))
+    assert requests == explorer.requests
+    assert_frame_equal(known, bf.load_validators(known["pubkey"]))
+    assert 2 * requests == explorer.requests
+
+
+def test_balances_reach_to_the_head_and_count_missing_by_name(chain, explorer):
+    """Left out, since and until mean the last 100 processed epochs."""
+    latest = chain.meta["latest_epoch"]
+
+    balances = bf.load_balance_history(7)
+
+    assert 1 == explorer.requests
+    expected = rows(
+        chain, "balance_history", pl.col("validator_index") == 7, between(latest - 99, latest)
+    )
+    assert_frame_equal(expected, balances)
+
+
+def test_epochs_and_their_slots(chain, explorer):
+    """One request an epoch; missed and orphaned slots are rows."""
+    epochs = bf.load_epochs(since=100, until=102)
+    blocks = bf.load_epoch_slots(since=100, until=163)
+
+    assert 3 + 64 == explorer.requests
+    assert_frame_equal(chain.scan("epochs").filter(between(100, 102)).collect(), epochs)
+    assert_frame_equal(rows(chain, "blocks", between(100, 163)), blocks)
+    assert {"proposed", "missed"} <= set(blocks["status"])
+    assert blocks.filter(status="missed")["block_root"].null_count() > 0
+
+
+def test_latest_is_one_request(chain, explorer):
+    """Without a range, the latest epoch, its slots, the latest day and committee come alone."""
+    latest = chain.meta["latest_epoch"]
+
+    assert [latest] == bf.load_epochs()["epoch"].to_list()
+    assert [latest] == bf.load_epoch_slots()["epoch"].unique().to_list()
+    assert [1] == bf.load_yield_index()["day"].to_list()
+    assert [latest // 256] == bf.load_sync_committees()["period"].unique().to_list()
+    state = bf.load_latest_state()
+    assert [latest] == state["current_epoch"].to_list()
+    assert [chain.meta["finalized_epoch"]] == state["current_finalized_epoch"].to_list()
+    assert 5 == explorer.requests
+
+
+def test_a_sync_committee_is_one_row_per_seat(chain, explorer):
+    """512 seats in order, duplicates kept."""
+    committee = bf.load_sync_committees([0, 1])
+
+    assert 2 == explorer.requests
+    assert list(range(512)) * 2 == committee["seat"].to_list()
+    assert_frame_equal(
+        chain.scan("sync_committees").filter(pl.col("period") <= 1).collect(), committee
+    )
+    assert 512 > committee.filter(period=0)["validator_index"].n_unique()
+
+
+def painted(blocks):
+    """The pixels that the graffiti of blocks paint, by the two accepted forms."""
+    forms = (
+        re.compile(r"graffitiwall:([0-9]{1,3}):([0-9]{1,3}):#([0-9a-fA-F]{6})"),
+        re.compile(r"gw:([0-9]{3})([0-9]{3})([0-9a-fA-F]{6})"),
+    )
+    found = []
+    for slot, graffiti, proposer in blocks.select("slot", "graffiti", "proposer_index").rows():
+        text = bytes.fromhex((graffiti or "0x")[2:]).decode("latin-1")
+        match = next((m for form in forms if (m := form.search(text))), None)
+        if match:
+            found.append((slot, int(match[1]), int(match[2]), match[3], proposer))
+    return found
+
+
+def test_the_wall_is_what_the_blocks_painted(chain, explorer):
+    """The endpoint and the graffiti of the blocks tell the same picture."""
+    wall = bf.load_graffiti_wall(since=32 * 100, until=32 * 164 - 1)
+    blocks = bf.load_epoch_slots(since=100, until=163)
+
+    told = wall.select("slot", "x", "y", "color", "validator_index").rows()
+    assert painted(blocks) == told
+    assert len(told) > 100
+
+
+def test_summarize_keeps_the_newest_paint(chain, explorer):
+    """One row a pixel, and it is the last one of the range."""
+    everything = bf.load_graffiti_wall(since=0)
+    newest = {(x, y): (slot, color) for slot, x, y, color in
+              everything.select("slot", "x", "y", "color").rows()}  # fmt: skip
+
+    summary = bf.load_graffiti_wall(since=0, summarize=True)
+
+    assert newest == {(x, y): (slot, color) for slot, x, y, color in
+                      summary.select("slot", "x", "y", "color").rows()}  # fmt: skip
+    assert_frame_equal(rows(chain, "graffiti_wall"), everything)
+
+
+def test_a_region_of_the_wall(chain, explorer):
+    """Both corners belong to it."""
+    everything = bf.load_graffiti_wall(since=0)
+    left, top = everything["x"].min(), everything["y"].min()
+
+    region = bf.load_graffiti_wall((left, top, left + 40, top + 30), since=0)
+
+    inside = (pl.col("x") <= left + 40) & (pl.col("y") <= top + 30)
+    assert_frame_equal(everything.filter(inside), region)
+    assert 0 < region.height < everything.height
+
+
+def test_dates_mean_rows_that_begin_on_them(chain, explorer):
+    """A bare date is the whole UTC day; a range that runs past the head ends at the head."""
+    meta = chain.scan("balance_history").select("epoch", "time").unique().collect()
+    day = meta["time"].max().date()
+
+    balances = bf.load_balance_history(5, since=day.isoformat(), until="2099-12-31")
+
+    expected = meta.filter(pl.col("time").dt.date() == day)["epoch"].sort().to_list()
+    assert expected == balances["epoch"].to_list()
+
+
+def test_missing_rows_are_named(explorer):
+    """A validator that does not exist is named in the warning, and an error when strict."""
+    with pytest.warns(bf.MissingRows, match="validator_index 999999") as caught:
+        found = bf.load_validators([1, 999_999])
+
+    assert [1] == found["validator_index"].to_list()
+    assert [{"validator_index": 999_999}] == caught[0].message.missing.select(
+        "validator_index"
+    ).to_dicts()
+    assert __file__ == caught[0].filename
+    with pytest.raises(bf.MissingRows, match="999999"):
+        bf.load_validators([1, 999_999], strict=True)
+    with bf.settings(strict=True), pytest.raises(bf.MissingRows, match="999999"):
+        bf.load_validators([1, 999_999])
+
+
+def test_gaps_are_named_as_runs(chain, explorer):
+    """What one validator lacks is told as ranges of epochs."""
+    counts = (
+        chain.scan("income_history").group_by("validator_index").len().collect()
+        .filter(pl.col("len") < 468)["validator_index"].sort()
+    )  # fmt: skip
+    validator = counts[0]
+    have = set(rows(chain, "income_history", pl.col("validator_index") == validator)["epoch"])
+
+    with pytest.warns(bf.MissingRows) as caught:
+        bf.load_income_history(validator, since=0, until=467)
+
+    told = {
+        epoch
+        for _, first, last in caught[0].message.missing.rows()
+        for epoch in range(first, last + 1)
+    }
+    assert set(range(468)) - have == told
+
+
+def test_zero_rows_still_mean_all_columns(explorer):
+    """Nobody asked for, nothing sent: the whole schema comes back."""
+    nobody = bf.load_validators([])
+
+    assert 0 == explorer.requests
+    assert 0 == nobody.height
+    assert bf.load_validators(1).schema == nobody.schema
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        (lambda: bf.load_income_history(1, since=10, until=5), "since=10"),
+        (lambda: bf.load_income_history(1, since=468), "468"),
+        (lambda: bf.load_balance_history(1, until=10**6), "1000000"),
+        (lambda: bf.load_epochs(since=470, until=470), "470"),
+        (lambda: bf.load_epochs(since="yesterday"), "yesterday"),
+        (lambda: bf.load_graffiti_wall((0, 0, 1000, 10)), "1000"),
+        (lambda: bf.load_graffiti_wall(summarize="yes"), "yes"),
+        (lambda: bf.load_sync_committees("newest"), "newest"),
+        (lambda: bf.load_sync_committees(-1), "-1"),
+        (lambda: bf.load_validators("abc"), "abc"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_sent(explorer, load, words):
+    """The error names the value, and the explorer never hears of it."""
+    with pytest.raises(errors.UsageError, match=re.escape(words)):
+        load()
+
+    assert 0 == explorer.requests
+
+
+def test_pandas_on_request(explorer):
+    """The same rows, Arrow-backed, without losing a digit."""
+    exact = bf.load_income_history(range(3), since=0, until=9)
+
+    with bf.settings(frame="pandas"):
+        frame = bf.load_income_history(range(3), since=0, until=9)
+
+    assert exact.rows() == [
+        tuple(row) for row in pl.from_pandas(frame).select(exact.columns).rows()
+    ]
+    assert "decimal128(28, 0)[pyarrow]" == str(frame["tx_fee_reward_wei"].dtype)
+
+
+def test_inside_a_running_event_loop(explorer):
+    """As in a notebook cell."""
+
+    async def cell():
+        return bf.load_validators(range(10))
+
+    assert 10 == asyncio.run(cell()).height
+
+
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+def test_from_many_threads(explorer):
+    """One explorer, eight threads, each its own answer."""
+    found = {}
+
+    def work(number):
+        found[number] = bf.load_balance_history(number, since=0, until=149)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {n: [n] * 150 for n in range(8)} == {
+        n: frame["validator_index"].to_list() for n, frame in found.items()
+    }
+
+
+def test_nested_local_explorers_give_back_what_was_before(chain):
+    """Closing the inner one leaves the outer one in charge."""
+    with bf.local(chain) as outer:
+        with bf.local(chain) as inner:
+            bf.load_latest_state()
+        bf.load_latest_state()
+
+    assert (1, 1) == (inner.requests, outer.requests)
