@@ -1,0 +1,258 @@
+"""Wei, gwei and ether: the only place where an amount changes its unit.
+
+The unit is the end of a column's name, and says its type: ``_wei`` is ``Decimal(28, 0)``, ``_gwei``
+is ``Int64``, ``_eth`` is ``Float64`` for plots and statistics, or ``Decimal(38, 18)`` when exact.
+1 ether is 10^9 gwei is 10^18 wei. Nothing but ``to_eth`` without ``exact=True`` goes through a
+float.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+    import polars as pl
+
+Frame = TypeVar("Frame")
+
+# One of the unit is ten to this power of wei.
+_PLACES = {"wei": 0, "gwei": 9, "eth": 18}
+
+
+def to_eth(frame: Frame, *, exact: bool = False) -> Frame:
+    """Return the frame with every ``_gwei`` and ``_wei`` column as ``_eth``, in the same place.
+
+    The columns become ``Float64``, right to some fifteen digits; with ``exact=True`` they become
+    ``Decimal(38, 18)`` and no digit is lost. An ``_eth`` column gets the same type, so with
+    ``exact=True`` a float one is a ``UsageError``. Takes a polars frame, eager or lazy, a pandas frame,
+    or a Series whose name ends in a unit, and gives back the same kind; what pandas gets back is
+    Arrow-backed.
+    """
+    converted: Frame = _convert(frame, "eth", exact=exact)
+    return converted
+
+
+def to_gwei(frame: Frame) -> Frame:
+    """Return the frame with every ``_wei`` and ``_eth`` column as ``_gwei``, exactly.
+
+    The columns become ``Int64``. An amount that is no whole gwei is a ``UsageError`` (of a lazy
+    frame: when it is collected), and so is a float column, whose digits are already lost.
+    """
+    converted: Frame = _convert(frame, "gwei", exact=True)
+    return converted
+
+
+def to_wei(frame: Frame) -> Frame:
+    """Return the frame with every ``_gwei`` and ``_eth`` column as ``_wei``, exactly.
+
+    The columns become ``Decimal(28, 0)``. A float column is a ``UsageError``, since its digits are
+    already lost.
+    """
+    converted: Frame = _convert(frame, "wei", exact=True)
+    return converted
+
+
+@overload
+def to_pandas(frame: pl.Series | pd.Series[Any]) -> pd.Series[Any]: ...
+@overload
+def to_pandas(frame: pl.DataFrame | pl.LazyFrame | pd.DataFrame) -> pd.DataFrame: ...
+def to_pandas(frame: Any) -> Any:
+    """Return the frame as an Arrow-backed pandas frame; one from pandas is returned as it is.
+
+    No digit and no null is lost: integers stay integers beside nulls, wei stay decimals, times stay
+    UTC. A lazy frame is collected.
+    """
+    import polars as pl
+
+    if _is_pandas(frame):
+        return frame
+    if isinstance(frame, pl.Series):
+        return to_pandas(frame.to_frame()).iloc[:, 0]
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, pl.DataFrame):
+        raise _no_frame(frame)
+    # Arrow has no integers of 128 bits.
+    portable = frame.with_columns(pl.col(pl.Int128, pl.UInt128).cast(pl.Decimal(38, 0)))
+    return portable.to_pandas(use_pyarrow_extension_array=True)
+
+
+def _convert(frame: Any, unit: str, *, exact: bool) -> Any:
+    import polars as pl
+
+    change = partial(_amount, unit=unit, exact=exact)
+    if isinstance(frame, pl.Series):
+        return _convert(_named(frame).to_frame(), unit, exact=exact).to_series()
+    if isinstance(frame, pl.LazyFrame):
+        schema = frame.collect_schema()
+        names = _names(schema, unit)
+        for name in names:
+            _check_type(name, schema[name], exact=exact)
+        dtype = _exact_type(unit) if exact else pl.Float64()
+        return frame.select(
+            pl.col(name)
+            .map_batches(change, return_dtype=dtype, is_elementwise=True)
+            .alias(names[name])
+            if name in names
+            else pl.col(name)
+            for name in schema
+        )
+    if isinstance(frame, pl.DataFrame):
+        names = _names(frame.columns, unit)
+        changed = [
+            change(column).rename(names[column.name]) if column.name in names else column
+            for column in frame
+        ]
+        return pl.DataFrame(changed) if names else frame
+    if not _is_pandas(frame):
+        raise _no_frame(frame)
+    if frame.ndim == 1:
+        return _convert(_named(frame).to_frame(), unit, exact=exact).iloc[:, 0]
+    names = _names(frame.columns, unit)
+    copy = frame.copy(deep=False)
+    for name in names:
+        copy[name] = to_pandas(change(_from_pandas(frame[name]))).set_axis(frame.index)
+    return copy.rename(columns=names)
+
+
+def _names(names: Iterable[Any], unit: str) -> dict[str, str]:
+    """Return the new name of every amount, or refuse when two would have the same."""
+    columns = list(names)
+    new = {name: f"{name.rpartition('_')[0]}_{unit}" for name in columns if _unit(name)}
+    taken = Counter(new.get(name, name) for name in columns)
+    for result in new.values():
+        if taken[result] > 1:
+            same = [name for name in columns if new.get(name, name) == result]
+            raise UsageError(
+                f"the columns {', '.join(same)} would all become {result}",
+                hint="Rename or drop all but one of them",
+            )
+    return new
+
+
+def _unit(name: object) -> str | None:
+    """Return the unit that a column's name ends in; None when it is no amount."""
+    stem, _, end = name.rpartition("_") if isinstance(name, str) else ("", "", "")
+    return end if stem and end in _PLACES else None
+
+
+def _amount(column: pl.Series, *, unit: str, exact: bool) -> pl.Series:
+    """Return the amounts of one column in another unit."""
+    import polars as pl
+
+    name, own = column.name, _unit(column.name)
+    assert own is not None
+    _check_type(name, column.dtype, exact=exact)
+    if not exact:
+        return column.cast(pl.Float64) / 10.0 ** (_PLACES[unit] - _PLACES[own])
+    target = _exact_type(unit)
+    if own == unit and column.dtype == target:
+        return column
+    try:
+        wei = _in_wei(column, _PLACES[own])
+        if unit == "eth":
+            return wei * Decimal("1e-18")
+        if unit == "gwei":
+            _refuse(column, wei % 10**9 != 0, "no whole gwei")
+            wei = wei // 10**9
+        return wei.cast(target)
+    except pl.exceptions.PolarsError:
+        raise UsageError(f"{name} holds amounts too large for {target} {unit}") from None
+
+
+def _in_wei(column: pl.Series, places: int) -> pl.Series:
+    """Return the amounts in wei; arithmetic on decimals raises where integers would wrap."""
+    import polars as pl
+
+    scale = column.dtype.scale if isinstance(column.dtype, pl.Decimal) else 0
+    if not scale:
+        return column.cast(pl.Decimal(38, 0)) * Decimal(10**places)
+    # Apart, because an amount in wei with as many places again would pass 38 digits.
+    whole = column.cast(pl.Int128)
+    part = (column - whole.cast(pl.Decimal(38, scale))) * Decimal(10**places)
+    rest = part.cast(pl.Int128)
+    _refuse(column, part != rest.cast(pl.Decimal(38, scale)), "no whole wei")
+    return whole.cast(pl.Decimal(38, 0)) * Decimal(10**places) + rest.cast(pl.Decimal(38, 0))
+
+
+def _from_pandas(column: pd.Series[Any]) -> pl.Series:
+    """Return a column of amounts from pandas, whatever it is kept in."""
+    import polars as pl
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    name = str(column.name)
+    # Their type says nothing: without any value, pandas takes what it likes.
+    if column.isna().all():
+        return pl.Series(name, [None] * len(column), pl.Null)
+    decimals = (pa.decimal128(38, 0), pa.decimal128(38, 18))
+    for kind in decimals if column.dtype == object else (None,):
+        try:
+            found = pa.array(column, kind, from_pandas=True)
+            if pa.types.is_decimal256(found.type):
+                found = found.cast(pa.decimal128(38, found.type.scale))
+        except pa.ArrowException:
+            continue
+        return pl.Series(name, found)
+    raise UsageError(
+        f"{name} holds what is no amount, or one of more than 38 digits",
+        hint="Keep amounts as int or Decimal",
+    )
+
+
+def _exact_type(unit: str) -> pl.DataType:
+    import polars as pl
+
+    types = {"wei": pl.Decimal(28, 0), "gwei": pl.Int64(), "eth": pl.Decimal(38, 18)}
+    return types[unit]
+
+
+def _check_type(name: str, dtype: pl.DataType, *, exact: bool) -> None:
+    import polars as pl
+
+    if dtype.is_float() and exact:
+        raise UsageError(
+            f"{name} is {dtype}, which has lost digits, so it cannot be converted exactly",
+            hint="Start from wei or gwei; to_eth(frame, exact=True) keeps every digit of ether",
+        )
+    if not dtype.is_numeric() and dtype != pl.Null:
+        raise UsageError(f"{name} is {dtype}: no amounts", hint="Cast or rename the column")
+
+
+def _refuse(column: pl.Series, wrong: pl.Series, what: str) -> None:
+    """Raise when a value of the column is wrong, showing the first."""
+    if wrong.any():
+        raise UsageError(
+            f"{column.name} holds {column.filter(wrong)[0]}, which is {what} "
+            f"({wrong.sum()} such values)",
+            hint="Use to_eth(frame, exact=True) to keep every digit",
+        )
+
+
+def _named(series: Any) -> Any:
+    if _unit(series.name) is None:
+        raise UsageError(
+            f"the name of the series, {series.name!r}, does not end in _wei, _gwei or _eth",
+            hint="The unit is the end of the name",
+        )
+    return series
+
+
+def _is_pandas(frame: object) -> bool:
+    import narwhals.stable.v2 as nw
+
+    known = nw.dependencies
+    return known.is_pandas_dataframe(frame) or known.is_pandas_series(frame)
+
+
+def _no_frame(frame: object) -> UsageError:
+    return UsageError(
+        f"{type(frame).__name__} is no frame", hint="Give a polars or a pandas frame or Series"
+    )

@@ -1,0 +1,511 @@
+"""Chains know their time, and since/until mean what a person would expect."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from beaconframes.calendar import (
+    HOODI,
+    MAINNET,
+    Chain,
+    Span,
+    get_chain,
+    resolve_span,
+)
+from beaconframes.errors import ConfigError, UsageError
+
+# Its digits are more than Python is willing to print.
+HUGE = pytest.param(10**5000, id="huge")
+NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+
+
+def utc(text):
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def never():
+    raise AssertionError("asked for nothing")
+
+
+def span(since=None, until=None, *, unit="epoch", chain=MAINNET, latest=490_000, **more):
+    found = resolve_span(
+        since, until, unit=unit, chain=chain, latest=lambda: latest, now=lambda: NOW, **more
+    )
+    return found.first, found.last
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("chain", "unit", "number", "expected"),
+        [
+            (MAINNET, "slot", 0, "2020-12-01T12:00:23"),
+            (MAINNET, "slot", 1, "2020-12-01T12:00:35"),
+            (MAINNET, "epoch", 1, "2020-12-01T12:06:47"),
+            (MAINNET, "epoch", 18_924, "2021-02-23T14:33:59"),
+            (MAINNET, "day", 435, "2022-02-09T12:00:23"),
+            (MAINNET, "day", 1774, "2025-10-10T12:00:23"),
+            (MAINNET, "week", 1, "2020-12-08T12:00:23"),
+            (MAINNET, "period", 290, "2021-10-27T10:56:23"),
+            (HOODI, "slot", 0, "2025-03-17T12:10:00"),
+            (HOODI, "day", 1, "2025-03-18T12:10:00"),
+        ],
+    )
+    def test_units_begin_when_they_really_did(self, chain, unit, number, expected):
+        """A unit begins at the instant that the public record gives for it."""
+        assert utc(expected) == chain.time_of(unit, number)
+
+    def test_genesis_is_the_published_second(self):
+        """Both known chains begin at their published Unix second."""
+        assert [1606824023, 1742213400] == [c.genesis.timestamp() for c in (MAINNET, HOODI)]
+
+    def test_altair_begins_a_period(self):
+        """Mainnet's first sync committee is that of epoch 74240, period 290; hoodi's of epoch 0."""
+        assert (74_240, 0) == (MAINNET.first_sync_epoch, HOODI.first_sync_epoch)
+        assert MAINNET.first_epoch("period", 290) == MAINNET.first_sync_epoch
+
+    def test_a_day_has_225_epochs_and_a_week_1575(self):
+        """Days and weeks are whole numbers of epochs."""
+        assert (225, 1575) == (MAINNET.epochs_per_day, MAINNET.epochs_per_week)
+
+    @pytest.mark.parametrize(
+        ("unit", "number", "expected"),
+        [
+            ("slot", 31, 0),
+            ("slot", 32, 1),
+            ("slot", 63, 1),
+            ("epoch", 7, 7),
+            ("day", 435, 97_875),
+            ("week", 2, 3150),
+            ("period", 290, 74_240),
+        ],
+    )
+    def test_every_unit_has_a_first_epoch(self, unit, number, expected):
+        """A day starts with epoch 225 d, a week with 1575 w, a period with 256 p."""
+        assert expected == MAINNET.first_epoch(unit, number)
+        assert expected == MAINNET.epoch_of(unit, number)
+
+    @pytest.mark.parametrize("unit", ["slot", "epoch", "day", "week", "period"])
+    def test_an_instant_lies_in_the_unit_that_began_last(self, unit):
+        """The first instant of a unit is in it, the one before is in the unit before."""
+        start = MAINNET.time_of(unit, 7)
+        assert [6, 7, 7] == [
+            MAINNET.at(unit, start - timedelta(microseconds=1)),
+            MAINNET.at(unit, start),
+            MAINNET.at(unit, start + timedelta(microseconds=1)),
+        ]
+
+    def test_the_last_slot_of_an_epoch_is_still_in_it(self):
+        """Slot 63 is the last of epoch 1, and its twelve seconds belong to that epoch."""
+        last = MAINNET.time_of("slot", 63)
+        assert [1, 1, 2] == [MAINNET.at("epoch", last + timedelta(seconds=s)) for s in (0, 11, 12)]
+
+    def test_a_naive_instant_is_utc_and_another_zone_is_converted(self):
+        """14:33:59 in London in winter is 15:33:59 in Zurich, and the same epoch."""
+        naive = datetime(2021, 2, 23, 14, 33, 59)  # noqa: DTZ001
+        zurich = datetime(2021, 2, 23, 15, 33, 59, tzinfo=ZoneInfo("Europe/Zurich"))
+        assert [18_924, 18_924] == [MAINNET.at("epoch", naive), MAINNET.at("epoch", zurich)]
+
+    def test_nothing_lies_before_genesis(self):
+        """An instant before genesis is in no unit, and the message says when it all began."""
+        with pytest.raises(UsageError, match="2020-12-01T12:00:23Z"):
+            MAINNET.at("slot", utc("2020-12-01T12:00:22"))
+
+    @pytest.mark.parametrize("number", [-1, True, 1.0, "7", None, 2**64 - 1, HUGE])
+    def test_a_unit_has_a_number_that_fits_the_calendar(self, number):
+        """Negative, boolean, fractional, textual and far-future numbers have no time."""
+        with pytest.raises(UsageError, match="epoch"):
+            MAINNET.time_of("epoch", number)
+
+    @pytest.mark.parametrize("unit", ["month", "Epoch", "", None, 3])
+    def test_an_unknown_unit_is_named(self, unit):
+        """A unit that does not exist is refused with the list of those that do."""
+        with pytest.raises(UsageError, match="slot, epoch, day, week, period"):
+            MAINNET.time_of(unit, 1)
+
+    @pytest.mark.parametrize("moment", [None, 5, "2026-10-01", date(2026, 10, 1), pd.NaT])
+    def test_only_an_instant_lies_in_a_unit(self, moment):
+        """What is no datetime is refused by name."""
+        with pytest.raises(UsageError, match="moment"):
+            MAINNET.at("slot", moment)
+
+    def test_an_instant_outside_the_calendar_is_refused(self):
+        """The year 1 in the far east does not exist in UTC."""
+        edge = datetime.min.replace(tzinfo=timezone(timedelta(hours=10)))
+        with pytest.raises(UsageError, match="beyond the calendar"):
+            MAINNET.at("slot", edge)
+
+
+class TestExpressions:
+    @pytest.mark.parametrize("unit", ["slot", "epoch", "day", "week", "period"])
+    @pytest.mark.parametrize("chain", [MAINNET, HOODI])
+    def test_a_column_gets_the_same_times(self, unit, chain):
+        """The expression gives what the plain method gives, null for null, in UTC microseconds."""
+        numbers = [0, 1, 435, 1774, 12_345, None]
+        frame = pl.DataFrame({"n": pl.Series(numbers, dtype=pl.Int64)})
+        times = frame.select(chain.time_expr(unit, pl.col("n"))).to_series()
+        assert pl.Datetime("us", "UTC") == times.dtype
+        expected = [None if n is None else chain.time_of(unit, n) for n in numbers]
+        assert expected == times.to_list()
+
+    @pytest.mark.parametrize("dtype", [pl.Int32, pl.UInt32, pl.UInt64, pl.Int128])
+    def test_small_integers_do_not_overflow(self, dtype):
+        """An epoch number that was kept in 32 bits gets its exact time."""
+        numbers = pl.DataFrame({"n": pl.Series([400_000], dtype=dtype)})
+        times = numbers.select(MAINNET.time_expr("epoch", pl.col("n"))).to_series()
+        assert [utc("2025-10-14T06:40:23")] == times.to_list()
+
+    def test_no_rows_have_the_type_too(self):
+        """Zero rows still give a column of UTC times."""
+        frame = pl.DataFrame(schema={"n": pl.Int64}).with_columns(
+            time=MAINNET.time_expr("day", pl.col("n"))
+        )
+        assert {"n": pl.Int64(), "time": pl.Datetime("us", "UTC")} == dict(frame.schema)
+
+
+class TestChains:
+    def test_chains_are_found_by_name(self):
+        """A name finds its chain in any case, and a chain finds itself."""
+        own = Chain("mytest", genesis=utc("2026-01-01T00:00:00"))
+        assert [MAINNET, HOODI, HOODI, own] == [
+            get_chain(c) for c in ("mainnet", "hoodi", "Hoodi", own)
+        ]
+
+    @pytest.mark.parametrize("name", ["goerli", "", None, 1])
+    def test_an_unknown_chain_says_what_is_known(self, name):
+        """The error names the chain, lists the known ones and shows how to make one's own."""
+        with pytest.raises(ConfigError, match=r"unknown chain .*mainnet, hoodi.*Chain\(") as caught:
+            get_chain(name)
+        assert repr(name) in str(caught.value)
+
+    def test_a_chain_may_have_another_rhythm(self):
+        """Five-second slots, sixteen to the epoch, make 1080 epochs a day."""
+        chain = Chain(
+            "fast",
+            genesis=utc("2026-01-01T00:00:00"),
+            seconds_per_slot=5,
+            slots_per_epoch=16,
+            epochs_per_sync_period=512,
+        )
+        assert (1080, 7560) == (chain.epochs_per_day, chain.epochs_per_week)
+        assert utc("2026-01-02T00:00:00") == chain.time_of("day", 1)
+        assert utc("2026-01-01T11:22:40") == chain.time_of("period", 1)
+
+    def test_genesis_in_another_zone_is_kept_in_utc(self):
+        """A genesis given in local time does not follow that zone's summer time."""
+        chain = Chain("local", genesis=datetime(2026, 3, 28, 12, tzinfo=ZoneInfo("Europe/Zurich")))
+        assert utc("2026-03-29T11:00:00") == chain.time_of("day", 1)
+        assert UTC is chain.time_of("day", 1).tzinfo
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"genesis": datetime(2026, 1, 1)}, "time zone"),  # noqa: DTZ001
+            ({"genesis": 1606824023}, "time zone"),
+            ({"name": ""}, "name"),
+            ({"name": None}, "name"),
+            ({"seconds_per_slot": 0}, "seconds_per_slot"),
+            ({"seconds_per_slot": 12.0}, "seconds_per_slot"),
+            ({"slots_per_epoch": -32}, "slots_per_epoch"),
+            ({"slots_per_epoch": True}, "slots_per_epoch"),
+            ({"epochs_per_sync_period": 0}, "epochs_per_sync_period"),
+            ({"sync_committee_size": 0}, "sync_committee_size"),
+            ({"first_sync_epoch": -1}, "first_sync_epoch"),
+            ({"seconds_per_slot": 10_000}, "longer than a day"),
+        ],
+    )
+    def test_an_impossible_chain_is_refused(self, wrong, message):
+        """A chain that cannot run is refused when it is made, by the fact that is wrong."""
+        facts = {"name": "odd", "genesis": utc("2026-01-01T00:00:00")} | wrong
+        with pytest.raises(ConfigError, match=message):
+            Chain(**facts)
+
+    def test_a_chain_cannot_be_changed(self):
+        """A chain is a fact."""
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            MAINNET.seconds_per_slot = 6
+
+
+class TestSpans:
+    @pytest.mark.parametrize(
+        ("since", "until", "expected"),
+        [
+            (0, 0, (0, 0)),
+            (100, 199, (100, 199)),
+            (100, None, (100, 490_000)),
+            (-1, None, (490_000, 490_000)),
+            (-250, None, (489_751, 490_000)),
+            (-250, -1, (489_751, 490_000)),
+            (-490_001, 5, (0, 5)),
+            (None, None, (0, 490_000)),
+            ("latest", None, (490_000, 490_000)),
+            ("latest", "latest", (490_000, 490_000)),
+            (np.int64(7), np.int32(9), (7, 9)),
+        ],
+    )
+    def test_numbers_are_units(self, since, until, expected):
+        """An int is the unit itself, a negative one counts back from the latest."""
+        assert expected == span(since, until)
+
+    def test_minus_250_is_250_units(self):
+        """The last 250 are 250, and a span knows its length."""
+        assert 250 == len(Span(*span(-250)))
+
+    @pytest.mark.parametrize(
+        ("since", "until", "expected"),
+        [
+            # Epoch 18924 begins at 14:33:59, the next at 14:40:23.
+            ("2021-02-23T14:33:59", "2021-02-23T14:33:59", (18_924, 18_924)),
+            ("2021-02-23T14:33:59Z", "2021-02-23T14:40:22Z", (18_924, 18_924)),
+            ("2021-02-23 14:33:58.999999", "2021-02-23 14:40:23", (18_924, 18_925)),
+            ("2021-02-23T14:34:00", "2021-02-23T14:40:23", (18_925, 18_925)),
+            ("2021-02-23T15:33:59+01:00", "2021-02-23T09:33:59-05:00", (18_924, 18_924)),
+            (utc("2021-02-23T14:33:59"), utc("2021-02-23T14:40:23"), (18_924, 18_925)),
+            (datetime(2021, 2, 23, 14, 33, 59), 18_930, (18_924, 18_930)),  # noqa: DTZ001
+            (pd.Timestamp("2021-02-23T14:33:59"), 18_924, (18_924, 18_924)),
+            (pd.Timestamp("2021-02-23T14:33:59.000000001Z"), 18_925, (18_925, 18_925)),
+            ("2020-12-01T12:00:23", 3, (0, 3)),
+        ],
+    )
+    def test_instants_hold_the_units_that_begin_in_them(self, since, until, expected):
+        """An instant begins with the next unit to start and ends with the last one started."""
+        assert expected == span(since, until)
+
+    @pytest.mark.parametrize(
+        ("unit", "since", "until", "expected"),
+        [
+            # Mainnet's days begin at 12:00:23, so each UTC day holds the start of exactly one.
+            ("day", "2022-02-09", "2022-02-09", (435, 435)),
+            ("day", date(2022, 2, 9), date(2022, 2, 10), (435, 436)),
+            ("day", "2025-10-10", "2025-10-10", (1774, 1774)),
+            ("day", "2022-02-09T12:00:23", "2022-02-09T12:00:23", (435, 435)),
+            ("day", "2022-02-09T12:00:24", "2022-02-10T12:00:23", (436, 436)),
+            ("day", "2020-12-01", "2020-12-01", (0, 0)),
+            # The slots of a date do not begin at midnight: 3599 is 00:00:11.
+            ("slot", "2020-12-02", "2020-12-02", (3599, 10_798)),
+            ("epoch", "2020-12-02", "2020-12-02", (113, 337)),
+            ("week", "2020-12-08", "2020-12-15", (1, 2)),
+            ("period", "2021-10-27", "2021-10-27", (290, 290)),
+        ],
+    )
+    def test_a_date_is_the_whole_utc_day(self, unit, since, until, expected):
+        """A bare date holds all units that begin from its first to its last instant."""
+        assert expected == span(since, until, unit=unit, latest=10**7)
+
+    def test_the_units_of_a_date_begin_on_it(self):
+        """The first slot of a date begins within it, the slot before on the day before."""
+        first, last = span("2026-10-01", "2026-10-01", unit="slot", latest=10**8)
+        times = [MAINNET.time_of("slot", n) for n in (first - 1, first, last, last + 1)]
+        assert [date(2026, 9, 30), date(2026, 10, 1), date(2026, 10, 1), date(2026, 10, 2)] == [
+            t.date() for t in times
+        ]
+        assert 7200 == last - first + 1
+
+    @pytest.mark.parametrize(
+        ("since", "ago"),
+        [
+            ("30d", timedelta(days=30)),
+            ("12h", timedelta(hours=12)),
+            ("45m", timedelta(minutes=45)),
+            ("2w", timedelta(weeks=2)),
+            (timedelta(days=30), timedelta(days=30)),
+            (pd.Timedelta(hours=12), timedelta(hours=12)),
+        ],
+    )
+    def test_a_length_is_that_long_before_now(self, since, ago):
+        """A length begins with the first epoch that started within the last thirty days."""
+        first, last = span(since, latest=490_000_000)
+        begun = [MAINNET.time_of("epoch", n) for n in (first - 1, first)]
+        assert begun[0] < NOW - ago <= begun[1]
+        assert 490_000_000 == last
+
+    def test_until_may_be_a_length_too(self):
+        """The week before the last week ends with the last epoch that began before it."""
+        first, last = span("2w", "1w")
+        assert 1575 == last - first + 1
+        assert MAINNET.at("epoch", NOW - timedelta(weeks=1)) == last
+
+    def test_a_summer_time_change_moves_nothing(self):
+        """Midnight in Zurich is 22:00 UTC in summer and 23:00 in winter."""
+        zurich = ZoneInfo("Europe/Zurich")
+        first, last = span(
+            datetime(2026, 10, 25, tzinfo=zurich), datetime(2026, 10, 26, tzinfo=zurich)
+        )
+        assert MAINNET.at("epoch", utc("2026-10-24T22:00:00")) + 1 == first
+        assert MAINNET.at("epoch", utc("2026-10-25T23:00:00")) == last
+
+    def test_a_genesis_day_may_begin_before_the_chain(self):
+        """The date of genesis is a date of the chain, its evening and its morning alike."""
+        assert (0, 112) == span("2020-12-01", "2020-12-01")
+
+    def test_defaults_are_moments(self):
+        """What is left out is what the caller's default says, in any form a moment has."""
+        assert (489_901, 490_000) == span(default_since=lambda: -100)
+        assert (10, 20) == span(default_since=lambda: 10, default_until=lambda: 20)
+        assert (5, 20) == span(5, default_since=never, default_until=lambda: 20)
+
+    def test_nothing_is_asked_that_is_not_needed(self):
+        """Plain numbers and dates need neither the latest nor the clock."""
+        found = resolve_span(
+            "2021-02-23", 20_000, unit="epoch", chain=MAINNET, latest=never, now=never
+        )
+        assert (18_788, 20_000) == (found.first, found.last)
+
+    def test_the_latest_is_asked_once(self):
+        """A head that moves while it is asked does not make 250 epochs 251."""
+        heads = iter([1000])
+        found = resolve_span(
+            -250, None, unit="epoch", chain=MAINNET, latest=lambda: next(heads), now=never
+        )
+        assert (751, 1000) == (found.first, found.last)
+
+    def test_the_clock_is_read_once(self):
+        """Two lengths are counted back from the same now."""
+        clock = iter([NOW])
+        found = resolve_span(
+            "2d", "1d", unit="epoch", chain=MAINNET, latest=never, now=lambda: next(clock)
+        )
+        assert 225 == len(found)
+
+    def test_trouble_while_asking_is_not_renamed(self):
+        """An error of the one who knows the latest comes through as it is."""
+
+        def broken():
+            raise ValueError("no answer")
+
+        with pytest.raises(ValueError, match=r"^no answer$"):
+            resolve_span("latest", None, unit="epoch", chain=MAINNET, latest=broken, now=never)
+        with pytest.raises(ValueError, match=r"^no answer$"):
+            resolve_span("3d", None, unit="epoch", chain=MAINNET, latest=never, now=broken)
+
+    @pytest.mark.parametrize(
+        ("since", "until", "named"),
+        [
+            (10, 5, "since=10, until=5"),
+            ("2026-10-02", "2026-10-01", "since='2026-10-02', until='2026-10-01'"),
+            ("1d", "2d", "since='1d', until='2d'"),
+            (-1, -2, "since=-1, until=-2"),
+            (490_001, None, "since=490001, until='latest'"),
+            ("2030-01-01", None, "since='2030-01-01', until='latest'"),
+            # No epoch begins between these two.
+            ("2021-02-23T14:34:00", "2021-02-23T14:40:22", "holds no epoch"),
+        ],
+    )
+    def test_a_range_that_holds_nothing_is_refused(self, since, until, named):
+        """Reversed, future and too short ranges are refused by both their ends."""
+        with pytest.raises(UsageError) as caught:
+            span(since, until)
+        assert named in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("since", "until"),
+        [
+            ("2020-11-30", None),
+            ("2020-12-01T12:00:22", None),
+            (date(2015, 7, 30), None),
+            (0, "2020-11-30"),
+            (0, datetime(2020, 12, 1, tzinfo=UTC)),
+            ("99999d", None),
+            ("999w", None),
+            (timedelta(days=365 * 9), None),
+            (-490_002, None),
+        ],
+    )
+    def test_before_genesis_there_is_nothing(self, since, until):
+        """A moment before the chain began is refused by name."""
+        with pytest.raises(UsageError, match=r"=.* is before mainnet began"):
+            span(since, until)
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            True,
+            False,
+            1.5,
+            7.0,
+            float("nan"),
+            np.float64(3),
+            np.bool_(True),
+            np.array([1, 2]),
+            "yesterday",
+            "",
+            " ",
+            "now",
+            "Latest",
+            "435",
+            "-250",
+            "20261001",
+            "2026-10",
+            "2026-W40",
+            "2026-W40-1",
+            "2026-13-01",
+            "2026-02-30",
+            " 2026-10-01",
+            "2026-10-01\n",
+            "2026-10-01T25:00",
+            "2026-10-01T",
+            "\u0662\u0660\u0662\u0666-\u0661\u0660-\u0660\u0661",  # Arabic digits
+            "30",
+            "30D",
+            "30 d",
+            "-30d",
+            "1.5d",
+            "d",
+            "9999999999d",
+            pytest.param("x" * 10**6, id="a million letters"),
+            timedelta(days=-1),
+            pd.NaT,
+            pd.Timedelta("NaT"),
+            [1, 2],
+            (1, 2),
+            b"2026-10-01",
+            object(),
+        ],
+    )
+    @pytest.mark.parametrize("end", ["since", "until"])
+    def test_junk_is_named_and_the_remedy_given(self, value, end):
+        """What is no moment is refused with its value, shortened, and what to write instead."""
+        with pytest.raises(UsageError, match=rf"^{end}=(.|\n)* is no moment(.|\n)*30d") as caught:
+            span(**{end: value})
+        assert len(str(caught.value)) < 300
+
+    @pytest.mark.parametrize(
+        "value",
+        [2**64, 10**30, HUGE, datetime.min.replace(tzinfo=timezone(timedelta(hours=9)))],
+    )
+    def test_what_the_calendar_does_not_hold_is_refused(self, value):
+        """Numbers and instants beyond the calendar are refused, not wrapped."""
+        with pytest.raises(UsageError, match="beyond the"):
+            span(value)
+
+    @pytest.mark.parametrize("value", ["999999999w", timedelta.max])
+    def test_absurd_lengths_are_refused(self, value):
+        """A length that reaches before the year 1 is beyond the calendar."""
+        with pytest.raises(UsageError, match="beyond the calendar"):
+            span(value)
+
+    @pytest.mark.parametrize("ends", [(5, 4), (-1, 3)])
+    def test_a_span_is_never_empty(self, ends):
+        """A span that would hold nothing cannot be made."""
+        with pytest.raises(UsageError, match="no range"):
+            Span(*ends)
+
+
+def test_importing_the_calendar_loads_no_library():
+    """The calendar is read at every start, so it brings nothing heavy along."""
+    code = (
+        "import sys, json, beaconframes.calendar, beaconframes.config, beaconframes.units;"
+        "print(json.dumps([m for m in ('polars', 'pandas', 'numpy', 'narwhals') "
+        "if m in sys.modules]))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert [] == json.loads(run.stdout)
