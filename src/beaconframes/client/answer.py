@@ -1,0 +1,54 @@
+"""Judging an answer: whether it is what was asked for.
+
+A status is only half of the verdict. The service reports errors under 200 and failures of its
+database as 400, and what stands in front of it answers in HTML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from beaconframes.client.envelope import BOM, error_in, members
+from beaconframes.client.failure import Failure
+from beaconframes.client.refusal import challenged, refusal
+from beaconframes.errors import ProtocolError, ServerFault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from beaconframes.client.transport import Reply
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The raw JSON of what was asked for, out of its envelope."""
+
+    data: bytes = field(repr=False)
+    paging: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def judge(reply: Reply, envelope: str) -> Answer:
+    """Return what *reply* brings in its *envelope*, or raise the Failure that it is."""
+    if reply.status != 200:
+        raise refusal(reply)
+    if (challenge := challenged(reply)) is not None:
+        raise challenge
+    found = members(reply)
+    if (error := error_in(found)) is not None:
+        raise Failure(ServerFault, "the service reported", said=error)
+    if envelope == "bare" and found and not found.keys() & {"status", "data"}:
+        return Answer(reply.body.removeprefix(BOM), headers=reply.headers)
+    if envelope == "code" and found.get("code") != b"200":
+        raise _unlike("has no code 200")
+    if envelope in {"v1", "bare"} and found.get("status") != b'"OK"':
+        raise _unlike("has no status OK")
+    data, paging = found.get("data"), found.get("paging")
+    if data is None or data == b"null":
+        raise _unlike("has no data")
+    return Answer(data, None if paging == b"null" else paging, reply.headers)
+
+
+def _unlike(why: str) -> Failure:
+    return Failure(ProtocolError, f"the answer {why}, so it is no answer of this API")

@@ -1,0 +1,103 @@
+"""The JSON object that every answer is, without looking into its data."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from beaconframes.client.failure import Failure
+from beaconframes.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from beaconframes.client.transport import Reply
+
+BOM = b"\xef\xbb\xbf"
+NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+LONE_SURROGATE = re.compile(
+    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]|\\u[^dD]|\\u[dD][0-7])"
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+
+
+class _Name(str):
+    """A member's name. Its own type, so that the parser hands over each one, twins too."""
+
+    __slots__ = ()
+
+
+def members(reply: Reply) -> dict[str, bytes]:
+    """Return the members of the JSON object that *reply* must be, each as raw JSON."""
+    body = reply.body.removeprefix(BOM)
+    try:
+        try:
+            found, names = _parse(body)
+        except msgspec.DecodeError:
+            # The parser takes half a pair for the end of the text; what is whole stays as it is.
+            body = LONE_SURROGATE.sub(lambda escape: escape[1] or rb"\ufffd", body)
+            found, names = _parse(body)
+        if not body.isascii():
+            # The parser does not look into a string that it hands on raw.
+            body.decode()
+    except NOT_JSON as error:
+        if not reply.body.strip():
+            raise Failure(ProtocolError, "the answer is empty") from None
+        if is_page(reply):
+            raise Failure(ProtocolError, "a page instead of data", said=words(reply)) from None
+        raise Failure(ProtocolError, "the answer is no JSON object", said=str(error)) from None
+    if names > len(found):
+        raise Failure(ProtocolError, "the answer names a member twice")
+    return found
+
+
+def members_if_any(body: bytes) -> dict[str, bytes]:
+    """Return the members of *body*, or none if it is something else."""
+    try:
+        return _parse(body.removeprefix(BOM))[0]
+    except NOT_JSON:
+        return {}
+
+
+def _parse(body: bytes) -> tuple[dict[str, bytes], int]:
+    """Return the members of a JSON object, and how many there are with those named twice."""
+    names = []
+
+    def named(kind: type[_Name], name: str) -> _Name:
+        names.append(name)
+        return kind(name)
+
+    found = msgspec.json.decode(body, type=dict[_Name, msgspec.Raw], dec_hook=named)
+    return {str(name): bytes(raw) for name, raw in found.items()}, len(names)
+
+
+def error_in(found: Mapping[str, bytes]) -> str | None:
+    """Return the message if the members are an error of either generation."""
+    for name in ("error", "status"):
+        try:
+            text = msgspec.json.decode(found.get(name, b"null"), type=str | None)
+        except NOT_JSON:
+            continue
+        if text is not None and name == "error":
+            return text
+        if text is not None and text.startswith("ERROR"):
+            return text.removeprefix("ERROR").removeprefix(":").strip()
+    return None
+
+
+def is_page(reply: Reply) -> bool:
+    """Tell whether *reply* is made for a browser."""
+    kind = reply.headers.get("content-type", "").lower()
+    return "html" in kind or reply.body.removeprefix(BOM).lstrip()[:1] == b"<"
+
+
+def words(reply: Reply) -> str:
+    """Return what *reply* says: its error message, or its text without markup."""
+    error = error_in(members_if_any(reply.body))
+    if error is not None:
+        return error
+    text = reply.body[: 2**14].decode(errors="replace")
+    return MARKUP.sub(" ", text) if is_page(reply) else text

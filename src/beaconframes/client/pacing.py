@@ -1,0 +1,151 @@
+"""Pacing: never more requests a second than are permitted, as the service counts them.
+
+The service counts a request when it arrives, which is some time between sending it and hearing
+the answer. So a slot is taken when a request is sent and is free again one window after its
+answer began: two uses of a slot then arrive at least one window apart, however the network
+bunches them. Spacing what is sent cannot promise that.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+TICK = 0.1
+"""Seconds: how soon a waiting call notices that it should stop."""
+
+
+class Clock:
+    """The time that pacing and retries live by. Tests hand in one that runs faster."""
+
+    def now(self) -> float:
+        """Return the seconds since some fixed moment; never goes back."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Let *seconds* pass."""
+        time.sleep(seconds)
+
+    def wait(self, condition: threading.Condition, seconds: float) -> None:
+        """Let *seconds* pass, or less when *condition* is notified."""
+        condition.wait(seconds)
+
+
+class Slot:
+    """Permission to send one request now."""
+
+    def __init__(self, pacer: Pacer) -> None:
+        self._pacer = pacer
+        self._counts = True
+
+    def answered(self) -> None:
+        """Say that the answer began: the service has certainly counted the request by now."""
+        if self._counts:
+            self._counts = False
+            self._pacer._heard()  # noqa: SLF001 - the two are one thing
+
+
+class Pacer:
+    """The permitted rate of one key, shared by every thread that uses it.
+
+    With no *rate* it is learned from the service's headers, and until the first answer one
+    request is under way at a time. A rate below one a second widens the window instead.
+    """
+
+    def __init__(
+        self, rate: float | None = None, *, at_once: int = 8, clock: Clock | None = None
+    ) -> None:
+        if rate is not None and not rate > 0:
+            raise UsageError(
+                f"{rate!r} is no rate",
+                hint="Give the permitted requests per second, such as 10 or 0.5",
+            )
+        self.clock = clock or Clock()
+        self._condition = threading.Condition()
+        self._at_once = at_once
+        self._rate = rate
+        self._learns = self._unknown = rate is None
+        self._open = 0
+        self._unanswered = 0
+        self._answers: deque[float] = deque()
+        self._held_until = -math.inf
+
+    @property
+    def rate(self) -> float | None:
+        """Return the requests per second that are kept to, or None when no limit is known."""
+        return self._rate
+
+    @contextmanager
+    def slot(self, check: Callable[[], object] = lambda: None) -> Iterator[Slot]:
+        """Wait for permission to send one request, and hold the slot while it is under way.
+
+        *check* is called while waiting; what it raises ends the wait.
+        """
+        with self._condition:
+            while (delay := self._delay()) > 0:
+                check()
+                self.clock.wait(self._condition, min(delay, TICK))
+            self._open += 1
+            self._unanswered += 1
+        slot = Slot(self)
+        try:
+            yield slot
+        finally:
+            slot.answered()
+            with self._condition:
+                self._open -= 1
+                self._condition.notify_all()
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody send for *seconds*."""
+        with self._condition:
+            self._held_until = max(self._held_until, self.clock.now() + seconds)
+
+    def learn(self, headers: Mapping[str, str]) -> None:
+        """Take the permitted rate from the *headers* of an answer, unless one was given."""
+        limit = headers.get("ratelimit-limit", "").strip()
+        if self._learns and headers.get("ratelimit-window", "").strip().lower() == "second":
+            with self._condition:
+                if limit.isascii() and limit.isdigit() and 0 < len(limit) < 10 and int(limit):
+                    self._rate = float(limit)
+
+    def _heard(self) -> None:
+        with self._condition:
+            self._unknown = False
+            self._unanswered -= 1
+            self._answers.append(self.clock.now())
+            self._condition.notify_all()
+
+    def _delay(self) -> float:
+        """Return the seconds until a request may be sent, as far as can be known."""
+        now = self.clock.now()
+        if now < self._held_until:
+            return self._held_until - now
+        if self._open >= (1 if self._unknown else self._at_once):
+            return TICK
+        if self._rate is None or math.isinf(self._rate):
+            self._forget(now - 1)
+            return 0
+        slots = max(1, math.floor(self._rate))
+        window = max(1.0, 1 / self._rate)
+        self._forget(now - window)
+        taken = self._unanswered + len(self._answers)
+        if taken < slots:
+            return 0
+        # With more taken than there are slots (the rate was learned a moment ago) the answer
+        # that frees a slot is further down.
+        excess = taken - slots
+        return self._answers[excess] + window - now if excess < len(self._answers) else TICK
+
+    def _forget(self, before: float) -> None:
+        while self._answers and self._answers[0] <= before:
+            self._answers.popleft()

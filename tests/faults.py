@@ -1,0 +1,473 @@
+"""A server that misbehaves on demand, on raw sockets so that it can break any rule of HTTP.
+
+It answers well unless told otherwise. A fault is named as in "429_seconds?retry_after=2&times=1":
+what it does, its parameters, and for how many requests (all, unless `times` says so). Every
+request is counted with the moment of its arrival, by a clock that the client does not share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import gzip
+import json
+import socket
+import struct
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import parse_qsl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS = [{"epoch": epoch, "balance": 32_000_000_000 + epoch} for epoch in range(60)]
+PAGING = {"next_cursor": "abc"}
+LIMITS = ("ratelimit-limit", "x-ratelimit-limit-second", "x-ratelimit-limit-month")
+ABSURD = (
+    "0", "-1", "-99999", "NaN", "inf", "-inf", "Infinity", "soon", "", "1.5", "1e3", "0x10",
+    "+5", "1_0", "\u0663", "5, 10", "9" * 5_000, "Thu, 01 Jan 1970 00:00:00 GMT", "3600",
+    "Fri, 31 Dec 9999 23:59:59 GMT",
+)  # fmt: skip
+
+
+@dataclass
+class Seen:
+    """One request as it arrived."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+    arrived: float
+    answered: float = 0.0
+    status: int = 0
+    told: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def v2(self) -> bool:
+        return "/api/v2/" in self.target
+
+    @property
+    def key(self) -> str:
+        return self.headers.get("apikey", "") or self.headers.get("authorization", "")
+
+
+class Line:
+    """What a fault may do to a connection."""
+
+    def __init__(self, plug: socket.socket, seen: Seen, stopping: threading.Event) -> None:
+        self._plug = plug
+        self._seen = seen
+        self.stopping = stopping
+        self.open = True
+
+    def raw(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._plug.sendall(data)
+
+    def head(self, status: int, headers: dict[str, Any]) -> None:
+        self._seen.status = status
+        self._seen.told = {name.lower(): str(text) for name, text in headers.items()}
+        self._seen.answered = time.monotonic()
+        lines = [f"HTTP/1.1 {status} Something", *(f"{n}: {text}" for n, text in headers.items())]
+        self.raw("\r\n".join([*lines, "", ""]).encode("utf-8"))
+
+    def answer(self, status: int, body: bytes = b"", **headers: Any) -> None:
+        told = {name.replace("_", "-"): text for name, text in headers.items()}
+        if status != 204:
+            told = {"Content-Type": "application/json", "Content-Length": len(body)} | told
+        self.head(status, told)
+        self.raw(body)
+
+    def hang_up(self) -> None:
+        self.open = False
+
+    def reset(self) -> None:
+        self._plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.open = False
+
+
+class FaultServer:
+    """Serves on a free port of this machine, inside a ``with`` block."""
+
+    def __init__(self, fault: str = "", *, latency: float = 0.0) -> None:
+        self.seen: list[Seen] = []
+        self.latency = latency
+        self.most_open = 0
+        self._open = 0
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._plug = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port: int = self._plug.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.fault(fault)
+
+    def fault(self, name: str) -> None:
+        """From now on misbehave like this; with no name, behave."""
+        what, _, text = name.partition("?")
+        self._parameters = dict(parse_qsl(text, keep_blank_values=True))
+        self._left = int(self._parameters.get("times", 10**9)) if what else 0
+        self._do: Callable[[Line, Seen, bytes, dict[str, str]], None] = FAULTS[what or "204"]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        with contextlib.suppress(OSError):
+            # Closing alone would not wake the thread that waits in accept.
+            self._plug.shutdown(socket.SHUT_RDWR)
+        self._plug.close()
+
+    def _accept(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                plug, _ = self._plug.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(plug,), daemon=True).start()
+
+    def _serve(self, plug: socket.socket) -> None:
+        with self._lock:
+            self._open += 1
+            self.most_open = max(self.most_open, self._open)
+        with contextlib.suppress(OSError), plug:
+            plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while (seen := _receive(plug)) is not None:
+                with self._lock:
+                    self.seen.append(seen)
+                    misbehave = self._left > 0
+                    self._left -= misbehave
+                if self.latency:
+                    time.sleep(self.latency)
+                line = Line(plug, seen, self._stopping)
+                good = v2_body() if seen.v2 else v1_body()
+                if misbehave:
+                    self._do(line, seen, good, self._parameters)
+                else:
+                    line.answer(200, good)
+                if not line.open:
+                    break
+        with self._lock:
+            self._open -= 1
+
+
+def _receive(plug: socket.socket) -> Seen | None:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = plug.recv(65_536)
+        if not part:
+            return None
+        data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    headers = {n.lower(): text for n, _, text in (line.partition(": ") for line in lines)}
+    while len(body) < int(headers.get("content-length", 0)):
+        body += plug.recv(65_536)
+    method, target, _ = first.split(" ")
+    return Seen(method, target, headers, body, time.monotonic())
+
+
+# --- what can be counted afterwards ------------------------------------------------------------
+
+
+def busiest(seen: list[Seen], seconds: float = 1.0) -> int:
+    """The most requests that arrived within any window of so many seconds."""
+    moments = sorted(s.arrived for s in seen)
+    return max(sum(t <= other < t + seconds for other in moments) for t in moments)
+
+
+def sent_while_told_to_wait(seen: list[Seen], grace: float = 0.05) -> int:
+    """Requests that arrived between a 429 and the end of the wait that it asked for."""
+    return sum(
+        one.answered + grace < other.arrived < one.answered + float(one.told["retry-after"])
+        for one in seen
+        if "retry-after" in one.told
+        for other in seen
+    )
+
+
+# --- bodies ------------------------------------------------------------------------------------
+
+
+def v1_body(data: Any = ROWS, **other: Any) -> bytes:
+    return json.dumps({"status": "OK", "data": data} | other).encode()
+
+
+def v2_body(data: Any = ROWS, **other: Any) -> bytes:
+    return json.dumps({"data": data, "paging": PAGING} | other).encode()
+
+
+def ok(data: bytes) -> bytes:
+    return b'{"status": "OK", "data": ' + data + b"}"
+
+
+def error_body(seen: Seen, text: str) -> bytes:
+    return json.dumps(
+        {"error": text} if seen.v2 else {"status": f"ERROR: {text}", "data": None}
+    ).encode()
+
+
+PAGE = b"<!DOCTYPE html><html><head><style>b{}</style></head><body><b>Sorry</b></body></html>"
+CHALLENGE = (
+    b"<html><title>Just a moment...</title><script src='/cdn-cgi/challenge-platform'></html>"
+)
+
+
+def without(seen: Seen, good: bytes, name: str) -> bytes:
+    return json.dumps({n: v for n, v in json.loads(good).items() if n != name}).encode()
+
+
+# --- the faults: each gets the line, the request, the good answer and its own parameters -------
+
+P = dict[str, str]
+
+
+def too_many(line: Line, body: bytes = b"Too Many Requests\n", **headers: Any) -> None:
+    line.answer(429, body, **({"Content_Type": "text/plain; charset=utf-8"} | headers))
+
+
+def by_date(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    now = time.time() + float(p.get("skew", 0))
+    too_many(
+        line,
+        Date=email.utils.formatdate(now, usegmt=True),
+        Retry_After=email.utils.formatdate(now + float(p["delta"]), usegmt=True),
+    )
+
+
+def storm(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    too_many(line, **({"retry-after": p["retry_after"]} if "retry_after" in p else {}))
+
+
+def spent(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    reset = p.get("reset", str(14 * 86_400))
+    too_many(
+        line,
+        Date="Sat, 21 Nov 2026 12:00:00 GMT",
+        ratelimit_window=p.get("window", "month"),
+        ratelimit_limit=1000,
+        ratelimit_remaining=0,
+        ratelimit_reset=reset,
+        retry_after=reset,
+    )
+
+
+def failed(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    kind = p.get("body", "json")
+    body = {"html": PAGE, "json": error_body(seen, "internal server error"), "empty": b""}[kind]
+    headers: dict[str, Any] = {"Content_Type": "text/html"} if kind == "html" else {}
+    # Every answer of the service carries these; they ask nobody to wait.
+    headers |= {"ratelimit_reset": 1, "ratelimit_window": "second", "ratelimit_limit": 1000}
+    if "retry_after" in p:
+        headers["Retry_After"] = p["retry_after"]
+    line.answer(int(p.get("code", 503)), body, **headers)
+
+
+def refused(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.answer(int(p["code"]), error_body(seen, p.get("text", "no")))
+
+
+def moved(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.answer(int(p.get("code", 302)), b"", Location=p.get("to", seen.target))
+
+
+def drop(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.hang_up()
+
+
+def reset(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.reset()
+
+
+def cut_headers(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.raw(b"HTTP/1.1 200 OK\r\nContent-Ty")
+    line.hang_up()
+
+
+def cut_body(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.head(200, {"Content-Length": len(good)})
+    line.raw(good[: len(good) // 2])
+    line.hang_up()
+
+
+def cut_chunks(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.head(200, {"Transfer-Encoding": "chunked"})
+    line.raw(b"%x\r\n%s\r\n" % (len(good) // 2, good[: len(good) // 2]))
+    line.hang_up()
+
+
+def bad_chunk(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.head(200, {"Transfer-Encoding": "chunked"})
+    line.raw(b"zz\r\n%s\r\n0\r\n\r\n" % good)
+    line.hang_up()
+
+
+def garbage(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.raw(bytes(range(256)) * 4)
+    line.hang_up()
+
+
+def gzip_corrupt(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    packed = bytearray(gzip.compress(good))
+    packed[len(packed) // 2] ^= 0xFF
+    line.answer(200, bytes(packed), Content_Encoding="gzip")
+
+
+def gzip_lie(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.answer(200, good, Content_Encoding="gzip")
+
+
+def gzip_truncated(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    packed = gzip.compress(good)
+    line.answer(200, packed[: int(len(packed) * float(p["fraction"]))], Content_Encoding="gzip")
+
+
+def gzip_without_trailer(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.answer(200, gzip.compress(good)[:-8], Content_Encoding="gzip")
+
+
+def gzipped(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.answer(200, gzip.compress(good), Content_Encoding="gzip")
+
+
+def gzip_bomb(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.answer(200, gzip.compress(bytes(int(p["mb"]) * 2**20), 9), Content_Encoding="gzip")
+
+
+def gzip_nested(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    layers = int(p["layers"])
+    for _ in range(layers):
+        good = gzip.compress(good)
+    line.answer(200, good, Content_Encoding=", ".join(["gzip"] * layers))
+
+
+def no_length_close(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.head(200, {"Connection": "close"})
+    line.raw(good[: int(len(good) * float(p["fraction"]))])
+    line.hang_up()
+
+
+def length_short(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.head(200, {"Content-Length": int(len(good) * float(p["fraction"]))})
+    line.raw(good)
+    line.hang_up()
+
+
+def truncated_json(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.answer(200, good[: int(len(good) * float(p["fraction"]))])
+
+
+def hang_headers(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.stopping.wait(60)
+    line.hang_up()
+
+
+def hang_body(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.head(int(p.get("code", 200)), {"Content-Length": len(good)})
+    line.raw(good[:10])
+    hang_headers(line, seen, good, p)
+
+
+def drip(line: Line, data: bytes, p: P) -> None:
+    size = int(p.get("bytes_per_chunk", 1))
+    for start in range(0, len(data), size):
+        line.raw(data[start : start + size])
+        if line.stopping.wait(float(p.get("ms", 50)) / 1000):
+            break
+    line.hang_up()
+
+
+def slow_drip(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.head(200, {"Content-Length": len(good)})
+    drip(line, good, p)
+
+
+def slow_headers(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    drip(line, b"HTTP/1.1 200 OK\r\nX: " + b"x" * 10_000, p)
+
+
+def header_bomb(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.answer(200, good, X="x" * 2**20)
+
+
+def cookies(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    line.head(200, {"Content-Length": len(good), "Set-Cookie": "session=abc; Path=/"})
+    line.raw(good)
+
+
+def whole(text: bytes) -> Callable[[Line, Seen, bytes, P], None]:
+    """A fault that answers 200 with exactly this body."""
+    return lambda line, seen, good, p: line.answer(200, text)
+
+
+def key_echo(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    said = f"{'x' * int(p.get('before', 0))} you sent {seen.key} to {seen.target}"
+    line.answer(
+        int(p.get("code", 400)),
+        error_body(seen, said),
+        X_Echo=seen.key,
+        Location=f"http://{seen.key.split(' ')[-1]}.example/",
+    )
+
+
+FAULTS: dict[str, Callable[[Line, Seen, bytes, P], None]] = {
+    "429_seconds": lambda line, seen, good, p: too_many(line, Retry_After=p["retry_after"]),
+    "429_date": by_date,
+    "429_reset_only": lambda line, seen, good, p: too_many(line, ratelimit_reset=p["reset"]),
+    "429_none": lambda line, seen, good, p: too_many(line),
+    "429_absurd": lambda line, seen, good, p: too_many(line, Retry_After=ABSURD[int(p["index"])]),
+    "429_month": spent,
+    "429_revoked": lambda line, seen, good, p: too_many(line, **dict.fromkeys(LIMITS, 0)),
+    "429_html": lambda line, seen, good, p: too_many(line, PAGE, Content_Type="text/html"),
+    "429_json": lambda line, seen, good, p: too_many(line, error_body(seen, "slow down" * 100)),
+    "429_plain": lambda line, seen, good, p: too_many(line),
+    "429_storm": storm,
+    "5xx": failed,
+    "db_error_400": lambda line, seen, good, p: line.answer(
+        400, error_body(seen, "could not retrieve db results")
+    ),
+    "status": refused,
+    "401": lambda line, seen, good, p: line.answer(401, error_body(seen, "invalid key")),
+    "403_tier": lambda line, seen, good, p: line.answer(403, error_body(seen, "not in your tier")),
+    "403_challenge": lambda line, seen, good, p: line.answer(
+        403, CHALLENGE, Content_Type="text/html"
+    ),
+    "redirect": moved,
+    "redirect_loop": moved,
+    "drop": drop,
+    "rst": reset,
+    "disconnect_mid_headers": cut_headers,
+    "disconnect_mid_body": cut_body,
+    "chunk_truncated": cut_chunks,
+    "bad_chunk": bad_chunk,
+    "garbage": garbage,
+    "gzip": gzipped,
+    "gzip_corrupt": gzip_corrupt,
+    "gzip_lie": gzip_lie,
+    "gzip_truncated": gzip_truncated,
+    "gzip_without_trailer": gzip_without_trailer,
+    "gzip_bomb": gzip_bomb,
+    "gzip_nested": gzip_nested,
+    "no_length_close": no_length_close,
+    "length_short": length_short,
+    "truncated_json": truncated_json,
+    "hang_headers": hang_headers,
+    "hang_body": hang_body,
+    "slow_drip": slow_drip,
+    "slow_headers": slow_headers,
+    "header_bomb": header_bomb,
+    "cookies": cookies,
+    "200_html": lambda line, seen, good, p: line.answer(200, PAGE, Content_Type="text/html"),
+    "204": lambda line, seen, good, p: line.answer(204),
+    "empty_200": whole(b""),
+    "body": lambda line, seen, good, p: line.answer(200, bytes.fromhex(p["hex"])),
+    "error_200": lambda line, seen, good, p: line.answer(200, error_body(seen, "no luck today")),
+    "key_echo": key_echo,
+    "learn": lambda line, seen, good, p: line.answer(
+        200, good, ratelimit_limit=p["limit"], ratelimit_window=p.get("window", "second")
+    ),
+}
