@@ -32,9 +32,9 @@ def to_eth(frame: Frame, *, exact: bool = False) -> Frame:
 
     The columns become ``Float64``, right to some fifteen digits; with ``exact=True`` they become
     ``Decimal(38, 18)`` and no digit is lost. An ``_eth`` column gets the same type, so with
-    ``exact=True`` a float one is a ``UsageError``. Takes a polars frame, eager or lazy, a pandas frame,
-    or a Series whose name ends in a unit, and gives back the same kind; what pandas gets back is
-    Arrow-backed.
+    ``exact=True`` a float one is a ``UsageError``. Takes a polars frame, eager or lazy, a pandas
+    frame, or a Series whose name ends in a unit, and gives back the same kind; what pandas gets
+    back is Arrow-backed.
     """
     converted: Frame = _convert(frame, "eth", exact=exact)
     return converted
