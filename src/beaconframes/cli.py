@@ -60,7 +60,8 @@ def demo(out: Path) -> None:
         "yield_index.png": plot.yield_index(rates),
         "sync_participation.png": plot.sync_participation(blocks),
     }.items():
-        axes.get_figure(root=True).savefig(out / name, dpi=150)
+        if figure := axes.get_figure(root=True):
+            figure.savefig(out / name, dpi=150)
     wall.save(pixels, out / "wall.png")
     income.write_parquet(out / "income.parquet")
     click.echo(told.table())

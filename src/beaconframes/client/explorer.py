@@ -15,7 +15,7 @@ from beaconframes.client.completeness import missing_rows, refuse_foreign
 from beaconframes.client.head import Watch
 from beaconframes.client.session import Session
 from beaconframes.endpoint import Horizon
-from beaconframes.errors import ConfigError
+from beaconframes.errors import ConfigError, NotServed
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Explorer:
         self._own = {"frame": frame, "strict": strict}
         self.chain = get_chain(settings.chain)
         self.url = settings.url or public_url(self.chain, has_key=key is not None)
+        self._public = self.url in PUBLIC.values()
         self._session = Session(self.url, key, rate=settings.rate)
         self._watch = Watch(lambda request: self._session.fetch(request).data, known=head)
 
@@ -117,8 +118,7 @@ class Explorer:
         BeaconframesError
             The service failed, or what it sent cannot be trusted; see `beaconframes.errors`.
         """
-        calls = endpoint.plan(values, self.horizon)
-        rows = endpoint.table.decode(self.answers(calls), self.chain)
+        calls, rows = self.ask(endpoint, values)
         refuse_foreign(endpoint, calls, rows)
         rows = endpoint.table.arrange(rows)
         for selector in endpoint.selectors:
@@ -128,6 +128,23 @@ class Explorer:
             endpoint, calls, rows, strict=settings.strict if strict is None else strict
         )
         return to_pandas(rows) if settings.frame == "pandas" else rows
+
+    def ask(self, endpoint: Endpoint, values: Mapping[str, Any]) -> tuple[list[Call], pl.DataFrame]:
+        """Return the requests that *values* took, and the rows that came.
+
+        The specification and the public service name some endpoints differently. Which names a
+        service goes by is learned from the first that it does not know, and kept in mind.
+        """
+        calls = endpoint.plan(values, self.horizon, public=self._public)
+        try:
+            return calls, endpoint.table.decode(self.answers(calls), self.chain)
+        except NotServed:
+            if endpoint.alias is None:
+                raise
+            calls = endpoint.plan(values, self.horizon, public=not self._public)
+            rows = endpoint.table.decode(self.answers(calls), self.chain)
+            self._public = not self._public
+            return calls, rows
 
     def tell_missing(
         self, endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame, *, strict: bool

@@ -2,21 +2,14 @@
 
 from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
 from beaconframes.endpoint.horizon import Head, Horizon
+from beaconframes.endpoint.pixels import Region, Switch
 from beaconframes.endpoint.request import Envelope, Request
-from beaconframes.endpoint.selectors import (
-    Fields,
-    Identifiers,
-    Refused,
-    Region,
-    Selector,
-    Switch,
-    Values,
-    View,
-    Wanted,
-)
+from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
+from beaconframes.endpoint.selectors import Identifiers, Values
 from beaconframes.endpoint.windows import Each, EpochWindow, SlotWindow
 
 __all__ = [
+    "Batch",
     "Call",
     "Each",
     "Endpoint",

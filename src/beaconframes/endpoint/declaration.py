@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.endpoint.horizon import Horizon
-    from beaconframes.endpoint.selectors import Fields, Selector, View, Wanted
+    from beaconframes.endpoint.selection import Fields, Selector, View, Wanted
     from beaconframes.schema import Table
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -62,6 +62,8 @@ class Endpoint:
     """One endpoint of the API: what it is called, what its rows are, how they are asked for.
 
     Loader, request plan, data dictionary and local explorer all read this one declaration.
+    ``alias`` is the path by which the public service knows it, where the specification has
+    another.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Endpoint:
     envelope: Envelope = Envelope.V1
     shape: Shape = Shape.LIST
     post: Post | None = None
+    alias: str | None = None
 
     @property
     def method(self) -> str:
@@ -95,17 +98,22 @@ class Endpoint:
         """Return the names of the loader's arguments."""
         return tuple(name for s in self.selectors for name in s.arguments())
 
-    def plan(self, values: Mapping[str, Any], horizon: Horizon) -> list[Call]:
-        """Return the requests that the arguments *values* take, in order."""
+    def plan(
+        self, values: Mapping[str, Any], horizon: Horizon, *, public: bool = False
+    ) -> list[Call]:
+        """Return the requests that the arguments *values* take, in order.
+
+        With *public* they go by the public service's name of the endpoint.
+        """
         choices = [selector.batches(values, horizon) for selector in self.selectors]
         calls = []
         for batches in product(*choices):
             fields = {name: text for batch in batches for name, text in batch.fields.items()}
             wanted = tuple(w for batch in batches for w in batch.wanted)
-            calls.append(Call(self.request(fields), wanted))
+            calls.append(Call(self.request(fields, public=public), wanted))
         return calls
 
-    def request(self, fields: Fields) -> Request:
+    def request(self, fields: Fields, *, public: bool = False) -> Request:
         """Return the request that sends *fields*."""
         if self.post is not None and len(fields[self.post.arg]) > LONGEST_IN_A_PATH:
             return Request(
@@ -115,12 +123,13 @@ class Endpoint:
                 endpoint=f"POST {self.post.path}",
                 envelope=self.envelope,
             )
-        in_path = set(PLACEHOLDER.findall(self.path))
+        path = self.alias if public and self.alias else self.path
+        in_path = set(PLACEHOLDER.findall(path))
         return Request(
             self.method,
-            PLACEHOLDER.sub(lambda m: quote(fields[m[1]], safe=","), self.path),
+            PLACEHOLDER.sub(lambda m: quote(fields[m[1]], safe=","), path),
             query=tuple((n, text) for n, text in fields.items() if n not in in_path),
-            endpoint=self.route,
+            endpoint=f"{self.method} {path}",
             envelope=self.envelope,
         )
 

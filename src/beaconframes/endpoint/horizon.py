@@ -63,7 +63,7 @@ class Horizon:
         if number > last:
             raise UsageError(
                 f"{unit} {number} is in the future: the {seen} {unit} is {last}",
-                hint=f"Ask for a {unit} up to {last}, or leave until out for the latest",
+                hint=f"Ask for {unit}s up to {last}, or leave until out for the latest",
             )
 
     @property

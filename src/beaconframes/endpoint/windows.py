@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.endpoint.selectors import (
-    Batch,
-    Fields,
-    Refused,
-    Selector,
-    View,
-    Wanted,
-    one_number,
-)
+from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
+from beaconframes.endpoint.selectors import one_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

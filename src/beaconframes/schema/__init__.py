@@ -1,31 +1,23 @@
 """Column types and tables: what a row is, in one place."""
 
-from beaconframes.schema.columns import (
+from beaconframes.schema.column import Column
+from beaconframes.schema.numbers import (
     FAR_FUTURE,
-    Code,
-    Column,
     Count,
     Day,
-    DayTime,
     Epoch,
-    EpochTime,
     Flag,
     Fraction,
     Gwei,
-    Hex,
-    Json,
     Number,
     Period,
     Position,
     Slot,
-    SlotTime,
-    Text,
-    TimeOf,
-    Timestamp,
-    UnixTime,
     Wei,
 )
 from beaconframes.schema.table import WEEK_OF_EPOCH, Implied, Table
+from beaconframes.schema.texts import Code, Hex, Json, Text
+from beaconframes.schema.times import DayTime, EpochTime, SlotTime, TimeOf, Timestamp, UnixTime
 
 __all__ = [
     "FAR_FUTURE",

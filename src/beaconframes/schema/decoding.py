@@ -18,12 +18,14 @@ import msgspec
 import polars as pl
 
 from beaconframes.errors import ProtocolError, SchemaError
-from beaconframes.schema.columns import Column, Position, TimeOf
+from beaconframes.schema.numbers import Position
+from beaconframes.schema.times import TimeOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from beaconframes.calendar import Chain
+    from beaconframes.schema.column import Column
     from beaconframes.schema.table import Table
 
 log = logging.getLogger("beaconframes")
@@ -251,7 +253,6 @@ def short(value: Any) -> str:
 @cache
 def warn_once(table: str, fields: tuple[str, ...]) -> None:
     """Log, once for each set of fields, that the service sends more than the table knows."""
-    names = ", ".join(fields)
     names = ", ".join(fields)
     log.warning("%s: the service also sends %s, for which there is no column", table, names)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from beaconframes.schema.columns import Json, Position
+from beaconframes.schema.numbers import Position
+from beaconframes.schema.texts import Json
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain

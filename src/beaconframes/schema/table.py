@@ -11,7 +11,8 @@ import polars as pl
 
 from beaconframes.errors import IntegrityError
 from beaconframes.schema import decoding, encoding
-from beaconframes.schema.columns import Column, Position
+from beaconframes.schema.column import Column
+from beaconframes.schema.numbers import Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -125,7 +125,8 @@ def app(service: Service) -> Starlette:
     """Return the web application of *service*."""
     routes = []
     for endpoint in v1.ENDPOINTS:
-        routes.append(Route(endpoint.path, get(service, endpoint), methods=["GET"]))
+        paths = [endpoint.path, *([endpoint.alias] if endpoint.alias else [])]
+        routes += [Route(path, get(service, endpoint), methods=["GET"]) for path in paths]
         if endpoint.post is not None:
             routes.append(Route(endpoint.post.path, post(service, endpoint), methods=["POST"]))
     application = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})

@@ -1,0 +1,85 @@
+"""What a selector is: an argument of a loader is a selection of rows.
+
+Each has two halves. The client's half, ``batches``, turns what the user wrote into wire fields;
+the server's half, ``apply``, keeps the rows that those fields select. The declaration of an
+endpoint lists them once, in the order in which the rows are narrowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+from beaconframes.errors import BeaconframesError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from beaconframes.calendar import Chain
+    from beaconframes.endpoint.horizon import Head, Horizon
+
+Fields: TypeAlias = Mapping[str, str]
+"""Path placeholders and query parameters by wire name."""
+
+
+class Refused(BeaconframesError):
+    """A request that the local explorer answers with an error; the text is the service's."""
+
+
+class View(Protocol):
+    """What the server's half may look at besides the rows."""
+
+    @property
+    def chain(self) -> Chain:
+        """Return the chain of the dataset."""
+
+    @property
+    def head(self) -> Head:
+        """Return the end of the dataset."""
+
+    def index_of(self, pubkey: str) -> int | None:
+        """Return the validator index of a public key, or None."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The values that a request selects: a row belongs to it when any of the columns has one.
+
+    ``every`` says that each value must come back in at least one row, which is what makes a
+    missing one noticeable.
+    """
+
+    values: Mapping[str, Collection[Any]]
+    every: bool = True
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one request sends for one selector, and what it selects with that."""
+
+    fields: Fields = field(default_factory=dict)
+    wanted: tuple[Wanted, ...] = ()
+
+
+@dataclass(frozen=True)
+class Selector:
+    """One argument, or a pair of them, that narrows the rows."""
+
+    args: ClassVar[tuple[str, ...]] = ()
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return the names of the loader's arguments that belong to this selector."""
+        return self.args
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return what to send, a batch for each request that it takes."""
+        raise NotImplementedError  # pragma: no cover
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the *rows* that the wire *fields* select; raise Refused for bad ones."""
+        raise NotImplementedError  # pragma: no cover
+
+    def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
+        """Return *rows* of several requests as if they had been one. Usually nothing to do."""
+        return rows

@@ -1,0 +1,76 @@
+"""Columns of text: plain, coded, hexadecimal, and JSON without a fixed shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+from beaconframes.schema.column import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Text(Column):
+    """Text, kept as it came. From the chain it may say anything: never trust it."""
+
+    dtype = pl.String
+    sent_as = str
+
+    def parse(self, value: Any) -> str | None:
+        """Return text; a bare number is the text of its digits."""
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)
+        raise ValueError(value)
+
+
+@dataclass(eq=False)
+class Code(Text):
+    """One of a few codes, shown as the word it stands for; an unknown code is kept as it came."""
+
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return the words."""
+        return super().build(values).replace(dict(self.words))
+
+    def encode(self) -> pl.Expr:
+        """Return the codes."""
+        return pl.col(self.name).replace({word: code for code, word in self.words.items()})
+
+
+@dataclass(eq=False)
+class Hex(Text):
+    """Bytes as lower-case ``0x`` text; ``none`` are placeholders that mean "no such thing"."""
+
+    none: tuple[str, ...] = ()
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return lower-case text, placeholders as null."""
+        series = super().build(values).str.to_lowercase()
+        return series.replace(dict.fromkeys(self.none)) if self.none else series
+
+
+class Json(Column):
+    """A part of the answer that has no fixed shape, as JSON text."""
+
+    dtype = pl.String
+    sent_as = msgspec.Raw
+
+    def parse(self, value: Any) -> msgspec.Raw | None:
+        """Return the part as JSON again."""
+        return None if value is None else msgspec.Raw(msgspec.json.encode(value))
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return JSON text without needless white space; a null or absent part is null."""
+        parts = [b"" if value is None else bytes(value) for value in values]
+        texts = [
+            None if part in (b"", b"null") else msgspec.json.format(part, indent=-1).decode()
+            for part in parts
+        ]
+        return pl.Series(self.name, texts, dtype=self.dtype)

@@ -1,0 +1,211 @@
+"""The local explorer, as any other client sees it: plain HTTP, judged by the specification."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from beaconframes.service import Server
+
+ERRORS = [
+    ("/api/v1/validator/" + ",".join(map(str, range(101))), "100"),
+    ("/api/v1/validator/1, 2", "invalid validator"),
+    ("/api/v1/validator/-1", "invalid validator"),
+    ("/api/v1/validator/0x" + "00" * 48, "did not resolve"),
+    ("/api/v1/validator/1/balancehistory?latest_epoch=470", "invalid latest epoch parameter"),
+    ("/api/v1/validator/1/balancehistory?limit=0", "invalid limit parameter"),
+    ("/api/v1/validator/1/balancehistory?limit=101", "invalid limit parameter"),
+    ("/api/v1/validator/1/balancehistory?limit=", "invalid limit parameter"),
+    ("/api/v1/validator/1/balancehistory?latest_epoch=5&offset=6", "invalid offset parameter"),
+    ("/api/v1/validator/1/balancehistory?offset=-1", "invalid offset parameter"),
+    # Income is served up to finality, two epochs behind the head.
+    ("/api/v1/validator/1/incomedetailhistory?latest_epoch=468", "invalid latest epoch parameter"),
+    ("/api/v1/epoch/470", "invalid epoch parameter"),
+    ("/api/v1/epoch/-1", "invalid epoch parameter"),
+    ("/api/v1/epoch/newest", "invalid epoch parameter"),
+    ("/api/v1/epoch/1.5/slots", "invalid epoch parameter"),
+    ("/api/v1/sync_committee/finalized", "invalid"),
+    ("/api/v1/sync_committee/99999", "invalid"),
+    ("/api/v1/graffitiwall?startx=10&endx=9", "invalid area"),
+    ("/api/v1/graffitiwall?slot=x", "invalid slot"),
+    ("/api/v1/graffitiwall?startSlot=x", "invalid startSlot"),
+    ("/api/v1/graffitiwall?startSlot=12000&slot=11000", "greater than end slot"),
+    ("/api/v1/graffitiwall?summarize=maybe", "invalid value for summarize"),
+    ("/api/v1/yieldindex/today", "invalid day"),
+]
+
+
+@pytest.fixture
+def ask(explorer):
+    """A client of the local explorer that is not ours."""
+    with httpx.Client(base_url=explorer.url) as client:
+        yield client.get
+
+
+@pytest.mark.parametrize(("path", "words"), ERRORS)
+def test_every_limit_is_an_error_of_the_api(ask, path, words):
+    """400, the error envelope, and words that say what was wrong."""
+    answer = ask(path)
+
+    assert 400 == answer.status_code
+    assert {"status", "data"} == set(answer.json())
+    assert answer.json()["data"] is None
+    assert answer.json()["status"].startswith("ERROR: ")
+    assert words in answer.json()["status"]
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/nothing", "/api/v1/validator/1/", "/api/v1/epoch/"])
+def test_unknown_paths(ask, path):
+    """404 in the same envelope; a trailing slash is another path."""
+    answer = ask(path)
+
+    assert 404 == answer.status_code
+    assert {"status": "ERROR: 404 page not found", "data": None} == answer.json()
+
+
+def test_other_methods_are_unknown(explorer):
+    """DELETE is not part of the API."""
+    assert 404 == httpx.delete(f"{explorer.url}/api/v1/latestState").status_code
+
+
+def test_one_validator_is_an_object_and_several_are_a_list(ask):
+    """As the specification writes them, by the specification's names."""
+    one = ask("/api/v1/validator/7").json()
+    two = ask("/api/v1/validator/8,7").json()
+
+    assert "OK" == one["status"]
+    assert 7 == one["data"]["validator_index"]
+    assert [7, 8] == [record["validator_index"] for record in two["data"]]
+    assert {
+        "activation_eligibility_epoch", "activation_epoch", "exit_epoch", "withdrawable_epoch",
+        "balance", "effective_balance", "last_attestation_slot", "name", "pubkey", "slashed",
+        "status", "validator_index", "withdrawal_credentials", "total_withdrawals",
+    } == set(one["data"])  # fmt: skip
+    assert [] == ask("/api/v1/validator/999999").json()["data"]
+
+
+def test_validators_by_post(explorer, ask):
+    """The POST twin takes the same list in a body."""
+    url = f"{explorer.url}/api/v1/validator"
+
+    answer = httpx.post(url, json={"indicesOrPubkey": "7,8"})
+
+    assert ask("/api/v1/validator/7,8").json() == answer.json()
+    assert 400 == httpx.post(url, content=b"7,8").status_code
+    assert 400 == httpx.post(url, json={"indices": "7"}).status_code
+
+
+def test_income_by_default_is_the_last_hundred_finalized_epochs(ask):
+    """Newest epoch first, then by validator; every field there; wei as text."""
+    records = ask("/api/v1/validator/9,8/incomedetailhistory").json()["data"]
+
+    pairs = [(record["epoch"], record["validatorindex"]) for record in records]
+    assert sorted(pairs, key=lambda pair: (-pair[0], pair[1])) == pairs
+    assert [467] * 2 + [466] * 2 == [epoch for epoch, _ in pairs[:4]]
+    assert 200 == len(pairs)
+    assert {
+        "attestation_head_reward", "attestation_source_penalty", "attestation_source_reward",
+        "attestation_target_penalty", "attestation_target_reward", "finality_delay_penalty",
+        "proposals_missed", "proposer_attestation_inclusion_reward",
+        "proposer_slashing_inclusion_reward", "proposer_sync_inclusion_reward",
+        "slashing_penalty", "slashing_reward", "sync_committee_penalty", "sync_committee_reward",
+        "tx_fee_reward_wei",
+    } == set(records[0]["income"])  # fmt: skip
+    assert isinstance(records[0]["income"]["tx_fee_reward_wei"], str)
+    assert {"epoch", "income", "validatorindex", "week", "week_start", "week_end"} == set(
+        records[0]
+    )
+
+
+def test_the_week_of_a_row(ask, chain):
+    """Week 0 begins at genesis and ends seven days later."""
+    record = ask("/api/v1/validator/9/balancehistory?latest_epoch=3&limit=1").json()["data"][0]
+    genesis = chain.scan("epochs").filter(epoch=0).collect()["time"][0]
+
+    assert 0 == record["week"]
+    assert f"{genesis:%Y-%m-%dT%H:%M:%SZ}" == record["week_start"]
+    assert f"{genesis + timedelta(days=7):%Y-%m-%dT%H:%M:%SZ}" == record["week_end"]
+
+
+def test_offset_skips_epochs_backwards(ask):
+    """latest_epoch less offset is the newest, and limit epochs come."""
+    path = "/api/v1/validator/9/balancehistory?latest_epoch=50&offset=10&limit=3"
+
+    assert [40, 39, 38] == [record["epoch"] for record in ask(path).json()["data"]]
+
+
+def test_wei_sums_are_whole_numbers_of_any_size(ask):
+    """A day of the yield index is a list of one record, with bare integers beyond 64 bits."""
+    answer = ask("/api/v1/yieldindex/latest")
+
+    (day,) = answer.json()["data"]
+    assert day["effective_balances_sum_wei"] > 2**64
+    assert b"e+" not in answer.content
+    assert day["total_rewards_wei"] == day["consensus_rewards_sum_wei"] + day["tx_fees_sum_wei"]
+
+
+def test_an_epoch_and_the_state_are_objects(ask):
+    """The running epoch by its tag, and the state in its envelope."""
+    state = ask("/api/v1/latestState").json()["data"]
+
+    assert 469 == state["currentEpoch"]
+    assert 467 == state["currentFinalizedEpoch"]
+    assert {} == state["rates"]["mainCurrencyTickerPrices"]
+    assert 469 == ask("/api/v1/epoch/latest").json()["data"]["epoch"]
+    assert 467 == ask("/api/v1/epoch/finalized").json()["data"]["epoch"]
+    assert {467} == {slot["epoch"] for slot in ask("/api/v1/epoch/finalized/slots").json()["data"]}
+
+
+def test_a_committee_has_its_seats_in_order(ask, chain):
+    """512 indices, in the order of the bits."""
+    data = ask("/api/v1/sync_committee/1").json()["data"]
+
+    seats = chain.scan("sync_committees").filter(period=1).sort("seat").collect()
+    assert seats["validator_index"].to_list() == data["validators"]
+    assert (1, 256, 511) == (data["period"], data["start_epoch"], data["end_epoch"])
+
+
+def test_the_wall_by_default_is_ten_thousand_slots_of_every_change(ask):
+    """The first slot is the last less 10,000, and summarize is off."""
+    slots = [pixel["slot"] for pixel in ask("/api/v1/graffitiwall").json()["data"]]
+    later = [pixel["slot"] for pixel in ask("/api/v1/graffitiwall?slot=12000").json()["data"]]
+
+    assert 470 * 32 - 1 - 10_000 <= min(slots)
+    assert 2000 <= min(later) <= max(later) <= 12_000
+
+
+@pytest.mark.parametrize(
+    ("send", "status"),
+    [
+        ({"headers": {"apikey": "right"}}, 200),
+        ({"params": {"apikey": "right"}}, 200),
+        ({"headers": {"apikey": "wrong"}}, 401),
+        ({"params": {"apikey": "wrong"}}, 401),
+        ({}, 401),
+    ],
+)
+def test_a_key_that_was_set_is_asked_for(chain, send, status):
+    """In the header or in the query; a wrong one is refused in the envelope."""
+    with Server(chain, keys=["right"]) as server:
+        answer = httpx.get(f"{server.url}/api/v1/latestState", **send)
+
+    assert status == answer.status_code
+    assert ("OK" if status == 200 else "ERROR") == answer.json()["status"][:5].rstrip(":")
+
+
+def test_other_hosts_are_not_served(explorer):
+    """A page in a browser cannot reach it under a name of its own."""
+    answer = httpx.get(f"{explorer.url}/api/v1/latestState", headers={"host": "evil.example"})
+
+    assert 400 == answer.status_code
+    assert b"currentEpoch" not in answer.content
+
+
+def test_a_port_in_use_is_said_so(explorer):
+    """The error names the port."""
+    port = int(explorer.url.rpartition(":")[2])
+
+    with pytest.raises(ValueError, match=str(port)):
+        Server(explorer.service.dataset, port=port)
