@@ -1,0 +1,153 @@
+"""Net income of validators: per epoch, or per day, week or month of the UTC calendar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.frames import choose, collect, give_back, known, take
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from narwhals.stable.v2.typing import IntoFrameT
+
+Every = Literal["epoch", "day", "week", "month"]
+
+REWARDS = {
+    "attestation_reward_gwei": (
+        "attestation_head_reward_gwei",
+        "attestation_source_reward_gwei",
+        "attestation_target_reward_gwei",
+    ),
+    "proposal_reward_gwei": (
+        "proposer_attestation_inclusion_reward_gwei",
+        "proposer_slashing_inclusion_reward_gwei",
+        "proposer_sync_inclusion_reward_gwei",
+    ),
+    "sync_committee_reward_gwei": ("sync_committee_reward_gwei",),
+    "slashing_reward_gwei": ("slashing_reward_gwei",),
+}
+PENALTIES = {
+    "attestation_penalty_gwei": (
+        "attestation_source_penalty_gwei",
+        "attestation_target_penalty_gwei",
+    ),
+    "finality_delay_penalty_gwei": ("finality_delay_penalty_gwei",),
+    "sync_committee_penalty_gwei": ("sync_committee_penalty_gwei",),
+    "slashing_penalty_gwei": ("slashing_penalty_gwei",),
+}
+# `proposals_missed` stands among the amounts on the wire, and is a count: it is never added.
+_PARTS = {**REWARDS, **PENALTIES}
+_AMOUNTS = [*(column for part in _PARTS.values() for column in part), "tx_fee_reward_wei"]
+_UNITS = {"day": "1d", "week": "1w", "month": "1mo"}
+
+
+def net_income(
+    frame: IntoFrameT, *, every: Every = "day", per_validator: bool = False
+) -> IntoFrameT:
+    """Add up an income history.
+
+    One row per epoch, day, week or month; with *per_validator* per that and validator.
+
+    ``consensus_income_gwei`` is rewards minus penalties, ``execution_income_wei`` the fees of
+    proposed blocks, ``net_income_wei`` both; penalties stay positive amounts. ``time`` is the start
+    of the row's epoch or of its UTC calendar unit (weeks begin on Monday). ``epochs`` counts the
+    epochs that went into the row, from ``first_epoch`` to ``last_epoch``, and ``complete`` tells
+    whether they are all that begin in it.
+    Rows of *frame* without a time, or with an amount missing, are left out.
+    """
+    choose("every", every, get_args(Every))
+    who = ["validator_index"] if per_validator else []
+    columns = [*who, "epoch", "time", *_AMOUNTS]
+    lazy = known(take(frame, columns, loader="load_income_history"), columns)
+    start = nw.col("time") if every == "epoch" else nw.col("time").dt.truncate("1d")
+    # The engine of the frame reduces to days at most; weeks and months are made of those.
+    reduced = collect(
+        lazy.with_columns(start.alias("start"))
+        .group_by("start", *who)
+        .agg(
+            nw.col("epoch").n_unique().alias("epochs"),
+            nw.col("epoch").min().alias("first_epoch"),
+            nw.col("epoch").max().alias("last_epoch"),
+            nw.col("time").min().alias("first_time"),
+            nw.col("time").max().alias("last_time"),
+            *(nw.col(column).sum() for column in _AMOUNTS),
+        )
+    )
+    rows = _with_parts(reduced)
+    if every in {"week", "month"}:
+        rows = (
+            rows.with_columns(pl.col("start").dt.truncate(_UNITS[every]))
+            .group_by("start", *who)
+            .agg(
+                pl.col("first_epoch", "first_time").min(),
+                pl.col("last_epoch", "last_time").max(),
+                pl.col("epochs", *_PARTS, "execution_income_wei").sum(),
+            )
+        )
+    rows = rows.rename({"start": "time"}).with_columns(_complete(rows, every))
+    return give_back(_with_totals(rows, who).sort("time", *who), frame)
+
+
+def _with_parts(reduced: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns of the wire up to the parts that people speak of."""
+    integer = pl.col(column for part in _PARTS.values() for column in part).cast(pl.Int64)
+    return reduced.with_columns(
+        integer, pl.col("epochs", "first_epoch", "last_epoch").cast(pl.Int64)
+    ).with_columns(
+        *(pl.sum_horizontal(columns).alias(part) for part, columns in _PARTS.items()),
+        pl.col("tx_fee_reward_wei").cast(pl.Decimal(38, 0)).alias("execution_income_wei"),
+    )
+
+
+def _with_totals(rows: pl.DataFrame, who: list[str]) -> pl.DataFrame:
+    """Add income of the two layers up, exactly, and put the columns in order."""
+    consensus = pl.sum_horizontal(*REWARDS) - pl.sum_horizontal(*PENALTIES)
+    wei_per_gwei = pl.lit(10**9, pl.Decimal(38, 0))
+    return rows.with_columns(consensus.alias("consensus_income_gwei")).select(
+        "time",
+        *who,
+        "first_epoch",
+        "last_epoch",
+        "epochs",
+        "complete",
+        *_PARTS,
+        "consensus_income_gwei",
+        pl.col("execution_income_wei").cast(pl.Decimal(28, 0)),
+        (
+            pl.col("consensus_income_gwei").cast(pl.Decimal(38, 0)) * wei_per_gwei
+            + pl.col("execution_income_wei")
+        )
+        .cast(pl.Decimal(28, 0))
+        .alias("net_income_wei"),
+    )
+
+
+def _complete(rows: pl.DataFrame, every: Every) -> pl.Series:
+    """Tell of each row whether it has every epoch that begins in its calendar unit."""
+    if every == "epoch" or rows.is_empty():
+        return pl.Series("complete", [True] * rows.height, pl.Boolean)
+    first = rows.row(rows["first_epoch"].arg_min() or 0, named=True)
+    last = rows.row(rows["last_epoch"].arg_max() or 0, named=True)
+    span = last["last_epoch"] - first["first_epoch"]
+    if span == 0:  # One epoch does not tell how long epochs are; no calendar unit is one epoch.
+        return pl.Series("complete", [False] * rows.height, pl.Boolean)
+    epoch: int = first["first_epoch"]
+    begin: datetime = first["first_time"]
+    length = (last["last_time"] - begin) / span
+    starts = rows.select("start", end=pl.col("start").dt.offset_by(_UNITS[every])).unique()
+
+    def epoch_from(moment: datetime) -> int:
+        """Give the first epoch that begins at *moment* or later; none is before epoch 0."""
+        before: int = (begin - moment) // length
+        return max(0, epoch - before)
+
+    expected = {start: epoch_from(end) - epoch_from(start) for start, end in starts.iter_rows()}
+    return pl.Series(
+        "complete",
+        [seen == expected[start] for start, seen in rows.select("start", "epochs").iter_rows()],
+        pl.Boolean,
+    )

@@ -1,0 +1,157 @@
+"""Participation in sync committees: over time, and per member."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from beaconframes.errors import UsageError
+from beaconframes.frames import choose, collect, give_back, known, take
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+    from numpy.typing import NDArray
+
+Step = Literal["slot", "epoch"]
+
+_BLOCKS = "load_epoch_slots"
+_SEATS = ("period", "seat", "validator_index", "start_epoch", "end_epoch")
+
+
+def sync_participation(
+    blocks: IntoFrameT, committees: IntoFrame | None = None, *, every: Step = "slot"
+) -> IntoFrameT:
+    """Follow the participation of sync committees.
+
+    One row per slot (``status`` tells what became of it: a slot whose block is not in the chain has
+    no participation), or one row per epoch: the mean over its proposed blocks, the lowest and
+    the highest of them, and how many slots were proposed and not.
+
+    With *committees*, any seats of any periods, ``seats_participation`` is that of these seats
+    alone, decoded from the bits of the blocks.
+    """
+    choose("every", every, get_args(Step))
+    columns = ["slot", "epoch", "time", "status", "sync_aggregate_participation"]
+    if committees is not None:
+        columns.append("sync_aggregate_bits")
+    rows = _one_per_slot(collect(known(take(blocks, columns, loader=_BLOCKS), columns[:4])))
+    share = pl.col("sync_aggregate_participation").cast(pl.Float64)
+    proposed = (pl.col("status") == "proposed") & share.is_finite()
+    rows = rows.with_columns(pl.when(proposed).then(share).alias("participation"))
+    names = ["participation"]
+    if committees is not None:
+        rows = rows.join(_of_seats(rows, committees), on="slot", how="left", maintain_order="left")
+        names.append("seats_participation")
+    if every == "slot":
+        return give_back(rows.select("slot", "epoch", "time", "status", *names), blocks)
+    per_epoch = rows.group_by("epoch").agg(
+        pl.col("time").min(),
+        pl.col(*names).mean(),
+        pl.col("participation").min().alias("lowest"),
+        pl.col("participation").max().alias("highest"),
+        (pl.col("status") == "proposed").sum().cast(pl.Int64).alias("proposed_blocks"),
+        pl.col("status").is_in(["missed", "orphaned"]).sum().cast(pl.Int64).alias("lost_blocks"),
+    )
+    return give_back(per_epoch.sort("epoch"), blocks)
+
+
+def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
+    """Count what each member of sync committees signed. One row per validator, best first.
+
+    ``duties`` is the number of proposed blocks times the seats the validator held then (chance
+    gives some validators several seats), ``signed`` the bits that were set, ``rate`` the share.
+    Blocks of periods that *committees* lacks are left out, and so are members without a duty.
+    """
+    columns = ["slot", "epoch", "status", "sync_aggregate_bits"]
+    rows = collect(known(take(blocks, columns, loader=_BLOCKS), columns))
+    members = [
+        seats.select(
+            "validator_index",
+            "seat",
+            duties=pl.lit(len(bits), pl.Int64),
+            signed=pl.Series(bits.sum(axis=0), dtype=pl.Int64),
+        )
+        for _, seats, bits in _by_period(rows, committees)
+    ]
+    none = pl.DataFrame(
+        schema={"validator_index": pl.Int64, "seat": pl.Int64}
+        | {"duties": pl.Int64, "signed": pl.Int64}
+    )
+    ranked = (
+        pl.concat([none, *members])
+        .group_by("validator_index")
+        .agg(seats=pl.len().cast(pl.Int64), duties=pl.sum("duties"), signed=pl.sum("signed"))
+        .with_columns(rate=pl.col("signed") / pl.col("duties"))
+        .sort("rate", "validator_index", descending=[True, False])
+    )
+    return give_back(ranked, blocks)
+
+
+def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]:
+    """Turn the hex texts of sync aggregates into zeros and ones, one row per text.
+
+    Column *i* is seat *i*: bits are counted from the lowest bit of the first byte.
+    """
+    for slot, text in zip(slots, texts, strict=True):
+        if len(text) != len(texts[0]):
+            raise UsageError(
+                f"sync_aggregate_bits of slot {slot} has {len(text)} characters, others of its "
+                f"committee have {len(texts[0])}",
+                hint="Draw the blocks of one chain at a time.",
+            )
+    try:
+        packed = bytes.fromhex("".join(text.removeprefix("0x") for text in texts))
+    except ValueError:
+        raise UsageError(
+            f"sync_aggregate_bits of slots {slots[0]} to {slots[-1]} is not hex text",
+            hint=f"Keep it as bf.{_BLOCKS}(...) gives it.",
+        ) from None
+    rows = np.frombuffer(packed, np.uint8).reshape(len(texts), -1)
+    return np.unpackbits(rows, axis=1, bitorder="little")
+
+
+def _one_per_slot(rows: pl.DataFrame) -> pl.DataFrame:
+    """Keep the block that counts, where a slot has an orphaned block beside another."""
+    rank = pl.col("status").replace_strict({"proposed": 0, "orphaned": 1}, default=2)
+    return rows.sort("slot", rank).unique("slot", keep="first", maintain_order=True)
+
+
+def _by_period(
+    rows: pl.DataFrame, committees: IntoFrame
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, NDArray[np.uint8]]]:
+    """Give, per period: its proposed blocks, its seats, and block by seat who signed.
+
+    Period by period, because the bits of a year of blocks are more than a gigabyte.
+    """
+    seats = collect(take(committees, _SEATS, loader="load_sync_committees")).drop_nulls()
+    proposed = rows.filter(
+        (pl.col("status") == "proposed") & (pl.col("sync_aggregate_bits").str.len_chars() > 2)
+    )
+    for _, held in seats.sort("period", "seat").group_by("period", maintain_order=True):
+        first, last = held.row(0, named=True)["start_epoch"], held.row(0, named=True)["end_epoch"]
+        blocks = proposed.filter(pl.col("epoch").is_between(first, last))
+        if blocks.is_empty():
+            continue
+        bits = decode_bits(blocks["sync_aggregate_bits"].to_list(), blocks["slot"].to_list())
+        chosen = held["seat"].to_numpy()
+        if chosen.min() < 0 or chosen.max() >= bits.shape[1]:
+            raise UsageError(
+                f"seat {chosen.max()} of period {held['period'][0]} is not among the "
+                f"{bits.shape[1]} bits of its blocks",
+                hint="Pass blocks and committees of the same chain.",
+            )
+        yield blocks, held, bits[:, chosen]
+
+
+def _of_seats(rows: pl.DataFrame, committees: IntoFrame) -> pl.DataFrame:
+    """Give the participation of the seats in *committees*. One row per proposed block."""
+    none = pl.DataFrame(schema={"slot": rows.schema["slot"], "seats_participation": pl.Float64})
+    parts = [
+        blocks.select("slot", seats_participation=pl.Series(bits.mean(axis=1)))
+        for blocks, _, bits in _by_period(rows.drop_nulls("sync_aggregate_bits"), committees)
+    ]
+    return pl.concat([none, *parts])

@@ -1,0 +1,93 @@
+"""Frames of any kind in, frames of the same kind out: what analysis, charts and the wall share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import narwhals.stable.v2 as nw
+
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import polars as pl
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+
+def take(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
+    """Take *columns* out of a frame of any kind, lazily; times come out in UTC.
+
+    A column that is not there is a UsageError that names it and *loader*, which gives it.
+    """
+    try:
+        lazy = nw.from_native(frame).lazy()
+    except TypeError:
+        raise UsageError(
+            f"a frame is needed, not {type(frame).__name__}",
+            hint=f"Pass what bf.{loader}(...) returns, in polars or pandas.",
+        ) from None
+    schema = lazy.collect_schema()
+    missing = [column for column in columns if column not in schema]
+    if missing:
+        raise UsageError(
+            f"the frame has no column {', '.join(missing)}",
+            hint=f"bf.{loader}(...) gives a frame that has all columns needed here.",
+        )
+    lazy = lazy.select(*columns)
+    if "time" not in columns:
+        return lazy
+    if schema["time"] != nw.Datetime:
+        raise UsageError(
+            f"the column time holds {schema['time']}, not times",
+            hint=f"Keep it as bf.{loader}(...) gives it: a UTC datetime.",
+        )
+    # The cast comes last: what is finer than a microsecond would not fit the columns made from it.
+    utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
+    return lazy.with_columns(utc)
+
+
+def collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
+    """Compute *lazy* in its own engine and bring the result into polars."""
+    return cast("pl.DataFrame", lazy.collect("polars").to_native())
+
+
+def to_polars(frame: IntoFrame) -> pl.DataFrame:
+    """Bring a frame of any kind into polars."""
+    return collect(nw.from_native(frame).lazy())
+
+
+def give_back(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:
+    """Turn *result* into the kind of frame that *like* is; polars where there is no such kind."""
+    kind: Any = nw.from_native(cast("Any", like))
+    native: Any = result
+    if isinstance(kind, nw.LazyFrame):
+        native = result.lazy()
+    elif kind.implementation.is_pandas():
+        native = result.to_pandas(use_pyarrow_extension_array=True)
+    elif kind.implementation.is_pyarrow():
+        native = result.to_arrow()
+    return cast("IntoFrameT", native)
+
+
+def known(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
+    """Keep the rows in which every one of *columns* has a value; not-a-number is none."""
+    schema = lazy.collect_schema()
+    for column in columns:
+        kept = ~nw.col(column).is_null()
+        if schema[column].is_float():
+            kept = kept & nw.col(column).is_finite()
+        lazy = lazy.filter(kept)
+    return lazy
+
+
+def is_empty(frame: IntoFrame) -> bool:
+    """Tell whether a frame of any kind has no rows, without computing all of it."""
+    return collect(nw.from_native(frame).lazy().head(1)).is_empty()
+
+
+def choose(name: str, value: object, choices: Collection[str]) -> None:
+    """Refuse a *value* of the argument *name* that is none of *choices*."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(f'"{choice}"' for choice in choices)
+        raise UsageError(f"{name}={value!r} is not known", hint=f"Choose one of {listed}.")

@@ -1,0 +1,27 @@
+"""The look of the charts, as a context manager; importing this changes nothing."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@cache
+def _settings() -> mpl.RcParams:
+    """Read the style file, once."""
+    path = Path(__file__).with_name("beaconframes.mplstyle")
+    return mpl.rc_params_from_file(path, use_default_template=False)
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw in the style of beaconframes inside the ``with`` block; what was set before returns."""
+    with mpl.rc_context(_settings()):
+        yield
