@@ -227,7 +227,7 @@ def build(table: type[Table], column: Column, values: list[Any], first_row: int)
     if column.key and series.null_count() and not getattr(column, "none", None):
         row = first_row + series.is_null().arg_true()[0]
         raise SchemaError(
-            f"{table.table_name} row {row} has no {column.spellings[0]}, which says which row it is",
+            f"{table.table_name} row {row} has no {column.spellings[0]}, which says what it is of",
             hint="The service left out or emptied a field that the API promises",
         )
     return series

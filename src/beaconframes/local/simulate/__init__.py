@@ -20,6 +20,6 @@ What is simpler than in reality, on purpose:
   absurd: about 3 % from consensus and 0.5 % from fees.
 """
 
-from beaconframes.local.simulate.run import simulate
+from beaconframes.service.simulate.run import simulate
 
 __all__ = ["simulate"]

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from beaconframes.local.simulate import tables
-from beaconframes.local.simulate.duties import NOBODY, Fate
-from beaconframes.local.simulate.payload import Payloads
-from beaconframes.local.simulate.texts import cut, digest, hexes, where
+from beaconframes.service.simulate import tables
+from beaconframes.service.simulate.duties import NOBODY, Fate
+from beaconframes.service.simulate.payload import Payloads
+from beaconframes.service.simulate.texts import cut, digest, hexes, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Writer
-    from beaconframes.local.simulate.engine import Epoch
-    from beaconframes.local.simulate.mural import Mural
-    from beaconframes.local.simulate.preset import Bools, Ints
+    from beaconframes.service.simulate.engine import Epoch
+    from beaconframes.service.simulate.mural import Mural
+    from beaconframes.service.simulate.preset import Bools, Ints
 
 _ROWS = 8192  # of a chunk
 _WORDS = np.array([fate.name.lower() for fate in Fate])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.local.simulate.preset import Bools, Ints
-    from beaconframes.local.simulate.registry import Plan, Registry
+    from beaconframes.service.simulate.preset import Bools, Ints
+    from beaconframes.service.simulate.registry import Plan, Registry
 
 NOBODY = -1  # proposer of the genesis block
 VARIANTS = 3  # of a vote: right, wrong head, wrong target

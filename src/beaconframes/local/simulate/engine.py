@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beaconframes.local.simulate import duties, fees, rewards
-from beaconframes.local.simulate.duties import NOBODY, VARIANTS, Fate, Slots, Votes
-from beaconframes.local.simulate.income import Income
-from beaconframes.local.simulate.preset import FAR_FUTURE
-from beaconframes.local.simulate.sweep import Withdrawals, sweep
+from beaconframes.service.simulate import duties, fees, rewards
+from beaconframes.service.simulate.duties import NOBODY, VARIANTS, Fate, Slots, Votes
+from beaconframes.service.simulate.income import Income
+from beaconframes.service.simulate.preset import FAR_FUTURE
+from beaconframes.service.simulate.sweep import Withdrawals, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from beaconframes.calendar import Chain
-    from beaconframes.local.simulate.preset import Bools, Ints, Preset
-    from beaconframes.local.simulate.registry import Plan, Registry
+    from beaconframes.service.simulate.preset import Bools, Ints, Preset
+    from beaconframes.service.simulate.registry import Plan, Registry
 
 
 @dataclass

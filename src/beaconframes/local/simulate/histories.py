@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beaconframes.local.simulate import tables
-from beaconframes.local.simulate.income import PARTS
+from beaconframes.service.simulate import tables
+from beaconframes.service.simulate.income import PARTS
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Writer
-    from beaconframes.local.simulate.engine import Epoch
-    from beaconframes.local.simulate.preset import Bools, Ints
+    from beaconframes.service.simulate.engine import Epoch
+    from beaconframes.service.simulate.preset import Bools, Ints
 
 _ROWS = 131_072  # of a chunk: what numpy and polars hold twice for a moment
 

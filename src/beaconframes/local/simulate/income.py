@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.local.simulate.preset import Ints
+    from beaconframes.service.simulate.preset import Ints
 
 REWARDS = (
     "attestation_head_reward_gwei",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from beaconframes.local.simulate.picture import draw
+from beaconframes.service.simulate.picture import draw
 
 if TYPE_CHECKING:
-    from beaconframes.local.simulate.preset import Bools, Floats, Ints
+    from beaconframes.service.simulate.preset import Bools, Floats, Ints
 
 WALL: Final = 1000
 CLIENTS: Final = (

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from beaconframes.local.simulate.duties import Fate
-from beaconframes.local.simulate.texts import digest, hexes, where
+from beaconframes.service.simulate.duties import Fate
+from beaconframes.service.simulate.texts import digest, hexes, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from beaconframes.calendar import Chain
-    from beaconframes.local.simulate.preset import Bools, Ints
+    from beaconframes.service.simulate.preset import Bools, Ints
 
 _GAS_LIMIT: Final = 60_000_000
 _USUAL_BASE_FEE: Final = 800_000_000  # wei

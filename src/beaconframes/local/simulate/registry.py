@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beaconframes.local.simulate.preset import ETH, FAR_FUTURE
+from beaconframes.service.simulate.preset import ETH, FAR_FUTURE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from beaconframes.local.simulate.preset import Bools, Floats, Ints
+    from beaconframes.service.simulate.preset import Bools, Floats, Ints
 
 OPERATORS = (
     "Skerry Staking",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.local.simulate.preset import Bools, Ints, Preset
+    from beaconframes.service.simulate.preset import Bools, Ints, Preset
 
 
 def base_reward_per_increment(preset: Preset, total_active_balance: int) -> int:

@@ -12,14 +12,14 @@ import numpy as np
 
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.local.simulate import registry as people
-from beaconframes.local.simulate import snapshot, tables, yields
-from beaconframes.local.simulate.blocks import Blocks
-from beaconframes.local.simulate.engine import Engine, Epoch
-from beaconframes.local.simulate.fees import FeeTable
-from beaconframes.local.simulate.histories import Histories
-from beaconframes.local.simulate.mural import Mural
-from beaconframes.local.simulate.preset import choose_preset, simulated_chain
+from beaconframes.service.simulate import registry as people
+from beaconframes.service.simulate import snapshot, tables, yields
+from beaconframes.service.simulate.blocks import Blocks
+from beaconframes.service.simulate.engine import Engine, Epoch
+from beaconframes.service.simulate.fees import FeeTable
+from beaconframes.service.simulate.histories import Histories
+from beaconframes.service.simulate.mural import Mural
+from beaconframes.service.simulate.preset import choose_preset, simulated_chain
 
 if TYPE_CHECKING:
     import os

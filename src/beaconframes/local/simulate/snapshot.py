@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from beaconframes.local.simulate import tables
-from beaconframes.local.simulate.duties import Fate
-from beaconframes.local.simulate.preset import FAR_FUTURE
+from beaconframes.service.simulate import tables
+from beaconframes.service.simulate.duties import Fate
+from beaconframes.service.simulate.preset import FAR_FUTURE
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
-    from beaconframes.local.simulate.engine import Epoch
-    from beaconframes.local.simulate.preset import Ints
-    from beaconframes.local.simulate.registry import Registry
+    from beaconframes.service.simulate.engine import Epoch
+    from beaconframes.service.simulate.preset import Ints
+    from beaconframes.service.simulate.registry import Registry
 
 _PRICES = {"USD": ("$", 2_500), "EUR": ("€", 2_150), "GBP": ("£", 1_875), "JPY": ("¥", 372_500)}
 _ONLINE_WITHIN = 64  # slots of the newest attestation

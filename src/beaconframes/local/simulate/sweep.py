@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.local.simulate.preset import Bools, Ints, Preset
-    from beaconframes.local.simulate.registry import Registry
+    from beaconframes.service.simulate.preset import Bools, Ints, Preset
+    from beaconframes.service.simulate.registry import Registry
 
 
 @dataclass

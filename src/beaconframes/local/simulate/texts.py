@@ -10,7 +10,7 @@ import polars as pl
 if TYPE_CHECKING:
     import numpy as np
 
-    from beaconframes.local.simulate.preset import Bools
+    from beaconframes.service.simulate.preset import Bools
 
 
 def hexes(rng: np.random.Generator, count: int, size: int) -> list[str]:

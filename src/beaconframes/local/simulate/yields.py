@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from beaconframes.local.simulate import tables
-from beaconframes.local.simulate.preset import ETH, TARGET_APR
+from beaconframes.service.simulate import tables
+from beaconframes.service.simulate.preset import ETH, TARGET_APR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from beaconframes.calendar import Chain
-    from beaconframes.local.simulate.engine import Epoch
-    from beaconframes.local.simulate.preset import Bools, Ints
-    from beaconframes.local.simulate.registry import Registry
+    from beaconframes.service.simulate.engine import Epoch
+    from beaconframes.service.simulate.preset import Bools, Ints
+    from beaconframes.service.simulate.registry import Registry
 
 _WEI: Final = 10**9  # in a gwei
 _WINDOWS: Final = (7, 31)

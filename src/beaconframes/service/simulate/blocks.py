@@ -1,0 +1,175 @@
+"""Blocks: one row per slot, two where a twin was orphaned, with everything a block carries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from beaconframes.service.simulate import tables
+from beaconframes.service.simulate.duties import NOBODY, Fate
+from beaconframes.service.simulate.payload import Payloads
+from beaconframes.service.simulate.texts import cut, digest, hexes, where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from beaconframes.calendar import Chain
+    from beaconframes.dataset import Writer
+    from beaconframes.service.simulate.engine import Epoch
+    from beaconframes.service.simulate.mural import Mural
+    from beaconframes.service.simulate.preset import Bools, Ints
+
+_ROWS = 8192  # of a chunk
+_WORDS = np.array([fate.name.lower() for fate in Fate])
+_HEX = {  # drawn at random: bytes
+    "state_root": 32,
+    "randao_reveal": 96,
+    "signature": 96,
+    "sync_aggregate_signature": 96,
+}
+_COUNTS = (
+    "attestations_count",
+    "attester_slashings_count",
+    "proposer_slashings_count",
+    "deposits_count",
+    "withdrawals_count",
+    "voluntary_exits_count",
+)
+
+
+class Blocks:
+    """Collects the slots of epochs, and hands on rows for the block table and the wall."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        chain: Chain,
+        mural: Mural,
+        *,
+        seed: int,
+        recipients: Sequence[str],
+        deposits: int,
+        first_number: int,
+    ) -> None:
+        """Take each validator's fee recipient, the deposits so far and the execution block."""
+        self._writer, self._chain, self._mural, self._seed = writer, chain, mural, seed
+        self._rng = np.random.default_rng([seed, 5])
+        self._payloads = Payloads(seed, recipients, first_number)
+        self._parts: list[dict[str, Ints]] = []
+        self._parent = digest(seed, "genesis")
+        self._deposits = deposits
+
+    def add(self, epoch: Epoch) -> None:
+        """Take an epoch in."""
+        size = self._chain.slots_per_epoch
+        slots, fates = epoch.slots, epoch.slots.fates
+        columns: dict[str, Any] = {
+            "slot": epoch.number * size + np.arange(size),
+            "fate": fates,
+            "proposer": slots.proposers,
+            "bits": np.packbits(epoch.signed, axis=1, bitorder="little"),
+            "signed": epoch.signed.sum(axis=1),
+        }
+        columns |= dict.fromkeys(_COUNTS, np.zeros(size, np.int64))
+        columns["attestations_count"] = epoch.attestations
+        columns["withdrawals_count"] = epoch.withdrawals.counts(size)
+        columns["deposits_count"] = _tally((slot for slot, *_ in epoch.deposits), size)
+        columns["voluntary_exits_count"] = _tally((slot for slot, _ in epoch.exits), size)
+        for kind in ("attester", "proposer"):
+            columns[f"{kind}_slashings_count"] = _tally(
+                (s.slot for s in epoch.slashings if s.kind == kind), size
+            )
+        # The twin of a double proposal: the same slot and proposer, another block, orphaned.
+        twins = [s.offence for s in epoch.slashings if s.kind == "proposer"]
+        order = np.sort(np.concatenate([np.arange(size), np.array(twins, np.int64)]))
+        columns = {name: values[order] for name, values in columns.items()}
+        again = np.flatnonzero(np.diff(order, prepend=-1) == 0)
+        columns["fate"][again] = Fate.ORPHANED
+        self._parts.append(columns)
+        if len(self._parts) * size >= _ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on what is there."""
+        if not self._parts:
+            return
+        held = {
+            name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]
+        }
+        self._parts.clear()
+        blocks = tables.frame("blocks", self._rows(held), chain=self._chain)
+        self._writer.add("blocks", blocks.sort("slot", "block_root", nulls_last=True))
+        paint = self._mural.taken()
+        self._writer.add("graffiti_wall", tables.frame("graffiti_wall", paint, chain=self._chain))
+
+    def _rows(self, held: dict[str, Ints]) -> dict[str, Any]:
+        fate, slot, proposer = held["fate"], held["slot"], held["proposer"]
+        block: Bools = (fate == Fate.PROPOSED) | (fate == Fate.ORPHANED)
+        real = block & (proposer != NOBODY)  # the genesis block is an empty one
+        roots = hexes(self._rng, len(slot), 32)
+        rows: dict[str, Any] = {
+            "slot": slot,
+            "epoch": slot // self._chain.slots_per_epoch,
+            "status": pl.Series(_WORDS[fate].tolist(), dtype=pl.String),
+            "proposer_index": where(proposer != NOBODY, proposer.tolist()),
+            "block_root": where(block, roots),
+            "parent_root": where(block, self._parents(held, roots)),
+        }
+        for name, size in _HEX.items():
+            rows[name] = where(real, hexes(self._rng, len(slot), size))
+        rows |= self._deposit_votes(held, real)
+        bits = held["bits"].tobytes().hex()
+        width = 2 * held["bits"].shape[1]
+        rows["sync_aggregate_bits"] = where(real, cut(bits, width))
+        seats = self._chain.sync_committee_size
+        rows["sync_aggregate_participation"] = np.where(real, held["signed"] / seats, 0.0)
+        # A twin repeats the content; a slot that has no block has none.
+        rows |= {name: np.where(real, held[name], 0) for name in _COUNTS}
+        rows |= self._graffiti(held, real)
+        rows |= self._payloads.rows(self._rng, held, real, self._chain)
+        return rows
+
+    def _parents(self, held: dict[str, Ints], roots: list[str]) -> list[str]:
+        """Return the last canonical root before each slot; a twin's parent is its sibling's."""
+        parents: list[str] = []
+        latest, before = self._parent, -1
+        for slot, code, root in zip(
+            held["slot"].tolist(), held["fate"].tolist(), roots, strict=True
+        ):
+            parents.append(parents[-1] if slot == before else latest)
+            before = slot
+            if code == Fate.PROPOSED:
+                latest = root
+        self._parent = latest
+        return parents
+
+    def _deposit_votes(self, held: dict[str, Ints], real: Bools) -> dict[str, Any]:
+        """Return what blocks say of the deposit contract: constant for two hours, then anew."""
+        per = 64 * self._chain.slots_per_epoch
+        terms = [f"{slot // per}" for slot in held["slot"].tolist()]
+        known = {term: digest(self._seed, f"deposits {term}") for term in sorted(set(terms))}
+        canonical = real & (held["fate"] == Fate.PROPOSED)
+        count = self._deposits + np.cumsum(np.where(canonical, held["deposits_count"], 0))
+        self._deposits = int(count[-1])
+        return {
+            "eth1_data_block_hash": where(real, [known[term] for term in terms]),
+            "eth1_data_deposit_root": where(real, ["0x" + known[term][:1:-1] for term in terms]),
+            "eth1_data_deposit_count": np.where(real, count, 0),
+        }
+
+    def _graffiti(self, held: dict[str, Ints], real: Bools) -> dict[str, Any]:
+        fate, slot, proposer = held["fate"], held["slot"], held["proposer"]
+        # Orphaned blocks never paint, so that it does not matter whether a reader counts them.
+        paints = real & (fate == Fate.PROPOSED)
+        texts = self._mural.write(slot, proposer, paints)
+        padded = ["0x" + text.encode().ljust(32, b"\0").hex() for text in texts]
+        return {
+            "graffiti": where(real, padded),
+            "graffiti_text": [t if r else "" for t, r in zip(texts, real.tolist(), strict=True)],
+        }
+
+
+def _tally(slots: Iterable[int], size: int) -> Ints:
+    return np.bincount(np.fromiter(slots, np.int64), minlength=size)

@@ -1,0 +1,77 @@
+"""The constants of the simulated chain: the consensus specification's, but for a few named here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from beaconframes.calendar import Chain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+FAR_FUTURE: Final = 2**63 - 1
+ETH: Final = 10**9  # in gwei
+DETAIL_BEGINS: Final = datetime(2026, 10, 1, 12, 0, 23, tzinfo=UTC)
+TARGET_APR: Final = 0.028  # of the consensus layer; fees come on top
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Hold the constants that rewards, penalties and delays are computed with.
+
+    They are the specification's (Altair rewards; Electra balances and slashings), except
+
+    - ``base_reward_factor``: 64 on mainnet. Rewards grow with the inverse root of the stake, so
+      that a few thousand validators would earn absurd yields; the simulated chain takes the factor
+      that comes closest to an annual yield of 3 %.
+    - ``epochs_per_slashings_vector``: 8192 on mainnet. Four sync periods here, so that a slashed
+      validator goes all the way within a week.
+    """
+
+    base_reward_factor: int
+    epochs_per_slashings_vector: int
+    effective_balance_increment: int = ETH
+    min_activation_balance: int = 32 * ETH
+    max_effective_balance_compounding: int = 2048 * ETH
+    hysteresis_quotient: int = 4
+    hysteresis_downward_multiplier: int = 1
+    hysteresis_upward_multiplier: int = 5
+    timely_source_weight: int = 14
+    timely_target_weight: int = 26
+    timely_head_weight: int = 14
+    sync_reward_weight: int = 2
+    proposer_weight: int = 8
+    weight_denominator: int = 64
+    min_slashing_penalty_quotient: int = 4096
+    whistleblower_reward_quotient: int = 4096
+    proportional_slashing_multiplier: int = 3
+    max_seed_lookahead: int = 4
+    min_validator_withdrawability_delay: int = 256
+    max_activations_per_epoch: int = 4
+    max_withdrawals_per_payload: int = 16
+    max_validators_per_withdrawals_sweep: int = 16_384
+    finality_distance: int = 2
+
+
+def choose_preset(chain: Chain, stake: int) -> Preset:
+    """Return the preset under which *stake* (gwei) earns about the target yield."""
+    epochs_per_year = 365 * chain.epochs_per_day
+    # A year's base rewards per increment are factor x epochs / root of the stake, in increments.
+    factor = max(1, round(TARGET_APR * math.isqrt(stake) / epochs_per_year))
+    return Preset(
+        base_reward_factor=factor,
+        epochs_per_slashings_vector=4 * chain.epochs_per_sync_period,
+    )
+
+
+def simulated_chain(history_days: int) -> Chain:
+    """Return the default chain: mainnet's clock, its detailed epochs beginning in October 2026."""
+    return Chain("simulated", genesis=DETAIL_BEGINS - timedelta(days=history_days))

@@ -1,0 +1,75 @@
+"""The tables that a simulation writes, and how columns become frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.v1._blocks import Blocks
+from beaconframes.v1.balance_history import BalanceHistory
+from beaconframes.v1.epochs import Epochs
+from beaconframes.v1.graffiti_wall import GraffitiWall
+from beaconframes.v1.income_history import IncomeHistory
+from beaconframes.v1.latest_state import LatestState
+from beaconframes.v1.sync_committees import SyncCommittees
+from beaconframes.v1.validators import Validators
+from beaconframes.v1.yield_index import YieldIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from beaconframes.calendar import Chain
+
+SERVED = {
+    table.table_name: table.schema()
+    for table in (
+        Validators,
+        IncomeHistory,
+        BalanceHistory,
+        LatestState,
+        Epochs,
+        Blocks,
+        SyncCommittees,
+        GraffitiWall,
+        YieldIndex,
+    )
+}
+"""Tables that endpoints serve; their columns are those of the loaders."""
+
+EVENTS = {
+    "deposits": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}),
+    "withdrawals": pl.Schema(
+        {
+            "withdrawal_index": pl.Int64,
+            "slot": pl.Int64,
+            "validator_index": pl.Int64,
+            "amount_gwei": pl.Int64,
+        }
+    ),
+    "voluntary_exits": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64}),
+    "slashings": pl.Schema(
+        {
+            "slot": pl.Int64,
+            "validator_index": pl.Int64,
+            "kind": pl.String,
+            "offence_slot": pl.Int64,
+        }
+    ),
+}
+"""What happened besides: the reasons of balances and statuses. No endpoint serves them yet."""
+
+SCHEMAS = {**SERVED, **EVENTS}
+
+
+def frame(table: str, columns: Mapping[str, Any], *, chain: Chain | None = None) -> pl.DataFrame:
+    """Return the rows of a table; *columns* may come in any order and in narrower types.
+
+    With a *chain*, a ``time`` column is added: the start of the row's slot or epoch.
+    """
+    schema = SCHEMAS[table]
+    rows = pl.DataFrame(columns)
+    if chain is not None:
+        unit = "slot" if "slot" in columns else "epoch"
+        rows = rows.with_columns(time=chain.time_expr(unit, pl.col(unit)))  # type: ignore[arg-type]
+    return rows.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
