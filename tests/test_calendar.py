@@ -310,6 +310,14 @@ class TestSpans:
         ]
         assert 7200 == last - first + 1
 
+    @pytest.mark.parametrize("unit", ["slot", "epoch", "day"])
+    def test_what_begins_at_midnight_belongs_to_the_day_that_begins(self, unit):
+        """Where units begin at midnight sharp, a date holds its first and not the next day's."""
+        chain = Chain("midnight", genesis=utc("2026-01-01T00:00:00"))
+        first, last = span("2026-01-02", "2026-01-02", unit=unit, chain=chain)
+        assert utc("2026-01-02T00:00:00") == chain.time_of(unit, first)
+        assert utc("2026-01-03T00:00:00") == chain.time_of(unit, last + 1)
+
     @pytest.mark.parametrize(
         ("since", "ago"),
         [
