@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROW_GROUP = 131_072
-ROWS = 4 * ROW_GROUP  # of a full segment: what a writer keeps in memory
+WIDE_ROW_GROUP = 2_048  # of rows that are mostly text, so that a few of them are soon unpacked
+WIDE = 8  # columns of text that make a row wide
+ROWS = 2 * ROW_GROUP  # of a full segment: what a writer keeps in memory
+BYTES = 2**26  # in memory: a segment of wide rows is full earlier
 
 _TABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PATH = re.compile(r"[a-z][a-z0-9_]{0,63}/[0-9]{6,}-[0-9a-f]{12}\.parquet")
@@ -73,9 +76,14 @@ def write(folder: Path, table: str, number: int, frame: pl.DataFrame) -> Segment
         home.mkdir()
         sync(folder)
     draft = home / f".{number:06d}.tmp"
+    texts = sum(dtype == pl.String for dtype in frame.schema.values())
     # One chunk: the cut into pages, and with it every byte, must not depend on how rows came in.
     frame.rechunk().write_parquet(
-        draft, compression="zstd", compression_level=3, statistics=True, row_group_size=ROW_GROUP
+        draft,
+        compression="zstd",
+        compression_level=3,
+        statistics=True,
+        row_group_size=WIDE_ROW_GROUP if texts > WIDE else ROW_GROUP,
     )
     sync(draft)
     sha256 = digest(draft)

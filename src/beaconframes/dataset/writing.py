@@ -15,6 +15,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+class _Waiting:
+    """Rows of a table that do not fill a segment yet."""
+
+    def __init__(self) -> None:
+        self.frames: list[pl.DataFrame] = []
+        self.rows = self.bytes = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        self.frames.append(frame)
+        self.rows += frame.height
+        self.bytes += int(frame.estimated_size()) if frame.height else 0
+
+    def take(self) -> pl.DataFrame:
+        """Return the rows as one frame, and wait for new ones."""
+        rows = pl.concat(self.frames)
+        self.frames, self.rows, self.bytes = [], 0, 0
+        return rows
+
+
 class Writer:
     """Take frames in for one commit; see ``Dataset.writing``."""
 
@@ -22,7 +41,7 @@ class Writer:
         self._folder = folder
         self._connection = connection
         self._schemas: dict[str, pl.Schema] = {}
-        self._waiting: dict[str, list[pl.DataFrame]] = {}
+        self._waiting: dict[str, _Waiting] = {}
         self._number = ledger.next_number(connection)
 
     def add(self, table: str, frame: pl.DataFrame) -> None:
@@ -42,14 +61,15 @@ class Writer:
                 f"the rows do not fit table {table}: {_difference(frame.schema, schema)}",
                 hint="Give a frame with the columns of the table, in their order",
             )
-        waiting = self._waiting.setdefault(table, [])
-        waiting.append(frame)
-        if sum(part.height for part in waiting) >= segments.ROWS:
-            rows = pl.concat(waiting)
+        waiting = self._waiting.setdefault(table, _Waiting())
+        waiting.add(frame)
+        if waiting.rows >= segments.ROWS:
+            rows = waiting.take()
             for start in range(0, rows.height - segments.ROWS + 1, segments.ROWS):
                 self._write(table, rows.slice(start, segments.ROWS))
-            rest = rows.slice(rows.height - rows.height % segments.ROWS)
-            self._waiting[table] = [rest] if rest.height else []
+            waiting.add(rows.slice(rows.height - rows.height % segments.ROWS))
+        elif waiting.bytes >= segments.BYTES:
+            self._write(table, waiting.take())
 
     def has(self, table: str) -> bool:
         """Tell whether the table exists, or will when this commit ends."""
@@ -62,10 +82,9 @@ class Writer:
     def finish(self) -> None:
         """Write what is still waiting. Called at the end of ``Dataset.writing``."""
         for table, waiting in self._waiting.items():
-            rows = pl.concat(waiting) if waiting else None
             # A table without rows keeps its columns in a segment without rows.
-            if rows is not None and (rows.height or not self._known(table)):
-                self._write(table, rows)
+            if waiting.rows or not self._known(table):
+                self._write(table, waiting.take())
 
     def _schema(self, table: str, frame: pl.DataFrame) -> pl.Schema:
         if table not in self._schemas:

@@ -8,21 +8,21 @@ import numpy as np
 import polars as pl
 
 from beaconframes.service.simulate import tables
-from beaconframes.service.simulate.duties import NOBODY, Fate
+from beaconframes.service.simulate.duties import FATES, NOBODY, ORPHANED, PROPOSED
 from beaconframes.service.simulate.payload import Payloads
 from beaconframes.service.simulate.texts import cut, digest, hexes, where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Writer
-    from beaconframes.service.simulate.engine import Epoch
+    from beaconframes.service.simulate.epoch import Epoch
     from beaconframes.service.simulate.mural import Mural
     from beaconframes.service.simulate.preset import Bools, Ints
 
 _ROWS = 8192  # of a chunk
-_WORDS = np.array([fate.name.lower() for fate in Fate])
+_WORDS = pl.Series(FATES)
 _HEX = {  # drawn at random: bytes
     "state_root": 32,
     "randao_reveal": 96,
@@ -64,29 +64,26 @@ class Blocks:
     def add(self, epoch: Epoch) -> None:
         """Take an epoch in."""
         size = self._chain.slots_per_epoch
-        slots, fates = epoch.slots, epoch.slots.fates
         columns: dict[str, Any] = {
             "slot": epoch.number * size + np.arange(size),
-            "fate": fates,
-            "proposer": slots.proposers,
+            "fate": epoch.slots.fates,
+            "proposer": epoch.slots.proposers,
             "bits": np.packbits(epoch.signed, axis=1, bitorder="little"),
             "signed": epoch.signed.sum(axis=1),
+            "attestations_count": epoch.attestations,
+            "withdrawals_count": epoch.withdrawals.counts(size),
+            "deposits_count": _tally([slot for slot, *_ in epoch.deposits], size),
+            "voluntary_exits_count": _tally([slot for slot, _ in epoch.exits], size),
         }
-        columns |= dict.fromkeys(_COUNTS, np.zeros(size, np.int64))
-        columns["attestations_count"] = epoch.attestations
-        columns["withdrawals_count"] = epoch.withdrawals.counts(size)
-        columns["deposits_count"] = _tally((slot for slot, *_ in epoch.deposits), size)
-        columns["voluntary_exits_count"] = _tally((slot for slot, _ in epoch.exits), size)
         for kind in ("attester", "proposer"):
             columns[f"{kind}_slashings_count"] = _tally(
-                (s.slot for s in epoch.slashings if s.kind == kind), size
+                [s.slot for s in epoch.slashings if s.kind == kind], size
             )
-        # The twin of a double proposal: the same slot and proposer, another block, orphaned.
-        twins = [s.offence for s in epoch.slashings if s.kind == "proposer"]
-        order = np.sort(np.concatenate([np.arange(size), np.array(twins, np.int64)]))
-        columns = {name: values[order] for name, values in columns.items()}
-        again = np.flatnonzero(np.diff(order, prepend=-1) == 0)
-        columns["fate"][again] = Fate.ORPHANED
+        if twins := [s.offence for s in epoch.slashings if s.kind == "proposer"]:
+            # A double proposal: the same slot and proposer, another block, orphaned.
+            order = np.sort(np.concatenate([np.arange(size), twins]))
+            columns = {name: values[order] for name, values in columns.items()}
+            columns["fate"][np.flatnonzero(np.diff(order, prepend=-1) == 0)] = ORPHANED
         self._parts.append(columns)
         if len(self._parts) * size >= _ROWS:
             self.flush()
@@ -106,13 +103,13 @@ class Blocks:
 
     def _rows(self, held: dict[str, Ints]) -> dict[str, Any]:
         fate, slot, proposer = held["fate"], held["slot"], held["proposer"]
-        block: Bools = (fate == Fate.PROPOSED) | (fate == Fate.ORPHANED)
+        block: Bools = (fate == PROPOSED) | (fate == ORPHANED)
         real = block & (proposer != NOBODY)  # the genesis block is an empty one
         roots = hexes(self._rng, len(slot), 32)
         rows: dict[str, Any] = {
             "slot": slot,
             "epoch": slot // self._chain.slots_per_epoch,
-            "status": pl.Series(_WORDS[fate].tolist(), dtype=pl.String),
+            "status": _WORDS[fate],
             "proposer_index": where(proposer != NOBODY, proposer.tolist()),
             "block_root": where(block, roots),
             "parent_root": where(block, self._parents(held, roots)),
@@ -140,7 +137,7 @@ class Blocks:
         ):
             parents.append(parents[-1] if slot == before else latest)
             before = slot
-            if code == Fate.PROPOSED:
+            if code == PROPOSED:
                 latest = root
         self._parent = latest
         return parents
@@ -150,7 +147,7 @@ class Blocks:
         per = 64 * self._chain.slots_per_epoch
         terms = [f"{slot // per}" for slot in held["slot"].tolist()]
         known = {term: digest(self._seed, f"deposits {term}") for term in sorted(set(terms))}
-        canonical = real & (held["fate"] == Fate.PROPOSED)
+        canonical = real & (held["fate"] == PROPOSED)
         count = self._deposits + np.cumsum(np.where(canonical, held["deposits_count"], 0))
         self._deposits = int(count[-1])
         return {
@@ -162,7 +159,7 @@ class Blocks:
     def _graffiti(self, held: dict[str, Ints], real: Bools) -> dict[str, Any]:
         fate, slot, proposer = held["fate"], held["slot"], held["proposer"]
         # Orphaned blocks never paint, so that it does not matter whether a reader counts them.
-        paints = real & (fate == Fate.PROPOSED)
+        paints = real & (fate == PROPOSED)
         texts = self._mural.write(slot, proposer, paints)
         padded = ["0x" + text.encode().ljust(32, b"\0").hex() for text in texts]
         return {
@@ -171,5 +168,5 @@ class Blocks:
         }
 
 
-def _tally(slots: Iterable[int], size: int) -> Ints:
-    return np.bincount(np.fromiter(slots, np.int64), minlength=size)
+def _tally(slots: list[int], size: int) -> Ints:
+    return np.bincount(np.array(slots, np.int64), minlength=size)

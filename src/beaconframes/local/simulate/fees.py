@@ -49,4 +49,5 @@ class FeeTable:
         # The quotient first: fee times place would pass 64 bits for a very large stake.
         width = high - low
         whole = (width >> _BITS) * place
-        return low + whole + (((width & ((1 << _BITS) - 1)) * place) >> _BITS)
+        drawn_fees: Ints = low + whole + (((width & ((1 << _BITS) - 1)) * place) >> _BITS)
+        return drawn_fees

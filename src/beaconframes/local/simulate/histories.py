@@ -12,7 +12,7 @@ from beaconframes.service.simulate.income import PARTS
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Writer
-    from beaconframes.service.simulate.engine import Epoch
+    from beaconframes.service.simulate.epoch import Epoch
     from beaconframes.service.simulate.preset import Bools, Ints
 
 _ROWS = 131_072  # of a chunk: what numpy and polars hold twice for a moment

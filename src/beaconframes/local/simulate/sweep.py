@@ -34,7 +34,7 @@ def sweep(
     and who was paid is due nothing until the next epoch.
     """
     known = registry.known
-    due = _due(preset, registry, epoch)
+    due = _due(registry, epoch)
     queue = np.flatnonzero(due)
     queue = np.concatenate([queue[queue >= start], queue[queue < start]])
     reach = min(known, preset.max_validators_per_withdrawals_sweep)
@@ -63,7 +63,7 @@ def sweep(
     )
 
 
-def _due(preset: Preset, registry: Registry, epoch: int) -> Ints:
+def _due(registry: Registry, epoch: int) -> Ints:
     """Return what each validator would be paid now: everything, what is above the cap, or 0."""
     known = registry.known
     balance, ceiling = registry.balance[:known], registry.ceiling[:known]

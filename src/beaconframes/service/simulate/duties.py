@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,35 +16,32 @@ if TYPE_CHECKING:
 NOBODY = -1  # proposer of the genesis block
 VARIANTS = 3  # of a vote: right, wrong head, wrong target
 
-
-class Fate(IntEnum):
-    """What came of a slot; the numbers are the codes of the API."""
-
-    SCHEDULED = 0
-    PROPOSED = 1
-    MISSED = 2
-    ORPHANED = 3  # the slot's only block did not become canonical
+# What came of a slot; the numbers are the codes of the API. Orphaned: its only block did not become
+# canonical.
+FATES = ("scheduled", "proposed", "missed", "orphaned")
+SCHEDULED, PROPOSED, MISSED, ORPHANED = range(len(FATES))
 
 
 @dataclass
 class Slots:
     """The slots of an epoch, known one epoch ahead: proposers, fates, and who will be there."""
 
-    epoch: int
     proposers: Ints
     fates: Ints
     late: Bools  # blocks that came too late for most votes of their slot
     online: Bools  # per validator
 
-    @property
+    @cached_property
     def canonical(self) -> Bools:
         """Return which slots have a canonical block."""
-        return self.fates == Fate.PROPOSED
+        canonical: Bools = self.fates == PROPOSED
+        return canonical
 
-    @property
+    @cached_property
     def earning(self) -> Bools:
         """Return which slots have a canonical block that somebody proposed."""
-        return self.canonical & (self.proposers != NOBODY)
+        earning: Bools = self.canonical & (self.proposers != NOBODY)
+        return earning
 
 
 @dataclass
@@ -73,19 +70,18 @@ def go_on_and_offline(
     return online & ~registry.slashed
 
 
-def draw_slots(
-    rng: np.random.Generator, registry: Registry, online: Bools, epoch: int, slots: int
-) -> Slots:
+def draw_slots(rng: np.random.Generator, registry: Registry, epoch: int, slots: int) -> Slots:
     """Draw the proposers of an epoch by effective balance, and what will come of their slots."""
+    online = registry.online
     candidates = np.flatnonzero(registry.active(epoch))
     proposers = draw_by_balance(rng, registry.effective, candidates, slots)
     chance = rng.random(slots)
     fates = np.where(
         (chance < 0.004) | ~online[proposers],
-        Fate.MISSED,
-        np.where(chance < 0.0065, Fate.ORPHANED, Fate.PROPOSED),
+        MISSED,
+        np.where(chance < 0.0065, ORPHANED, PROPOSED),
     ).astype(np.int64)
-    return Slots(epoch, proposers, fates, rng.random(slots) < 0.02, online)
+    return Slots(proposers, fates, rng.random(slots) < 0.02, online)
 
 
 def draw_by_balance(
@@ -99,7 +95,8 @@ def draw_by_balance(
 def sign(rng: np.random.Generator, committee: Ints, online: Bools, slots: int) -> Bools:
     """Return who of the sync committee signs in which slot: slots x seats."""
     heard = np.frombuffer(rng.bytes(slots * len(committee)), np.uint8) != 0
-    return heard.reshape(slots, len(committee)) & online[committee]
+    signed: Bools = heard.reshape(slots, len(committee)) & online[committee]
+    return signed
 
 
 def vote(rng: np.random.Generator, voters: Ints, here: Slots, ahead: Slots) -> Votes:

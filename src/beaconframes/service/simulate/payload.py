@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from beaconframes.service.simulate.duties import Fate
+from beaconframes.service.simulate.duties import PROPOSED
 from beaconframes.service.simulate.texts import digest, hexes, where
 
 if TYPE_CHECKING:
@@ -50,14 +50,16 @@ class Payloads:
             "exec_fee_recipient": [self._recipients[p] for p in held["proposer"].tolist()],
             "exec_state_root": hexes(rng, count, 32),
             "exec_receipts_root": hexes(rng, count, 32),
-            "exec_logs_bloom": [_BLOOM] * count,
             "exec_random": hexes(rng, count, 32),
-            "exec_gas_limit": [_GAS_LIMIT] * count,
             "exec_extra_data": [f"0x{data.hex()}" if data else None for data in extra],
         }
         rows: dict[str, Any] = {name: where(real, values) for name, values in columns.items()}
         times = pl.Series(starts).cast(pl.Datetime("us", "UTC"))
-        rows["exec_time"] = pl.select(pl.when(pl.Series(real)).then(times)).to_series()
+        present = pl.when(pl.Series(real))
+        rows["exec_time"] = pl.select(present.then(times)).to_series()
+        rows["exec_gas_limit"] = pl.select(present.then(_GAS_LIMIT)).to_series()
+        # One text for all rows: made row by row it would be a quarter of the table's memory.
+        rows["exec_logs_bloom"] = pl.select(present.then(pl.lit(_BLOOM))).to_series()
         rows["exec_transactions_count"] = np.where(real, gas // 95_000, 0)
         return rows
 
@@ -66,7 +68,7 @@ class Payloads:
     ) -> dict[str, list[Any]]:
         """Return what follows from the block before: number, parent, gas used and base fee."""
         numbers, parents, used, fees = [], [], [], []
-        canonical = (real & (held["fate"] == Fate.PROPOSED)).tolist()
+        canonical = (real & (held["fate"] == PROPOSED)).tolist()
         before = (self._number, self._parent, self._base_fee)
         slot = -1
         for at, follows, own, wobble in zip(

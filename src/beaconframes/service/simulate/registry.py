@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Plan:
     arrivals: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # validator, gwei
     top_ups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     exits: dict[int, list[int]] = field(default_factory=dict)
-    slashings: dict[int, str] = field(default_factory=dict)
+    slashings: dict[int, Literal["attester", "proposer"]] = field(default_factory=dict)
     exit_request: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     offline_from: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     outage: range = range(0)

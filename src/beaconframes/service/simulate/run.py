@@ -15,7 +15,8 @@ from beaconframes.errors import DatasetError, UsageError
 from beaconframes.service.simulate import registry as people
 from beaconframes.service.simulate import snapshot, tables, yields
 from beaconframes.service.simulate.blocks import Blocks
-from beaconframes.service.simulate.engine import Engine, Epoch
+from beaconframes.service.simulate.engine import Engine
+from beaconframes.service.simulate.event_tables import EventTables
 from beaconframes.service.simulate.fees import FeeTable
 from beaconframes.service.simulate.histories import Histories
 from beaconframes.service.simulate.mural import Mural
@@ -24,8 +25,11 @@ from beaconframes.service.simulate.preset import choose_preset, simulated_chain
 if TYPE_CHECKING:
     import os
 
+    import polars as pl
+
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Writer
+    from beaconframes.service.simulate.epoch import Epoch
 
 _LEAST = {"validators": 50, "epochs": 8, "history_days": 0, "seed": 0}
 
@@ -68,7 +72,7 @@ def simulate(
         if type(value) is not int or value < _LEAST[name]:
             raise UsageError(f"{name}={value!r} is no whole number from {_LEAST[name]} up")
     chain = replace(chain or simulated_chain(history_days), first_sync_epoch=0)
-    folder = Path(target)
+    folder = Path(target).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DatasetError(f"{folder} exists already", hint="Choose a folder that is new or empty")
     draft = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}.tmp")
@@ -76,6 +80,8 @@ def simulate(
         dataset = Dataset.create(draft, meta={"service": "simulated", "simulated": True})
         with dataset.writing() as writer:
             _Simulation(writer, chain, given).run()
+        if folder.exists():
+            folder.rmdir()  # empty: an empty folder may be given, and not every system replaces it
         draft.replace(folder)
     except OSError as error:
         reason = error.strerror or error
@@ -97,8 +103,9 @@ class _Simulation:
         self.registry, plan = people.populate(
             seed, validators, self.first, self.last, chain.epochs_per_day
         )
-        self.stake = int(self.registry.effective[: self.registry.known].sum())
-        self.preset = choose_preset(chain, self.stake)
+        stake = int(self.registry.effective[: self.registry.known].sum())
+        self.preset = choose_preset(chain, stake)
+        self.fees = FeeTable(stake)
         self.finalized = self.last - self.preset.finality_distance
         self.engine = Engine(
             seed,
@@ -109,6 +116,7 @@ class _Simulation:
             first=self.first,
             last=self.last,
             head=self.head,
+            fees=self.fees,
         )
         self.credentials = people.credentials(seed, self.registry.prefix)
         slots = (given["epochs"] - 1) * size + self.head + 1
@@ -124,9 +132,10 @@ class _Simulation:
         )
         self.days = yields.Days(chain, self.registry, self.finalized)
         self.overviews: list[dict[str, Any]] = []
-        self.withdrawals = 0
+        self.events = EventTables(writer, chain)
 
     def run(self) -> None:
+        """Write all tables."""
         for name, schema in tables.SCHEMAS.items():
             self.writer.add(name, schema.to_frame())
         for epoch in self.engine.run():
@@ -136,30 +145,10 @@ class _Simulation:
             self.overviews.append(
                 snapshot.epoch_row(epoch, latest=self.last, finalized=self.finalized)
             )
-            self._events(epoch)
-        self.histories.flush()
-        self.blocks.flush()
+            self.events.add(epoch)
+        for collector in (self.histories, self.blocks, self.events):
+            collector.flush()
         self._finish(epoch)
-
-    def _events(self, epoch: Epoch) -> None:
-        """Write what moved balances and statuses, beside its slot."""
-        first = epoch.number * self.chain.slots_per_epoch
-        paid = epoch.withdrawals
-        numbers = self.withdrawals + np.arange(len(paid.slots))
-        self.withdrawals += len(paid.slots)
-        self._add("withdrawals", numbers, first + paid.slots, paid.validators, paid.amounts)
-        if epoch.deposits:
-            slots, validators, amounts = np.array(epoch.deposits).T
-            self._add("deposits", first + slots, validators, amounts)
-        if epoch.exits:
-            slots, validators = np.array(sorted(epoch.exits)).T
-            self._add("voluntary_exits", first + slots, validators)
-        for s in epoch.slashings:
-            self._add("slashings", [first + s.slot], [s.validator], [s.kind], [first + s.offence])
-
-    def _add(self, table: str, *columns: Any) -> None:
-        names = tables.SCHEMAS[table].names()
-        self.writer.add(table, tables.frame(table, dict(zip(names, columns, strict=True))))
 
     def _finish(self, head: Epoch) -> None:
         chain, seed, count = self.chain, self.given["seed"], self.given["validators"]
@@ -180,7 +169,7 @@ class _Simulation:
             seed,
             self.given["history_days"],
             *self.days.first_start,
-            FeeTable(self.stake).mean,
+            self.fees.mean,
             chain,
         )
         self.writer.add("yield_index", yields.index([*past, *self.days.days], chain))
@@ -198,7 +187,7 @@ class _Simulation:
             }
         )
 
-    def _committees(self) -> Any:
+    def _committees(self) -> pl.DataFrame:
         """Return the committees of every period that the detail touches, and the next one."""
         per = self.chain.epochs_per_sync_period
         periods = range(self.first // per, self.last // per + 2)

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from beaconframes.service.simulate import tables
-from beaconframes.service.simulate.duties import Fate
+from beaconframes.service.simulate.duties import FATES, MISSED, ORPHANED, PROPOSED, SCHEDULED
 from beaconframes.service.simulate.preset import FAR_FUTURE
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
-    from beaconframes.service.simulate.engine import Epoch
+    from beaconframes.service.simulate.epoch import Epoch
     from beaconframes.service.simulate.preset import Ints
     from beaconframes.service.simulate.registry import Registry
 
@@ -75,19 +75,19 @@ def epoch_row(epoch: Epoch, *, latest: int, finalized: int) -> dict[str, Any]:
     """Return the overview of an epoch; that of the running one is counted when it has ended."""
     slots, active = epoch.slots, epoch.active
     total, count = int(epoch.balance[active].sum()), int(active.sum())
-    fates = np.bincount(slots.fates, minlength=len(Fate))
+    fates = np.bincount(slots.fates, minlength=len(FATES))
     twins = sum(s.kind == "proposer" for s in epoch.slashings)
     over = epoch.number < latest
     kinds = [slashing.kind for slashing in epoch.slashings]
     counts = {
-        "blocks_count": fates[Fate.PROPOSED],
+        "blocks_count": fates[PROPOSED],
         "attestations_count": epoch.attestations[slots.canonical].sum(),
         "attester_slashings_count": kinds.count("attester"),
         "proposer_slashings_count": kinds.count("proposer"),
         "deposits_count": len(epoch.deposits),
         "withdrawals_count": len(epoch.withdrawals.validators),
         "voluntary_exits_count": len(epoch.exits),
-        "voted_ether_gwei": epoch.voted_gwei,
+        "voted_ether_gwei": epoch.voted,
     }
     return {
         "epoch": epoch.number,
@@ -95,12 +95,12 @@ def epoch_row(epoch: Epoch, *, latest: int, finalized: int) -> dict[str, Any]:
         "validators_count": count,
         "average_validator_balance_gwei": total // count,
         "total_validator_balance_gwei": total,
-        "global_participation_rate": epoch.voted_gwei / epoch.eligible_gwei if over else 0.0,
-        "eligible_ether_gwei": epoch.eligible_gwei,
-        "proposed_blocks": int(fates[Fate.PROPOSED]),
-        "missed_blocks": int(fates[Fate.MISSED]),
-        "orphaned_blocks": int(fates[Fate.ORPHANED]) + twins,
-        "scheduled_blocks": int(fates[Fate.SCHEDULED]),
+        "global_participation_rate": epoch.voted / epoch.total if over else 0.0,
+        "eligible_ether_gwei": epoch.total,
+        "proposed_blocks": int(fates[PROPOSED]),
+        "missed_blocks": int(fates[MISSED]),
+        "orphaned_blocks": int(fates[ORPHANED]) + twins,
+        "scheduled_blocks": int(fates[SCHEDULED]),
         "rewards_exported": epoch.number <= finalized,
         **{name: int(value) if over else 0 for name, value in counts.items()},
     }

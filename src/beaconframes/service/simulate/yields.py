@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from beaconframes.calendar import Chain
-    from beaconframes.service.simulate.engine import Epoch
+    from beaconframes.service.simulate.epoch import Epoch
     from beaconframes.service.simulate.preset import Bools, Ints
     from beaconframes.service.simulate.registry import Registry
 
@@ -108,9 +108,11 @@ def past(
     stake = effective
     modelled: list[Day] = []
     for number in range(days - 1, -1, -1):
-        joined = 32 * ETH * int(rng.integers(0, 2 + 2 * stake // (1500 * 32 * ETH)))
-        joined = joined if number < days - 1 else 0
-        stake, end = stake - joined, start - joined
+        deposits = int(rng.integers(1, 64)) * ETH if rng.integers(0, 3) == 0 else 0
+        # A validator of 1600 joins every day, in the mean; rounded by chance, not always down.
+        thousandths = int(rng.integers(0, 2 * 1000 * stake // (32 * ETH) // 1600 + 1))
+        joined = 32 * ETH * ((thousandths + int(rng.integers(0, 1000))) // 1000)
+        stake, end = stake - joined - deposits, start - joined
         # Per million, so that the result is the same wherever it is computed.
         root = math.isqrt(10**12 * effective // stake)
         steady = int(TARGET_APR * 10**6) * root // 10**6
@@ -119,7 +121,6 @@ def past(
         weekday = 1_040_000 if number % 7 < 5 else 900_000
         rush = int(rng.integers(850_000, 1_150_000)) * (2 if rng.integers(0, 40) == 0 else 1)
         fees = slots * mean_fee * season // 10**6 * weekday // 10**6 * rush // 10**6
-        deposits = int(rng.integers(0, 3)) * ETH if rng.integers(0, 4) == 0 else 0
         swept = consensus * int(rng.integers(960_000, 1_040_000)) // 10**6
         start = end - consensus - deposits + swept
         modelled.append(
