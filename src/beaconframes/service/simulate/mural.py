@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Mural:
         picture, bright = draw(self.width, self.height)
         self._days = self._day_strokes(picture)
         self._nights = self._strokes(picture, self._rng.permutation(np.argwhere(bright)))
-        self._painted: dict[str, list[int | str]] = {name: [] for name in _COLUMNS}
+        self._painted: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
 
     def write(self, slots: Ints, proposers: Ints, paints: Bools) -> list[str]:
         """Return the graffiti of blocks; only those that may paint do."""
@@ -88,7 +88,7 @@ class Mural:
                 texts.append(CLIENTS[usual if chance < 0.99 else int(other)])
         return texts
 
-    def taken(self) -> dict[str, list[int | str]]:
+    def taken(self) -> dict[str, list[Any]]:
         """Return the columns of what was painted since this was last asked."""
         painted, self._painted = self._painted, {name: [] for name in _COLUMNS}
         return painted
@@ -96,7 +96,13 @@ class Mural:
     def _paint(self, stroke: Stroke, slot: int, proposer: int) -> str:
         hand = proposer % 7 % 3
         color = stroke.color.upper() if hand else stroke.color
-        for name, value in zip(_COLUMNS, (slot, stroke.x, stroke.y, color, proposer), strict=True):
+        for name, value in {
+            "slot": slot,
+            "x": stroke.x,
+            "y": stroke.y,
+            "color": color,
+            "validator_index": proposer,
+        }.items():
             self._painted[name].append(value)
         return stroke.text(hand)
 
