@@ -1,0 +1,108 @@
+"""Every endpoint on the wire: samples written by hand from the documentation of the API.
+
+``wire/<endpoint>.json`` (and variants, ``wire/<endpoint>.<variant>.json``) says what is called,
+the exact requests that must arrive, the replies, and the frame that must come out: amounts in wei
+and times as text, everything else as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.v1 import ENDPOINTS
+
+from .replay import replaying
+
+WIRE = Path(__file__).parent / "wire"
+SAMPLES = sorted(path.stem for path in WIRE.glob("*.json"))
+TYPES = {endpoint.name: endpoint.table.schema() for endpoint in ENDPOINTS}
+UTC = pl.Datetime("us", "UTC")
+
+
+def cell(value, dtype):
+    """Return a cell of the sample as what the frame must hold."""
+    if value is not None and dtype == UTC:
+        return datetime.fromisoformat(value)
+    return Decimal(value) if value is not None and isinstance(dtype, pl.Decimal) else value
+
+
+def called(sample):
+    """Return the arguments of the call, lists that stand for a region as a tuple."""
+    return {name: tuple(v) if name == "region" else v for name, v in sample["call"].items()}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_call_sends_exactly_these_requests_and_returns_exactly_this_frame(name):
+    """Path, query, field names, units, nulls, order and types are those of the sample."""
+    sample = json.loads((WIRE / f"{name}.json").read_text())
+    endpoint = name.partition(".")[0]
+    replies = [json.dumps(reply, ensure_ascii=False).encode() for reply in sample["replies"]]
+
+    with (
+        replaying(dict(zip(sample["requests"], replies, strict=True))) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        frame = getattr(bf, f"load_{endpoint}")(**called(sample), explorer=explorer)
+
+    assert sorted(sample["requests"]) == sorted(server.arrived)
+    assert TYPES[endpoint] == frame.schema
+    assert [list(row) for row in sample["frame"]] == [frame.columns] * frame.height
+    expected = [
+        {column: cell(value, frame.schema[column]) for column, value in row.items()}
+        for row in sample["frame"]
+    ]
+    assert expected == frame.rows(named=True)
+    assert len(sample.get("warns", [])) == len(caught)
+    for words, warning in zip(sample.get("warns", []), caught, strict=True):
+        assert bf.MissingRows is warning.category
+        assert words in str(warning.message)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_sample_says_which_columns_are_gwei_and_which_are_wei(name):
+    """A unit is a type: gwei is Int64, wei is a decimal of 28 digits, and no column is neither."""
+    units = json.loads((WIRE / f"{name}.json").read_text())["units"]
+    schema = TYPES[name.partition(".")[0]]
+
+    gwei = {name: dtype for name, dtype in schema.items() if name.endswith("_gwei")}
+    wei = {name: dtype for name, dtype in schema.items() if name.endswith("_wei")}
+    assert dict.fromkeys(units["gwei"], pl.Int64()) == gwei
+    assert dict.fromkeys(units["wei"], pl.Decimal(28, 0)) == wei
+
+
+def test_every_endpoint_has_samples():
+    """One in the specification's spelling and one as the public service writes it."""
+    expected = {e.name for e in ENDPOINTS} | {f"{e.name}.public" for e in ENDPOINTS}
+
+    assert set() == expected - set(SAMPLES)
+
+
+def test_keys_too_many_for_a_url_are_posted():
+    """A hundred public keys go into the body of one POST, in the order given, lower-case."""
+    numbers = range(160, 260)
+    keys = [f"0x{number:096X}" for number in numbers]
+    records = [
+        {"validatorindex": number, "pubkey": key} for number, key in zip(numbers, keys, strict=True)
+    ]
+    reply = json.dumps({"status": "OK", "data": records}).encode()
+
+    with (
+        replaying({"POST /api/v1/validator": reply}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+    ):
+        frame = bf.load_validators(keys, explorer=explorer)
+
+    assert ["POST /api/v1/validator"] == server.arrived
+    assert [{"indicesOrPubkey": ",".join(keys).lower()}] == [json.loads(b) for b in server.posted]
+    assert list(numbers) == frame["validator_index"].to_list()
+    assert [key.lower() for key in keys] == frame["pubkey"].to_list()
