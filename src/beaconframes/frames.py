@@ -21,30 +21,43 @@ def take(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFra
     A column that is not there is a UsageError that names it and *loader*, which gives it.
     """
     try:
-        lazy = nw.from_native(frame).lazy()
+        known_frame = nw.from_native(frame)
     except TypeError:
         raise UsageError(
             f"a frame is needed, not {type(frame).__name__}",
             hint=f"Pass what bf.{loader}(...) returns, in polars or pandas.",
         ) from None
-    schema = lazy.collect_schema()
-    missing = [column for column in columns if column not in schema]
-    if missing:
+    names = known_frame.collect_schema().names()
+    if missing := [column for column in columns if column not in names]:
         raise UsageError(
             f"the frame has no column {', '.join(missing)}",
             hint=f"bf.{loader}(...) gives a frame that has all columns needed here.",
         )
-    lazy = lazy.select(*columns)
+    lazy = _lazy(known_frame.select(*columns))
     if "time" not in columns:
         return lazy
-    if schema["time"] != nw.Datetime:
+    kind = lazy.collect_schema()["time"]
+    if kind != nw.Datetime:
         raise UsageError(
-            f"the column time holds {schema['time']}, not times",
+            f"the column time holds {kind}, not times",
             hint=f"Keep it as bf.{loader}(...) gives it: a UTC datetime.",
         )
-    # The cast comes last: what is finer than a microsecond would not fit the columns made from it.
+    # pandas knows other zones, and times finer than a microsecond.
     utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
     return lazy.with_columns(utc)
+
+
+def _lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Make a frame lazy. What lies in memory moves into polars, which adds decimals exactly."""
+    if isinstance(frame, nw.LazyFrame):
+        return frame
+    try:
+        return nw.from_native(frame.to_polars()).lazy()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(
+            f"the frame cannot be read: {error}",
+            hint="bf.to_pandas(...) makes pandas frames that keep every digit.",
+        ) from error
 
 
 def collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
@@ -54,7 +67,7 @@ def collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
 
 def to_polars(frame: IntoFrame) -> pl.DataFrame:
     """Bring a frame of any kind into polars."""
-    return collect(nw.from_native(frame).lazy())
+    return collect(_lazy(nw.from_native(frame)))
 
 
 def give_back(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:
@@ -83,7 +96,10 @@ def known(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
 
 def is_empty(frame: IntoFrame) -> bool:
     """Tell whether a frame of any kind has no rows, without computing all of it."""
-    return collect(nw.from_native(frame).lazy().head(1)).is_empty()
+    known_frame = nw.from_native(frame)
+    if isinstance(known_frame, nw.LazyFrame):
+        return collect(known_frame.head(1)).is_empty()
+    return known_frame.is_empty()
 
 
 def choose(name: str, value: object, choices: Collection[str]) -> None:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import narwhals.stable.v2 as nw
 import polars as pl
+from narwhals.exceptions import ComputeError
 
+from beaconframes.errors import UsageError
 from beaconframes.frames import choose, collect, give_back, known, take
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ PENALTIES = {
 }
 # `proposals_missed` stands among the amounts on the wire, and is a count: it is never added.
 _PARTS = {**REWARDS, **PENALTIES}
-_AMOUNTS = [*(column for part in _PARTS.values() for column in part), "tx_fee_reward_wei"]
+_GWEI = [column for part in _PARTS.values() for column in part]
+_AMOUNTS = [*_GWEI, "tx_fee_reward_wei"]
 _UNITS = {"day": "1d", "week": "1w", "month": "1mo"}
 
 
@@ -56,17 +59,22 @@ def net_income(
     proposed blocks, ``net_income_wei`` both; penalties stay positive amounts. ``time`` is the start
     of the row's epoch or of its UTC calendar unit (weeks begin on Monday). ``epochs`` counts the
     epochs that went into the row, from ``first_epoch`` to ``last_epoch``, and ``complete`` tells
-    whether they are all that begin in it.
-    Rows of *frame* without a time, or with an amount missing, are left out.
+    whether they are all that begin in it. Rows of *frame* without a time, or with an amount
+    missing, are left out.
     """
     choose("every", every, get_args(Every))
     who = ["validator_index"] if per_validator else []
     columns = [*who, "epoch", "time", *_AMOUNTS]
     lazy = known(take(frame, columns, loader="load_income_history"), columns)
     start = nw.col("time") if every == "epoch" else nw.col("time").dt.truncate("1d")
+    in_floats = [nw.col(column).cast(nw.Float64) for column in _AMOUNTS]
     # The engine of the frame reduces to days at most; weeks and months are made of those.
-    reduced = collect(
-        lazy.with_columns(start.alias("start"))
+    sums = (
+        lazy.with_columns(
+            start.alias("start"),
+            nw.sum_horizontal(*in_floats[:-1]).alias("about_gwei"),
+            in_floats[-1].alias("about_wei"),
+        )
         .group_by("start", *who)
         .agg(
             nw.col("epoch").n_unique().alias("epochs"),
@@ -74,9 +82,13 @@ def net_income(
             nw.col("epoch").max().alias("last_epoch"),
             nw.col("time").min().alias("first_time"),
             nw.col("time").max().alias("last_time"),
-            *(nw.col(column).sum() for column in _AMOUNTS),
+            nw.col(*_AMOUNTS, "about_gwei", "about_wei").sum(),
         )
     )
+    try:
+        reduced = collect(sums)
+    except ComputeError as error:
+        raise _too_much() from error
     rows = _with_parts(reduced)
     if every in {"week", "month"}:
         rows = (
@@ -94,12 +106,24 @@ def net_income(
 
 def _with_parts(reduced: pl.DataFrame) -> pl.DataFrame:
     """Add the columns of the wire up to the parts that people speak of."""
-    integer = pl.col(column for part in _PARTS.values() for column in part).cast(pl.Int64)
-    return reduced.with_columns(
-        integer, pl.col("epochs", "first_epoch", "last_epoch").cast(pl.Int64)
-    ).with_columns(
+    # 64 bits run over without a word. If all amounts together are less than what no chain has, 2^62
+    # gwei (4.6 billion ether), none of their sums has run over.
+    largest = {"about_gwei": 2.0**62, "about_wei": 1e27}
+    if any(abs(float(reduced[column].sum())) >= most for column, most in largest.items()):
+        raise _too_much()
+    rows = reduced.with_columns(
+        pl.col(*_GWEI, "epochs", "first_epoch", "last_epoch").cast(pl.Int64)
+    )
+    return rows.with_columns(
         *(pl.sum_horizontal(columns).alias(part) for part, columns in _PARTS.items()),
         pl.col("tx_fee_reward_wei").cast(pl.Decimal(38, 0)).alias("execution_income_wei"),
+    )
+
+
+def _too_much() -> UsageError:
+    return UsageError(
+        "the amounts add up to more than a chain has",
+        hint="Check that they are gwei and wei, as bf.load_income_history(...) gives them.",
     )
 
 
