@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
 ROWS = [{"epoch": epoch, "balance": 32_000_000_000 + epoch} for epoch in range(60)]
@@ -92,9 +93,12 @@ class Line:
 class FaultServer:
     """Serves on a free port of this machine, inside a ``with`` block."""
 
-    def __init__(self, fault: str = "", *, latency: float = 0.0) -> None:
+    def __init__(
+        self, fault: str = "", *, latency: float = 0.0, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.seen: list[Seen] = []
         self.latency = latency
+        self._tls = tls
         self.most_open = 0
         self._open = 0
         self._lock = threading.Lock()
@@ -130,11 +134,11 @@ class FaultServer:
                 return
             threading.Thread(target=self._serve, args=(plug,), daemon=True).start()
 
-    def _serve(self, plug: socket.socket) -> None:
+    def _serve(self, accepted: socket.socket) -> None:
         with self._lock:
             self._open += 1
             self.most_open = max(self.most_open, self._open)
-        with contextlib.suppress(OSError), plug:
+        with contextlib.suppress(OSError), accepted, self._secured(accepted) as plug:
             plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while (seen := _receive(plug)) is not None:
                 with self._lock:
@@ -153,6 +157,9 @@ class FaultServer:
                     break
         with self._lock:
             self._open -= 1
+
+    def _secured(self, plug: socket.socket) -> socket.socket:
+        return plug if self._tls is None else self._tls.wrap_socket(plug, server_side=True)
 
 
 def _receive(plug: socket.socket) -> Seen | None:

@@ -17,7 +17,7 @@ from beaconframes.errors import ProtocolError, ServerFault
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.client.transport import Reply
+    from beaconframes.client.body import Reply
 
 
 @dataclass(frozen=True)

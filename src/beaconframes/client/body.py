@@ -1,18 +1,33 @@
-"""The body of an answer: decompressed, bounded, and whole or not at all."""
+"""The answer as it comes off the wire: decompressed, bounded, and whole or not at all."""
 
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from beaconframes.client.failure import Failure
 from beaconframes.errors import ConnectionFailed, ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 PIECE = 2**20
 """Bytes that are decompressed at a time, so that a bomb is seen before it has gone off."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An HTTP answer as it came, decompressed."""
+
+    status: int
+    headers: dict[str, str] = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+    def masked(self, mask: Callable[[str], str]) -> Reply:
+        """Return the same answer after *mask* went over all of its text."""
+        headers = {name: mask(text) for name, text in self.headers.items()}
+        return Reply(self.status, headers, mask(self.body.decode("latin-1")).encode("latin-1"))
 
 
 def bounded(parts: Iterable[bytes], headers: Mapping[str, str], cap: int) -> Iterator[bytes]:

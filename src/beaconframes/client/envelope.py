@@ -13,7 +13,7 @@ from beaconframes.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.client.transport import Reply
+    from beaconframes.client.body import Reply
 
 BOM = b"\xef\xbb\xbf"
 NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

@@ -24,7 +24,7 @@ from beaconframes.errors import (
 )
 
 if TYPE_CHECKING:
-    from beaconframes.client.transport import Reply
+    from beaconframes.client.body import Reply
 
 CHALLENGE = re.compile(
     rb"just a moment|challenge-platform|cf-chl|captcha|attention required", re.IGNORECASE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from beaconframes.config import check_url
 from beaconframes.errors import BeaconframesError, ConnectionFailed, TimedOut, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import httpx
 
     from beaconframes.config import Secret
@@ -66,12 +69,13 @@ class Session:
             http_client=http_client,
         )
         self._transport: Transport | None = None
+        self._shut: Callable[[], object] | None = None
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._process = os.getpid()
 
     def __repr__(self) -> str:
-        return f"Session({self.base_url!r})"
+        return f"Session({getattr(self, 'base_url', None)!r})"
 
     def fetch(self, request: Request, *, stop: threading.Event | None = None) -> Answer:
         """Return the answer to *request*, after as many attempts as it is worth.
@@ -96,20 +100,32 @@ class Session:
 
         with self.pacer.slot(call.seconds_left) as slot:
             call.seconds_left()
-            with self._lock:
-                self.requests += 1
-                self._transport = transport = self._transport or self._open()
-            reply = transport.exchange(request, time_left=call.seconds_left, heard=heard)
-        return judge(reply, request.envelope)
+            reply = self._line().exchange(request, time_left=call.seconds_left, heard=heard)
+        try:
+            return judge(reply, request.envelope)
+        except Failure:
+            # Judged again without the key: no part of it is quoted, wherever a text is cut.
+            masked = reply.masked(self._mask)
+        return judge(masked, request.envelope)
 
     def close(self) -> None:
         """Close every connection and end the calls that wait; a later call opens new ones."""
         with self._lock:
-            transport, self._transport = self._transport, None
+            shut, self._shut, self._transport = self._shut, None, None
             closed, self._closed = self._closed, threading.Event()
         closed.set()
-        if transport is not None:
-            transport.close()
+        if shut is not None:
+            shut()
+
+    def _line(self) -> Transport:
+        """Return the connections for one more request, and count it."""
+        with self._lock:
+            self.requests += 1
+            if self._transport is None:
+                self._transport = self._open()
+                # For sessions that nobody closes.
+                self._shut = weakref.finalize(self, self._transport.close)
+            return self._transport
 
     def _outcome(
         self, request: Request, stop: threading.Event | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version
 from typing import TYPE_CHECKING, cast
@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpcore
 import httpx
 
-from beaconframes.client.body import bounded
+from beaconframes.client.body import Reply, bounded
 from beaconframes.client.failure import Failure
 from beaconframes.client.sockets import Patience, TimeLeft, open_pool
 from beaconframes.errors import ConnectionFailed, ProtocolError, TimedOut
@@ -39,15 +39,6 @@ class Timeouts:
     total: float = 300.0
     connect: float = 10.0
     read: float = 30.0
-
-
-@dataclass(frozen=True)
-class Reply:
-    """An HTTP answer as it came, decompressed."""
-
-    status: int
-    headers: dict[str, str] = field(repr=False)
-    body: bytes = field(default=b"", repr=False)
 
 
 Heard = Callable[[int, dict[str, str]], None]
@@ -108,20 +99,22 @@ class Transport:
         }
         if request.body is not None:
             headers["Content-Type"] = "application/json"
-        timeout = httpx.Timeout(
-            self._timeouts.read, connect=self._timeouts.connect, pool=time_left()
-        )
+        patience = self._timeouts
         sent = self._client.build_request(
             request.method,
             f"{self._base_url}{request.path}{query}",
             content=request.body,
             headers=headers,
-            timeout=timeout,
+            timeout=httpx.Timeout(patience.read, connect=patience.connect, pool=time_left()),
         )
-        response = self._client.send(sent, stream=True, auth=self._sign, follow_redirects=False)
+        sign = self._sign_v2 if request.path.startswith("/api/v2/") else self._sign_v1
+        response = self._client.send(sent, stream=True, auth=sign, follow_redirects=False)
         try:
             told = {name: text for name, text in response.headers.items() if name != "set-cookie"}
             heard(response.status_code, told)
+            if response.is_stream_consumed:
+                # A transport that was handed in may have its answer ready, and decompressed.
+                told.pop("content-encoding", None)
             if response.status_code == 200:
                 parts = _parts(response, time_left)
                 body = b"".join(bounded(parts, told, self._body_cap))
@@ -131,12 +124,15 @@ class Transport:
             response.close()
         return Reply(response.status_code, told, body)
 
-    def _sign(self, request: httpx.Request) -> httpx.Request:
+    def _sign_v1(self, request: httpx.Request) -> httpx.Request:
         """Put the key on *request*: the last thing that happens to it."""
-        if self._key is not None and "/api/v2/" in request.url.path:
-            request.headers["Authorization"] = f"Bearer {self._key.reveal()}"
-        elif self._key is not None:
+        if self._key is not None:
             request.headers["apikey"] = self._key.reveal()
+        return request
+
+    def _sign_v2(self, request: httpx.Request) -> httpx.Request:
+        if self._key is not None:
+            request.headers["Authorization"] = f"Bearer {self._key.reveal()}"
         return request
 
     def _refusal(
@@ -195,7 +191,7 @@ class Transport:
 
 
 def _parts(response: httpx.Response, time_left: TimeLeft) -> Iterator[bytes]:
-    for part in response.iter_raw():
+    for part in [response.content] if response.is_stream_consumed else response.iter_raw():
         time_left()
         yield part
 

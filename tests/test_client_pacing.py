@@ -1,0 +1,199 @@
+"""The permitted rate is kept as the service counts it, and used."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from beaconframes.client.pacing import Clock, Pacer
+from beaconframes.client.session import Session
+from beaconframes.endpoint import Request
+from beaconframes.errors import UsageError
+
+from .faults import FaultServer, busiest
+
+EPOCHS = Request("GET", "/api/v1/epoch/7", endpoint="GET /api/v1/epoch/{epoch}")
+
+
+class StillClock(Clock):
+    """A clock that stands still until it is waited for."""
+
+    def __init__(self):
+        self.time = 1000.0
+
+    def now(self):
+        return self.time
+
+    def wait(self, condition, seconds):
+        self.time += seconds
+
+
+def moments(pacer, count, *, latency=0.0):
+    """When so many requests in a row may be sent, on a clock that only waiting moves."""
+    found = []
+    for _ in range(count):
+        with pacer.slot():
+            found.append(pacer.clock.now() - 1000)
+            pacer.clock.time += latency
+    return [round(moment, 6) for moment in found]
+
+
+def test_rate_is_kept_and_used_by_threads():
+    """8 threads at 10/s: the server counts 10 in no second more, and 95 % of the rate in all."""
+    with FaultServer() as server, ThreadPoolExecutor(8) as pool:
+        session = Session(server.url, rate=10)
+        begun = time.monotonic()
+        list(pool.map(lambda _: session.fetch(EPOCHS), range(50)))
+        # The tenth request of the fifth burst may be sent after four windows.
+        used = 40 / (time.monotonic() - begun)
+        session.close()
+
+    assert 10 == busiest(server.seen)
+    assert 50 == len(server.seen)
+    assert used >= 9.5
+
+
+def test_latency_makes_it_slower_but_never_faster_than_permitted():
+    """Answers that take 0.3 s: no second with more than 10, and at most 8 connections."""
+    with FaultServer(latency=0.3) as server, ThreadPoolExecutor(12) as pool:
+        session = Session(server.url, rate=10)
+        list(pool.map(lambda _: session.fetch(EPOCHS), range(15)))
+        session.close()
+
+    assert busiest(server.seen) <= 10
+    assert server.most_open <= 8
+
+
+def test_slot_is_free_one_window_after_its_answer():
+    """A window begins when the answer does: the request arrived before that."""
+    pacer = Pacer(2, clock=StillClock())
+
+    assert [0, 0.25, 1.25, 1.5, 2.5] == moments(pacer, 5, latency=0.25)
+
+
+def test_answer_begins_a_window_however_long_its_body_takes():
+    """A slow body delays nobody: its request was counted when its headers came."""
+    pacer = Pacer(1, clock=StillClock())
+    with pacer.slot() as slot:
+        slot.answered()
+        pacer.clock.time += 5
+
+    assert [5] == moments(pacer, 1)
+
+
+def test_request_under_way_holds_its_slot():
+    """Nobody knows when a request without an answer will arrive, so its slot stays taken."""
+    pacer = Pacer(1, clock=StillClock())
+
+    def check():
+        if pacer.clock.time > 1060:
+            raise TimeoutError
+
+    with pacer.slot(), pytest.raises(TimeoutError), pacer.slot(check):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [(1, [0, 1, 2]), (0.5, [0, 2, 4]), (2.9, [0, 0, 1, 1, 2]), (float("inf"), [0] * 50)],
+)
+def test_rate_becomes_slots_and_a_window(rate, expected):
+    """Whole requests per second, or one request per longer window."""
+    assert expected == moments(Pacer(rate, clock=StillClock()), len(expected))
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan")])
+def test_impossible_rate_is_refused(rate):
+    """A rate is above zero; anything else would wait for ever."""
+    with pytest.raises(UsageError, match="is no rate"):
+        Pacer(rate)
+
+
+def test_rate_is_learned_from_the_service():
+    """One request at a time until the first answer says how many there may be."""
+    with FaultServer("learn?limit=5") as server, ThreadPoolExecutor(8) as pool:
+        session = Session(server.url)
+        list(pool.map(lambda _: session.fetch(EPOCHS), range(11)))
+        session.close()
+
+    assert 5 == session.pacer.rate
+    assert 5 == busiest(server.seen)
+
+
+def test_given_rate_is_not_overruled():
+    """What the user said stands."""
+    pacer = Pacer(3)
+    pacer.learn({"ratelimit-limit": "10", "ratelimit-window": "second"})
+
+    assert 3 == pacer.rate
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"ratelimit-limit": "20"},
+        {"ratelimit-limit": "1000", "ratelimit-window": "month"},
+        {"ratelimit-limit": "0", "ratelimit-window": "second"},
+        {"ratelimit-limit": "٣", "ratelimit-window": "second"},
+        {"ratelimit-limit": "9" * 5000, "ratelimit-window": "second"},
+    ],
+)
+def test_other_headers_teach_no_rate(headers):
+    """Only the limit of the second's window is a rate."""
+    pacer = Pacer()
+    pacer.learn(headers)
+
+    assert pacer.rate is None
+
+
+def test_lower_rate_counts_what_was_sent_before():
+    """Five requests, then the service says two a second: the next one waits for three slots."""
+    pacer = Pacer(clock=StillClock())
+    moments(pacer, 5)
+    pacer.learn({"ratelimit-limit": "2", "ratelimit-window": "second"})
+
+    assert [1, 1, 2] == moments(pacer, 3)
+
+
+def test_hold_lets_nobody_send():
+    """After a 429 everyone waits, and a shorter hold does not shorten a longer one."""
+    pacer = Pacer(10, clock=StillClock())
+    pacer.hold(7)
+    pacer.hold(2)
+
+    assert [7, 7] == moments(pacer, 2)
+
+
+def test_wall_clock_does_not_matter(monkeypatch):
+    """Setting the computer's clock back an hour delays nothing."""
+    pacer = Pacer(1000)
+    with pacer.slot():
+        pass
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    begun = time.monotonic()
+    with pacer.slot():
+        pass
+
+    assert time.monotonic() - begun < 0.5
+
+
+def test_wait_for_a_slot_can_be_ended():
+    """What *check* raises ends the wait soon, and the slot is not taken."""
+    pacer = Pacer(10)
+    pacer.hold(60)
+    stop = threading.Event()
+
+    def check():
+        if stop.is_set():
+            raise KeyboardInterrupt
+
+    threading.Timer(0.1, stop.set).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), pacer.slot(check):
+        pass
+
+    assert time.monotonic() - begun < 0.5
