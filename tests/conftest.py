@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from beaconframes.service.simulate import simulate
 
 from beaconframes import config
 from beaconframes.client import use
@@ -33,6 +32,8 @@ def clean_surroundings(monkeypatch):
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory):
     """A simulated chain of 1,010 validators and 470 epochs from genesis."""
+    from beaconframes.service.simulate import simulate
+
     return simulate(tmp_path_factory.mktemp("chain") / "data", validators=1010, epochs=470, seed=7)
 
 

@@ -152,7 +152,7 @@ def test_an_epoch_and_the_state_are_objects(ask):
 
     assert 469 == state["currentEpoch"]
     assert 467 == state["currentFinalizedEpoch"]
-    assert {} == state["rates"]["mainCurrencyTickerPrices"]
+    assert isinstance(state["rates"]["mainCurrencyTickerPrices"], dict)
     assert 469 == ask("/api/v1/epoch/latest").json()["data"]["epoch"]
     assert 467 == ask("/api/v1/epoch/finalized").json()["data"]["epoch"]
     assert {467} == {slot["epoch"] for slot in ask("/api/v1/epoch/finalized/slots").json()["data"]}
@@ -167,12 +167,12 @@ def test_a_committee_has_its_seats_in_order(ask, chain):
     assert (1, 256, 511) == (data["period"], data["start_epoch"], data["end_epoch"])
 
 
-def test_the_wall_by_default_is_ten_thousand_slots_of_every_change(ask):
+def test_the_wall_by_default_is_ten_thousand_slots_of_every_change(ask, chain):
     """The first slot is the last less 10,000, and summarize is off."""
     slots = [pixel["slot"] for pixel in ask("/api/v1/graffitiwall").json()["data"]]
     later = [pixel["slot"] for pixel in ask("/api/v1/graffitiwall?slot=12000").json()["data"]]
 
-    assert 470 * 32 - 1 - 10_000 <= min(slots)
+    assert chain.meta["latest_slot"] - 10_000 <= min(slots)
     assert 2000 <= min(later) <= max(later) <= 12_000
 
 

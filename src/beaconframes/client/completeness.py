@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -39,25 +40,34 @@ def wishes(calls: list[Call], *, every: bool) -> list[Wish]:
     return [wish for columns, wish in found.items() if every or said[columns] == len(calls)]
 
 
-def refuse_foreign(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> None:
-    """Raise IntegrityError when a row belongs to nothing that was asked for."""
+def only_asked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the *rows* that were asked for.
+
+    Where the service always answers more than that, the rest is dropped. Anywhere else a row that
+    belongs to nothing that was asked for raises IntegrityError.
+    """
+    trimmed = {name for call in calls for wish in call.wanted if wish.trim for name in wish.values}
     for wish in wishes(calls, every=False):
         asked = reduce(
-            lambda a, b: a | b,
+            or_,
             (
                 pl.col(name).is_in(series(rows, name, values).implode())
                 for name, values in wish.items()
             ),
         )
+        name = next(iter(wish))
+        if name in trimmed:
+            rows = rows.filter(asked)
+            continue
         foreign = rows.filter(~asked)
         if not foreign.is_empty():
-            name = next(iter(wish))
             raise IntegrityError(
                 f"{foreign.height} rows came back that were not asked for, the first with "
                 f"{name} {foreign[name][0]}",
                 endpoint=endpoint.route,
                 hint="The service answered another question; nothing was kept",
             )
+    return rows
 
 
 def missing_rows(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> MissingRows | None:

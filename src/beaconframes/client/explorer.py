@@ -7,19 +7,19 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from beaconframes import config
 from beaconframes.calendar import Chain, get_chain
-from beaconframes.client.completeness import missing_rows, refuse_foreign
+from beaconframes.client.completeness import missing_rows, only_asked
 from beaconframes.client.head import Watch
 from beaconframes.client.session import Session
+from beaconframes.config import current as current_settings
 from beaconframes.endpoint import Horizon
 from beaconframes.errors import ConfigError, NotServed
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 AT_ONCE = 8
 PUBLIC = {"mainnet": "https://beaconcha.in", "hoodi": "https://hoodi.beaconcha.in"}
 """Where the public service answers generation 1, by chain."""
+
+
+Following: TypeAlias = "Callable[[Call, bytes], Call | None]"
+"""What comes after a page of a call."""
 
 
 class Explorer:
@@ -65,7 +69,7 @@ class Explorer:
         head: Head | None = None,
     ) -> None:
         """Check the settings; nothing is sent yet."""
-        settings = config.current(
+        settings = current_settings(
             url=url, api_key=api_key, chain=chain, rate=rate, frame=frame, strict=strict
         )
         # A key belongs to the address that it was given with: never to another one.
@@ -119,11 +123,10 @@ class Explorer:
             The service failed, or what it sent cannot be trusted; see `beaconframes.errors`.
         """
         calls, rows = self.ask(endpoint, values)
-        refuse_foreign(endpoint, calls, rows)
-        rows = endpoint.table.arrange(rows)
+        rows = endpoint.table.arrange(only_asked(endpoint, calls, rows))
         for selector in endpoint.selectors:
             rows = selector.finish(rows, values) if len(calls) > 1 else rows
-        settings = config.current(**self._own)
+        settings = current_settings(**self._own)
         self.tell_missing(
             endpoint, calls, rows, strict=settings.strict if strict is None else strict
         )
@@ -135,16 +138,22 @@ class Explorer:
         The specification and the public service name some endpoints differently. Which names a
         service goes by is learned from the first that it does not know, and kept in mind.
         """
-        calls = endpoint.plan(values, self.horizon, public=self._public)
         try:
-            return calls, endpoint.table.decode(self.answers(calls), self.chain)
+            return self.ask_as(endpoint, values, public=self._public)
         except NotServed:
             if endpoint.alias is None:
                 raise
-            calls = endpoint.plan(values, self.horizon, public=not self._public)
-            rows = endpoint.table.decode(self.answers(calls), self.chain)
+            answered = self.ask_as(endpoint, values, public=not self._public)
             self._public = not self._public
-            return calls, rows
+            return answered
+
+    def ask_as(
+        self, endpoint: Endpoint, values: Mapping[str, Any], *, public: bool
+    ) -> tuple[list[Call], pl.DataFrame]:
+        """Return requests and rows, by the *public* names or by the specification's."""
+        calls = endpoint.plan(values, self.horizon, public=public)
+        pages = self.pages(calls, partial(endpoint.next_page, public=public))
+        return calls, endpoint.table.decode(pages, self.chain)
 
     def tell_missing(
         self, endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame, *, strict: bool
@@ -157,17 +166,26 @@ class Explorer:
             raise missing
         warnings.warn(missing, stacklevel=5)
 
-    def answers(self, calls: list[Call]) -> Iterator[bytes]:
-        """Yield the data of each call in order, a few requests under way at once."""
-        if len(calls) <= 1:
-            yield from (self._session.fetch(call.request).data for call in calls)
-            return
+    def pages(self, calls: list[Call], following: Following) -> Iterator[bytes]:
+        """Yield the data of every page of each call, in order; a few calls are on at once."""
         stop = threading.Event()
+
+        def walk(call: Call | None) -> list[bytes]:
+            found = []
+            while call is not None:
+                data = self._session.fetch(call.request, stop=stop).data
+                found.append(data)
+                call = following(call, data)
+            return found
+
+        if len(calls) <= 1:
+            for call in calls:
+                yield from walk(call)
+            return
         pool = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="beaconframes")
-        fetch = partial(self._session.fetch, stop=stop)
         try:
-            for answer in pool.map(fetch, (call.request for call in calls)):
-                yield answer.data
+            for pages in pool.map(walk, calls):
+                yield from pages
         finally:
             # After an error or Ctrl-C nothing more is sent, and nobody waits for what was.
             stop.set()
@@ -188,42 +206,3 @@ def public_url(chain: Chain, *, has_key: bool) -> str:
             "without a key, bf.local() serves a simulated chain on this machine",
         )
     return PUBLIC[chain.name]
-
-
-_current: Explorer | None = None
-
-
-def connect(
-    url: str | None = None,
-    *,
-    api_key: str | None = None,
-    chain: str | Chain | None = None,
-    rate: float | None = None,
-    frame: Literal["polars", "pandas"] | None = None,
-    strict: bool | None = None,
-) -> Explorer:
-    """Make an explorer and let every loader ask it from now on.
-
-    Takes what `Explorer` takes, and returns the explorer. What is left out comes from the
-    environment; but a key from there is not sent to an address given here.
-    """
-    explorer = Explorer(url, api_key=api_key, chain=chain, rate=rate)
-    config.configure(frame=frame or "polars", strict=bool(strict))
-    use(explorer)
-    return explorer
-
-
-def use(explorer: Explorer | None) -> Explorer | None:
-    """Make *explorer* the one that loaders ask; return the one before."""
-    global _current
-    before, _current = _current, explorer
-    return before
-
-
-def current() -> Explorer:
-    """Return the explorer that loaders ask: the connected one, or one made from the environment."""
-    if _current is None:
-        use(Explorer())
-    if _current is None:  # pragma: no cover
-        raise ConfigError("no explorer is connected")
-    return _current

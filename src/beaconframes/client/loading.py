@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
-from beaconframes.client import explorer as explorers
+from beaconframes.client.connected import current
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,6 +37,6 @@ def load(
             f"load_{endpoint.name}() takes no argument {min(unknown)!r}; "
             f"it takes {', '.join([*endpoint.arguments, 'explorer', *Options.__annotations__])}"
         )
-    asked = explorer if explorer is not None else explorers.current()
+    asked = explorer if explorer is not None else current()
     rows: pl.DataFrame = asked.load(endpoint, values, **options)
     return rows

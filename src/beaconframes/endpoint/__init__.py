@@ -2,11 +2,18 @@
 
 from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
 from beaconframes.endpoint.horizon import Head, Horizon
+from beaconframes.endpoint.pages import Pages
 from beaconframes.endpoint.pixels import Region, Switch
 from beaconframes.endpoint.request import Envelope, Request
 from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.selectors import Identifiers, Values
-from beaconframes.endpoint.windows import Each, EpochWindow, SlotWindow
+from beaconframes.endpoint.windows import (
+    Each,
+    EpochTail,
+    EpochWindow,
+    RecentEpochs,
+    SlotWindow,
+)
 
 __all__ = [
     "Batch",
@@ -14,13 +21,16 @@ __all__ = [
     "Each",
     "Endpoint",
     "Envelope",
+    "EpochTail",
     "EpochWindow",
     "Fields",
     "Final",
     "Head",
     "Horizon",
     "Identifiers",
+    "Pages",
     "Post",
+    "RecentEpochs",
     "Refused",
     "Region",
     "Request",

@@ -51,10 +51,11 @@ class Post:
 
 @dataclass(frozen=True)
 class Call:
-    """One planned request, and the rows that it selects."""
+    """One planned request, the fields that it sends, and the rows that these select."""
 
     request: Request
     wanted: tuple[Wanted, ...]
+    fields: Fields
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,17 @@ class Endpoint:
         for batches in product(*choices):
             fields = {name: text for batch in batches for name, text in batch.fields.items()}
             wanted = tuple(w for batch in batches for w in batch.wanted)
-            calls.append(Call(self.request(fields, public=public), wanted))
+            calls.append(Call(self.request(fields, public=public), wanted, fields))
         return calls
+
+    def next_page(self, call: Call, page: bytes, *, public: bool = False) -> Call | None:
+        """Return the call after *call*, which brought *page*; None at the end."""
+        if self.paging is None:
+            return None
+        fields = self.paging.follow(call.fields, page)
+        if fields is None:
+            return None
+        return Call(self.request(fields, public=public), call.wanted, fields)
 
     def request(self, fields: Fields, *, public: bool = False) -> Request:
         """Return the request that sends *fields*."""

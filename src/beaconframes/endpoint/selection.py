@@ -47,11 +47,13 @@ class Wanted:
     """The values that a request selects: a row belongs to it when any of the columns has one.
 
     ``every`` says that each value must come back in at least one row, which is what makes a
-    missing one noticeable.
+    missing one noticeable. ``trim`` says that the service answers more than it was asked, so that
+    other rows are dropped instead of being an error.
     """
 
     values: Mapping[str, Collection[Any]]
     every: bool = True
+    trim: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,10 @@ class Selector:
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return what to send, a batch for each request that it takes."""
         raise NotImplementedError  # pragma: no cover
+
+    def follow(self, fields: Fields, page: bytes) -> Fields | None:
+        """Return what to send for the page after *page*; None at the end."""
+        return None
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the *rows* that the wire *fields* select; raise Refused for bad ones."""

@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.selectors import one_number
+from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,6 +134,74 @@ class SlotWindow(Selector):
         if first > last:
             raise Refused("start slot greater than end slot")
         return rows.filter(pl.col(self.column.name).is_between(first, last))
+
+
+@dataclass(frozen=True)
+class EpochTail(Selector):
+    """The epochs that end at ``epoch``: the service gives the last ``length`` up to it.
+
+    It always gives that many, so what was not asked for is dropped here.
+    """
+
+    column: Column
+    _: KW_ONLY
+    length: int
+    wire: str = "epoch"
+
+    args = ("since", "until")
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the fewest windows that cover the range, the last ``length`` epochs if none."""
+        span = horizon.span(values["since"], values["until"], "epoch", length=self.length)
+        batches = []
+        for last in range(span.last, span.first - 1, -self.length):
+            first = max(last - self.length + 1, span.first)
+            asked = Wanted({self.column.name: range(first, last + 1)}, every=False, trim=True)
+            batches.append(Batch({self.wire: str(last)}, (asked,)))
+        return batches
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the window."""
+        newest = view.head.latest("epoch", view.chain)
+        last = number(fields, self.wire, newest, 0, None, f"invalid {self.wire} parameter")
+        return rows.filter(pl.col(self.column.name).is_between(last - self.length + 1, last))
+
+
+@dataclass(frozen=True)
+class RecentEpochs(Selector):
+    """A range within the last ``length`` epochs, which is all that the service still has."""
+
+    column: Column
+    _: KW_ONLY
+    length: int = 100
+
+    args = ("since", "until")
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the one range; one that begins earlier is refused, since nobody can serve it."""
+        latest = horizon.latest("epoch")
+        span = horizon.span(values["since"], values["until"], "epoch", length=self.length)
+        if span.first < latest - self.length + 1:
+            raise UsageError(
+                f"epoch {span.first} is no longer served: the service keeps the last "
+                f"{self.length} epochs, {latest - self.length + 1} to {latest}",
+                hint=f"Leave since out for all of them, or give since={-self.length} or later",
+            )
+        fields = {"startEpoch": str(span.first), "endEpoch": str(span.last)}
+        asked = Wanted({self.column.name: range(span.first, span.last + 1)})
+        return [Batch(fields, (asked,))]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the range, newest epoch first, then by validator."""
+        latest = view.head.latest("epoch", view.chain)
+        oldest = max(latest - self.length + 1, 0)
+        error = "invalid end epoch parameter"
+        last = number(fields, "endEpoch", latest, oldest, latest, error)
+        error = "invalid start epoch parameter"
+        first = number(fields, "startEpoch", oldest, oldest, last, error)
+        return rows.filter(pl.col(self.column.name).is_between(first, last)).sort(
+            self.column.name, "validator_index", descending=[True, False]
+        )
 
 
 def number(fields: Fields, name: str, default: int, low: int, high: int | None, error: str) -> int:

@@ -12,9 +12,9 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 from starlette.routing import Route
 
-from beaconframes import v1
 from beaconframes.endpoint import Endpoint, Refused, Shape
 from beaconframes.service.facts import Facts
+from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -124,7 +124,7 @@ async def unknown(_request: Request, _: Exception) -> Response:
 def app(service: Service) -> Starlette:
     """Return the web application of *service*."""
     routes = []
-    for endpoint in v1.ENDPOINTS:
+    for endpoint in ENDPOINTS:
         paths = [endpoint.path, *([endpoint.alias] if endpoint.alias else [])]
         routes += [Route(path, get(service, endpoint), methods=["GET"]) for path in paths]
         if endpoint.post is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import platformdirs
 import uvicorn
 
-from beaconframes import client
+from beaconframes.client import Explorer, use
 from beaconframes.dataset import Dataset
 from beaconframes.errors import UsageError
 from beaconframes.service.app import Service, app
@@ -103,8 +103,8 @@ class Local(Server):
     def __init__(self, dataset: Dataset) -> None:
         """Serve *dataset* and let loaders ask it."""
         super().__init__(dataset)
-        self.explorer = client.Explorer(self.url, chain=self.service.chain, head=self.service.head)
-        self._before = client.use(self.explorer)
+        self.explorer = Explorer(self.url, chain=self.service.chain, head=self.service.head)
+        self._before = use(self.explorer)
 
     def __repr__(self) -> str:
         """Return where it listens and what it serves."""
@@ -112,9 +112,9 @@ class Local(Server):
 
     def close(self) -> None:
         """Stop serving; loaders ask again whom they asked before."""
-        current = client.use(self._before)
+        current = use(self._before)
         if current is not self.explorer:
-            client.use(current)
+            use(current)
         self.explorer.close()
         super().close()
 

@@ -140,9 +140,11 @@ class Engine:
         attested = epoch.number * self.chain.slots_per_epoch + votes.duty
         registry.last_attestation[votes.voters[included]] = attested[included]
         paid = epoch.withdrawals
+        registry.withdrawn[paid.validators] += paid.amounts
+        if epoch.number == self.last:
+            return  # still running: what it earns is not settled yet
         registry.balance[:known] += epoch.income.net()
         registry.balance[paid.validators] -= paid.amounts
-        registry.withdrawn[paid.validators] += paid.amounts
         self._activate(epoch.number)
         for _, validator, gwei in epoch.deposits:
             registry.known = max(registry.known, validator + 1)

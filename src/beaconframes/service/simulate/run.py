@@ -169,8 +169,9 @@ class _Simulation:
             seed,
             self.given["history_days"],
             *self.days.first_start,
-            self.fees.mean,
-            chain,
+            preset=self.preset,
+            mean_fee=self.fees.mean,
+            chain=chain,
         )
         self.writer.add("yield_index", yields.index([*past, *self.days.days], chain))
         slot = self.last * chain.slots_per_epoch + self.head

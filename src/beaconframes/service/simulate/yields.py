@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from beaconframes.service.simulate import tables
-from beaconframes.service.simulate.preset import ETH, TARGET_APR
+from beaconframes.service.simulate import rewards, tables
+from beaconframes.service.simulate.preset import ETH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.service.simulate.epoch import Epoch
-    from beaconframes.service.simulate.preset import Bools, Ints
+    from beaconframes.service.simulate.preset import Bools, Ints, Preset
     from beaconframes.service.simulate.registry import Registry
 
 _WEI: Final = 10**9  # in a gwei
@@ -96,7 +96,7 @@ class Days:
 
 
 def past(
-    seed: int, days: int, start: int, effective: int, mean_fee: int, chain: Chain
+    seed: int, days: int, start: int, effective: int, *, preset: Preset, mean_fee: int, chain: Chain
 ) -> list[Day]:
     """Return a model of the days before the detailed ones, continuous with their beginning.
 
@@ -113,10 +113,11 @@ def past(
         thousandths = int(rng.integers(0, 2 * 1000 * stake // (32 * ETH) // 1600 + 1))
         joined = 32 * ETH * ((thousandths + int(rng.integers(0, 1000))) // 1000)
         stake, end = stake - joined - deposits, start - joined
+        # What all duties done would earn; a few in a hundred are missed.
+        per_increment = rewards.base_reward_per_increment(preset, stake)
+        ideal = stake // preset.effective_balance_increment * per_increment * chain.epochs_per_day
+        consensus = ideal * int(rng.integers(962_000, 972_000)) // 10**6
         # Per million, so that the result is the same wherever it is computed.
-        root = math.isqrt(10**12 * effective // stake)
-        steady = int(TARGET_APR * 10**6) * root // 10**6
-        consensus = stake * steady // 365 // 10**6 * int(988_000 + rng.integers(0, 9_000)) // 10**6
         season = round(10**6 * (1 + 0.18 * math.sin(2 * math.pi * (number + 40) / 365)))
         weekday = 1_040_000 if number % 7 < 5 else 900_000
         rush = int(rng.integers(850_000, 1_150_000)) * (2 if rng.integers(0, 40) == 0 else 1)

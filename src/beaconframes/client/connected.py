@@ -1,0 +1,51 @@
+"""Which explorer loaders ask when they are not told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from beaconframes.client.explorer import Explorer
+from beaconframes.config import configure
+from beaconframes.errors import ConfigError
+
+if TYPE_CHECKING:
+    from beaconframes.calendar import Chain
+
+_current: Explorer | None = None
+
+
+def connect(
+    url: str | None = None,
+    *,
+    api_key: str | None = None,
+    chain: str | Chain | None = None,
+    rate: float | None = None,
+    frame: Literal["polars", "pandas"] | None = None,
+    strict: bool | None = None,
+) -> Explorer:
+    """Make an explorer and let every loader ask it from now on.
+
+    Takes what `Explorer` takes, and returns the explorer. What is left out comes from the
+    environment; but a key from there is not sent to an address given here.
+    """
+    explorer = Explorer(url, api_key=api_key, chain=chain, rate=rate)
+    said = {"frame": frame, "strict": strict}
+    configure(**{name: value for name, value in said.items() if value is not None})
+    use(explorer)
+    return explorer
+
+
+def use(explorer: Explorer | None) -> Explorer | None:
+    """Make *explorer* the one that loaders ask; return the one before."""
+    global _current
+    before, _current = _current, explorer
+    return before
+
+
+def current() -> Explorer:
+    """Return the explorer that loaders ask: the connected one, or one made from the environment."""
+    if _current is None:
+        use(Explorer())
+    if _current is None:  # pragma: no cover
+        raise ConfigError("no explorer is connected")
+    return _current
