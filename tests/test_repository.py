@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -164,3 +165,32 @@ def test_the_version_stands_in_one_place():
     assert project["version"] == version("beaconframes") == answer.stdout.strip()
     assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_readme_shows_what_its_example_prints(tmp_path):
+    """The README's example runs from an empty cache and prints exactly what stands below it."""
+    readme = (ROOT / "README.md").read_text()
+    found = re.search(
+        r"```python\n(import beaconframes.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL
+    )
+    assert found is not None
+    program, printed = found.groups()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BEACONFRAMES_")}
+    environment |= {
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "MPLBACKEND": "agg",
+        "PYTHONIOENCODING": "utf-8",
+    }
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+    assert "" == answer.stderr
+    assert printed == answer.stdout
+    assert {"income.png", "wall.png"} <= {path.name for path in tmp_path.iterdir()}
