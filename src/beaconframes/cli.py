@@ -45,9 +45,8 @@ def demo(out: Path) -> None:
     with service.local() as local:
         day = 225
         told = Told(local)
-        income = told.load(
-            "income_history", lambda: v1.load_income_history(range(250), since=-7 * day)
-        )
+        week = -7 * day + local.service.head.epoch - local.service.head.finalized_epoch
+        income = told.load("income_history", lambda: v1.load_income_history(range(250), since=week))
         rates = told.load("yield_index", lambda: v1.load_yield_index(since=-365))
         blocks = told.load("epoch_slots", lambda: v1.load_epoch_slots(since=-day))
         periods = blocks["epoch"].unique() // local.service.chain.epochs_per_sync_period

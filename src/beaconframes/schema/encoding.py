@@ -25,7 +25,8 @@ def encode(table: type[Table], frame: pl.DataFrame, chain: Chain) -> bytes:
         if column.spellings:
             place(tree, column.spellings[0], column.encode())
     for field in table.implied:
-        place(tree, field.wire, implied(field, chain))
+        place(tree, field.wire, pl.col(field.wire))
+    frame = with_implied(table, frame, chain)
     lists = [name for name in tree if name.endswith("[]")]
     rows = frame.select(branch(node).alias(name) for name, node in tree.items())
     if lists:
@@ -76,6 +77,16 @@ def gather(
         .agg(lists)
         .rename({name: name.removesuffix("[]") for name in lists})
     )
+
+
+def with_implied(table: type[Table], frame: pl.DataFrame, chain: Chain) -> pl.DataFrame:
+    """Return *frame* with the fields that follow from the calendar, each worked out once."""
+    for of in {field.of for field in table.implied}:
+        numbers = frame.select(pl.col(of).unique()).with_columns(
+            implied(field, chain).alias(field.wire) for field in table.implied if field.of == of
+        )
+        frame = frame.join(numbers, on=of, how="left", maintain_order="left")
+    return frame
 
 
 def implied(field: Implied, chain: Chain) -> pl.Expr:
