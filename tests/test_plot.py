@@ -1,5 +1,6 @@
 """Charts: what their artists say. The pictures themselves are for people."""
 
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -549,6 +550,32 @@ def test_importing_changes_and_loads_nothing_else():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert {"analysis", "errors", "frames", "plot", "units", "wall"} >= set(done.stdout.split())
+
+
+@pytest.mark.parametrize("first", ["plot.yield_index(frame)", "plot.style().__enter__()"])
+def test_notebooks_stay_interactive(first, tmp_path):
+    """A backend that becomes interactive when it is first used, as in notebooks, stays so."""
+    (tmp_path / "inline.py").write_text(
+        "import matplotlib\n"
+        "from matplotlib.backends.backend_agg import FigureCanvas\n"
+        "matplotlib.interactive(True)\n"
+    )
+    yields().head(0).write_parquet(tmp_path / "yields.parquet")
+    code = (
+        "import matplotlib, polars\n"
+        "from beaconframes import plot\n"
+        "frame = polars.read_parquet('yields.parquet')\n"
+        f"{first}\n"
+        "matplotlib.pyplot.subplots()\n"
+        "assert matplotlib.is_interactive()\n"
+    )
+
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "module://inline"},
+    )
 
 
 @every_chart

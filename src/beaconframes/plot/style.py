@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
+from matplotlib import pyplot as plt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,5 +24,8 @@ def _settings() -> mpl.RcParams:
 @contextmanager
 def style() -> Iterator[None]:
     """Draw in the style of beaconframes inside the ``with`` block; what was set before returns."""
+    # The first use of pyplot loads the backend, and that of notebooks sets "interactive" then: if
+    # it did so inside of the block, the end of the block would undo it, and no cell show a figure.
+    plt.draw_if_interactive()
     with mpl.rc_context(_settings()):
         yield

@@ -62,9 +62,8 @@ def sync_participation(
 
 def _everybody(ax: Axes, rows: pl.DataFrame, every: str, kwargs: dict[str, Any]) -> None:
     """Draw the participation of all seats; for epochs with the span of their blocks."""
-    look: dict[str, Any] = {"label": "All seats", "color": colours.BLUE}
-    if every == "slot":
-        look |= {"linewidth": 0.7}
+    width = 0.7 if every == "slot" else 1.1
+    look: dict[str, Any] = {"label": "All seats", "color": colours.BLUE, "linewidth": width}
     percent = rows["participation"] * 100
     canvas.line(ax, rows[every], rows["time"], percent, **look | kwargs)
     if every == "slot":
@@ -79,7 +78,7 @@ def _everybody(ax: Axes, rows: pl.DataFrame, every: str, kwargs: dict[str, Any])
 def _seats(ax: Axes, rows: pl.DataFrame, every: str) -> None:
     """Draw the participation of the chosen seats above that of all."""
     percent = rows["seats_participation"] * 100
-    look = {"label": "Chosen seats", "color": colours.AMBER, "linewidth": 0.8}
+    look = {"label": "Chosen seats", "color": colours.AMBER, "linewidth": 0.7}
     canvas.line(ax, rows[every], rows["time"], percent, **look)
 
 
