@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAMED_IN_A_MESSAGE = 5
 
-Wish = dict[str, set[Any]]
+Wish = dict[str, list["Collection[Any]"]]
 
 
 def wishes(calls: list[Call], *, every: bool) -> list[Wish]:
@@ -34,9 +34,10 @@ def wishes(calls: list[Call], *, every: bool) -> list[Wish]:
                 continue
             columns = tuple(wanted.values)
             said[columns] = said.get(columns, 0) + 1
-            wish = found.setdefault(columns, {name: set() for name in columns})
+            wish = found.setdefault(columns, {name: [] for name in columns})
             for name, values in wanted.values.items():
-                wish[name].update(values)
+                if values not in wish[name]:
+                    wish[name].append(values)
     return [wish for columns, wish in found.items() if every or said[columns] == len(calls)]
 
 
@@ -48,13 +49,7 @@ def only_asked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.
     """
     trimmed = {name for call in calls for wish in call.wanted if wish.trim for name in wish.values}
     for wish in wishes(calls, every=False):
-        asked = reduce(
-            or_,
-            (
-                pl.col(name).is_in(series(rows, name, values).implode())
-                for name, values in wish.items()
-            ),
-        )
+        asked = reduce(or_, (among(rows, name, parts) for name, parts in wish.items()))
         name = next(iter(wish))
         if name in trimmed:
             rows = rows.filter(asked)
@@ -72,7 +67,10 @@ def only_asked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.
 
 def missing_rows(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> MissingRows | None:
     """Return the warning that names what did not come back, or None if everything did."""
-    found = [wish for wish in wishes(calls, every=True) if any(wish.values())]
+    found = [
+        {name: sorted({value for part in parts for value in part}) for name, parts in wish.items()}
+        for wish in wishes(calls, every=True)
+    ]
     if not found:
         return None
     *subjects, window = found
@@ -83,11 +81,7 @@ def missing_rows(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> M
     else:
         missing = pl.concat(
             (
-                series(rows, name, values)
-                .unique()
-                .sort()
-                .to_frame()
-                .join(rows, on=name, how="anti")
+                series(rows, name, values).to_frame().join(rows, on=name, how="anti")
                 for name, values in window.items()
             ),
             how="diagonal",
@@ -107,7 +101,7 @@ def grid_gaps(
     rows: pl.DataFrame, name: str, wanted: Collection[Any], unit: str, numbers: Collection[int]
 ) -> pl.DataFrame:
     """Return the runs of *numbers* that each *wanted* subject lacks, one row per run."""
-    subjects = series(rows, name, wanted).sort().to_frame()
+    subjects = series(rows, name, wanted).to_frame()
     counts = rows.group_by(name).len()
     lacking = (
         subjects.join(counts, on=name, how="left", maintain_order="left")
@@ -115,7 +109,7 @@ def grid_gaps(
         .select(name)
     )
     gaps = (
-        lacking.join(series(rows, unit, numbers).sort().to_frame(), how="cross")
+        lacking.join(series(rows, unit, numbers).to_frame(), how="cross")
         .join(rows.select(name, unit), on=[name, unit], how="anti")
         .sort(name, unit)
     )
@@ -144,6 +138,17 @@ def words(row: Mapping[str, Any]) -> str:
         text = f"{name.removeprefix('first_')} {value}"
         parts.append(text if last in (None, value) else f"{text} to {last}")
     return ", ".join(parts)
+
+
+def among(rows: pl.DataFrame, name: str, parts: list[Collection[Any]]) -> pl.Expr:
+    """Return whether a cell is in one of *parts*; ranges stay ranges, however long."""
+    ranges = [part for part in parts if isinstance(part, range)]
+    single = [value for part in parts if not isinstance(part, range) for value in part]
+    return reduce(
+        or_,
+        (pl.col(name).is_between(part.start, part.stop - 1) for part in ranges),
+        pl.col(name).is_in(series(rows, name, single).implode()),
+    )
 
 
 def series(rows: pl.DataFrame, name: str, values: Iterable[Any]) -> pl.Series:

@@ -96,7 +96,8 @@ class Each(Selector):
 class SlotWindow(Selector):
     """A range of slots, both ends included: ``startSlot`` and ``slot``.
 
-    The service sets no largest range; ``at_most`` keeps one answer below what a client reads.
+    The service sets no largest range; ``at_most`` keeps one answer below what a client reads. It
+    knows no end below ``default``, so that what lies beyond an earlier end is dropped here.
     """
 
     column: Column
@@ -116,12 +117,9 @@ class SlotWindow(Selector):
         windows = []
         for first in range(span.first, span.last + 1, self.at_most):
             last = min(first + self.at_most - 1, span.last)
-            windows.append(
-                Batch(
-                    {"startSlot": str(first), "slot": str(last)},
-                    (Wanted({self.column.name: range(first, last + 1)}, every=False),),
-                )
-            )
+            asked = {self.column.name: range(first, last + 1)}
+            wanted = Wanted(asked, every=False, trim=last < self.default)
+            windows.append(Batch({"startSlot": str(first), "slot": str(last)}, (wanted,)))
         return windows
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
