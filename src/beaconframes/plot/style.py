@@ -26,6 +26,6 @@ def style() -> Iterator[None]:
     """Draw in the style of beaconframes inside the ``with`` block; what was set before returns."""
     # The first use of pyplot loads the backend, and that of notebooks sets "interactive" then: if
     # it did so inside of the block, the end of the block would undo it, and no cell show a figure.
-    plt.draw_if_interactive()
+    plt.draw_if_interactive()  # type: ignore[no-untyped-call]
     with mpl.rc_context(_settings()):
         yield
