@@ -23,7 +23,7 @@ import pandas as pd
 
 from beaconframes.calendar import MAINNET
 from beaconframes.client.answer import judge
-from beaconframes.client.transport import Reply
+from beaconframes.client.body import Reply
 from beaconframes.v1.income_history import IncomeHistory
 
 if TYPE_CHECKING:

@@ -29,8 +29,16 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def judge(reply: Reply, envelope: str) -> Answer:
-    """Return what *reply* brings in its *envelope*, or raise the Failure that it is."""
+NO_ROWS = b"[]"
+
+
+def judge(reply: Reply, envelope: str, absent: str = "") -> Answer:
+    """Return what *reply* brings in its *envelope*, or raise the Failure that it is.
+
+    An error that says *absent* says that there are no rows.
+    """
+    if absent and reply.status in {400, 404} and absent in reply.body.decode(errors="replace"):
+        return Answer(NO_ROWS, headers=reply.headers)
     if reply.status != 200:
         raise refusal(reply)
     if (challenge := challenged(reply)) is not None:

@@ -102,7 +102,7 @@ class Session:
             call.seconds_left()
             reply = self._line().exchange(request, time_left=call.seconds_left, heard=heard)
         try:
-            return judge(reply, request.envelope)
+            return judge(reply, request.envelope, request.absent)
         except Failure:
             # Judged again without the key: no part of it is quoted, wherever a text is cut.
             masked = reply.masked(self._mask)

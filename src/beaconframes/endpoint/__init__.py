@@ -7,6 +7,7 @@ from beaconframes.endpoint.pixels import Region, Switch
 from beaconframes.endpoint.request import Envelope, Request
 from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.selectors import Identifiers, Values
+from beaconframes.endpoint.texts import ADDRESS, CREDENTIALS, ENS_NAME, TRANSACTION, Texts
 from beaconframes.endpoint.windows import (
     Each,
     EpochTail,
@@ -16,6 +17,10 @@ from beaconframes.endpoint.windows import (
 )
 
 __all__ = [
+    "ADDRESS",
+    "CREDENTIALS",
+    "ENS_NAME",
+    "TRANSACTION",
     "Batch",
     "Call",
     "Each",
@@ -38,6 +43,7 @@ __all__ = [
     "Shape",
     "SlotWindow",
     "Switch",
+    "Texts",
     "Values",
     "View",
     "Wanted",

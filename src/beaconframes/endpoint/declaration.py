@@ -64,7 +64,7 @@ class Endpoint:
 
     Loader, request plan, data dictionary and local explorer all read this one declaration.
     ``alias`` is the path by which the public service knows it, where the specification has
-    another.
+    another; ``absent`` the words of the error by which it says that there is no such thing.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Endpoint:
     shape: Shape = Shape.LIST
     post: Post | None = None
     alias: str | None = None
+    absent: str = ""
 
     @property
     def method(self) -> str:
@@ -141,6 +142,7 @@ class Endpoint:
             query=tuple((n, text) for n, text in fields.items() if n not in in_path),
             endpoint=f"{self.method} {path}",
             envelope=self.envelope,
+            absent=self.absent,
         )
 
     def select(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:

@@ -24,7 +24,8 @@ class Request:
     """What to ask, without where and without the key.
 
     ``path`` begins with ``/api/``; ``endpoint`` is the route with its placeholders, which is
-    what errors name.
+    what errors name. ``absent`` are the words of the error by which this endpoint says that
+    there is no such thing: no failure, but an answer without rows.
     """
 
     method: str
@@ -33,3 +34,4 @@ class Request:
     body: bytes | None = None
     endpoint: str = ""
     envelope: Envelope = Envelope.V1
+    absent: str = ""
