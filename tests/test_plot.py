@@ -602,9 +602,12 @@ def test_nothing_is_clipped_or_overlaps(chart, frame, others):
 
 def test_a_million_slots_are_drawn():
     """A long series draws without complaint."""
-    slots = blocks(*["proposed"] * 1_000_000).with_columns(
-        status=pl.when(pl.col("slot") % 97 == 0).then(pl.lit("missed")).otherwise("status"),
-        sync_aggregate_participation=pl.col("slot") % 89 / 100,
+    slot = pl.int_range(1_000_000, eager=True).alias("slot")
+    slots = slot.to_frame().with_columns(
+        epoch=slot // 32,
+        time=pl.lit(GENESIS).dt.cast_time_unit("us") + pl.duration(seconds=12 * slot),
+        status=pl.when(slot % 97 == 0).then(pl.lit("missed")).otherwise(pl.lit("proposed")),
+        sync_aggregate_participation=slot % 89 / 100,
     )
 
     ax = plot.sync_participation(slots)
