@@ -61,7 +61,7 @@ class Mural:
         self._rng = np.random.default_rng([seed, 4])
         night = min(_NIGHT_SLOTS, slots // 4)
         self._night_begins = first_slot + slots - night
-        pixels = (slots - night) * _CROWD * 0.98 / (1 + 2 * _VANDALS)
+        pixels = (slots - night) * _CROWD * 0.96 / (1 + 2 * _VANDALS)
         self.width = max(25, min(200, int(math.sqrt(pixels * 5 / 3))))
         self.height = self.width * 3 // 5
         self.left, self.top = (WALL - self.width) // 2, (WALL - self.height) // 2
@@ -79,7 +79,7 @@ class Mural:
             slots.tolist(), proposers.tolist(), paints.tolist(), chances, client, strict=True
         ):
             night = slot >= self._night_begins
-            todo = self._nights if night else self._days
+            todo = self._nights if night and self._nights else self._days
             if may and todo and chance < (_NIGHT_SHIFT if night else _CROWD):
                 texts.append(self._paint(todo.pop(), slot, proposer))
             else:

@@ -168,7 +168,7 @@ class _Simulation:
         past = yields.past(
             seed,
             self.given["history_days"],
-            *self.days.first_start,
+            *self.days.beginning,
             preset=self.preset,
             mean_fee=self.fees.mean,
             chain=chain,

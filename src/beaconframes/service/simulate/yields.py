@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,7 +56,7 @@ class Days:
         """Keep the days whose end is no later than the first slot of the *finalized* epoch."""
         self._per_day, self._registry, self._finalized = chain.epochs_per_day, registry, finalized
         self.days: list[Day] = []
-        self.first_start = (0, 0)  # balance and effective balance when the first day begins
+        self._first_start = (0, 0)
         self._start: tuple[Ints, Ints, Bools] | None = None
 
     def add(self, epoch: Epoch) -> None:
@@ -63,7 +64,7 @@ class Days:
         if epoch.number % self._per_day == 0:
             if self._start is None:
                 active = epoch.active
-                self.first_start = (
+                self._first_start = (
                     int(epoch.balance[active].sum()),
                     int(epoch.effective[active].sum()),
                 )
@@ -77,6 +78,13 @@ class Days:
         # Nobody is paid twice in an epoch.
         self._withdrawals[epoch.withdrawals.validators] += epoch.withdrawals.amounts
         self._fees[: len(epoch.balance)] += epoch.income.fees
+
+    @property
+    def beginning(self) -> tuple[int, int]:
+        """Return balance and effective balance with which the first day begins, in gwei."""
+        if self.days:
+            return self.days[0].start, self.days[0].effective
+        return self._first_start
 
     def _close(self, epoch: Epoch) -> None:
         assert self._start is not None
@@ -142,8 +150,8 @@ def index(days: Sequence[Day], chain: Chain) -> pl.DataFrame:
     """Return the yield index. One row per day, trailing means over the days there are."""
     rates = {
         "apr": [_rate(day.consensus * _WEI + day.fees, day) for day in days],
-        "cl_apr": [round(_rate(day.consensus * _WEI, day), 16) for day in days],
-        "el_apr": [round(_rate(day.fees, day), 16) for day in days],
+        "cl_apr": [_rounded(day.consensus * _WEI, day) for day in days],
+        "el_apr": [_rounded(day.fees, day) for day in days],
     }
     sums = {
         "consensus_rewards": [day.consensus * _WEI for day in days],
@@ -180,6 +188,12 @@ def index(days: Sequence[Day], chain: Chain) -> pl.DataFrame:
 
 def _rate(wei: int, day: Day) -> float:
     return float(Fraction(365 * wei, day.effective * _WEI))
+
+
+def _rounded(wei: int, day: Day) -> float:
+    """Return the rate to sixteen places, halves away from zero as databases round."""
+    rate = Decimal(365 * wei) / Decimal(day.effective * _WEI)
+    return float(rate.quantize(Decimal("1e-16"), ROUND_HALF_UP))
 
 
 def _trailing(values: Sequence[Any], window: int) -> list[Sequence[Any]]:

@@ -1,0 +1,1058 @@
+"""The simulated chain, held against itself: one test per relation, for three seeds and two sizes.
+
+The formulas are written out here once more, from the consensus specification and the published
+definitions, so that a mistake in the simulator is not repeated by its test.
+"""
+
+import json
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from beaconframes.calendar import Chain
+from beaconframes.dataset import Dataset
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.service.simulate import rewards as formulas
+from beaconframes.service.simulate import run, simulate
+from beaconframes.service.simulate.preset import Preset
+from beaconframes.v1 import ENDPOINTS
+
+ETH = 10**9
+SIZES = ({"validators": 300, "epochs": 300}, {"validators": 700, "epochs": 520, "history_days": 40})
+REWARDS = [
+    "attestation_head_reward_gwei",
+    "attestation_source_reward_gwei",
+    "attestation_target_reward_gwei",
+    "proposer_attestation_inclusion_reward_gwei",
+    "proposer_slashing_inclusion_reward_gwei",
+    "proposer_sync_inclusion_reward_gwei",
+    "sync_committee_reward_gwei",
+    "slashing_reward_gwei",
+]
+PENALTIES = [
+    "attestation_source_penalty_gwei",
+    "attestation_target_penalty_gwei",
+    "finality_delay_penalty_gwei",
+    "sync_committee_penalty_gwei",
+    "slashing_penalty_gwei",
+]
+KEY = ["validator_index", "epoch"]
+
+
+class World:
+    """A simulated chain with all its tables in memory."""
+
+    def __init__(self, dataset):
+        self.dataset, self.meta = dataset, dataset.meta
+        for table in dataset.tables():
+            setattr(self, table, dataset.scan(table).collect())
+        self.__dict__.update({k: self.meta[f"{k}_epoch"] for k in ("first", "latest", "finalized")})
+        self.factor = self.meta["preset"]["base_reward_factor"]
+        self.vector = self.meta["preset"]["epochs_per_slashings_vector"]
+        far = pl.lit(2**62)
+        lives = self.validators.select(
+            "validator_index",
+            "slashed",
+            kind=pl.col("withdrawal_credentials").str.slice(0, 4),
+            activation=pl.col("activation_epoch").fill_null(far),
+            exit=pl.col("exit_epoch").fill_null(far),
+            withdrawable=pl.col("withdrawable_epoch").fill_null(far),
+        )
+        slashed = self.slashings.select("validator_index", since=pl.col("slot") // 32)
+        self.lives = lives.join(slashed, "validator_index", how="left").with_columns(
+            ceiling=pl.when(pl.col("kind") == "0x02").then(2048 * ETH).otherwise(32 * ETH)
+        )
+        active = (pl.col("activation") <= pl.col("epoch")) & (pl.col("epoch") < pl.col("exit"))
+        # One row per validator and epoch, with what the epoch earns by the specification.
+        self.states = (
+            self.balance_history.drop("time")
+            .join(self.lives, "validator_index", maintain_order="left")
+            .with_columns(active=active, increments=pl.col("effective_balance_gwei") // ETH)
+            .with_columns(
+                total=pl.col("effective_balance_gwei").filter("active").sum().over("epoch")
+            )
+        )
+        roots = {total: math.isqrt(total) for total in self.states["total"].unique()}
+        self.states = self.states.with_columns(
+            per_increment=ETH * self.factor // pl.col("total").replace_strict(roots)
+        ).with_columns(base=pl.col("increments") * pl.col("per_increment"))
+        self.rows = self.states.join(self.income_history, KEY)
+        self.canonical = self.blocks.filter(
+            (pl.col("status") == "proposed") & pl.col("proposer_index").is_not_null()
+        )
+
+
+@pytest.fixture(scope="module", params=[(s, n) for n in (0, 1) for s in (1, 2, 3)], ids=str)
+def world(request, tmp_path_factory):
+    seed, size = request.param
+    path = tmp_path_factory.mktemp("chain") / "data"
+    return World(simulate(path, seed=seed, **SIZES[size]))
+
+
+def no_rows(frame):
+    """Tell that no row breaks a rule; when one does, the failing test shows it."""
+    assert [] == frame.head(3).to_dicts()
+
+
+def wei(series):
+    return [int(value) for value in series]
+
+
+class TestTables:
+    def test_columns_are_those_of_the_loaders(self, world):
+        """Each endpoint's table is there, with the columns that its loader returns."""
+        for endpoint in ENDPOINTS:
+            table = endpoint.table
+            assert table.schema() == getattr(world, table.table_name).schema
+
+    def test_keys_are_unique_and_sorted(self, world):
+        """No key comes twice; tables lie in key order, the two histories by epoch first."""
+        for endpoint in ENDPOINTS:
+            key, name = endpoint.table.key(), endpoint.table.table_name
+            rows = getattr(world, name)
+            order = ["epoch", "validator_index"] if name.endswith("_history") else key
+            assert rows.height == rows.select(key).unique().height
+            assert rows.select(order).equals(rows.select(order).sort(order, nulls_last=True))
+
+    def test_times(self, world):
+        """Times are those of the chain's clock: 12 seconds a slot, 32 slots an epoch."""
+        genesis = datetime.fromisoformat(world.meta["chain"]["genesis"])
+        for table, unit, seconds in (
+            ("income_history", "epoch", 384),
+            ("balance_history", "epoch", 384),
+            ("epochs", "epoch", 384),
+            ("blocks", "slot", 12),
+            ("graffiti_wall", "slot", 12),
+            ("yield_index", "day", 86_400),
+        ):
+            expected = genesis + pl.duration(seconds=pl.col(unit) * seconds)
+            no_rows(getattr(world, table).filter(pl.col("time") != expected))
+
+    def test_label(self, world):
+        """The dataset says that it is simulated, from which seed, and how far it goes."""
+        meta = world.meta
+        epochs = world.meta["epochs"]
+        first = 225 * meta["history_days"]
+
+        assert (True, "simulated") == (meta["simulated"], meta["service"])
+        assert (first, first + epochs - 1) == (meta["first_epoch"], meta["latest_epoch"])
+        assert meta["latest_epoch"] - 2 == meta["finalized_epoch"]
+        assert meta["latest_slot"] // 32 == meta["latest_epoch"]
+        assert [] == world.dataset.verify()
+
+
+class TestBalances:
+    def test_move_by_income_deposits_and_withdrawals(self, world):
+        """The next epoch's balance is this one's plus net income and deposits less withdrawals."""
+        moved = pl.concat(
+            [
+                world.income_history.select(
+                    *KEY, gwei=pl.sum_horizontal(REWARDS) - pl.sum_horizontal(PENALTIES)
+                ),
+                world.deposits.select(
+                    "validator_index", epoch=pl.col("slot") // 32, gwei="amount_gwei"
+                ),
+                world.withdrawals.select(
+                    "validator_index", epoch=pl.col("slot") // 32, gwei=-pl.col("amount_gwei")
+                ),
+            ]
+        )
+        moved = moved.group_by(KEY).agg(pl.col("gwei").sum())
+        balances = world.balance_history.select(*KEY, "balance_gwei")
+        after = balances.with_columns(pl.col("epoch") - 1).filter(
+            pl.col("epoch").is_between(world.first, world.finalized)
+        )
+        rows = after.join(balances, KEY, how="left", suffix="_before").join(moved, KEY, how="left")
+
+        assert rows.height > 80_000
+        no_rows(
+            rows.filter(
+                pl.col("balance_gwei")
+                != pl.col("balance_gwei_before").fill_null(0) + pl.col("gwei").fill_null(0)
+            )
+        )
+
+    def test_rows_of_balances(self, world):
+        """A validator has a balance in every epoch from when it is known to the latest."""
+        seen = world.balance_history.group_by("validator_index").agg(
+            first=pl.col("epoch").min(), last=pl.col("epoch").max(), count=pl.len()
+        )
+        no_rows(
+            seen.filter(
+                (pl.col("last") != world.latest)
+                | (pl.col("count") != pl.col("last") - pl.col("first") + 1)
+            )
+        )
+        assert world.meta["validators"] == seen.height
+        newcomers = seen.filter(pl.col("first") > world.first)
+        deposited = world.deposits.group_by("validator_index").agg(pl.col("slot").min() // 32)
+        expected = newcomers.select("validator_index", slot=pl.col("first") - 1)
+        assert 0 == expected.join(deposited, ["validator_index", "slot"], how="anti").height
+
+    def test_rows_of_income(self, world):
+        """Income exists for the active, and for the slashed until they may withdraw."""
+        slashed = (pl.col("since") <= pl.col("epoch")) & (
+            pl.col("epoch") + 1 < pl.col("withdrawable")
+        )
+        expected = world.states.filter(
+            (pl.col("active") | slashed.fill_null(value=False))
+            & (pl.col("epoch") <= world.finalized)
+        )
+        keys = world.income_history.select(KEY)
+
+        assert keys.equals(expected.select(KEY).sort("epoch", "validator_index"))
+
+    def test_effective_balance_has_hysteresis(self, world):
+        """It follows the balance only when this falls a quarter below or rises 1.25 above."""
+        before = world.states.select(KEY[0], pl.col("epoch") + 1, e="effective_balance_gwei")
+        rows = world.states.join(before, KEY)
+        balance, effective = pl.col("balance_gwei"), pl.col("e")
+        moves = (balance + ETH // 4 < effective) | (effective + 5 * ETH // 4 < balance)
+        floor = pl.min_horizontal(balance - balance % ETH, "ceiling")
+        rule = pl.when(moves).then(floor).otherwise(effective)
+
+        no_rows(rows.filter(pl.col("effective_balance_gwei") != rule))
+        assert rows.filter(moves).height > 3
+
+    def test_amounts_are_magnitudes(self, world):
+        """No amount is negative, and none is a float."""
+        for table in ("income_history", "balance_history", "withdrawals", "deposits"):
+            rows = getattr(world, table)
+            amounts = rows.select(pl.col(r"^.*_(gwei|wei)$"))
+            assert not any(dtype.is_float() for dtype in amounts.dtypes)
+            assert all(low >= 0 for low in amounts.min().row(0))
+
+
+class TestAttestations:
+    @pytest.mark.parametrize(("flag", "weight"), [("source", 14), ("target", 26), ("head", 14)])
+    def test_rewards_and_penalties(self, world, flag, weight):
+        """A flag earns base x weight x participation / 64, or costs base x weight / 64."""
+        reward = pl.col(f"attestation_{flag}_reward_gwei")
+        timely = reward > 0
+        rows = world.rows.with_columns(
+            participating=pl.col("increments").filter(timely).sum().over("epoch")
+        )
+        earned = pl.col("base") * weight * pl.col("participating") // (pl.col("total") // ETH * 64)
+        no_rows(rows.filter(timely & (reward != earned)))
+        no_rows(rows.filter(timely & (pl.col("slashed") & (pl.col("since") <= pl.col("epoch")))))
+        if flag != "head":
+            penalty = pl.col(f"attestation_{flag}_penalty_gwei")
+            lost = pl.when(timely).then(0).otherwise(pl.col("base") * weight // 64)
+            no_rows(rows.filter(penalty != lost))
+
+    def test_flags_imply_each_other(self, world):
+        """A timely head vote has the right target; nobody leaks while the chain finalizes."""
+        head, target = (
+            pl.col(f"attestation_{flag}_reward_gwei") > 0 for flag in ("head", "target")
+        )
+        no_rows(world.rows.filter(head & ~target))
+        assert 0 == world.rows["finality_delay_penalty_gwei"].sum()
+
+    def test_participation(self, world):
+        """Eligible is the stake of the active, voted that of timely target voters."""
+        voted = (
+            world.rows.filter(pl.col("attestation_target_reward_gwei") > 0)
+            .group_by("epoch")
+            .agg(voted=pl.col("effective_balance_gwei").sum())
+        )
+        eligible = world.states.select("epoch", "total").unique()
+        rows = world.epochs.join(eligible, "epoch").join(voted, "epoch")
+
+        assert world.meta["epochs"] - 2 == rows.height
+        no_rows(rows.filter(pl.col("eligible_ether_gwei") != pl.col("total")))
+        no_rows(rows.filter(pl.col("voted_ether_gwei") != pl.col("voted")))
+        for rate, some, whole in rows.select("global_participation_rate", "voted", "total").rows():
+            assert some / whole == rate
+            assert rate > 2 / 3
+
+    def test_inclusion_pays_the_proposer(self, world):
+        """Proposers get an eighth of what votes set, and only with a block of their own."""
+        reward = pl.col("proposer_attestation_inclusion_reward_gwei")
+        blocks = world.canonical.select("epoch", validator_index="proposer_index").unique()
+        no_rows(world.rows.filter(reward > 0).join(blocks, KEY, how="anti"))
+        weights = sum(
+            (pl.col(f"attestation_{flag}_reward_gwei") > 0) * weight
+            for flag, weight in (("source", 14), ("target", 26), ("head", 14))
+        )
+        paid, set_ = world.rows.select(
+            reward.sum(), (pl.col("base") * weights).sum().alias("flags")
+        ).row(0)
+        # (64 - 8) x 64 / 8 = 448. Rounded down per attestation; the votes of the border epochs and
+        # of those slashed meanwhile make a small difference.
+        assert 0.99 < paid / (set_ / 448) < 1.003
+
+
+class TestSyncCommittees:
+    def test_seats(self, world):
+        """512 seats for each period that the epochs touch, and for the next one."""
+        committees = world.sync_committees
+        periods = range(world.first // 256, world.latest // 256 + 2)
+
+        assert [p for p in periods for _ in range(512)] == committees["period"].to_list()
+        assert [*range(512)] * len(periods) == committees["seat"].to_list()
+        no_rows(
+            committees.filter(
+                (pl.col("start_epoch") != pl.col("period") * 256)
+                | (pl.col("end_epoch") != pl.col("period") * 256 + 255)
+            )
+        )
+        assert committees.group_by("period").agg(pl.col("validator_index").n_unique()).height
+        assert committees.select("period", "validator_index").is_duplicated().any()
+
+    def test_members_are_paid_in_every_epoch(self, world):
+        """Who has a seat has income throughout the period."""
+        span = pl.int_ranges(
+            pl.max_horizontal("start_epoch", world.first),
+            pl.min_horizontal("end_epoch", world.finalized) + 1,
+        )
+        members = world.sync_committees.unique(["period", "validator_index"])
+        duties = members.select("validator_index", epoch=span).explode("epoch", empty_as_null=False)
+
+        no_rows(duties.join(world.income_history, KEY, how="anti"))
+
+    def test_bits_agree_with_income(self, world):
+        """A seat earns for each signature in a block and loses as much for each one missing."""
+        validators = world.meta["validators"]
+        epochs = range(world.first, world.finalized + 1)
+        seats = world.sync_committees.partition_by("period", as_dict=True)
+        earned, lost, shared = np.zeros((3, len(epochs), validators), np.int64)
+        shares = dict(
+            world.states.group_by("epoch").agg(
+                (pl.col("per_increment") * (pl.col("total") // ETH)).first() * 2 // 64 // 32 // 512
+            ).rows()
+        )  # fmt: skip
+        for epoch, proposer, text, rate in world.canonical.select(
+            "epoch", "proposer_index", "sync_aggregate_bits", "sync_aggregate_participation"
+        ).rows():
+            # Seat i is bit i, the lowest bit of each byte first.
+            signed = int.from_bytes(bytes.fromhex(text[2:]), "little")
+            assert signed.bit_count() / 512 == rate
+            if epoch in epochs:
+                row, share = epoch - world.first, shares[epoch]
+                bits = np.array([*f"{signed:0512b}"[::-1]]) == "1"
+                members = seats[(epoch // 256,)]["validator_index"].to_numpy()
+                np.add.at(earned[row], members[bits], share)
+                np.add.at(lost[row], members[~bits], share)
+                shared[row, proposer] += signed.bit_count() * (share * 8 // 56)
+        for name, due in (
+            ("sync_committee_reward_gwei", earned),
+            ("sync_committee_penalty_gwei", lost),
+            ("proposer_sync_inclusion_reward_gwei", shared),
+        ):
+            paid = np.zeros_like(due)
+            rows = world.income_history
+            paid[rows["epoch"].to_numpy() - world.first, rows["validator_index"].to_numpy()] = rows[
+                name
+            ].to_numpy()
+            assert np.array_equal(due, paid)
+
+
+class TestBlocks:
+    def test_every_slot(self, world):
+        """Each slot has one row; a second only where an orphaned twin stands beside a block."""
+        slots = world.blocks.group_by("slot").agg(pl.len(), pl.col("status").sort())
+        first, last = world.first * 32, world.latest * 32 + 31
+
+        assert [*range(first, last + 1)] == sorted(slots["slot"])
+        twins = slots.filter(pl.col("len") == 2)
+        assert twins.height == slots.filter(pl.col("len") > 1).height
+        assert all(kinds == ["orphaned", "proposed"] for kinds in twins["status"].to_list())
+        offences = world.slashings.filter(pl.col("kind") == "proposer")["offence_slot"]
+        assert sorted(offences) == sorted(twins["slot"])
+
+    def test_scheduled(self, world):
+        """Only slots after the latest are scheduled, and all of them."""
+        later = pl.col("slot") > world.meta["latest_slot"]
+
+        no_rows(world.blocks.filter(later != (pl.col("status") == "scheduled")))
+        assert 0 < world.blocks.filter(later).height < 32
+
+    def test_without_a_block(self, world):
+        """A missed or scheduled slot has a proposer and nothing else."""
+        empty = world.blocks.filter(pl.col("status").is_in(["missed", "scheduled"]))
+        filled = empty.select(
+            pl.exclude("slot", "epoch", "time", "status", "proposer_index", "graffiti_text")
+        )
+
+        assert 0 == empty["proposer_index"].null_count()
+        assert {""} == set(empty["graffiti_text"])
+        for column in filled.iter_columns():
+            values = set(column.unique().to_list())
+            assert values in ({None}, {0}, {0.0}), column.name
+
+    def test_proposers_are_active(self, world):
+        """Proposers are active; once slashed, nobody's block is canonical."""
+        proposers = world.blocks.join(
+            world.lives, left_on="proposer_index", right_on="validator_index"
+        )
+        no_rows(proposers.filter(~pl.col("epoch").is_between("activation", "exit", closed="left")))
+        slashed = world.slashings.select(proposer_index="validator_index", since="slot")
+        later = world.canonical.join(slashed, "proposer_index").filter(
+            pl.col("slot") >= pl.col("since")
+        )
+        no_rows(later)
+
+    def test_chain_of_roots(self, world):
+        """Each block's parent is the canonical block before it, in both layers."""
+        blocks = world.blocks.filter(pl.col("block_root").is_not_null())
+        canonical = blocks.filter(pl.col("status") == "proposed")
+
+        assert blocks.height == blocks["block_root"].n_unique()
+        assert canonical["parent_root"][1:].equals(canonical["block_root"][:-1], check_names=False)
+        before = canonical.select(pl.col("slot") + 1, after="slot", root="block_root")
+        orphans = blocks.filter(pl.col("status") == "orphaned").sort("slot")
+        orphans = orphans.join_asof(before, on="slot").filter(pl.col("after").is_not_null())
+        assert orphans.height > 3
+        no_rows(orphans.filter(pl.col("parent_root") != pl.col("root")))
+
+        real = world.canonical
+        assert [1] == real["exec_block_number"].diff().drop_nulls().unique().to_list()
+        assert real["exec_parent_hash"][1:].equals(real["exec_block_hash"][:-1], check_names=False)
+        no_rows(real.filter(pl.col("exec_time") != pl.col("time")))
+
+    def test_base_fee(self, world):
+        """The base fee moves by an eighth of the distance to half-full blocks."""
+        fee, limit, used = (
+            world.canonical[name].to_list()
+            for name in ("exec_base_fee_per_gas_wei", "exec_gas_limit", "exec_gas_used")
+        )
+        for now, after, gas, most in zip(fee, fee[1:], used, limit, strict=False):
+            half = most // 2
+            change = int(now) * abs(gas - half) // half // 8
+            assert after == (now + max(1, change) if gas > half else now - change)
+            assert 0 < gas <= most
+
+    def test_hex(self, world):
+        """Hex is lower case and has the length that the field has."""
+        bytes_of = {
+            "block_root": 32, "parent_root": 32, "state_root": 32, "randao_reveal": 96,
+            "signature": 96, "graffiti": 32, "sync_aggregate_bits": 64,
+            "sync_aggregate_signature": 96, "exec_block_hash": 32, "exec_fee_recipient": 20,
+            "exec_logs_bloom": 256, "exec_random": 32, "eth1_data_deposit_root": 32,
+        }  # fmt: skip
+        for name, size in bytes_of.items():
+            no_rows(world.blocks.filter(~pl.col(name).str.contains(rf"^0x[0-9a-f]{{{2 * size}}}$")))
+        keys = world.validators
+        no_rows(keys.filter(~pl.col("pubkey").str.contains(r"^0x[89ab][0-9a-f]{95}$")))
+        assert keys.height == keys["pubkey"].n_unique()
+
+    def test_genesis(self, world):
+        """Slot 0 has a block that nobody proposed, with nothing in it."""
+        genesis = world.blocks.filter(pl.col("slot") == 0)
+
+        assert (world.first == 0) == (genesis.height == 1)
+        for block in genesis.to_dicts():
+            assert ("proposed", None, None, 0) == (
+                block["status"],
+                block["proposer_index"],
+                block["exec_block_number"],
+                block["withdrawals_count"],
+            )
+
+    def test_proposals_missed(self, world):
+        """The count is that of the validator's slots in the epoch without a canonical block."""
+        good = world.blocks.filter(pl.col("status") == "proposed").select("slot")
+        lost = (
+            world.blocks.filter(pl.col("status") != "scheduled")
+            .join(good, "slot", how="anti")
+            .group_by("epoch", validator_index="proposer_index")
+            .agg(lost=pl.len())
+        )
+        rows = world.income_history.join(lost, KEY, how="left")
+
+        no_rows(rows.filter(pl.col("proposals_missed") != pl.col("lost").fill_null(0)))
+        assert rows["proposals_missed"].sum() > 10
+
+    def test_fees_go_to_proposers(self, world):
+        """Who proposed a block has fees in its epoch, and nobody else."""
+        blocks = world.canonical.filter(pl.col("epoch") <= world.finalized)
+        expected = blocks.select("epoch", validator_index="proposer_index").unique()
+        paid = world.income_history.filter(pl.col("tx_fee_reward_wei") > 0).select(KEY)
+
+        assert paid.sort(KEY).equals(expected.select(KEY).sort(KEY))
+
+
+class TestEpochs:
+    def test_counts(self, world):
+        """An epoch counts what its canonical blocks have; the running one is not counted yet."""
+        names = [
+            "attestations_count", "attester_slashings_count", "proposer_slashings_count",
+            "deposits_count", "withdrawals_count", "voluntary_exits_count",
+        ]  # fmt: skip
+        expected = (
+            world.blocks.filter(pl.col("status") == "proposed")
+            .group_by("epoch")
+            .agg(pl.col(names).sum(), blocks_count=pl.len().cast(pl.Int64))
+            .sort("epoch")
+        )
+        ended = world.epochs.filter(pl.col("epoch") < world.latest)
+        running = world.epochs.filter(pl.col("epoch") == world.latest)
+
+        assert ended.select(expected.columns).equals(expected.head(-1))
+        assert {0} == set(running.select(*names, "blocks_count", "voted_ether_gwei").row(0))
+
+    def test_blocks_by_status(self, world):
+        """Proposed, missed, orphaned and scheduled are the rows of the epoch with that status."""
+        for status in ("proposed", "missed", "orphaned", "scheduled"):
+            rows = world.blocks.group_by("epoch").agg((pl.col("status") == status).sum())
+            expected = rows.sort("epoch")["status"].to_list()
+            assert expected == world.epochs[f"{status}_blocks"].to_list()
+
+    def test_validators(self, world):
+        """Count, total and mean balance are those of the active validators."""
+        active = world.states.filter("active").group_by("epoch")
+        expected = active.agg(
+            count=pl.len().cast(pl.Int64), total=pl.col("balance_gwei").sum()
+        ).sort("epoch")
+        epochs = world.epochs
+
+        assert expected["count"].equals(epochs["validators_count"])
+        assert expected["total"].equals(epochs["total_validator_balance_gwei"])
+        mean = expected["total"] // expected["count"]
+        assert mean.equals(epochs["average_validator_balance_gwei"])
+
+    def test_finality(self, world):
+        """Epochs are finalized, and their rewards exported, up to the finalized epoch."""
+        final = pl.col("epoch") <= world.finalized
+        no_rows(world.epochs.filter(pl.col("finalized") != final))
+        no_rows(world.epochs.filter(pl.col("rewards_exported") != final))
+        assert world.finalized == world.income_history["epoch"].max()
+        assert world.latest == world.balance_history["epoch"].max()
+
+
+class TestEvents:
+    def test_blocks_count_them(self, world):
+        """Deposits, withdrawals, exits and slashings are as many as the blocks say."""
+        real = pl.col("status") == "proposed"
+        for table, column, some in (
+            ("deposits", "deposits_count", True),
+            ("withdrawals", "withdrawals_count", True),
+            ("voluntary_exits", "voluntary_exits_count", True),
+            ("slashings", "attester_slashings_count", pl.col("kind") == "attester"),
+            ("slashings", "proposer_slashings_count", pl.col("kind") == "proposer"),
+        ):
+            expected = getattr(world, table).filter(some).group_by("slot").agg(pl.len())
+            blocks = world.blocks.filter(real & (pl.col(column) > 0)).select("slot", column)
+            expected = expected.sort("slot").with_columns(pl.col("len").cast(pl.Int64))
+            assert blocks.rows() == expected.rows()
+            assert expected.height
+
+    def test_withdrawals_are_what_was_due(self, world):
+        """Everything, when withdrawable; what is above the cap, when the cap is reached."""
+        balance, ceiling = pl.col("balance_gwei"), pl.col("ceiling")
+        full = pl.col("withdrawable") <= pl.col("epoch")
+        above = (pl.col("effective_balance_gwei") == ceiling) & (balance > ceiling)
+        amount = (
+            pl.when(pl.col("kind") == "0x00").then(0)
+            .when(full).then(balance).when(above).then(balance - ceiling).otherwise(0)
+        )  # fmt: skip
+        due = world.states.select(*KEY, due=amount).filter(pl.col("due") > 0)
+        paid = world.withdrawals.with_columns(epoch=pl.col("slot") // 32)
+
+        assert paid.height == paid.select(KEY).unique().height
+        rows = paid.join(due, KEY, how="left")
+        no_rows(rows.filter(pl.col("amount_gwei") != pl.col("due")))
+        assert 0 == rows["due"].null_count()
+        # Blocks pay up to sixteen each: nothing due is left when there was room.
+        blocks = world.canonical.group_by("epoch").agg(room=16 * pl.len().cast(pl.Int64))
+        counts = (
+            due.group_by("epoch").agg(due=pl.len().cast(pl.Int64))
+            .join(paid.group_by("epoch").agg(paid=pl.len().cast(pl.Int64)), "epoch", how="left")
+            .join(blocks, "epoch")
+        )  # fmt: skip
+        no_rows(counts.filter(pl.col("paid").fill_null(0) != pl.min_horizontal("due", "room")))
+
+    def test_sweep_goes_round(self, world):
+        """Sixteen a block, by rising index from where the last full block ended, and numbered."""
+        paid = world.withdrawals
+
+        assert [*range(paid.height)] == paid["withdrawal_index"].to_list()
+        assert paid["slot"].is_sorted()
+        blocks = paid.group_by("slot", maintain_order=True).agg("validator_index")
+        start = None
+        for validators in blocks["validator_index"].to_list():
+            assert len(validators) <= 16
+            if start is not None:
+                distances = [(v - start) % world.meta["validators"] for v in validators]
+                assert sorted(distances) == distances
+            start = validators[-1] + 1 if len(validators) == 16 else None
+
+    def test_total_withdrawals(self, world):
+        """A validator's total is the sum of its withdrawals, on top of what it had before."""
+        sums = world.withdrawals.group_by("validator_index").agg(pl.col("amount_gwei").sum())
+        rows = world.validators.join(sums, "validator_index", how="left")
+        before = rows["total_withdrawals_gwei"] - rows["amount_gwei"].fill_null(0)
+
+        assert before.min() >= 0
+        assert (world.first == 0) == (before.max() == 0)
+
+    def test_first_slashing_penalty(self, world):
+        """A slashing costs a 4096th of the effective balance, and pays the including proposer."""
+        rows = world.slashings.with_columns(epoch=pl.col("slot") // 32).filter(
+            pl.col("epoch") <= world.finalized
+        )
+        blocks = world.canonical.select("slot", "proposer_index")
+        rows = rows.join(world.states.drop("slashed"), KEY).join(blocks, "slot")
+        share = pl.col("effective_balance_gwei") // 4096
+        expected = rows.group_by("epoch", validator_index="proposer_index").agg(
+            including=(share * 8 // 64).sum(), reporting=(share - share * 8 // 64).sum()
+        )
+        income = world.income_history.join(expected, KEY, how="left")
+
+        assert rows.height > 1
+        for column, due in (
+            ("proposer_slashing_inclusion_reward_gwei", "including"),
+            ("slashing_reward_gwei", "reporting"),
+        ):
+            no_rows(income.filter(pl.col(column) != pl.col(due).fill_null(0)))
+        paid = rows.join(world.income_history, KEY)
+        assert paid["slashing_penalty_gwei"].equals(
+            paid["effective_balance_gwei"] // 4096, check_names=False
+        )
+        no_rows(rows.filter(pl.col("validator_index") == pl.col("proposer_index")))
+
+    def test_second_slashing_penalty(self, world):
+        """Half-way to withdrawal, a slashing costs in proportion to all that was slashed."""
+        first = world.slashings.select(KEY[0], epoch=pl.col("slot") // 32)
+        later = world.income_history.filter(pl.col("slashing_penalty_gwei") > 0).join(
+            first, KEY, how="anti"
+        )
+        slashed = world.slashings.with_columns(epoch=pl.col("slot") // 32)
+        stakes = slashed.join(world.states, KEY).select("epoch", "effective_balance_gwei")
+        expected = 0
+        for epoch, validator in slashed.select("epoch", "validator_index").rows():
+            half = epoch + world.vector // 2
+            state = world.states.row(
+                by_predicate=(pl.col("epoch") == half) & (pl.col("validator_index") == validator),
+                named=True,
+            ) if half <= world.finalized else None  # fmt: skip
+            if state is None:
+                continue
+            expected += 1
+            around = stakes.filter(
+                (pl.col("epoch") <= half) & (pl.col("epoch") > half - world.vector)
+            )["effective_balance_gwei"].sum()
+            due = min(3 * around, state["total"]) // (state["total"] // ETH) * state["increments"]
+            row = later.row(by_predicate=pl.col("validator_index") == validator, named=True)
+            assert (half, due) == (row["epoch"], row["slashing_penalty_gwei"])
+        assert expected == later.height
+        assert expected or world.meta["epochs"] < world.vector // 2
+
+    def test_deposits_take_effect(self, world):
+        """A new validator has its deposit as its first balance."""
+        first = world.balance_history.group_by("validator_index").agg(
+            pl.col("epoch", "balance_gwei").first()
+        ).filter(pl.col("epoch") > world.first)  # fmt: skip
+        given = world.deposits.group_by("validator_index", epoch=pl.col("slot") // 32 + 1).agg(
+            pl.col("amount_gwei").sum()
+        )
+        rows = first.join(given, KEY)
+
+        assert 4 <= rows.height == first.height
+        no_rows(rows.filter(pl.col("balance_gwei") != pl.col("amount_gwei")))
+
+
+class TestLives:
+    def test_exits_and_slashings_set_epochs(self, world):
+        """Five epochs to the exit, 256 more to withdrawal; a slashed one waits for longer."""
+        gone = pl.concat(
+            [
+                world.voluntary_exits.select("validator_index", "slot", wait=256 + 5),
+                world.slashings.select("validator_index", "slot", wait=world.vector),
+            ]
+        )
+        rows = world.validators.join(gone, "validator_index")
+        asked = pl.col("slot") // 32
+
+        assert gone.height == rows.height
+        no_rows(rows.filter(pl.col("exit_epoch") != asked + 5))
+        no_rows(rows.filter(pl.col("withdrawable_epoch") != asked + pl.col("wait")))
+        left = world.validators.filter(
+            (pl.col("exit_epoch") > world.first) & ~pl.col("validator_index").is_in(
+                gone["validator_index"].to_list()
+            )
+        )  # fmt: skip
+        no_rows(left)
+
+    def test_queue(self, world):
+        """A newcomer is eligible, later active; four in an epoch at most, in their order."""
+        rows = world.validators.filter(pl.col("activation_eligibility_epoch") > world.first)
+        seen = world.balance_history.group_by("validator_index").agg(
+            rich=pl.col("epoch").filter(pl.col("effective_balance_gwei") >= 32 * ETH).min()
+        )
+        rows = rows.join(seen, "validator_index").sort("activation_eligibility_epoch", KEY[0])
+
+        assert rows.height >= 2
+        no_rows(rows.filter(pl.col("activation_eligibility_epoch") != pl.col("rich") + 1))
+        active = rows.filter(pl.col("activation_epoch").is_not_null())
+        wait = pl.col("activation_epoch") - pl.col("activation_eligibility_epoch")
+        no_rows(active.filter(wait < 7))
+        assert active["activation_epoch"].is_sorted()
+        assert active.group_by("activation_epoch").len()["len"].max() <= 4
+
+    def test_statuses(self, world):
+        """The status follows from epochs, slashing and the last attestation."""
+        newest = world.validators["last_attestation_slot"].max()
+        for row in world.validators.to_dicts():
+            offline = (row["last_attestation_slot"] or 0) < newest - 64
+            end = "offline" if offline else "online"
+            if (row["exit_epoch"] or math.inf) <= world.latest:
+                expected = "slashed" if row["slashed"] else "exited"
+            elif row["activation_eligibility_epoch"] is None:
+                expected = "deposited"
+            elif (row["activation_epoch"] or 2**62) > world.latest and row["activation_epoch"] != 0:
+                expected = "pending"
+            elif row["slashed"]:
+                expected = f"slashing_{end}"
+            else:
+                expected = f"{'active' if row['exit_epoch'] is None else 'exiting'}_{end}"
+            assert expected == row["status"]
+
+    def test_every_status_occurs(self, world):
+        """Every kind of life is there to look at."""
+        assert {
+            "active_online", "active_offline", "exiting_online", "exiting_offline",
+            "slashing_online", "slashing_offline", "exited", "slashed", "pending", "deposited",
+        } == set(world.validators["status"])  # fmt: skip
+        assert {"0x00", "0x01", "0x02"} == set(world.lives["kind"])
+
+    def test_paid_out(self, world):
+        """Who has left and been paid out has nothing; slashed is who a slashing names."""
+        due = world.lives.filter(
+            (pl.col("withdrawable") < world.latest - 2) & (pl.col("kind") != "0x00")
+        )
+        rows = world.validators.join(due.select("validator_index"), "validator_index")
+
+        assert rows.height
+        assert {(0, 0)} == set(rows.select("balance_gwei", "effective_balance_gwei").rows())
+        since = world.validators.filter("slashed", pl.col("exit_epoch") > world.first)
+        assert sorted(since[KEY[0]]) == sorted(world.slashings[KEY[0]])
+
+    def test_state_at_the_head(self, world):
+        """Balances of validators are those of the latest epoch's first slot."""
+        latest = world.balance_history.filter(pl.col("epoch") == world.latest)
+        columns = ["validator_index", "balance_gwei", "effective_balance_gwei"]
+
+        assert world.validators.select(columns).equals(latest.select(columns))
+
+    def test_first_validators_stay(self, world):
+        """The first eighth has income in every finalized epoch."""
+        count = world.meta["validators"] // 8 - 5
+        rows = world.income_history.filter(pl.col("validator_index") < count)
+
+        assert count * (world.finalized - world.first + 1) == rows.height
+
+    def test_last_attestation(self, world):
+        """Who was paid for a vote in the finalized epoch attested in it, or later."""
+        voted = world.rows.filter(
+            (pl.col("epoch") == world.finalized) & (pl.col("attestation_source_reward_gwei") > 0)
+        )
+        rows = voted.join(world.validators, "validator_index")
+
+        no_rows(rows.filter(pl.col("last_attestation_slot") < world.finalized * 32))
+        assert rows["last_attestation_slot"].max() <= world.meta["latest_slot"]
+
+
+PAINT = (
+    re.compile(rb"graffitiwall:([0-9]{1,3}):([0-9]{1,3}):#([0-9a-fA-F]{6})"),
+    re.compile(rb"gw:([0-9]{3})([0-9]{3})([0-9a-fA-F]{6})"),
+)
+
+
+def painted(blocks):
+    """Decode the graffiti of blocks, one pixel a slot."""
+    rows = []
+    for slot, proposer, graffiti in blocks.select("slot", "proposer_index", "graffiti").rows():
+        data = bytes.fromhex(graffiti[2:]) if graffiti else b""
+        match = next((m for pattern in PAINT if (m := pattern.search(data))), None)
+        if match:
+            x, y, color = match.groups()
+            rows.append((slot, int(x), int(y), color.decode(), proposer))
+    return rows
+
+
+class TestWall:
+    def test_is_what_the_blocks_paint(self, world):
+        """Decoding the blocks' graffiti gives the wall; orphaned blocks change nothing."""
+        rows = world.graffiti_wall.drop("time").rows()
+
+        assert painted(world.blocks.filter(pl.col("status") == "proposed")) == rows
+        assert painted(world.blocks) == rows
+
+    def test_graffiti_text(self, world):
+        """The text is the bytes without their padding."""
+        for text, data in world.canonical.select("graffiti_text", "graffiti").unique().rows():
+            assert text == bytes.fromhex(data[2:]).rstrip(b"\0").decode()
+
+    def test_both_hands(self, world):
+        """Both forms of paint occur, in both cases; so do others' words, and near misses."""
+        texts = " ".join(world.canonical["graffiti_text"])
+
+        assert re.search(r"graffitiwall:\d+:\d+:#[0-9]*[a-f]", texts)
+        assert re.search(r"\(gw:\d{6}[0-9A-F]{6}\)", texts)
+        assert "graffitiwall:1200:40:#ff0000" in texts
+        assert world.canonical["graffiti_text"].n_unique() > 10
+
+    def test_picture_is_finished(self, world):
+        """The picture is in the middle, whole, and was painted over in places."""
+        wall = world.graffiti_wall
+        last = wall.unique(["x", "y"], keep="last", maintain_order=True)
+        (left, right), (top, bottom) = ((wall[axis].min(), wall[axis].max()) for axis in ("x", "y"))
+        area = (right - left + 1) * (bottom - top + 1)
+
+        assert 998 <= left + right <= 1000
+        assert 998 <= top + bottom <= 1000
+        assert area == last.height < wall.height
+        assert area >= 3_500
+        # A lighthouse has red and white; the vandals' pink is painted over.
+        colors = last["color"].str.to_lowercase().value_counts().rows()
+        counts = dict(colors)
+        assert counts["c8372d"] > 20 < counts["f4efe4"]
+        assert "ff00aa" in set(wall["color"].str.to_lowercase())
+        assert "ff00aa" not in counts
+
+
+class TestYieldIndex:
+    def test_by_its_definition(self, world):
+        """A detailed day is summed up from the validators that were active all of it."""
+        rows = world.yield_index.to_dicts()
+        days = range(world.first // 225, (world.finalized) // 225)
+
+        assert [*range(len(rows))] == [row["day"] for row in rows]
+        assert len(rows) == days.stop
+        for day in days:
+            begin, end = 225 * day, 225 * (day + 1)
+            whole = world.lives.filter(
+                (pl.col("activation") <= begin) & (pl.col("exit") >= end)
+            ).select("validator_index")
+
+            def total(table, column, whole=whole, begin=begin, end=end):
+                rows = getattr(world, table)
+                epoch = pl.col("epoch") if "epoch" in rows.columns else pl.col("slot") // 32
+                rows = rows.filter(epoch.is_between(begin, end, closed="left"))
+                return int(rows.join(whole, "validator_index")[column].sum())
+
+            def state(epoch, column, whole=whole):
+                rows = world.balance_history.filter(pl.col("epoch") == epoch)
+                return int(rows.join(whole, "validator_index")[column].sum())
+
+            start, finish = (state(epoch, "balance_gwei") for epoch in (begin, end))
+            deposits = total("deposits", "amount_gwei")
+            consensus = finish - start - deposits + total("withdrawals", "amount_gwei")
+            fees = total("income_history", "tx_fee_reward_wei")
+            row = rows[day]
+            assert consensus * ETH == row["consensus_rewards_sum_wei"]
+            assert fees == row["tx_fees_sum_wei"]
+            assert deposits * ETH == row["deposits_sum_wei"]
+            assert start * ETH == row["start_balances_sum_wei"]
+            assert finish * ETH == row["end_balances_sum_wei"]
+            effective = state(begin, "effective_balance_gwei")
+            assert effective * ETH == row["effective_balances_sum_wei"]
+            income = sum(total("income_history", name) for name in REWARDS)
+            income -= sum(total("income_history", name) for name in PENALTIES)
+            assert income == consensus
+
+    def test_rates(self, world):
+        """Rates are 365 times a day's rewards over the effective balances."""
+        for row in world.yield_index.to_dicts():
+            cl, el, stake = (
+                int(row[f"{name}_sum_wei"])
+                for name in ("consensus_rewards", "tx_fees", "effective_balances")
+            )
+            assert cl + el == row["total_rewards_wei"]
+            assert float(Fraction(365 * (cl + el), stake)) == row["apr"]
+            digits = Decimal("1e-16")
+            assert float((365 * Decimal(cl) / Decimal(stake)).quantize(digits)) == row["cl_apr"]
+            assert float((365 * Decimal(el) / Decimal(stake)).quantize(digits)) == row["el_apr"]
+            assert 0.02 < row["cl_apr"] < 0.045
+            assert 0.002 < row["el_apr"] < 0.02
+
+    @pytest.mark.parametrize("window", [7, 31])
+    def test_trailing_means(self, world, window):
+        """Means run over the last days, this one included, and fewer near genesis."""
+        rows = world.yield_index.to_dicts()
+        for day, row in enumerate(rows):
+            part = rows[max(0, day - window + 1) : day + 1]
+            for name in ("apr", "cl_apr", "el_apr"):
+                mean = math.fsum(r[name] for r in part) / len(part)
+                assert mean == row[f"{name}_avg_{window}d"]
+            for name in ("consensus_rewards", "tx_fees"):
+                mean = Fraction(sum(int(r[f"{name}_sum_wei"]) for r in part), len(part))
+                assert abs(mean - int(row[f"{name}_avg_{window}d_wei"])) <= Fraction(1, 2)
+
+    def test_modelled_days_are_continuous(self, world):
+        """A day begins with what the day before ended with, plus whole validators that joined."""
+        rows = world.yield_index.to_dicts()
+        for before, after in pairwise(rows[: world.first // 225 + 1]):
+            joined = after["start_balances_sum_wei"] - before["end_balances_sum_wei"]
+            assert 0 <= joined
+            assert 0 == joined % (32 * ETH * ETH)
+            grown = after["effective_balances_sum_wei"] - before["effective_balances_sum_wei"]
+            assert joined + before["deposits_sum_wei"] == grown
+        no_rows(world.yield_index.filter(pl.col("day_end") != pl.col("time") + timedelta(days=1)))
+
+
+class TestLatestState:
+    def test_agrees_with_blocks(self, world):
+        """The one row says what blocks and epochs say."""
+        (state,) = world.latest_state.to_dicts()
+        reached = world.blocks.filter(pl.col("status") != "scheduled")
+        proposed = world.blocks.filter(pl.col("status") == "proposed")
+
+        assert reached["slot"].max() == state["current_slot"] == world.meta["latest_slot"]
+        assert proposed["slot"].max() == state["last_proposed_slot"]
+        assert world.latest == state["current_epoch"]
+        assert world.finalized == state["current_finalized_epoch"]
+        assert (2, False) == (state["finality_delay"], state["syncing"])
+        assert "USD" in json.loads(state["main_currency_ticker_prices"])
+
+
+class TestFormulas:
+    """Numbers worked out by hand, at mainnet's size and constants."""
+
+    preset = Preset(base_reward_factor=64, epochs_per_slashings_vector=8192)
+
+    def test_base_reward(self):
+        """34 million ETH at stake: 64 x 10^9 / isqrt(3.4 x 10^16) = 64e9 / 184390889 = 347."""
+        assert 347 == formulas.base_reward_per_increment(self.preset, 34_000_000 * ETH)
+
+    def test_sync(self):
+        """347 x 34e6 x 2 // 64 // 32 // 512 = 22502 a seat, x 8 // 56 to the proposer."""
+        seat, proposer = formulas.sync_rewards(self.preset, 347, 34_000_000, slots=32, seats=512)
+
+        assert (22_502, 3_214) == (seat, proposer)
+
+    def test_slashing(self):
+        """32 ETH / 4096 = 7812500 gwei; as much for the reporter, an eighth of it for including."""
+        amounts = formulas.slashing_amounts(self.preset, 32 * ETH)
+
+        assert (7_812_500, 976_562, 6_835_938) == amounts
+
+    def test_correlation(self):
+        """A third slashed takes everything; little slashed takes little."""
+        total = 3_200 * ETH
+
+        assert 32 * ETH == formulas.correlation_penalty(
+            self.preset, 32 * ETH, total * 34 // 100, total
+        )
+        # 3 x 64e9 // 3200 = 60000000 an increment.
+        assert 60_000_000 * 32 == formulas.correlation_penalty(
+            self.preset, 32 * ETH, 64 * ETH, total
+        )
+
+
+class TestCalls:
+    SMALL = {"validators": 60, "epochs": 12}  # noqa: RUF012
+
+    def hashes(self, dataset):
+        return {segment.path: segment.sha256 for segment in dataset.segments()}
+
+    def test_same_arguments_same_bytes(self, tmp_path):
+        """Two runs give the same files, byte for byte; another seed gives others."""
+        one, two, other = (
+            simulate(tmp_path / name, seed=seed, history_days=3, **self.SMALL)
+            for name, seed in (("one", 5), ("two", 5), ("other", 6))
+        )
+
+        assert self.hashes(one) == self.hashes(two)
+        assert not set(self.hashes(one).values()) & {
+            s.sha256 for s in other.segments() if s.rows > 1 and s.table != "slashings"
+        }
+
+    def test_defaults(self, tmp_path):
+        """Days in October 2026 hit the detail, with and without a history before it."""
+        for days in (0, 3):
+            data = simulate(tmp_path / f"{days}", history_days=days, **self.SMALL)
+            epochs = data.scan("epochs").collect()
+            assert datetime(2026, 10, 1, 12, 0, 23, tzinfo=UTC) == epochs["time"][0]
+            assert 225 * days == epochs["epoch"][0] == data.meta["first_epoch"]
+
+    def test_own_chain(self, tmp_path):
+        """Any clock will do: half-length slots, 16 in an epoch, 64 seats."""
+        chain = Chain(
+            "devnet",
+            genesis=datetime(2026, 1, 1, tzinfo=UTC),
+            seconds_per_slot=6,
+            slots_per_epoch=16,
+            epochs_per_sync_period=8,
+            sync_committee_size=64,
+        )
+        data = simulate(tmp_path / "x", chain=chain, **self.SMALL)
+
+        assert (12 * 16, 3 * 64) == tuple(
+            data.scan(table).select(pl.len()).collect().item() - extra
+            for table, extra in (
+                ("blocks", data.scan("slashings").filter(pl.col("kind") == "proposer")
+                 .select(pl.len()).collect().item()),
+                ("sync_committees", 0),
+            )
+        )  # fmt: skip
+        assert ("devnet", 6) == (data.meta["chain"]["name"], data.meta["chain"]["seconds_per_slot"])
+        assert {"0x" + "f" * 16} >= {
+            b for b in data.scan("blocks").collect()["sync_aggregate_bits"] if b and "f" * 16 in b
+        }
+
+    @pytest.mark.parametrize("size", [(50, 8), (64, 9), (97, 30)])
+    def test_small(self, tmp_path, size):
+        """The smallest chains hold together, too: every balance moves by what happened."""
+        world = World(simulate(tmp_path / "x", validators=size[0], epochs=size[1]))
+        TestBalances().test_rows_of_income(world)
+        TestWall().test_is_what_the_blocks_paint(world)
+
+        assert size[0] == world.validators.height
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"validators": 49},
+            {"validators": True},
+            {"epochs": 7},
+            {"epochs": 10.5},
+            {"seed": -1},
+            {"history_days": "3"},
+        ],
+    )
+    def test_bad_arguments(self, tmp_path, wrong):
+        """What is no number of validators, epochs or days is named, and nothing is made."""
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            simulate(tmp_path / "x", **wrong)
+
+        assert [] == list(tmp_path.iterdir())
+
+    def test_target_must_be_new(self, tmp_path):
+        """A folder with anything in it stays as it is; an empty one will do."""
+        (tmp_path / "file").write_text("mine")
+        with pytest.raises(DatasetError, match="exists already"):
+            simulate(tmp_path, **self.SMALL)
+        (tmp_path / "empty").mkdir()
+
+        assert 60 == simulate(tmp_path / "empty", **self.SMALL).meta["validators"]
+        assert {"file", "empty"} == {path.name for path in tmp_path.iterdir()}
+
+    def test_interrupted(self, tmp_path, monkeypatch):
+        """Stopped half-way, it leaves nothing behind."""
+
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(run._Simulation, "_finish", stop)
+        with pytest.raises(KeyboardInterrupt):
+            simulate(tmp_path / "x", **self.SMALL)
+
+        assert [] == list(tmp_path.iterdir())
+
+    def test_opens_again(self, tmp_path):
+        """What is returned is a dataset that opens like any other."""
+        data = simulate(tmp_path / "x", **self.SMALL)
+        again = Dataset.open(tmp_path / "x")
+
+        assert data.meta == again.meta
+        assert SimpleNamespace(**again.meta).simulated is True
