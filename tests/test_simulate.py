@@ -320,38 +320,38 @@ class TestSyncCommittees:
 
     def test_bits_agree_with_income(self, world):
         """A seat earns for each signature in a block and loses as much for each one missing."""
-        validators = world.meta["validators"]
-        epochs = range(world.first, world.finalized + 1)
+        blocks = world.canonical.filter(pl.col("epoch") <= world.finalized)
+        text = "".join(blocks["sync_aggregate_bits"].str.slice(2))
+        # Seat i is bit i, the lowest bit of each byte first.
+        data = np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, 64)
+        signed = np.unpackbits(data, axis=1, bitorder="little").astype(np.int64)
+        popcount = signed.sum(axis=1)
+        assert (popcount / 512).tolist() == blocks["sync_aggregate_participation"].to_list()
+
+        shape = (world.finalized - world.first + 1, world.meta["validators"])
+        earned, lost, shared = np.zeros((3, *shape), np.int64)
         seats = world.sync_committees.partition_by("period", as_dict=True)
-        earned, lost, shared = np.zeros((3, len(epochs), validators), np.int64)
-        shares = dict(
-            world.states.group_by("epoch").agg(
-                (pl.col("per_increment") * (pl.col("total") // ETH)).first() * 2 // 64 // 32 // 512
-            ).rows()
-        )  # fmt: skip
-        for epoch, proposer, text, rate in world.canonical.select(
-            "epoch", "proposer_index", "sync_aggregate_bits", "sync_aggregate_participation"
-        ).rows():
-            # Seat i is bit i, the lowest bit of each byte first.
-            signed = int.from_bytes(bytes.fromhex(text[2:]), "little")
-            assert signed.bit_count() / 512 == rate
-            if epoch in epochs:
-                row, share = epoch - world.first, shares[epoch]
-                bits = np.array([*f"{signed:0512b}"[::-1]]) == "1"
-                members = seats[(epoch // 256,)]["validator_index"].to_numpy()
-                np.add.at(earned[row], members[bits], share)
-                np.add.at(lost[row], members[~bits], share)
-                shared[row, proposer] += signed.bit_count() * (share * 8 // 56)
+        epochs, proposers = blocks["epoch"].to_numpy(), blocks["proposer_index"].to_numpy()
+        increments = pl.col("total") // ETH
+        states = world.states.group_by("epoch").agg(
+            (pl.col("per_increment") * increments).first() * 2 // 64 // 32 // 512
+        )
+        for epoch, share in states.filter(pl.col("epoch") <= world.finalized).rows():
+            row, here = epoch - world.first, epochs == epoch
+            members = seats[(epoch // 256,)]["validator_index"].to_numpy()
+            got = signed[here].sum(axis=0)
+            np.add.at(earned[row], members, got * share)
+            np.add.at(lost[row], members, (here.sum() - got) * share)
+            np.add.at(shared[row], proposers[here], popcount[here] * (share * 8 // 56))
+        rows = world.income_history
+        where = rows["epoch"].to_numpy() - world.first, rows["validator_index"].to_numpy()
         for name, due in (
             ("sync_committee_reward_gwei", earned),
             ("sync_committee_penalty_gwei", lost),
             ("proposer_sync_inclusion_reward_gwei", shared),
         ):
             paid = np.zeros_like(due)
-            rows = world.income_history
-            paid[rows["epoch"].to_numpy() - world.first, rows["validator_index"].to_numpy()] = rows[
-                name
-            ].to_numpy()
+            paid[where] = rows[name].to_numpy()
             assert np.array_equal(due, paid)
 
 
