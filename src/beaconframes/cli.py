@@ -57,11 +57,11 @@ def demo(out: Path) -> None:
     for name, axes in {
         "income.png": plot.income(income, every="day", unit="eth"),
         "yield_index.png": plot.yield_index(rates),
-        "sync_participation.png": plot.sync_participation(blocks),
+        "sync_participation.png": plot.sync_participation(blocks, every="epoch"),
     }.items():
         if figure := axes.get_figure(root=True):
             figure.savefig(out / name, dpi=150)
-    wall.save(pixels, out / "wall.png")
+    wall.save(pixels, out / "wall.png", chain=local.service.chain.name, simulated=True)
     income.write_parquet(out / "income.parquet")
     click.echo(told.table())
     click.echo(f"Drawn and saved in {time.perf_counter() - started:.1f} s:")
