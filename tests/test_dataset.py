@@ -100,6 +100,14 @@ class TestRoundTrip:
         assert [s.sha256 for s in one] == [s.sha256 for s in many]
         assert rows(0, 24).equals(dataset.scan("many").collect())
 
+    def test_wide_rows_fill_segments_earlier(self, dataset, monkeypatch):
+        """Rows that take much memory are written before there are many of them."""
+        monkeypatch.setattr(segments, "BYTES", 5_000)
+        wide = pl.DataFrame({"text": ["x" * 1_000] * 3})
+        dataset.write("wide", [wide] * 5)
+
+        assert [6, 6, 3] == [segment.rows for segment in dataset.segments("wide")]
+
     def test_ledger_facts(self, dataset):
         """The ledger's rows, bytes, hash and key range are those of the file."""
         dataset.write("income", [rows(5, 8)])

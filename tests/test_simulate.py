@@ -745,7 +745,7 @@ class TestLives:
 
     def test_first_validators_stay(self, world):
         """The first eighth has income in every finalized epoch."""
-        count = world.meta["validators"] // 8 - 5
+        count = world.meta["validators"] // 8
         rows = world.income_history.filter(pl.col("validator_index") < count)
 
         assert count * (world.finalized - world.first + 1) == rows.height

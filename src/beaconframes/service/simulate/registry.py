@@ -74,7 +74,7 @@ def populate(
     newcomers = max(4, validators * 15 // 1000)
     known = validators - newcomers
     registry = _first_validators(rng, validators, known, first)
-    plan = Plan(steady=known // 8)
+    plan = Plan(steady=validators // 8)
     plan.exit_request = np.full(validators, FAR_FUTURE, np.int64)
     plan.offline_from = np.full(validators, FAR_FUTURE, np.int64)
 
