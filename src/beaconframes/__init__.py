@@ -11,11 +11,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+# As type checkers know it: importing typing would be most of what this package costs.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from beaconframes import analysis, plot, wall
+    from beaconframes import analysis, errors, plot, wall
     from beaconframes.calendar import HOODI, MAINNET, Chain
     from beaconframes.client import Explorer, connect
     from beaconframes.config import settings
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         load_validators,
         load_yield_index,
     )
+
+    __version__: str
 
 _CONTENTS = {
     # whom to ask
@@ -96,8 +98,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def _import(name: str) -> object:
     """Import what is asked for, when it is asked for: the package alone imports nothing heavy."""
+    from importlib import import_module
+
     if name == "__version__":
         from importlib.metadata import version
 
@@ -109,6 +113,11 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, or every misspelt name would be right to them.
+    __getattr__ = _import
 
 
 def __dir__() -> list[str]:

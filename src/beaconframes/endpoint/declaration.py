@@ -145,6 +145,10 @@ class Endpoint:
             absent=self.absent,
         )
 
+    def leaves_out(self, fields: Fields) -> set[str]:
+        """Return the wire fields that an answer to *fields* does not have."""
+        return {name for selector in self.selectors for name in selector.leaves_out(fields)}
+
     def select(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the *rows* that a request with *fields* selects: the server's half."""
         for selector in self.selectors:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.horizon import Head, Horizon
+    from beaconframes.schema import Table
 
 Fields: TypeAlias = Mapping[str, str]
 """Path placeholders and query parameters by wire name."""
@@ -40,6 +41,12 @@ class View(Protocol):
 
     def index_of(self, pubkey: str) -> int | None:
         """Return the validator index of a public key, or None."""
+
+    def pubkey_of(self, index: int) -> str | None:
+        """Return the public key of a validator index, or None."""
+
+    def scan(self, table: type[Table]) -> pl.LazyFrame:
+        """Return the rows of another table, for what follows from several."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,10 @@ class Selector:
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the *rows* that the wire *fields* select; raise Refused for bad ones."""
         raise NotImplementedError  # pragma: no cover
+
+    def leaves_out(self, fields: Fields) -> Collection[str]:
+        """Return the wire fields that an answer to *fields* does not have. Usually none."""
+        return ()
 
     def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
         """Return *rows* of several requests as if they had been one. Usually nothing to do."""

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Identifiers(Selector):
-    """Validators by index or public key, in batches; ``arg`` is also the path placeholder."""
+    """Validators by index or public key, in batches; ``arg`` is also the path placeholder.
+
+    ``every`` says that each of them must have rows: not so where none is an answer, as for blocks.
+    """
 
     arg: str
     column: Column
@@ -27,6 +30,7 @@ class Identifiers(Selector):
     pubkey: Column | None = None
     at_most: int = 100
     longest: int | None = 7_500
+    every: bool = True
 
     def arguments(self) -> tuple[str, ...]:
         """Return the one argument."""
@@ -46,8 +50,8 @@ class Identifiers(Selector):
         indices = [int(item) for item in batch if not item.startswith("0x")]
         keys = [item for item in batch if item.startswith("0x")]
         if self.pubkey is not None:
-            return (Wanted({self.column.name: indices, self.pubkey.name: keys}),)
-        return () if keys else (Wanted({self.column.name: indices}),)
+            return (Wanted({self.column.name: indices, self.pubkey.name: keys}, self.every),)
+        return () if keys else (Wanted({self.column.name: indices}, self.every),)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the identified validators."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -29,6 +29,7 @@ class EpochWindow(Selector):
     finalized: bool = False
 
     args = ("since", "until")
+    fields: ClassVar = ("latest_epoch", "offset", "limit")
 
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return the fewest windows that cover the range; the last ``at_most`` epochs if none."""

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from beaconframes.endpoint import Endpoint, Refused, Shape
 from beaconframes.service.facts import Facts
+from beaconframes.service.rows import Rows
 from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Service:
     def __init__(self, dataset: Dataset, keys: Collection[str] = ()) -> None:
         """Serve *dataset*; with *keys*, only to those who know one."""
         self.dataset = dataset
+        self.rows = Rows(dataset)
         self.keys = frozenset(keys)
         facts = Facts.of(dataset)
         self.chain, self.head = facts.chain, facts.head
@@ -55,13 +57,11 @@ class Service:
             self.requests += 1
         if self.keys and supplied not in self.keys:
             return error("invalid or missing API key", 401)
-        table = endpoint.table
         try:
-            rows = self.dataset.scan(table.table_name, schema=table.schema())
-            found = endpoint.select(rows, fields, self).collect()
+            found = self.rows.select(endpoint, fields, self)
         except Refused as refusal:
             return error(refusal.message, 400)
-        data = table.encode(found, self.chain)
+        data = endpoint.table.encode(found, self.chain)
         if endpoint.shape is not Shape.LIST and found.height:
             records = msgspec.json.decode(data, type=list[msgspec.Raw])
             if len(records) == 1:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from beaconframes.calendar import get_chain
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.service.simulate import identities, snapshot, tables, yields
 from beaconframes.service.simulate import registry as people
-from beaconframes.service.simulate import snapshot, tables, yields
 from beaconframes.service.simulate.blocks import Blocks
 from beaconframes.service.simulate.engine import Engine
 from beaconframes.service.simulate.event_tables import EventTables
@@ -41,7 +42,7 @@ def simulate(
     epochs: int = 1575,
     seed: int = 1,
     history_days: int = 0,
-    chain: Chain | None = None,
+    chain: str | Chain | None = None,
 ) -> Dataset:
     """Simulate a whole chain into a new dataset folder; same arguments, same bytes.
 
@@ -59,8 +60,8 @@ def simulate(
         Days of the yield index before the first detailed epoch, from a day-level model. The
         detailed epochs then begin on that day.
     chain
-        The clock; left out, mainnet's with its detailed epochs from 1 October 2026 on. It has
-        sync committees from its genesis.
+        The clock: a chain or its name; left out, mainnet's with the detailed epochs from
+        1 October 2026 on. It has sync committees from its genesis.
 
     Returns
     -------
@@ -71,7 +72,8 @@ def simulate(
     for name, value in given.items():
         if type(value) is not int or value < _LEAST[name]:
             raise UsageError(f"{name}={value!r} is no whole number from {_LEAST[name]} up")
-    chain = replace(chain or simulated_chain(history_days), first_sync_epoch=0)
+    clock = simulated_chain(history_days) if chain is None else get_chain(chain)
+    clock = replace(clock, first_sync_epoch=0)
     folder = Path(target).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DatasetError(f"{folder} exists already", hint="Choose a folder that is new or empty")
@@ -79,7 +81,7 @@ def simulate(
     try:
         dataset = Dataset.create(draft, meta={"service": "simulated", "simulated": True})
         with dataset.writing() as writer:
-            _Simulation(writer, chain, given).run()
+            _Simulation(writer, clock, given).run()
         if folder.exists():
             folder.rmdir()  # empty: an empty folder may be given, and not every system replaces it
         draft.replace(folder)
@@ -118,7 +120,7 @@ class _Simulation:
             head=self.head,
             fees=self.fees,
         )
-        self.credentials = people.credentials(seed, self.registry.prefix)
+        self.credentials = identities.credentials(seed, self.registry.prefix)
         slots = (given["epochs"] - 1) * size + self.head + 1
         self.histories = Histories(writer, chain, validators, self.finalized)
         self.blocks = Blocks(
@@ -160,9 +162,9 @@ class _Simulation:
             snapshot.validators(
                 self.registry,
                 head,
-                pubkeys=people.pubkeys(seed, count),
+                pubkeys=identities.pubkeys(seed, count),
                 credentials=self.credentials,
-                names=people.names(count),
+                names=identities.names(count),
             ),
         )
         past = yields.past(
