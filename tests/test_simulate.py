@@ -976,7 +976,11 @@ class TestCalls:
             assert 225 * days == epochs["epoch"][0] == data.meta["first_epoch"]
 
     def test_own_chain(self, tmp_path):
-        """Any clock will do: half-length slots, 16 in an epoch, 64 seats."""
+        """Any clock will do: half-length slots, 16 in an epoch, 64 seats; or a known one."""
+        known = simulate(tmp_path / "known", chain="hoodi", **self.SMALL)
+        assert datetime(2025, 3, 17, 12, 10, tzinfo=UTC) == (
+            known.scan("blocks").select("time").collect().item(0, 0)
+        )
         chain = Chain(
             "devnet",
             genesis=datetime(2026, 1, 1, tzinfo=UTC),
