@@ -152,8 +152,8 @@ class Explorer:
     ) -> tuple[list[Call], pl.DataFrame]:
         """Return requests and rows, by the *public* names or by the specification's."""
         calls = endpoint.plan(values, self.horizon, public=public)
-        pages = self.pages(calls, partial(endpoint.next_page, public=public))
-        return calls, endpoint.table.decode(pages, self.chain)
+        found = self.pages(calls, partial(endpoint.next_page, public=public))
+        return calls, endpoint.decode(found, self.chain)
 
     def tell_missing(
         self, endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame, *, strict: bool
@@ -166,15 +166,15 @@ class Explorer:
             raise missing
         warnings.warn(missing, stacklevel=5)
 
-    def pages(self, calls: list[Call], following: Following) -> Iterator[bytes]:
-        """Yield the data of every page of each call, in order; a few calls are on at once."""
+    def pages(self, calls: list[Call], following: Following) -> Iterator[tuple[Call, bytes]]:
+        """Yield every page with its call, in order; a few calls are on at once."""
         stop = threading.Event()
 
-        def walk(call: Call | None) -> list[bytes]:
+        def walk(call: Call | None) -> list[tuple[Call, bytes]]:
             found = []
             while call is not None:
                 data = self._session.fetch(call.request, stop=stop).data
-                found.append(data)
+                found.append((call, data))
                 call = following(call, data)
             return found
 

@@ -10,13 +10,15 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import polars as pl
+
 from beaconframes.endpoint.request import Envelope, Request
+from beaconframes.schema import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    import polars as pl
-
+    from beaconframes.calendar import Chain
     from beaconframes.endpoint.horizon import Horizon
     from beaconframes.endpoint.selection import Fields, Selector, View, Wanted
     from beaconframes.schema import Table
@@ -144,6 +146,19 @@ class Endpoint:
             envelope=self.envelope,
             absent=self.absent,
         )
+
+    def decode(self, found: Iterable[tuple[Call, bytes]], chain: Chain) -> pl.DataFrame:
+        """Return the rows of all pages *found*, each with the call that brought it."""
+        asked = [column for column in self.table.columns if isinstance(column, Asked)]
+        if not asked:
+            return self.table.decode((page for _, page in found), chain)
+        frames = [
+            self.table.decode([page], chain).with_columns(
+                pl.lit(call.fields[column.field]).alias(column.name) for column in asked
+            )
+            for call, page in found
+        ]
+        return pl.concat([self.table.empty(), *frames])
 
     def leaves_out(self, fields: Fields) -> set[str]:
         """Return the wire fields that an answer to *fields* does not have."""

@@ -19,6 +19,7 @@ import polars as pl
 
 from beaconframes.errors import ProtocolError, SchemaError
 from beaconframes.schema.numbers import Position
+from beaconframes.schema.texts import Asked
 from beaconframes.schema.times import TimeOf
 
 if TYPE_CHECKING:
@@ -205,12 +206,14 @@ def assemble(table: type[Table], cells: Cells, first_row: int, chain: Chain) -> 
         listed = pl.col(lists[0].name)
         frame = frame.with_columns(pl.int_ranges(listed.list.len()).alias(p) for p in positions)
         frame = frame.explode(*(c.name for c in lists), *positions, empty_as_null=False)
-    times = []
+    more = []
     for column in table.columns:
         if isinstance(column, TimeOf):
             start = chain.time_expr(column.by, pl.col(column.of) + column.later).alias(column.name)
-            times.append(pl.coalesce(column.name, start) if column.name in cells else start)
-    return frame.with_columns(times).select(table.schema().names())
+            more.append(pl.coalesce(column.name, start) if column.name in cells else start)
+        elif isinstance(column, Asked):
+            more.append(pl.lit(None, column.dtype).alias(column.name))
+    return frame.with_columns(more).select(table.schema().names())
 
 
 def build(table: type[Table], column: Column, values: list[Any], first_row: int) -> pl.Series:

@@ -12,20 +12,25 @@ from beaconframes.schema.numbers import Position
 from beaconframes.schema.texts import Json
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from beaconframes.calendar import Chain
     from beaconframes.schema.table import Implied, Table
 
 Tree = dict[str, Any]
 
 
-def encode(table: type[Table], frame: pl.DataFrame, chain: Chain) -> bytes:
-    """Return *frame* as a JSON list of records, in the order of its rows."""
+def encode(
+    table: type[Table], frame: pl.DataFrame, chain: Chain, without: Collection[str] = ()
+) -> bytes:
+    """Return *frame* as a JSON list of records *without* some fields, in the order of its rows."""
     tree: Tree = {}
     for column in table.columns:
-        if column.spellings:
+        if column.spellings and column.spellings[0] not in without:
             place(tree, column.spellings[0], column.encode())
     for field in table.implied:
-        place(tree, field.wire, pl.col(field.wire))
+        if field.wire not in without:
+            place(tree, field.wire, pl.col(field.wire))
     frame = with_implied(table, frame, chain)
     lists = [name for name in tree if name.endswith("[]")]
     rows = frame.select(branch(node).alias(name) for name, node in tree.items())

@@ -122,6 +122,17 @@ class Wei(Column):
         return bare.cast(pl.String) if self.text else bare
 
 
+@dataclass(eq=False)
+class Units(Wei):
+    """An exact amount of a token other than ether, in its smallest unit.
+
+    For a token of 18 places, 10**18 of them are one token. It is no wei: wei is a part of ether.
+    """
+
+    unit = "token base units"
+    ending = ""
+
+
 class Fraction(Column):
     """A share or a rate: 0.03 is three per cent."""
 

@@ -15,7 +15,7 @@ from beaconframes.schema.column import Column
 from beaconframes.schema.numbers import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from beaconframes.calendar import Chain
 
@@ -101,9 +101,12 @@ class Table:
         return decoding.decode(cls, pages, chain)
 
     @classmethod
-    def encode(cls, frame: pl.DataFrame, chain: Chain) -> bytes:
-        """Return *frame* as a JSON list of records, spelled as the specification spells them."""
-        return encoding.encode(cls, frame, chain)
+    def encode(cls, frame: pl.DataFrame, chain: Chain, *, without: Collection[str] = ()) -> bytes:
+        """Return *frame* as a JSON list of records, spelled as the specification spells them.
+
+        The fields of *without*, by that spelling, are left out.
+        """
+        return encoding.encode(cls, frame, chain, without)
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:

@@ -9,6 +9,7 @@ import msgspec
 import polars as pl
 
 from beaconframes.schema.column import Column
+from beaconframes.schema.numbers import whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +43,46 @@ class Code(Text):
     def encode(self) -> pl.Expr:
         """Return the codes."""
         return pl.col(self.name).replace({word: code for code, word in self.words.items()})
+
+
+@dataclass(eq=False)
+class NumberCode(Column):
+    """A code that the wire writes as a number, shown as the word that it stands for."""
+
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    dtype = pl.String
+    sent_as = int
+
+    def parse(self, value: Any) -> int | None:
+        """Return the code."""
+        return whole(value)
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return the words."""
+        codes = pl.Series(self.name, values, dtype=pl.Int64)
+        return codes.cast(pl.String).replace(dict(self.words))
+
+    def encode(self) -> pl.Expr:
+        """Return the codes."""
+        codes = {word: code for code, word in self.words.items()}
+        return pl.col(self.name).replace(codes).cast(pl.Int64)
+
+
+class Asked(Text):
+    """What was asked for, where the answer does not repeat it; ``wire`` is the request's field."""
+
+    derived = True
+
+    @property
+    def field(self) -> str:
+        """Return the field of the request, which is its column's name unless ``wire`` says else."""
+        return super().spellings[0]
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """None: it is not in the answer."""
+        return ()
 
 
 @dataclass(eq=False)

@@ -20,9 +20,11 @@ from beaconframes.v1 import ENDPOINTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    import polars as pl
     from starlette.requests import Request
 
     from beaconframes.dataset import Dataset
+    from beaconframes.schema import Table
 
 JSON = "application/json"
 LARGEST_BODY = 1 << 20
@@ -51,6 +53,19 @@ class Service:
         """Return the validator index of a public key, or None."""
         return self.indices.get(pubkey)
 
+    @cached_property
+    def pubkeys(self) -> dict[int, str]:
+        """Return the public key of every validator index."""
+        return {index: pubkey for pubkey, index in self.indices.items()}
+
+    def pubkey_of(self, index: int) -> str | None:
+        """Return the public key of a validator index, or None."""
+        return self.pubkeys.get(index)
+
+    def scan(self, table: type[Table]) -> pl.LazyFrame:
+        """Return the rows of another table, for what follows from several."""
+        return self.dataset.scan(table.table_name, schema=table.schema())
+
     def answer(self, endpoint: Endpoint, fields: dict[str, str], supplied: str | None) -> Response:
         """Return the answer of *endpoint* to a request that carries *fields* and a key."""
         with self._counting:
@@ -61,7 +76,8 @@ class Service:
             found = self.rows.select(endpoint, fields, self)
         except Refused as refusal:
             return error(refusal.message, 400)
-        data = endpoint.table.encode(found, self.chain)
+        without = endpoint.leaves_out(fields)
+        data = endpoint.table.encode(found, self.chain, without=without)
         if endpoint.shape is not Shape.LIST and found.height:
             records = msgspec.json.decode(data, type=list[msgspec.Raw])
             if len(records) == 1:
