@@ -13,15 +13,25 @@ from beaconframes.schema.numbers import (
     Period,
     Position,
     Slot,
+    Units,
     Wei,
 )
 from beaconframes.schema.table import WEEK_OF_EPOCH, Implied, Table
-from beaconframes.schema.texts import Code, Hex, Json, Text
-from beaconframes.schema.times import DayTime, EpochTime, SlotTime, TimeOf, Timestamp, UnixTime
+from beaconframes.schema.texts import Asked, Code, Hex, Json, NumberCode, Text
+from beaconframes.schema.times import (
+    DayTime,
+    EpochTime,
+    SlotTime,
+    TimeOf,
+    Timestamp,
+    UnixMillis,
+    UnixTime,
+)
 
 __all__ = [
     "FAR_FUTURE",
     "WEEK_OF_EPOCH",
+    "Asked",
     "Code",
     "Column",
     "Count",
@@ -36,6 +46,7 @@ __all__ = [
     "Implied",
     "Json",
     "Number",
+    "NumberCode",
     "Period",
     "Position",
     "Slot",
@@ -44,6 +55,8 @@ __all__ = [
     "Text",
     "TimeOf",
     "Timestamp",
+    "Units",
+    "UnixMillis",
     "UnixTime",
     "Wei",
 ]
