@@ -9,6 +9,7 @@ import msgspec
 
 from beaconframes.client.failure import Failure
 from beaconframes.errors import ProtocolError
+from beaconframes.schema.decoding import mend_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 BOM = b"\xef\xbb\xbf"
 NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
-LONE_SURROGATE = re.compile(
-    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]|\\u[^dD]|\\u[dD][0-7])"
-    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
-)
 
 
 class _Name(str):
@@ -37,8 +34,7 @@ def members(reply: Reply) -> dict[str, bytes]:
         try:
             found, names = _parse(body)
         except msgspec.DecodeError:
-            # The parser takes half a pair for the end of the text; what is whole stays as it is.
-            body = LONE_SURROGATE.sub(lambda escape: escape[1] or rb"\ufffd", body)
+            body = mend_surrogates(body)
             found, names = _parse(body)
         if not body.isascii():
             # The parser does not look into a string that it hands on raw.

@@ -33,7 +33,8 @@ log = logging.getLogger("beaconframes")
 
 RECORDS_PER_FRAME = 100_000
 LONE_SURROGATE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]|\\u[^dD]|\\u[dD][0-7])"
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
 Cells = dict[str, list[Any]]
@@ -185,9 +186,14 @@ def read_untyped(table: type[Table], page: bytes) -> Any:
         try:
             return msgspec.json.decode(page)
         except msgspec.DecodeError:
-            return msgspec.json.decode(LONE_SURROGATE.sub(rb"\\ufffd", page))
+            return msgspec.json.decode(mend_surrogates(page))
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise ProtocolError(f"the records of {table.table_name} are not JSON ({error})") from None
+
+
+def mend_surrogates(body: bytes) -> bytes:
+    """Return JSON with half a surrogate pair as U+FFFD: the parser takes it for the text's end."""
+    return LONE_SURROGATE.sub(lambda escape: escape[1] or rb"\ufffd", body)
 
 
 def assemble(table: type[Table], cells: Cells, first_row: int, chain: Chain) -> pl.DataFrame:
