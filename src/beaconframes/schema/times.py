@@ -62,6 +62,19 @@ class UnixTime(Column):
         return pl.col(self.name).dt.epoch("s")
 
 
+class UnixMillis(UnixTime):
+    """An instant, written as Unix milliseconds on the wire."""
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return instants."""
+        millis = pl.Series(self.name, values, dtype=pl.Int64)
+        return (millis * 1_000).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+
+    def encode(self) -> pl.Expr:
+        """Return Unix milliseconds."""
+        return pl.col(self.name).dt.epoch("ms")
+
+
 @dataclass(eq=False)
 class TimeOf(Timestamp):
     """The instant at which the row's epoch, slot or day starts, derived from that column.
