@@ -154,7 +154,7 @@ class Endpoint:
             return self.table.decode((page for _, page in found), chain)
         frames = [
             self.table.decode([page], chain).with_columns(
-                pl.lit(call.fields[column.field]).alias(column.name) for column in asked
+                pl.col(column.name).fill_null(pl.lit(call.fields[column.field])) for column in asked
             )
             for call, page in found
         ]

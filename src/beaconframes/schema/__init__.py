@@ -18,7 +18,7 @@ from beaconframes.schema.numbers import (
     Wei,
 )
 from beaconframes.schema.table import WEEK_OF_EPOCH, Implied, Table
-from beaconframes.schema.texts import Asked, Code, Hex, Json, NumberCode, Text
+from beaconframes.schema.texts import Asked, Code, DecimalText, Hex, Json, NumberCode, Text
 from beaconframes.schema.times import (
     DayTime,
     EpochTime,
@@ -38,6 +38,7 @@ __all__ = [
     "Count",
     "Day",
     "DayTime",
+    "DecimalText",
     "Epoch",
     "EpochTime",
     "Flag",

@@ -69,6 +69,25 @@ class NumberCode(Column):
         return pl.col(self.name).replace(codes).cast(pl.Int64)
 
 
+class DecimalText(Text):
+    """An exact decimal number as text, where no type holds every number of places."""
+
+    unit = "decimal text"
+
+    def parse(self, value: Any) -> str | None:
+        """Return the digits; a number with a fraction has been rounded on its way."""
+        if isinstance(value, float):
+            raise ValueError(value)  # noqa: TRY004  # cell by cell, ValueError is the sign
+        return super().parse(value)
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return the texts; refuse one that is no number."""
+        series = super().build(values)
+        if not series.str.contains(r"^-?[0-9]+(\.[0-9]+)?$").all():
+            raise ValueError(self.name)
+        return series
+
+
 class Asked(Text):
     """What was asked for, where the answer does not repeat it; ``wire`` is the request's field."""
 

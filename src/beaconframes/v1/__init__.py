@@ -1,12 +1,19 @@
 """The catalogue of generation 1: every endpoint, its rows and its loader."""
 
+from beaconframes.v1.address_balances import ADDRESS_BALANCES, load_address_balances
 from beaconframes.v1.balance_history import BALANCE_HISTORY, load_balance_history
 from beaconframes.v1.epoch_slots import EPOCH_SLOTS, load_epoch_slots
 from beaconframes.v1.epochs import EPOCHS, load_epochs
+from beaconframes.v1.execution_blocks import EXECUTION_BLOCKS, load_execution_blocks
+from beaconframes.v1.gas_fees import GAS_FEES, load_gas_fees
 from beaconframes.v1.graffiti_wall import GRAFFITI_WALL, load_graffiti_wall
 from beaconframes.v1.income_history import INCOME_HISTORY, load_income_history
 from beaconframes.v1.latest_state import LATEST_STATE, load_latest_state
+from beaconframes.v1.names import NAMES, load_names
+from beaconframes.v1.pool_stats import POOL_STATS, load_pool_stats
+from beaconframes.v1.produced_blocks import PRODUCED_BLOCKS, load_produced_blocks
 from beaconframes.v1.sync_committees import SYNC_COMMITTEES, load_sync_committees
+from beaconframes.v1.token_balances import TOKEN_BALANCES, load_token_balances
 from beaconframes.v1.validators import VALIDATORS, load_validators
 from beaconframes.v1.yield_index import YIELD_INDEX, load_yield_index
 
@@ -20,17 +27,31 @@ ENDPOINTS = (
     SYNC_COMMITTEES,
     GRAFFITI_WALL,
     YIELD_INDEX,
+    EXECUTION_BLOCKS,
+    PRODUCED_BLOCKS,
+    ADDRESS_BALANCES,
+    TOKEN_BALANCES,
+    GAS_FEES,
+    NAMES,
+    POOL_STATS,
 )
 
 __all__ = [
     "ENDPOINTS",
+    "load_address_balances",
     "load_balance_history",
     "load_epoch_slots",
     "load_epochs",
+    "load_execution_blocks",
+    "load_gas_fees",
     "load_graffiti_wall",
     "load_income_history",
     "load_latest_state",
+    "load_names",
+    "load_pool_stats",
+    "load_produced_blocks",
     "load_sync_committees",
+    "load_token_balances",
     "load_validators",
     "load_yield_index",
 ]

@@ -1,0 +1,190 @@
+"""What addresses hold: ether and tokens."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import ADDRESS, Batch, Endpoint, Refused, Selector, Shape, Texts
+from beaconframes.endpoint.identifiers import cut
+from beaconframes.errors import UsageError
+from beaconframes.schema import Asked, DecimalText, Hex, Json, Table, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from typing import Unpack
+
+    from beaconframes.calendar import Chain
+    from beaconframes.client import Explorer, Options
+    from beaconframes.endpoint import Fields, Horizon, View
+
+MOST_TOKENS = 200
+
+
+class Account(Table):
+    """An address as the answer describes it. One row per address."""
+
+    address = Hex("Address; null when the service never saw it.", key=True, none=("0x",))
+    ether = DecimalText("Its ether.")
+    tokens = Json("Its tokens.")
+
+
+class Holding(Table):
+    """A token in that description. One row per token."""
+
+    token = Hex("Contract of the token.", key=True, wire="address")
+    symbol = Text("What the contract calls itself.")
+    balance = DecimalText("Tokens.")
+
+
+class AddressBalances(Table):
+    """Balances of addresses. One row per address for its ether, and one for each of its tokens."""
+
+    address = Asked("Address.", key=True)
+    token = Hex("Contract of the token; null for ether.", key=True, wire="tokens[].address")
+    symbol = Text(
+        "What the contract calls itself; null for ether. Anybody may have written it.",
+        wire="tokens[].symbol",
+    )
+    balance = DecimalText(
+        "Ether or tokens, as an exact decimal text.", wire=("ether", "tokens[].balance")
+    )
+
+    @classmethod
+    def decode(cls, pages: Iterable[bytes], chain: Chain) -> pl.DataFrame:
+        """Return the rows of all *pages*: for each address its ether, then its tokens."""
+        frames = [cls.empty()]
+        for account in Account.decode(pages, chain).iter_rows(named=True):
+            tokens = Holding.decode([(account["tokens"] or "[]").encode()], chain)
+            ether = pl.DataFrame({"balance": account["ether"]}, schema={"balance": pl.String})
+            rows = pl.concat([ether, tokens], how="diagonal")
+            address = pl.lit(account["address"], pl.String).alias("address")
+            frames.append(rows.select(address, "token", "symbol", "balance"))
+        return pl.concat(frames)
+
+    @classmethod
+    def encode(
+        cls,
+        frame: pl.DataFrame,
+        chain: Chain,  # noqa: ARG003 - every table's
+        *,
+        without: Collection[str] = (),  # noqa: ARG003
+        public: bool = False,
+    ) -> bytes:
+        """Return the one address as the answer describes it; the public service writes null for []."""
+        ether = frame.filter(pl.col("token").is_null())
+        tokens = frame.filter(pl.col("token").is_not_null()).select(
+            "balance", "symbol", address="token"
+        )
+        records = [
+            {
+                "address": address,
+                "ether": balance,
+                "tokens": tokens.to_dicts() or (None if public else []),
+            }
+            for address, balance in ether.select("address", "balance").iter_rows()
+        ]
+        return msgspec.json.encode(records)
+
+    @classmethod
+    def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return *frame* by address, its ether first."""
+        return super().arrange(frame).sort(cls.key(), nulls_last=False)
+
+
+@dataclass(frozen=True)
+class Holders(Texts):
+    """Addresses; one that was never seen has an answer all the same, without its name."""
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the ether and the first tokens of the one address."""
+        found = super().apply(rows, fields, view).sort("token").head(1 + MOST_TOKENS).collect()
+        unseen = pl.DataFrame({"address": ["0x"], "balance": ["0"]})
+        if found.is_empty():
+            found = pl.concat([found, unseen], how="diagonal")
+        return found.lazy()
+
+
+@dataclass(frozen=True)
+class TokenFilter(Selector):
+    """The contract of the one token that matters, if only one does."""
+
+    args = ("token",)
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the contract, or nothing for all tokens."""
+        token = values["token"]
+        if token is None:
+            return [Batch()]
+        if not isinstance(token, str) or not re.fullmatch(ADDRESS, token):
+            raise UsageError(f"token={cut(token)} is not an address of 40 hex digits")
+        return [Batch({"token": token.lower()})]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the ether and the one token."""
+        token = fields.get("token")
+        if token is None:
+            return rows
+        if not re.fullmatch(f"(?:0x)?{ADDRESS.removeprefix('0x')}", token):
+            raise Refused("error invalid token query param")
+        wanted = f"0x{token.lower().removeprefix('0x')}"
+        return rows.filter(pl.col("token").is_null() | (pl.col("token") == wanted))
+
+
+ADDRESS_BALANCES = Endpoint(
+    "address_balances",
+    route="GET /api/v1/execution/address/{address}",
+    table=AddressBalances,
+    where=(
+        Holders(
+            "addresses",
+            wire="address",
+            pattern=ADDRESS,
+            what="an address of 40 hex digits",
+            column=AddressBalances.address,
+            error="error invalid address",
+        ),
+        TokenFilter(),
+    ),
+    shape=Shape.OBJECT,
+)
+
+
+def load_address_balances(
+    addresses: str | Iterable[str],
+    token: str | None = None,
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load what addresses hold, one row per address for its ether and one for each token.
+
+    One request an address. At most 200 tokens of each; `load_token_balances` gives all of them.
+
+    Parameters
+    ----------
+    addresses
+        Addresses of 40 hex digits: one, or a list or Series of them.
+    token
+        Contract of the only token to give beside the ether. Left out: all of them.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for addresses without an answer, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``address``, ``token``, the ether first, whose ``token`` is null. ``balance`` is
+        text, exact as the service sends it, in ether and in tokens.
+
+    Notes
+    -----
+    ``GET /api/v1/execution/address/{address}``. Never final.
+    """
+    return load(ADDRESS_BALANCES, explorer, options, addresses=addresses, token=token)

@@ -1,0 +1,95 @@
+"""Execution blocks by number."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import Batch, Endpoint, Final, Refused, Selector, Wanted
+from beaconframes.endpoint.identifiers import numbers
+from beaconframes.v1._execution import ExecutionBlocks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.schema import Column
+
+
+@dataclass(frozen=True)
+class BlockNumbers(Selector):
+    """Numbers of execution blocks, ``at_most`` of them in one request."""
+
+    arg: str
+    column: Column
+    _: KW_ONLY
+    at_most: int = 100
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return the one argument."""
+        return (self.arg,)
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the numbers, each once, ``at_most`` in a batch."""
+        asked = numbers(values[self.arg], "execution block", ())
+        found = []
+        for start in range(0, len(asked), self.at_most):
+            batch = asked[start : start + self.at_most]
+            wanted = (Wanted({self.column.name: batch}),)
+            found.append(Batch({self.arg: ",".join(map(str, batch))}, wanted))
+        return found
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the blocks, newest first; a number that no block has is left out."""
+        items = fields[self.arg].split(",")
+        if len(items) > self.at_most:
+            raise Refused(f"only a maximum of {self.at_most} query parameters are allowed")
+        if not all(item.isascii() and item.isdigit() and len(item) < 19 for item in items):
+            raise Refused("invalid block number")
+        wanted = sorted({int(item) for item in items})
+        return rows.filter(pl.col(self.column.name).is_in(wanted)).sort(
+            self.column.name, descending=True
+        )
+
+
+EXECUTION_BLOCKS = Endpoint(
+    "execution_blocks",
+    route="GET /api/v1/execution/block/{blocks}",
+    table=ExecutionBlocks,
+    where=(BlockNumbers("blocks", ExecutionBlocks.block_number),),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_execution_blocks(
+    blocks: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load execution blocks by number, one row per block. 100 blocks a request.
+
+    Parameters
+    ----------
+    blocks
+        Numbers of execution blocks (not slots): one, or a list, range or Series of them, of any
+        length. ``exec_block_number`` of `load_epoch_slots` is such a number.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for blocks that do not exist, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``block_number``. Rewards and fees in wei, exact. ``slot``, ``epoch``,
+        ``proposer_index`` and ``finalized`` are null before the merge, and the ``relay_`` columns
+        where no relay brought the block.
+
+    Notes
+    -----
+    ``GET /api/v1/execution/block/{blockNumber}``. Final once its epoch is.
+    """
+    return load(EXECUTION_BLOCKS, explorer, options, blocks=blocks)

@@ -1,0 +1,60 @@
+"""What a unit of gas costs now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Envelope, Shape
+from beaconframes.schema import Number, Table, UnixMillis, Wei
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+
+class GasFees(Table):
+    """Recommended gas fees. One row per reading."""
+
+    time = UnixMillis("When the fees were worked out, UTC.", key=True, wire="timestamp")
+    rapid_wei = Wei("Per gas, to be included within about 15 seconds.", wire="rapid")
+    fast_wei = Wei("Per gas, to be included within about a minute.", wire="fast")
+    standard_wei = Wei("Per gas, to be included within about three minutes.", wire="standard")
+    slow_wei = Wei("Per gas, to be included after ten minutes and more.", wire="slow")
+    price = Number("Price of an ether in the service's currency; often left out.")
+    price_usd = Number("Price of an ether in US dollars.", wire="priceUSD")
+
+
+GAS_FEES = Endpoint(
+    "gas_fees",
+    route="GET /api/v1/execution/gasfees",
+    table=GasFees,
+    envelope=Envelope.CODE,
+    shape=Shape.OBJECT,
+    alias="/api/v1/execution/gasnow",
+)
+
+
+def load_gas_fees(*, explorer: Explorer | None = None, **options: Unpack[Options]) -> pl.DataFrame:
+    """Load the recommended gas fees of this moment, one row.
+
+    Parameters
+    ----------
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row. Fees in wei per gas; prices are floats, as the service sends them.
+
+    Notes
+    -----
+    ``GET /api/v1/execution/gasfees``, on the public service ``gasnow``. Never final.
+    """
+    return load(GAS_FEES, explorer, options)

@@ -1,0 +1,91 @@
+"""Names of addresses, and addresses of names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Shape, Texts
+from beaconframes.schema import Asked, Hex, Table, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.endpoint import Fields, View
+
+
+class Names(Table):
+    """Name lookups. One row per name or address that was asked for."""
+
+    asked = Asked("Name or address that was asked for.", key=True, wire="domain")
+    address = Hex("Address of the name, or the address that was asked for.")
+    domain = Text(
+        "Primary name of the address: not always the name asked for, and empty when it has none."
+    )
+
+
+@dataclass(frozen=True)
+class Lookup(Texts):
+    """Names and addresses; an address that nobody named has an answer all the same."""
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return what is known of the one name or address."""
+        found = super().apply(rows, fields, view)
+        asked = fields[self.wire].lower()
+        if not asked.startswith("0x"):
+            return found
+        nameless = pl.LazyFrame({"asked": asked, "address": asked, "domain": ""})
+        return pl.concat([found, nameless]).head(1)
+
+
+NAMES = Endpoint(
+    "names",
+    route="GET /api/v1/ens/lookup/{domain}",
+    table=Names,
+    where=(
+        Lookup(
+            "names",
+            wire="domain",
+            pattern=f"{ADDRESS}|{ENS_NAME}",
+            what="a name such as vitalik.eth or an address of 40 hex digits",
+            column=Names.asked,
+            error="failed to resolve ens",
+        ),
+    ),
+    shape=Shape.OBJECT,
+    absent="failed to resolve ens",
+)
+
+
+def load_names(
+    names: str | Iterable[str], *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load names of addresses or addresses of names, one row per name or address asked for.
+
+    One request each, in either direction.
+
+    Parameters
+    ----------
+    names
+        Names ending in ``.eth`` or addresses: one, or a list or Series of them, mixed.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for names that nobody has, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``asked``. ``domain`` is the address's primary name, which may be another than
+        the name asked for; empty when the address has none.
+
+    Notes
+    -----
+    ``GET /api/v1/ens/lookup/{domain}``. Never final: names change hands.
+    """
+    return load(NAMES, explorer, options, names=names)

@@ -1,0 +1,79 @@
+"""Statistics of the liquid-staking pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Shape
+from beaconframes.schema import Count, Fraction, Number, Table, Text, Units, UnixTime, Wei
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+
+class PoolStats(Table):
+    """Statistics of the pool protocol. One row per reading."""
+
+    claim_interval_time_start = UnixTime("Start of the running claim interval, UTC.", key=True)
+    claim_interval_time = Text("Length of a claim interval, as hours:minutes:seconds.")
+    rpl_price_wei = Wei("Price of one RPL.", wire="rpl_price")
+    reth_exchange_rate = Number("Ether for one rETH.")
+    reth_apr = Fraction("Yearly rate of rETH, as the service estimates it.")
+    reth_supply_base_units = Units("rETH in existence, in 10**-18 rETH.", wire="reth_supply")
+    effective_rpl_staked_base_units = Units(
+        "RPL staked and counted, in 10**-18 RPL.", wire="effective_rpl_staked"
+    )
+    node_operator_rewards_base_units = Units(
+        "RPL that node operators get in the interval, in 10**-18 RPL.",
+        wire="node_operator_rewards",
+    )
+    current_node_fee = Fraction("Share of rewards that node operators keep.")
+    current_node_demand_wei = Wei(
+        "Ether that waits for nodes; below zero when nodes wait for ether.",
+        wire="current_node_demand",
+    )
+    total_eth_staking_wei = Wei("Ether of the pool that is staked.", wire="total_eth_staking")
+    total_eth_balance_wei = Wei("Ether of the pool in all.", wire="total_eth_balance")
+    node_count = Count("Nodes.")
+    minipool_count = Count("Minipools: validators of the pool.")
+    odao_member_count = Count("Members of the oracle committee.")
+
+
+POOL_STATS = Endpoint(
+    "pool_stats",
+    route="GET /api/v1/poolprotocol/stats",
+    table=PoolStats,
+    shape=Shape.OBJECT,
+    alias="/api/v1/rocketpool/stats",
+)
+
+
+def load_pool_stats(
+    *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the statistics of the liquid-staking pool, one row.
+
+    Parameters
+    ----------
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row. Ether in wei; amounts of other tokens (``_base_units``) in their smallest unit,
+        10**18 of which are one token, and so never mistaken for ether.
+
+    Notes
+    -----
+    ``GET /api/v1/poolprotocol/stats``, on the public service ``rocketpool/stats``. The service
+    computes it anew every few minutes. Never final.
+    """
+    return load(POOL_STATS, explorer, options)

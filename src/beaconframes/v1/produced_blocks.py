@@ -1,0 +1,160 @@
+"""Execution blocks by who produced them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    ADDRESS,
+    Batch,
+    Endpoint,
+    Final,
+    Pages,
+    Refused,
+    Selector,
+    Wanted,
+    identifiers,
+)
+from beaconframes.v1._execution import ExecutionBlocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Unpack
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.endpoint import Fields, Horizon, View
+
+LONGEST_IN_A_PATH = 7_500
+
+
+@dataclass(frozen=True)
+class Producers(Selector):
+    """Fee recipients and validators; never both in one request.
+
+    The service applies the offset to each kind for itself, so that a mixed list loses entries.
+    """
+
+    arg: str
+    _: KW_ONLY
+    addresses_at_most: int = 20
+    at_most: int = 100
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return the one argument."""
+        return (self.arg,)
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return batches of addresses, then batches of validators."""
+        asked = list(identifiers.each(values[self.arg]))
+        addresses = list(dict.fromkeys(item.lower() for item in asked if is_address(item)))
+        validators = identifiers.normalise([item for item in asked if not is_address(item)])
+        recipient, paid = (
+            ExecutionBlocks.fee_recipient,
+            ExecutionBlocks.relay_producer_fee_recipient,
+        )
+        proposer = ExecutionBlocks.proposer_index
+        found = []
+        for batch in identifiers.batches(addresses, self.addresses_at_most, None):
+            wanted = Wanted({recipient.name: batch, paid.name: batch}, every=False)
+            found.append(Batch({self.arg: ",".join(batch)}, (wanted,)))
+        for batch in identifiers.batches(validators, self.at_most, LONGEST_IN_A_PATH):
+            # A block names its proposer by index alone, so keys cannot be checked.
+            known = all(map(str.isdigit, batch))
+            wanted = Wanted({proposer.name: [int(n) for n in batch if known]}, every=False)
+            found.append(Batch({self.arg: ",".join(batch)}, (wanted,) if known else ()))
+        return found
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the blocks of any of the producers."""
+        items = fields[self.arg].split(",")
+        addresses = [item.lower() for item in items if is_address(item)]
+        if len(addresses) > self.addresses_at_most:
+            raise Refused(
+                f"you are only allowed to query up to max {self.addresses_at_most} addresses"
+            )
+        indices = [index_of(item, view) for item in items if not is_address(item)]
+        if len(items) > self.at_most or -1 in indices:
+            raise Refused(
+                "invalid address, validator index or pubkey "
+                f"or exceeded max of {self.at_most} params"
+            )
+        return rows.filter(
+            pl.col(ExecutionBlocks.fee_recipient.name).is_in(addresses)
+            | pl.col(ExecutionBlocks.relay_producer_fee_recipient.name).is_in(addresses)
+            | pl.col(ExecutionBlocks.proposer_index.name).is_in(indices)
+        )
+
+
+@dataclass(frozen=True)
+class Direction(Selector):
+    """Which block comes first. Asked for from the oldest: new blocks then shift no page."""
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the direction."""
+        return [Batch({"sort": "asc"})]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the blocks from the newest, unless asked for otherwise."""
+        newest_first = fields.get("sort") != "asc"
+        return rows.sort(ExecutionBlocks.block_number.name, descending=newest_first)
+
+
+def is_address(item: Any) -> bool:
+    """Return whether *item* is an address of the execution layer."""
+    return isinstance(item, str) and re.fullmatch(ADDRESS, item) is not None
+
+
+def index_of(item: str, view: View) -> int:
+    """Return the index of a validator, -1 for what is none."""
+    if identifiers.is_pubkey(item):
+        index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
+        return -1 if index is None else index
+    return int(item) if item.isascii() and item.isdigit() and len(item) < 19 else -1
+
+
+PRODUCED_BLOCKS = Endpoint(
+    "produced_blocks",
+    route="GET /api/v1/execution/{producers}/produced",
+    table=ExecutionBlocks,
+    where=(Producers("producers"), Direction()),
+    paging=Pages(at_most=100, default=10),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_produced_blocks(
+    producers: int | str | Iterable[int | str],
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load every execution block of some producers, one row per block.
+
+    20 addresses or 100 validators and 100 blocks a request.
+
+    Parameters
+    ----------
+    producers
+        Fee recipients (addresses of 40 hex digits), validator indices or public keys: one, or a
+        list, range or Series of them, mixed, of any length.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`. A producer without blocks has no rows, and is not missing.
+
+    Returns
+    -------
+    polars.DataFrame
+        As of `load_execution_blocks`, sorted by ``block_number``. A block belongs to an address
+        that got its fees, or that a builder paid for it through a relay.
+
+    Notes
+    -----
+    ``GET /api/v1/execution/{addressIndexOrPubkey}/produced``. Final once the block's epoch is.
+    """
+    return load(PRODUCED_BLOCKS, explorer, options, producers=producers)

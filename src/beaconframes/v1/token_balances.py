@@ -1,0 +1,83 @@
+"""Every token of an address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import ADDRESS, Endpoint, Pages, Texts
+from beaconframes.schema import Asked, DecimalText, Hex, Table, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.endpoint import Fields, View
+
+
+class TokenBalances(Table):
+    """Token balances of an address. One row per address and token."""
+
+    address = Asked("Address that holds the tokens.", key=True)
+    token = Hex("Contract of the token.", key=True, wire="address")
+    symbol = Text("What the contract calls itself. Anybody may have written it.")
+    balance = DecimalText("Tokens, as an exact decimal text.")
+
+
+@dataclass(frozen=True)
+class TokenPages(Pages):
+    """Pages of tokens, where 0 means as many as fit."""
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the page."""
+        limited = {**fields, "limit": fields.get("limit", "").lstrip("0")}
+        return super().apply(rows, limited, view)
+
+
+TOKEN_BALANCES = Endpoint(
+    "token_balances",
+    route="GET /api/v1/execution/address/{address}/erc20tokens",
+    table=TokenBalances,
+    where=(
+        Texts(
+            "address",
+            wire="address",
+            pattern=ADDRESS,
+            what="an address of 40 hex digits",
+            column=TokenBalances.address,
+            error="invalid address",
+        ),
+    ),
+    paging=TokenPages(at_most=200, default=200),
+)
+
+
+def load_token_balances(
+    address: str | Iterable[str], *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load every token of an address, one row per token. 200 tokens a request.
+
+    Parameters
+    ----------
+    address
+        An address of 40 hex digits, or a list or Series of them.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`. An address without tokens has no rows, and is not missing.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``address``, ``token``. ``balance`` is text, exact as the service sends it: how
+        many places a token has is known to its contract alone. ``symbol`` is whatever that says.
+
+    Notes
+    -----
+    ``GET /api/v1/execution/address/{address}/erc20tokens``. Never final.
+    """
+    return load(TOKEN_BALANCES, explorer, options, address=address)
