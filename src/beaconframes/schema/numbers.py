@@ -168,6 +168,24 @@ class Flag(Column):
         raise ValueError(value)
 
 
+class Indices(Column):
+    """A list of whole numbers in one cell, such as the validators of a committee, in order."""
+
+    dtype = pl.List(pl.Int64)
+    sent_as = list[int]
+
+    def parse(self, value: Any) -> list[int] | None:
+        """Return the numbers; an array with a hole in it is no list of numbers."""
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            raise ValueError(value)  # noqa: TRY004  # cell by cell, ValueError is the sign
+        found = [whole(item) for item in value]
+        if None in found:
+            raise ValueError(value)
+        return [item for item in found if item is not None]
+
+
 @dataclass(eq=False)
 class Position(Count):
     """The place of an item in the list that the row was made from, from 0."""

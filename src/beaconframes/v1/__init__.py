@@ -1,7 +1,9 @@
 """The catalogue of generation 1: every endpoint, its rows and its loader."""
 
 from beaconframes.v1.address_balances import ADDRESS_BALANCES, load_address_balances
+from beaconframes.v1.attester_slashings import ATTESTER_SLASHINGS, load_attester_slashings
 from beaconframes.v1.balance_history import BALANCE_HISTORY, load_balance_history
+from beaconframes.v1.deposit_origin import DEPOSIT_ORIGIN, load_deposit_origin
 from beaconframes.v1.epoch_slots import EPOCH_SLOTS, load_epoch_slots
 from beaconframes.v1.epochs import EPOCHS, load_epochs
 from beaconframes.v1.execution_blocks import EXECUTION_BLOCKS, load_execution_blocks
@@ -12,18 +14,41 @@ from beaconframes.v1.latest_state import LATEST_STATE, load_latest_state
 from beaconframes.v1.names import NAMES, load_names
 from beaconframes.v1.pool_stats import POOL_STATS, load_pool_stats
 from beaconframes.v1.produced_blocks import PRODUCED_BLOCKS, load_produced_blocks
+from beaconframes.v1.proposer_slashings import PROPOSER_SLASHINGS, load_proposer_slashings
+from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS, load_slot_attestations
+from beaconframes.v1.slot_deposits import SLOT_DEPOSITS, load_slot_deposits
+from beaconframes.v1.slot_withdrawals import SLOT_WITHDRAWALS, load_slot_withdrawals
+from beaconframes.v1.slots import SLOTS, load_slots
 from beaconframes.v1.sync_committees import SYNC_COMMITTEES, load_sync_committees
 from beaconframes.v1.token_balances import TOKEN_BALANCES, load_token_balances
+from beaconframes.v1.transaction_deposits import TRANSACTION_DEPOSITS, load_transaction_deposits
+from beaconframes.v1.validator_queue import VALIDATOR_QUEUE, load_validator_queue
 from beaconframes.v1.validators import VALIDATORS, load_validators
+from beaconframes.v1.voluntary_exits import VOLUNTARY_EXITS, load_voluntary_exits
+from beaconframes.v1.withdrawal_credentials import (
+    WITHDRAWAL_CREDENTIALS,
+    load_withdrawal_credentials,
+)
 from beaconframes.v1.yield_index import YIELD_INDEX, load_yield_index
 
 ENDPOINTS = (
     VALIDATORS,
     INCOME_HISTORY,
     BALANCE_HISTORY,
+    DEPOSIT_ORIGIN,
+    WITHDRAWAL_CREDENTIALS,
+    VALIDATOR_QUEUE,
     LATEST_STATE,
     EPOCHS,
     EPOCH_SLOTS,
+    SLOTS,
+    SLOT_ATTESTATIONS,
+    ATTESTER_SLASHINGS,
+    PROPOSER_SLASHINGS,
+    SLOT_WITHDRAWALS,
+    VOLUNTARY_EXITS,
+    SLOT_DEPOSITS,
+    TRANSACTION_DEPOSITS,
     SYNC_COMMITTEES,
     GRAFFITI_WALL,
     YIELD_INDEX,
@@ -39,7 +64,9 @@ ENDPOINTS = (
 __all__ = [
     "ENDPOINTS",
     "load_address_balances",
+    "load_attester_slashings",
     "load_balance_history",
+    "load_deposit_origin",
     "load_epoch_slots",
     "load_epochs",
     "load_execution_blocks",
@@ -50,8 +77,17 @@ __all__ = [
     "load_names",
     "load_pool_stats",
     "load_produced_blocks",
+    "load_proposer_slashings",
+    "load_slot_attestations",
+    "load_slot_deposits",
+    "load_slot_withdrawals",
+    "load_slots",
     "load_sync_committees",
     "load_token_balances",
+    "load_transaction_deposits",
+    "load_validator_queue",
     "load_validators",
+    "load_voluntary_exits",
+    "load_withdrawal_credentials",
     "load_yield_index",
 ]

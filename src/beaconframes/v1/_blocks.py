@@ -77,3 +77,4 @@ class Blocks(Table):
     exec_base_fee_per_gas_wei = Wei("Base fee per gas.", wire="exec_base_fee_per_gas")
     exec_extra_data = Hex("Extra data of the execution block; null also when empty.")
     exec_transactions_count = Count("Transactions in the execution block.")
+    votes = Count("Validators that voted for the block; null unless it was asked for by slot.")

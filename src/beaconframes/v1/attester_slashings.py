@@ -1,0 +1,91 @@
+"""Attester slashings that the blocks of slots include."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Final
+from beaconframes.schema import Count, Epoch, Hex, Indices, Slot, SlotTime, Table
+from beaconframes.v1._slots import ItemsOf
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class AttesterSlashings(Table):
+    """Attester slashings. One row per proof that a block included."""
+
+    block_slot = Slot("Slot of the block.", key=True)
+    block_root = Hex(
+        "Root of the block; null when the service does not say it.",
+        key=True,
+        none=("0x00", "0x01", "0x"),
+    )
+    block_index = Count("Place among the attester slashings of the block, from 0.", key=True)
+    time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
+    attestation1_slot = Slot("Slot of the first attestation.")
+    attestation1_index = Count("Its committee; 0 since Electra.")
+    attestation1_indices = Indices("Validators that signed it.")
+    attestation1_beacon_block_root = Hex(
+        "Block that it voted the head.", wire="attestation1_beaconblockroot"
+    )
+    attestation1_source_epoch = Epoch("Epoch of its source vote.")
+    attestation1_source_root = Hex("Checkpoint of its source vote.")
+    attestation1_target_epoch = Epoch("Epoch of its target vote.")
+    attestation1_target_root = Hex("Checkpoint of its target vote.")
+    attestation1_signature = Hex("Its aggregate signature.")
+    attestation2_slot = Slot("Slot of the second attestation.")
+    attestation2_index = Count("Its committee; 0 since Electra.")
+    attestation2_indices = Indices("Validators that signed it.")
+    attestation2_beacon_block_root = Hex(
+        "Block that it voted the head.", wire="attestation2_beaconblockroot"
+    )
+    attestation2_source_epoch = Epoch("Epoch of its source vote.")
+    attestation2_source_root = Hex("Checkpoint of its source vote.")
+    attestation2_target_epoch = Epoch("Epoch of its target vote.")
+    attestation2_target_root = Hex("Checkpoint of its target vote.")
+    attestation2_signature = Hex("Its aggregate signature.")
+
+
+ATTESTER_SLASHINGS = Endpoint(
+    "attester_slashings",
+    route="GET /api/v1/slot/{slot}/attesterslashings",
+    table=AttesterSlashings,
+    where=(ItemsOf("slots", AttesterSlashings.block_slot),),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_attester_slashings(
+    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the attester slashings in blocks, one row per proof that a block included.
+
+    One request a slot. A slot without any has no rows; nor has one without a block.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``block_slot``, ``block_root``, ``block_index``. The ``_indices`` are list columns
+        of everybody who signed; slashed is who signed both:
+        ``pl.col("attestation1_indices").list.set_intersection("attestation2_indices")``.
+
+    Notes
+    -----
+    ``GET /api/v1/slot/{slot}/attesterslashings``. Final once the slot's epoch is.
+    """
+    return load(ATTESTER_SLASHINGS, explorer, options, slots=slots)

@@ -1,0 +1,85 @@
+"""Validators by the address that deposited for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Pages, Texts
+from beaconframes.schema import Asked, Count, Flag, Hex, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+
+class DepositOrigin(Table):
+    """Validators by depositor. One row per public key and validity of its signatures."""
+
+    from_address = Asked(
+        "Address, or name of one, that was asked for: it sent the deposits.",
+        key=True,
+        wire="eth1address",
+    )
+    pubkey = Hex(
+        "BLS public key that was deposited for.", key=True, wire=("public_key", "publickey")
+    )
+    valid_signature = Flag(
+        "Whether the signature of its deposits is valid; a key with both kinds has two rows.",
+        key=True,
+    )
+    validator_index = Count(
+        "Validator; null while the deposit has made none.",
+        wire=("validator_index", "validatorindex"),
+    )
+
+
+DEPOSIT_ORIGIN = Endpoint(
+    "deposit_origin",
+    route="GET /api/v1/validator/eth1/{eth1address}",
+    table=DepositOrigin,
+    where=(
+        Texts(
+            "address",
+            wire="eth1address",
+            pattern=f"{ADDRESS}|{ENS_NAME}",
+            what="an address of 40 hex digits, or a name that ends in .eth",
+            error="invalid eth1 address provided",
+        ),
+    ),
+    paging=Pages(at_most=2000, default=2000),
+)
+
+
+def load_deposit_origin(
+    address: str | Iterable[str], *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the validators that an address deposited for, one row per public key and validity.
+
+    2,000 keys a request.
+
+    Parameters
+    ----------
+    address
+        An address of 40 hex digits or a name that ends in ``.eth``, or a list of them.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`. An address that deposited nothing has no rows, and is not missing.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``from_address``, ``pubkey``, ``valid_signature``. A key that got deposits with
+        valid and with invalid signatures has two rows. The sender of the transaction counts, not
+        whom it acted for.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/eth1/{eth1address}``. Never final: more may be deposited.
+    """
+    return load(DEPOSIT_ORIGIN, explorer, options, address=address)

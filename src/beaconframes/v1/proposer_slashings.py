@@ -1,0 +1,80 @@
+"""Proposer slashings that the blocks of slots include."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Final
+from beaconframes.schema import Count, Hex, Slot, SlotTime, Table
+from beaconframes.v1._slots import ItemsOf
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class ProposerSlashings(Table):
+    """Proposer slashings. One row per proof that a block included."""
+
+    block_slot = Slot("Slot of the block.", key=True)
+    block_root = Hex(
+        "Root of the block; null when the service does not say it.",
+        key=True,
+        none=("0x00", "0x01", "0x"),
+    )
+    block_index = Count("Place among the proposer slashings of the block, from 0.", key=True)
+    time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
+    proposer_index = Count(
+        "Validator that signed both headers, and was slashed.", wire="proposerindex"
+    )
+    header1_slot = Slot("Slot of the first header.")
+    header1_parent_root = Hex("Root of its parent.", wire="header1_parentroot")
+    header1_state_root = Hex("Root of its state.", wire="header1_stateroot")
+    header1_body_root = Hex("Root of its body.", wire="header1_bodyroot")
+    header1_signature = Hex("Its signature.")
+    header2_slot = Slot("Slot of the second header.")
+    header2_parent_root = Hex("Root of its parent.", wire="header2_parentroot")
+    header2_state_root = Hex("Root of its state.", wire="header2_stateroot")
+    header2_body_root = Hex("Root of its body.", wire="header2_bodyroot")
+    header2_signature = Hex("Its signature.")
+
+
+PROPOSER_SLASHINGS = Endpoint(
+    "proposer_slashings",
+    route="GET /api/v1/slot/{slot}/proposerslashings",
+    table=ProposerSlashings,
+    where=(ItemsOf("slots", ProposerSlashings.block_slot),),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_proposer_slashings(
+    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the proposer slashings in blocks, one row per proof that a block included.
+
+    One request a slot. A slot without any has no rows; nor has one without a block.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``block_slot``, ``block_root``, ``block_index``.
+
+    Notes
+    -----
+    ``GET /api/v1/slot/{slot}/proposerslashings``. Final once the slot's epoch is.
+    """
+    return load(PROPOSER_SLASHINGS, explorer, options, slots=slots)

@@ -1,0 +1,81 @@
+"""Attestations that the blocks of slots include."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Final
+from beaconframes.schema import Count, Epoch, Hex, Indices, Slot, SlotTime, Table
+from beaconframes.v1._slots import ItemsOf
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class SlotAttestations(Table):
+    """Attestations in blocks. One row per aggregate that a block included."""
+
+    block_slot = Slot("Slot of the block.", key=True)
+    block_root = Hex(
+        "Root of the block; null when the service does not say it.",
+        key=True,
+        none=("0x00", "0x01", "0x"),
+    )
+    block_index = Count("Place among the attestations of the block, from 0.", key=True)
+    time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
+    slot = Slot("Slot that was attested.")
+    committee_index = Count(
+        "Committee; 0 since Electra, when one aggregate spans several.", wire="committeeindex"
+    )
+    validators = Indices("Validators that attested, as the service resolved them.")
+    aggregation_bits = Hex("Who of the committee signed.", wire="aggregationbits")
+    beacon_block_root = Hex("Block that was voted the head.", wire="beaconblockroot")
+    source_epoch = Epoch("Epoch of the source vote.")
+    source_root = Hex("Checkpoint of the source vote.")
+    target_epoch = Epoch("Epoch of the target vote.")
+    target_root = Hex("Checkpoint of the target vote.")
+    signature = Hex("Aggregate signature.")
+
+
+SLOT_ATTESTATIONS = Endpoint(
+    "slot_attestations",
+    route="GET /api/v1/slot/{slot}/attestations",
+    table=SlotAttestations,
+    where=(ItemsOf("slots", SlotAttestations.block_slot, descending=False, judged=True),),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_slot_attestations(
+    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the attestations in blocks, one row per aggregate that a block included.
+
+    One request a slot. A slot without any has no rows; nor has one without a block.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``block_slot``, ``block_root``, ``block_index``. ``slot`` is the slot that was
+        attested; ``validators`` is a list column: ``frame.explode("validators")`` makes one row
+        per vote.
+
+    Notes
+    -----
+    ``GET /api/v1/slot/{slot}/attestations``. Final once the slot's epoch is.
+    """
+    return load(SLOT_ATTESTATIONS, explorer, options, slots=slots)

@@ -1,0 +1,76 @@
+"""Deposits that the blocks of slots include."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Final, Pages
+from beaconframes.schema import Count, Gwei, Hex, Slot, SlotTime, Table, Text
+from beaconframes.v1._slots import ItemsOf
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class SlotDeposits(Table):
+    """Deposits of slots. One row per deposit that a block included."""
+
+    block_slot = Slot("Slot of the block.", key=True)
+    block_root = Hex(
+        "Root of the block; null when the service does not say it.",
+        key=True,
+        none=("0x00", "0x01", "0x"),
+    )
+    block_index = Count("Place among the deposits of the block, from 0.", key=True)
+    time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
+    pubkey = Hex("BLS public key that was deposited for.", wire=("publickey", "public_key"))
+    withdrawal_credentials = Hex(
+        "Withdrawal credentials of the deposit, 32 bytes.", wire="withdrawalcredentials"
+    )
+    amount_gwei = Gwei("What was deposited.", wire="amount")
+    signature = Hex("Signature of the deposit.")
+    proof = Text("Its Merkle proof, as the service writes it; null when it leaves it out.")
+
+
+SLOT_DEPOSITS = Endpoint(
+    "slot_deposits",
+    route="GET /api/v1/slot/{slot}/deposits",
+    table=SlotDeposits,
+    where=(ItemsOf("slots", SlotDeposits.block_slot),),
+    paging=Pages(at_most=100, default=100),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_slot_deposits(
+    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the deposits of slots, one row per deposit that a block included, in gwei.
+
+    One request a slot. A slot without any has no rows; nor has one without a block.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``block_slot``, ``block_root``, ``block_index``. Blocks since Electra hold none:
+        deposits come in as execution requests (`load_deposits`).
+
+    Notes
+    -----
+    ``GET /api/v1/slot/{slot}/deposits``. Final once the slot's epoch is.
+    """
+    return load(SLOT_DEPOSITS, explorer, options, slots=slots)

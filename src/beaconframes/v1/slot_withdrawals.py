@@ -1,0 +1,69 @@
+"""Withdrawals that the blocks of slots pay out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Final
+from beaconframes.schema import Count, Gwei, Hex, Slot, SlotTime, Table
+from beaconframes.v1._slots import ItemsOf
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class SlotWithdrawals(Table):
+    """Withdrawals of slots. One row per withdrawal that a block paid out."""
+
+    block_slot = Slot("Slot of the block.", key=True)
+    withdrawal_index = Count(
+        "Number of the withdrawal since the first.", key=True, wire="withdrawalindex"
+    )
+    time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
+    validator_index = Count("Validator that it was taken from.", wire="validatorindex")
+    address = Hex("Address that it was paid to.")
+    amount_gwei = Gwei("What was paid out.", wire="amount")
+
+
+SLOT_WITHDRAWALS = Endpoint(
+    "slot_withdrawals",
+    route="GET /api/v1/slot/{slot}/withdrawals",
+    table=SlotWithdrawals,
+    where=(
+        ItemsOf("slots", SlotWithdrawals.block_slot, order="withdrawal_index", descending=False),
+    ),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_slot_withdrawals(
+    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the withdrawals of slots, one row per withdrawal that a block paid out, in gwei.
+
+    One request a slot. A slot without any has no rows; nor has one without a block.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``block_slot``, ``withdrawal_index``; a block pays out 16 at most.
+
+    Notes
+    -----
+    ``GET /api/v1/slot/{slot}/withdrawals``. Final once the slot's epoch is.
+    """
+    return load(SLOT_WITHDRAWALS, explorer, options, slots=slots)

@@ -1,0 +1,121 @@
+"""Blocks by slot or root."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import Batch, Endpoint, Final, Refused, Shape, Values, Wanted
+from beaconframes.endpoint.identifiers import each, numbers
+from beaconframes.v1._blocks import Blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.endpoint import Fields, Horizon, View
+
+ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SlotsOrRoots(Values):
+    """Blocks by slot, by root, or by a word, one request each."""
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return one batch for each slot, root or word."""
+        return list(
+            {
+                batch.fields[self.wire]: batch
+                for item in each(values[self.arg])
+                for batch in [self.batch(item, horizon)]
+            }.values()
+        )
+
+    def batch(self, item: Any, horizon: Horizon) -> Batch:
+        """Return what one slot, root or word sends and selects."""
+        if isinstance(item, str) and ROOT.fullmatch(item):
+            root = f"0x{item.lower().removeprefix('0x')}"
+            return Batch({self.wire: root}, (wanted(roots=[root]),))
+        (slot,) = numbers(item, self.arg, self.tags)
+        if slot == "latest":
+            # The service fails when no block came in the latest slot; a number can be missing.
+            slot = horizon.latest("slot")
+        if isinstance(slot, str):
+            return Batch({self.wire: slot})
+        horizon.refuse_future("slot", slot)
+        return Batch({self.wire: str(slot)}, (wanted(slots=[slot]),))
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the one block: the canonical one where there are two."""
+        text = fields[self.wire]
+        blocks = rows.filter(pl.col("status").is_in(["proposed", "orphaned"]))
+        if ROOT.fullmatch(text):
+            return blocks.filter(block_root=f"0x{text.lower().removeprefix('0x')}")
+        if text == "head":
+            return blocks.filter(status="proposed").sort("slot").tail(1)
+        if not (text == "latest" or (text.isascii() and text.isdigit())):
+            raise Refused(self.error)
+        found = super().apply(blocks, fields, view)
+        return found.sort(pl.col("status") != "proposed", "block_root").head(1)
+
+
+def wanted(slots: list[int] | None = None, roots: list[str] | None = None) -> Wanted:
+    """Return the wish for a block by slot or by root."""
+    return Wanted({Blocks.slot.name: slots or [], Blocks.block_root.name: roots or []})
+
+
+SLOTS = Endpoint(
+    "slots",
+    route="GET /api/v1/slot/{slot}",
+    table=Blocks,
+    where=(
+        SlotsOrRoots(
+            "slots",
+            Blocks.slot,
+            wire="slot",
+            tags=("latest", "head"),
+            error="could not parse slot number",
+        ),
+    ),
+    final=Final.AT_FINALITY,
+    shape=Shape.OBJECT,
+    absent="could not retrieve db results",
+)
+
+
+def load_slots(
+    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load blocks by slot or root, one row per block. One request each.
+
+    `load_epoch_slots` brings the slots of whole epochs, missed ones too, in far fewer requests.
+
+    Parameters
+    ----------
+    slots
+        Slots or block roots: one, or a list, range or Series of them, mixed. ``"latest"`` is the
+        latest processed slot, ``"head"`` the newest block.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for slots and roots without a block, instead of
+        warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``slot``, ``block_root``. Where an orphaned block stands beside the canonical
+        one, the service chooses which it gives: ``status`` says. ``votes`` counts the votes for
+        the block.
+
+    Notes
+    -----
+    ``GET /api/v1/slot/{slotOrHash}``. Final once the slot's epoch is.
+    """
+    return load(SLOTS, explorer, options, slots=slots)

@@ -1,0 +1,68 @@
+"""Deposits that transactions made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import TRANSACTION, Endpoint, Final, Texts
+from beaconframes.v1._deposits import Deposits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+
+TRANSACTION_DEPOSITS = Endpoint(
+    "transaction_deposits",
+    route="GET /api/v1/eth1deposit/{txhash}",
+    table=Deposits,
+    where=(
+        Texts(
+            "tx_hashes",
+            wire="txhash",
+            pattern=TRANSACTION,
+            what="a transaction: 0x and 64 hex digits",
+            column=Deposits.tx_hash,
+            error="invalid eth1 tx hash provided",
+        ),
+    ),
+    final=Final.WHEN_PUBLISHED,
+)
+
+
+def load_transaction_deposits(
+    tx_hashes: str | Iterable[str],
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the deposits that transactions made, one row per deposit, in gwei.
+
+    One request a transaction.
+
+    Parameters
+    ----------
+    tx_hashes
+        Hashes of execution transactions: one, or a list or Series of them.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for transactions that deposited nothing, instead of
+        warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``tx_hash``, ``tx_index``, ``merkletree_index``. A transaction may deposit for
+        many validators.
+
+    Notes
+    -----
+    ``GET /api/v1/eth1deposit/{txhash}``. Final as soon as its block is, a few minutes later.
+    """
+    return load(TRANSACTION_DEPOSITS, explorer, options, tx_hashes=tx_hashes)

@@ -1,0 +1,71 @@
+"""Voluntary exits that the blocks of slots include."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Final
+from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
+from beaconframes.v1._slots import ItemsOf
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class VoluntaryExits(Table):
+    """Voluntary exits. One row per exit that a block included."""
+
+    block_slot = Slot("Slot of the block.", key=True)
+    block_root = Hex(
+        "Root of the block; null when the service does not say it.",
+        key=True,
+        none=("0x00", "0x01", "0x"),
+    )
+    block_index = Count("Place among the voluntary exits of the block, from 0.", key=True)
+    time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
+    epoch = Epoch("Epoch from which the exit was valid, as its message says.")
+    validator_index = Count("Validator that asked to leave.", wire="validatorindex")
+    signature = Hex("Its signature.")
+
+
+VOLUNTARY_EXITS = Endpoint(
+    "voluntary_exits",
+    route="GET /api/v1/slot/{slot}/voluntaryexits",
+    table=VoluntaryExits,
+    where=(ItemsOf("slots", VoluntaryExits.block_slot),),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_voluntary_exits(
+    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the voluntary exits in blocks, one row per exit that a block included.
+
+    One request a slot. A slot without any has no rows; nor has one without a block.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``block_slot``, ``block_root``, ``block_index``. When the validator leaves is its
+        ``exit_epoch`` (`load_validators`), not ``epoch``.
+
+    Notes
+    -----
+    ``GET /api/v1/slot/{slot}/voluntaryexits``. Final once the slot's epoch is.
+    """
+    return load(VOLUNTARY_EXITS, explorer, options, slots=slots)

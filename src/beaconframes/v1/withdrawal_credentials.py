@@ -1,0 +1,82 @@
+"""Validators by their withdrawal credentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, Endpoint, Pages, Texts
+from beaconframes.schema import Asked, Count, Hex, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+WHERE = "withdrawalCredentialsOrEth1address"
+
+
+class WithdrawalCredentials(Table):
+    """Validators by withdrawal credentials. One row per validator."""
+
+    credentials = Asked(
+        "Credentials, address or name that was asked for; an address stands for both kinds of "
+        "credentials that pay to it, 0x01 and 0x02.",
+        key=True,
+        wire=WHERE,
+    )
+    validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
+    pubkey = Hex("BLS public key.", wire=("publickey", "public_key"))
+
+
+WITHDRAWAL_CREDENTIALS = Endpoint(
+    "withdrawal_credentials",
+    route="GET /api/v1/validator/withdrawalCredentials/{withdrawalCredentialsOrEth1address}",
+    table=WithdrawalCredentials,
+    where=(
+        Texts(
+            "credentials",
+            wire=WHERE,
+            pattern=f"{CREDENTIALS}|{ADDRESS}|{ENS_NAME}",
+            what="withdrawal credentials of 64 hex digits, an address of 40, or a name in .eth",
+            error="invalid withdrawal credentials or eth1 address provided",
+        ),
+    ),
+    paging=Pages(at_most=200, default=10),
+)
+
+
+def load_withdrawal_credentials(
+    credentials: str | Iterable[str],
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the validators that withdraw to some credentials or address, one row per validator.
+
+    200 validators a request.
+
+    Parameters
+    ----------
+    credentials
+        Credentials of 64 hex digits, an address of 40 or a name that ends in ``.eth``, or a list
+        of them. An address means all credentials that pay to it.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`. Credentials that nobody has give no rows, and are not missing.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``credentials``, ``validator_index``.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/withdrawalCredentials/{withdrawalCredentialsOrEth1address}``. Never
+    final: credentials can be changed, and more validators can come.
+    """
+    return load(WITHDRAWAL_CREDENTIALS, explorer, options, credentials=credentials)
