@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         load_address_balances,
         load_attester_slashings,
         load_balance_history,
+        load_chart,
         load_deposit_origin,
         load_epoch_slots,
         load_epochs,
@@ -87,6 +88,7 @@ _CONTENTS = {
         "load_execution_blocks",
         "load_produced_blocks",
         "load_gas_fees",
+        "load_chart",
         # load: addresses, names, the pool
         "load_address_balances",
         "load_token_balances",
@@ -118,6 +120,7 @@ __all__ = [
     "load_address_balances",
     "load_attester_slashings",
     "load_balance_history",
+    "load_chart",
     "load_deposit_origin",
     "load_epoch_slots",
     "load_epochs",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """The raw JSON of what was asked for, out of its envelope."""
+    """The raw JSON, or the picture, that was asked for, out of its envelope."""
 
     data: bytes = field(repr=False)
     paging: bytes | None = field(default=None, repr=False)
@@ -30,6 +30,7 @@ class Answer:
 
 
 NO_ROWS = b"[]"
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def judge(reply: Reply, envelope: str, absent: str = "") -> Answer:
@@ -43,19 +44,30 @@ def judge(reply: Reply, envelope: str, absent: str = "") -> Answer:
         raise refusal(reply)
     if (challenge := challenged(reply)) is not None:
         raise challenge
+    if envelope == "png" and reply.body.startswith(PNG):
+        return Answer(reply.body, headers=reply.headers)
     found = members(reply)
     if (error := error_in(found)) is not None:
         raise Failure(ServerFault, "the service reported", said=error)
     if envelope == "bare" and found and not found.keys() & {"status", "data"}:
         return Answer(reply.body.removeprefix(BOM), headers=reply.headers)
-    if envelope == "code" and found.get("code") != b"200":
-        raise _unlike("has no code 200")
-    if envelope in {"v1", "bare"} and found.get("status") != b'"OK"':
-        raise _unlike("has no status OK")
+    if (fault := _fault(envelope, found)) is not None:
+        raise fault
     data, paging = found.get("data"), found.get("paging")
     if data is None or data == b"null":
         raise _unlike("has no data")
     return Answer(data, None if paging == b"null" else paging, reply.headers)
+
+
+def _fault(envelope: str, found: Mapping[str, bytes]) -> Failure | None:
+    """Return what is wrong with the members of an *envelope*, if anything."""
+    if envelope == "png":
+        return _unlike("is no PNG picture")
+    if envelope == "code" and found.get("code") != b"200":
+        return _unlike("has no code 200")
+    if envelope in {"v1", "bare"} and found.get("status") != b'"OK"':
+        return _unlike("has no status OK")
+    return None
 
 
 def _unlike(why: str) -> Failure:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.endpoint import Call, Endpoint, Head
+    from beaconframes.endpoint import Call, Endpoint, Head, Request
 
 AT_ONCE = 8
 PUBLIC = {"mainnet": "https://beaconcha.in", "hoodi": "https://hoodi.beaconcha.in"}
@@ -154,6 +154,10 @@ class Explorer:
         calls = endpoint.plan(values, self.horizon, public=public)
         found = self.pages(calls, partial(endpoint.next_page, public=public))
         return calls, endpoint.decode(found, self.chain)
+
+    def fetch(self, request: Request) -> bytes:
+        """Return the data of one answer as it came: JSON out of its envelope, or a picture."""
+        return self._session.fetch(request).data
 
     def tell_missing(
         self, endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame, *, strict: bool

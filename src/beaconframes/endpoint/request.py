@@ -15,6 +15,8 @@ class Envelope(StrEnum):
     """No envelope at all, or the usual one."""
     CODE = "code"
     """``{"code": 200, "data": ...}``"""
+    PNG = "png"
+    """None: the body is a picture."""
     V2 = "v2"
     """``{"data": ..., "paging": ...}``"""
 

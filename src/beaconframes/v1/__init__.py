@@ -3,6 +3,7 @@
 from beaconframes.v1.address_balances import ADDRESS_BALANCES, load_address_balances
 from beaconframes.v1.attester_slashings import ATTESTER_SLASHINGS, load_attester_slashings
 from beaconframes.v1.balance_history import BALANCE_HISTORY, load_balance_history
+from beaconframes.v1.chart import CHARTS, load_chart
 from beaconframes.v1.deposit_origin import DEPOSIT_ORIGIN, load_deposit_origin
 from beaconframes.v1.epoch_slots import EPOCH_SLOTS, load_epoch_slots
 from beaconframes.v1.epochs import EPOCHS, load_epochs
@@ -62,10 +63,12 @@ ENDPOINTS = (
 )
 
 __all__ = [
+    "CHARTS",
     "ENDPOINTS",
     "load_address_balances",
     "load_attester_slashings",
     "load_balance_history",
+    "load_chart",
     "load_deposit_origin",
     "load_epoch_slots",
     "load_epochs",

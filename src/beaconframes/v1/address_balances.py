@@ -76,7 +76,7 @@ class AddressBalances(Table):
         without: Collection[str] = (),  # noqa: ARG003
         public: bool = False,
     ) -> bytes:
-        """Return the one address as the answer describes it; the public service writes null for []."""
+        """Return the address as the answer describes it; the public service has null for []."""
         ether = frame.filter(pl.col("token").is_null())
         tokens = frame.filter(pl.col("token").is_not_null()).select(
             "balance", "symbol", address="token"
