@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.horizon import Head, Horizon
-    from beaconframes.schema import Table
 
 Fields: TypeAlias = Mapping[str, str]
 """Path placeholders and query parameters by wire name."""
@@ -45,7 +44,7 @@ class View(Protocol):
     def pubkey_of(self, index: int) -> str | None:
         """Return the public key of a validator index, or None."""
 
-    def scan(self, table: type[Table]) -> pl.LazyFrame:
+    def scan(self, table: str) -> pl.LazyFrame:
         """Return the rows of another table, for what follows from several."""
 
 

@@ -55,25 +55,30 @@ class Identifiers(Selector):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the identified validators."""
-        items = fields[self.arg].split(",")
-        if len(items) > self.at_most:
-            raise Refused(f"only a maximum of {self.at_most} query parameters are allowed")
-        found: list[int] = []
-        for item in items:
-            if identifiers.is_pubkey(item):
-                index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
-                found += [] if index is None else [index]
-            elif item.isascii() and item.isdigit():
-                found.append(int(item))
-            else:
-                raise Refused(f"invalid validator-parameter: {item}")
+        indices, keys = self.named(fields)
+        found = {*indices, *(n for key in keys if (n := view.index_of(key)) is not None)}
         if not found:
             raise Refused(
                 "invalid validator argument, pubkey(s) did not resolve to a validator index"
             )
-        wanted = pl.LazyFrame({self.column.name: sorted(set(found))})
+        wanted = pl.LazyFrame({self.column.name: sorted(found)})
         # A join, for as a filter it would be tried on every row of the files, window or not.
         return rows.join(wanted, on=self.column.name, how="semi", maintain_order="left")
+
+    def named(self, fields: Fields) -> tuple[list[int], list[str]]:
+        """Return the indices and the public keys that a request names, or refuse it."""
+        items = fields[self.arg].split(",")
+        if len(items) > self.at_most:
+            raise Refused(f"only a maximum of {self.at_most} query parameters are allowed")
+        indices, keys = [], []
+        for item in items:
+            if identifiers.is_pubkey(item):
+                keys.append(f"0x{item.lower().removeprefix('0x')}")
+            elif item.isascii() and item.isdigit():
+                indices.append(int(item))
+            else:
+                raise Refused(f"invalid validator-parameter: {item}")
+        return indices, keys
 
 
 @dataclass(frozen=True)

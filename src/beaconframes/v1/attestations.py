@@ -1,0 +1,137 @@
+"""Attestation duties: what validators attested, and when it was included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.client import load
+from beaconframes.endpoint import Batch, Endpoint, Final, Identifiers, RecentEpochs, Selector
+from beaconframes.errors import UsageError
+from beaconframes.schema import (
+    WEEK_OF_EPOCH,
+    Count,
+    Epoch,
+    EpochTime,
+    NumberCode,
+    Slot,
+    Table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.endpoint import Fields, Horizon, View
+
+
+class Attestations(Table):
+    """Attestation duties. One row per validator per epoch."""
+
+    validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
+    epoch = Epoch("Epoch of the duty.", key=True)
+    time = EpochTime("Start of the epoch, UTC.")
+    attester_slot = Slot("Slot that was to be attested.", wire="attesterslot")
+    inclusion_slot = Slot(
+        "Slot of the block that included the attestation; null while none has.",
+        wire="inclusionslot",
+        none=0,
+    )
+    status = NumberCode(
+        "included, or missed: which a duty also is that nobody could include yet.",
+        words={"0": "missed", "1": "included"},
+    )
+    committee_index = Count(
+        "Committee; the service always says 0. Null when slim.", wire="committeeindex"
+    )
+
+    implied = WEEK_OF_EPOCH
+
+
+@dataclass(frozen=True)
+class Slim(Selector):
+    """Whether the answer leaves out what costs most and says least."""
+
+    args = ("slim",)
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return ``true``, or nothing."""
+        slim = values["slim"]
+        if not isinstance(slim, bool):
+            raise UsageError(f"slim={slim!r} is neither True nor False")
+        return [Batch({"slim": "true"} if slim else {})]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return all *rows*: only fields are fewer."""
+        return rows
+
+    def leaves_out(self, fields: Fields) -> tuple[str, ...]:
+        """Return the fields that are left out for ``true``, and for no other word."""
+        if fields.get("slim") != "true":
+            return ()
+        return ("week", "week_start", "week_end", "committeeindex")
+
+
+ATTESTATIONS = Endpoint(
+    "attestations",
+    route="GET /api/v1/validator/{validators}/attestations",
+    table=Attestations,
+    where=(Identifiers("validators", Attestations.validator_index), Slim()),
+    paging=RecentEpochs(Attestations.epoch, length=100),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_attestations(
+    validators: Subjects,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    slim: bool = False,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load attestation duties, one row per validator per epoch, of the last 100 epochs.
+
+    100 validators a request. The service keeps no older duties than that: a range that begins
+    earlier is refused.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest (``since=-10`` is the last 10), a date, a datetime or ``"6h"``.
+        Left out: the last 100 processed epochs.
+    slim
+        Whether to ask for half the bytes: everything but ``committee_index``, which is then null.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``epoch``. ``status`` is ``included`` or ``missed``. Duties
+        of the newest two epochs may be included yet, though they count as missed: leave these out
+        before counting misses. A validator has no rows for epochs in which it was not active.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/{indexOrPubkey}/attestations``. Final once the epoch is.
+    """
+    return load(
+        ATTESTATIONS,
+        explorer,
+        options,
+        validators=validators,
+        since=since,
+        until=until,
+        slim=slim,
+    )

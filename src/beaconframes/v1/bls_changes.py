@@ -1,0 +1,94 @@
+"""Changes of withdrawal credentials from a BLS key to an address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Identifiers, Refused
+from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.endpoint import Fields, View
+
+
+class BlsChanges(Table):
+    """Changes of withdrawal credentials. One row per change; a validator changes at most once."""
+
+    # The service leaves out what is zero, and so the index of validator 0.
+    validator_index = Count(
+        "Validator.", key=True, wire=("validatorindex", "validator_index"), absent=0
+    )
+    slot = Slot("Slot of the block with the change.", key=True)
+    epoch = Epoch("Epoch of the slot.")
+    time = SlotTime("Start of the slot, UTC.")
+    block_root = Hex("Root of that block.", wire="blockroot")
+    bls_pubkey = Hex("BLS key that the old credentials stood for.")
+    bls_signature = Hex("Its signature of the change.")
+    address = Hex("Address that withdrawals go to from then on.")
+    withdrawal_credentials_0x00 = Hex(
+        "Credentials before; null when the service does not know the deposit.",
+        wire="withdrawalcredentials_0x00",
+        none=("0x",),
+    )
+    withdrawal_credentials_0x01 = Hex(
+        "Credentials after, made from the address.", wire="withdrawalcredentials_0x01"
+    )
+
+
+@dataclass(frozen=True)
+class Changers(Identifiers):
+    """Validators by index or public key; one unknown key fails the request."""
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the changes of the named validators, newest first."""
+        _, keys = self.named(fields)
+        if any(view.index_of(key) is None for key in keys):
+            raise Refused(
+                "invalid validator argument, pubkey(s) did not resolve to a validator index"
+            )
+        return super().apply(rows, fields, view).sort("slot", descending=True)
+
+
+BLS_CHANGES = Endpoint(
+    "bls_changes",
+    route="GET /api/v1/validator/{validators}/blsChange",
+    table=BlsChanges,
+    where=(Changers("validators", BlsChanges.validator_index, every=False),),
+)
+
+
+def load_bls_changes(
+    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the changes of withdrawal credentials from a BLS key to an address, one row per change.
+
+    100 validators a request.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+        The service fails a request with a key that no validator has.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`. A validator that never changed has no rows; that is no gap.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``slot``.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/{indexOrPubkey}/blsChange``. A change is final once its epoch is; more
+    validators may change at any time.
+    """
+    return load(BLS_CHANGES, explorer, options, validators=validators)

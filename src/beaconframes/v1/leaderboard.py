@@ -1,0 +1,83 @@
+"""The validators that earned most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.client import load
+from beaconframes.endpoint import Batch, Endpoint, Selector
+from beaconframes.schema import Count, Gwei, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.endpoint import Fields, Horizon, View
+
+
+class Leaderboard(Table):
+    """The leaderboard. One row per validator."""
+
+    rank_7d = Count("Rank by the income of the last 7 days, from 1.", key=True, wire="rank7d")
+    validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
+    balance_gwei = Gwei("Balance at the end of the last day.", wire="balance")
+    performance_1d_gwei = Gwei("Income of the last day; may be negative.", wire="performance1d")
+    performance_7d_gwei = Gwei("Income of the last 7 days.", wire="performance7d")
+    performance_31d_gwei = Gwei("Income of the last 31 days.", wire="performance31d")
+    performance_365d_gwei = Gwei("Income of the last 365 days.", wire="performance365d")
+    performance_total_gwei = Gwei(
+        "Income since activation.", wire=("performancetotal", "performanceTotal")
+    )
+
+
+@dataclass(frozen=True)
+class Top(Selector):
+    """The first ``length`` of a ranking; nobody can ask for more, or for others."""
+
+    length: int
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the one request, which needs no fields."""
+        return [Batch()]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the first rows."""
+        return rows.sort("rank_7d", "validator_index").head(self.length)
+
+
+LEADERBOARD = Endpoint(
+    "leaderboard",
+    route="GET /api/v1/validator/leaderboard",
+    table=Leaderboard,
+    where=(Top(100),),
+)
+
+
+def load_leaderboard(
+    *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the 100 validators that earned most in 7 days, one row per validator, in gwei.
+
+    One request.
+
+    Parameters
+    ----------
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``rank_7d``. Consensus-layer income, rewards less penalties; it may be negative.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/leaderboard``. Drawn up anew every day, so never final.
+    """
+    return load(LEADERBOARD, explorer, options)

@@ -1,0 +1,71 @@
+"""What validators earned on the consensus layer, and their rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Identifiers
+from beaconframes.schema import Count, Gwei, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class Performance(Table):
+    """Consensus-layer income. One row per validator."""
+
+    validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
+    rank_7d = Count("Rank by the income of the last 7 days, from 1.", wire="rank7d")
+    balance_gwei = Gwei("Balance now.", wire="balance")
+    performance_today_gwei = Gwei(
+        "Income of the running day; may be negative.", wire="performancetoday"
+    )
+    performance_1d_gwei = Gwei("Income of the last day; may be negative.", wire="performance1d")
+    performance_7d_gwei = Gwei("Income of the last 7 days.", wire="performance7d")
+    performance_31d_gwei = Gwei("Income of the last 31 days.", wire="performance31d")
+    performance_365d_gwei = Gwei("Income of the last 365 days.", wire="performance365d")
+    performance_total_gwei = Gwei(
+        "Income since activation.", wire=("performancetotal", "performanceTotal")
+    )
+
+
+PERFORMANCE = Endpoint(
+    "performance",
+    route="GET /api/v1/validator/{validators}/performance",
+    table=Performance,
+    where=(Identifiers("validators", Performance.validator_index),),
+)
+
+
+def load_performance(
+    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load what validators earned on the consensus layer, one row per validator, in gwei.
+
+    100 validators a request.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for validators without a row, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``. Income is rewards less penalties, so it may be negative; of
+        a validator that was activated today, periods and rank are null.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/{indexOrPubkey}/performance``. Never final.
+    """
+    return load(PERFORMANCE, explorer, options, validators=validators)

@@ -1,0 +1,98 @@
+"""Validators of the liquid-staking pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Identifiers, Shape
+from beaconframes.schema import Count, Flag, Fraction, Hex, Table, Text, Units, UnixTime, Wei
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class PoolValidators(Table):
+    """Validators of the pool protocol, its minipools. One row per validator."""
+
+    validator_index = Count(
+        "Validator.", key=True, wire=("index", "validatorindex", "validator_index")
+    )
+    minipool_address = Hex("Contract of the minipool.")
+    minipool_status = Text("Initialized, Prelaunch, Staking, Withdrawable or Dissolved.")
+    minipool_status_time = UnixTime("When it came to be so, UTC.")
+    minipool_deposit_type = Text("None, Full, Half, Empty or Variable.")
+    minipool_node_fee = Fraction("Share of rewards that the node operator keeps.")
+    version = Count("Version of the minipool's contract.")
+    is_vacant = Flag("Whether it waits for a validator that is to join from outside the pool.")
+    penalty_count = Count("Penalties given to the minipool.")
+    node_deposit_balance_wei = Wei("Ether from the node operator.", wire="node_deposit_balance")
+    user_deposit_balance_wei = Wei("Ether from the pool's users.", wire="user_deposit_balance")
+    node_refund_balance_wei = Wei("Ether owed to the operator.", wire="node_refund_balance")
+    node_deposit_credit_wei = Wei("Ether credited to the node.", wire="node_deposit_credit")
+    node_address = Hex("Address of the node.")
+    node_timezone_location = Text("Where the node says it is. Anybody may have written it.")
+    node_rpl_stake_base_units = Units("RPL staked, in 10**-18 RPL.", wire="node_rpl_stake")
+    node_min_rpl_stake_base_units = Units("Least stake, in 10**-18 RPL.", wire="node_min_rpl_stake")
+    node_max_rpl_stake_base_units = Units(
+        "Stake up to which rewards count, in 10**-18 RPL.", wire="node_max_rpl_stake"
+    )
+    effective_rpl_stake_base_units = Units(
+        "RPL staked that counts, in 10**-18 RPL.", wire="effective_rpl_stake"
+    )
+    rpl_cumulative_rewards_base_units = Units(
+        "RPL earned so far, in 10**-18 RPL.", wire="rpl_cumulative_rewards"
+    )
+    unclaimed_rpl_rewards_base_units = Units(
+        "RPL earned and not claimed, in 10**-18 RPL.", wire="unclaimed_rpl_rewards"
+    )
+    smoothing_pool_opted_in = Flag("Whether the node shares fees in the smoothing pool.")
+    claimed_smoothing_pool_wei = Wei("Ether claimed from it.", wire="claimed_smoothing_pool")
+    unclaimed_smoothing_pool_wei = Wei(
+        "Ether in it and not claimed.", wire="unclaimed_smoothing_pool"
+    )
+
+
+POOL_VALIDATORS = Endpoint(
+    "pool_validators",
+    route="GET /api/v1/poolprotocol/validator/{validators}",
+    table=PoolValidators,
+    where=(Identifiers("validators", PoolValidators.validator_index, every=False),),
+    shape=Shape.OBJECT_IF_ALONE,
+    alias="/api/v1/rocketpool/validator/{validators}",
+)
+
+
+def load_pool_validators(
+    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load which validators belong to the liquid-staking pool and how, one row per validator.
+
+    100 validators a request.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`. A validator outside the pool has no row; that is no gap.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``. Ether in wei. RPL, which is no ether, in its smallest unit:
+        divide ``_base_units`` by ``10**18`` for RPL. What is the node's is null when the service
+        does not know the node.
+
+    Notes
+    -----
+    ``GET /api/v1/poolprotocol/validator/{indexOrPubkey}``, on the public service ``rocketpool``.
+    Never final.
+    """
+    return load(POOL_VALIDATORS, explorer, options, validators=validators)

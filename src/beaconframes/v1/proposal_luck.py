@@ -1,0 +1,108 @@
+"""Whether validators proposed more blocks than was to be expected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import Batch, Endpoint, Identifiers, Refused, Shape, Wanted
+from beaconframes.errors import UsageError
+from beaconframes.schema import Asked, Number, Table, Text, UnixTime
+from beaconframes.v1._luck import luck
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.endpoint import Fields, Horizon, View
+
+
+class ProposalLuck(Table):
+    """Proposal luck. One row per set of validators."""
+
+    validators = Asked("The validators of the set as they were asked for, by commas.", key=True)
+    proposal_luck = Number(
+        "Blocks proposed over blocks expected: 1 is as expected; null when none was proposed."
+    )
+    average_proposal_interval = Number("Slots from one proposal to the next, to be expected.")
+    next_proposal_estimate_time = UnixTime(
+        "When the next proposal is to be expected, UTC.", wire="next_proposal_estimate_ts"
+    )
+    time_frame = Text("What luck was counted over, such as month or year.", wire="time_frame_name")
+
+
+@dataclass(frozen=True)
+class OneSet(Identifiers):
+    """Validators that belong together: one request, or none."""
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the one batch; a set that it cannot hold is refused."""
+        found = super().batches(values, horizon)
+        if len(found) > 1:
+            raise UsageError(
+                f"{self.arg} is a set too large for one request, and the luck of its parts "
+                "does not add up",
+                hint=f"Give at most {self.at_most} of them, by index: public keys take more room",
+            )
+        return found
+
+    def wanted(self, batch: list[str]) -> tuple[Wanted, ...]:
+        """Return nothing: the row says which set it is of, and nobody else can."""
+        return ()
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the luck of the set, worked out from validators and blocks."""
+        if not fields.get(self.arg):
+            raise Refused("no validators provided")
+        try:
+            indices, keys = self.named(fields)
+        except Refused:
+            raise Refused("could not parse validators") from None
+        known = (view.index_of(key) for key in keys)
+        found = {*indices, *(index for index in known if index is not None)}
+        if not found:
+            raise Refused("could not resolve pubkeys to indices")
+        row = {"validators": fields[self.arg]} | luck(found, view)
+        return pl.LazyFrame([row], schema=ProposalLuck.schema())
+
+
+PROPOSAL_LUCK = Endpoint(
+    "proposal_luck",
+    route="GET /api/v1/validators/proposalLuck",
+    table=ProposalLuck,
+    where=(OneSet("validators", ProposalLuck.validators),),
+    shape=Shape.OBJECT,
+)
+
+
+def load_proposal_luck(
+    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the luck of a set of validators in proposing, one row for the whole set.
+
+    One request; at most 100 validators, since the luck of parts does not add up.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row; ``validators`` names the set. ``proposal_luck`` is a ratio: 1 is as expected, 2 is
+        twice as many blocks. It and ``time_frame`` are null for a set without proposals.
+
+    Notes
+    -----
+    ``GET /api/v1/validators/proposalLuck``. Never final.
+    """
+    return load(PROPOSAL_LUCK, explorer, options, validators=validators)

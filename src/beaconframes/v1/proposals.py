@@ -1,0 +1,85 @@
+"""Proposals: the blocks that validators were to propose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, EpochTail, Final, Identifiers
+from beaconframes.v1._blocks import Blocks
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.endpoint import Fields, View
+
+
+@dataclass(frozen=True)
+class ProposalWindow(EpochTail):
+    """The 101 epochs that end at ``epoch``."""
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the blocks of the window by proposer, newest first."""
+        return (
+            super()
+            .apply(rows, fields, view)
+            .sort("proposer_index", "epoch", "slot", descending=[False, True, True])
+        )
+
+    def leaves_out(self, fields: Fields) -> tuple[str, ...]:
+        """Return what the blocks of a slot or an epoch have and these have not."""
+        return ("withdrawalcount", "votes")
+
+
+PROPOSALS = Endpoint(
+    "proposals",
+    route="GET /api/v1/validator/{validators}/proposals",
+    table=Blocks,
+    where=(Identifiers("validators", Blocks.proposer_index, every=False),),
+    paging=ProposalWindow(Blocks.epoch, length=101),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_proposals(
+    validators: Subjects,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the blocks that validators were to propose, one row per block.
+
+    100 validators and 101 epochs a request. Missed, orphaned and scheduled proposals are rows too:
+    ``status`` tells them apart.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest (``since=-250`` is the last 250), a date, a datetime or ``"30d"``.
+        Left out: the last 101 processed epochs.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`. A validator that had nothing to propose has no rows; that is no gap.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``slot``, ``block_root``; the columns of `load_epoch_slots`. The service does not
+        say how many withdrawals these blocks paid out: ``withdrawals_count`` is null.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/{indexOrPubkey}/proposals``. Final once the epoch is.
+    """
+    return load(PROPOSALS, explorer, options, validators=validators, since=since, until=until)

@@ -1,0 +1,171 @@
+"""Daily statistics of validators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import Batch, Endpoint, Final, Refused, Selector, Values, Wanted
+from beaconframes.schema import Count, Day, DayTime, Gwei, Table
+from beaconframes.v1._indices import indices
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.schema import Column
+
+GENESIS_DEPOSITS = -1
+"""The day before the first, which holds the deposits that the chain began with."""
+
+
+class ValidatorStats(Table):
+    """Daily statistics. One row per validator per day of the chain."""
+
+    validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
+    day = Day(
+        "Day: full days since genesis; -1 holds the deposits that the chain began with.", key=True
+    )
+    time = DayTime("Start of the day, UTC.", wire="day_start")
+    day_end = DayTime("End of the day, UTC.", wire="day_end", later=1)
+    start_balance_gwei = Gwei("Balance at its start.", wire="start_balance")
+    end_balance_gwei = Gwei("Balance at its end.", wire="end_balance")
+    min_balance_gwei = Gwei("Least balance; 0 also when nobody kept it.", wire="min_balance")
+    max_balance_gwei = Gwei("Largest balance; 0 also when nobody kept it.", wire="max_balance")
+    start_effective_balance_gwei = Gwei(
+        "Effective balance at its start.", wire="start_effective_balance"
+    )
+    end_effective_balance_gwei = Gwei("Effective balance at its end.", wire="end_effective_balance")
+    min_effective_balance_gwei = Gwei(
+        "Least effective balance; 0 also when nobody kept it.", wire="min_effective_balance"
+    )
+    max_effective_balance_gwei = Gwei(
+        "Largest effective balance; 0 also when nobody kept it. Has been seen to hold the balance.",
+        wire="max_effective_balance",
+    )
+    missed_attestations = Count("Attestations missed.")
+    orphaned_attestations = Count("Always 0.")
+    proposed_blocks = Count("Blocks proposed.")
+    missed_blocks = Count("Proposals missed.")
+    orphaned_blocks = Count("Blocks proposed that did not become canonical.")
+    attester_slashings = Count("Attester slashings included in its blocks.")
+    proposer_slashings = Count("Proposer slashings included in its blocks.")
+    deposits_count = Count("Deposits for the validator.", wire="deposits")
+    deposits_amount_gwei = Gwei("What they added.", wire="deposits_amount")
+    withdrawals_count = Count("Withdrawals of the validator.", wire="withdrawals")
+    withdrawals_amount_gwei = Gwei("What they took.", wire="withdrawals_amount")
+    participated_sync = Count("Sync-committee duties done.")
+    missed_sync = Count("Sync-committee duties missed.")
+    orphaned_sync = Count("Sync-committee duties in blocks that did not become canonical.")
+
+
+@dataclass(frozen=True)
+class DayWindow(Selector):
+    """A range of days, both ends included: ``start_day`` and ``end_day``."""
+
+    column: Column
+
+    args = ("since", "until")
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return the one range; without a beginning, from the day before the first."""
+        since, until = values["since"], values["until"]
+        if since is None and until is None:
+            return [Batch()]
+        span = horizon.span(0 if since is None else since, until, "day", length=1)
+        if since is None:
+            days = range(GENESIS_DEPOSITS, span.last + 1)
+            asked = Wanted({self.column.name: days}, every=False)
+            return [Batch({"end_day": str(span.last)}, (asked,))]
+        fields = {"start_day": str(span.first), "end_day": str(span.last)}
+        return [Batch(fields, (Wanted({self.column.name: range(span.first, span.last + 1)}),))]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the range, newest day first; the end is the running day at most."""
+        running = view.chain.at("day", view.chain.time_of("epoch", view.head.epoch))
+        last = min(day(fields, "end_day", running), running)
+        first = day(fields, "start_day", GENESIS_DEPOSITS)
+        if first > last:
+            raise Refused("start_day must be less than end_day")
+        return rows.filter(pl.col(self.column.name).is_between(first, last)).sort(
+            self.column.name, descending=True
+        )
+
+
+def day(fields: Fields, name: str, default: int) -> int:
+    """Return the query parameter *name* as a day, or refuse it."""
+    text = fields.get(name, str(default))
+    if not text.isascii() or not text.removeprefix("-").isdigit() or int(text) < GENESIS_DEPOSITS:
+        raise Refused(f"invalid {name} parameter")
+    return int(text)
+
+
+VALIDATOR_STATS = Endpoint(
+    "validator_stats",
+    route="GET /api/v1/validator/stats/{validator}",
+    table=ValidatorStats,
+    where=(
+        Values(
+            "validators",
+            ValidatorStats.validator_index,
+            wire="validator",
+            tags=(),
+            error="invalid validator index",
+        ),
+    ),
+    paging=DayWindow(ValidatorStats.day),
+    final=Final.WHEN_PUBLISHED,
+)
+
+
+def load_validator_stats(
+    validators: Subjects,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load daily statistics, one row per validator per day of the chain, in gwei.
+
+    One request a validator, whatever the range. The service takes indices only: public keys are
+    looked up first, 100 a request.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+    since, until
+        First and last day, both inclusive: a day (full days since genesis), a negative number
+        counting back from the latest complete day, a date, a datetime or ``"30d"``.
+        *since* left out: from the first there is. *until* left out: to the latest.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``day``. Day -1, which comes when *since* is left out, holds
+        the deposits that the chain began with. Balances may be null; the least and the largest
+        balance are often 0, which then means that nobody kept them.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/stats/{index}``. A day comes when it is over, and is final then.
+    """
+    return load(
+        VALIDATOR_STATS,
+        explorer,
+        options,
+        validators=indices(validators, explorer, options),
+        since=since,
+        until=until,
+    )

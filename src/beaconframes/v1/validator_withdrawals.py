@@ -1,0 +1,94 @@
+"""Withdrawals of validators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, EpochTail, Final, Identifiers
+from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotTime, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.endpoint import Fields, View
+
+
+class ValidatorWithdrawals(Table):
+    """Withdrawals. One row per withdrawal."""
+
+    withdrawal_index = Count(
+        "Number of the withdrawal, counted over the whole chain.", key=True, wire="withdrawalindex"
+    )
+    validator_index = Count("Validator.", wire=("validatorindex", "validator_index"))
+    epoch = Epoch("Epoch of the slot.")
+    slot = Slot("Slot of the block that paid it out.")
+    time = SlotTime("Start of the slot, UTC.")
+    block_root = Hex("Root of that block.", wire="blockroot")
+    address = Hex("Address that it went to.")
+    amount_gwei = Gwei("What was withdrawn.", wire="amount")
+
+
+@dataclass(frozen=True)
+class WithdrawalWindow(EpochTail):
+    """The 100 epochs that end at ``epoch``; a word that is no epoch is the latest."""
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the withdrawals of the window, oldest first."""
+        text = fields.get(self.wire, "")
+        known = fields if text.isascii() and text.isdigit() else {}
+        return super().apply(rows, known, view).sort("withdrawal_index")
+
+
+VALIDATOR_WITHDRAWALS = Endpoint(
+    "validator_withdrawals",
+    route="GET /api/v1/validator/{validators}/withdrawals",
+    table=ValidatorWithdrawals,
+    where=(Identifiers("validators", ValidatorWithdrawals.validator_index, every=False),),
+    paging=WithdrawalWindow(ValidatorWithdrawals.epoch, length=100),
+    final=Final.AT_FINALITY,
+)
+
+
+def load_validator_withdrawals(
+    validators: Subjects,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the withdrawals of validators, one row per withdrawal, in gwei.
+
+    100 validators and 100 epochs a request.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest (``since=-250`` is the last 250), a date, a datetime or ``"30d"``.
+        Left out: the last 100 processed epochs.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`. A validator without withdrawals has no rows; that is no gap.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``withdrawal_index``, which is by time.
+
+    Notes
+    -----
+    ``GET /api/v1/validator/{indexOrPubkey}/withdrawals``. Final once the epoch is.
+    """
+    return load(
+        VALIDATOR_WITHDRAWALS, explorer, options, validators=validators, since=since, until=until
+    )
