@@ -155,6 +155,7 @@ epoch_slots
   exec_base_fee_per_gas_wei       wei        exec_base_fee_per_gas
   exec_extra_data                 hex
   exec_transactions_count         int
+  votes                           int
 
 sync_committees
   period*                         int

@@ -133,7 +133,7 @@ class Table:
                 raise IntegrityError(
                     f"two rows of {cls.table_name} with the key "
                     f"{ {k: again[k][row] for k in key} } differ in {column.name}: "
-                    f"{before[column.name][row]!r} and {again[column.name][row]!r}",
+                    f"{cell(before, column, row)} and {cell(again, column, row)}",
                     hint="The service contradicts itself; ask again later, or report it",
                 )
         return frame.filter(~(repeats & (pl.int_range(pl.len()) > 0)))
@@ -164,3 +164,8 @@ class Table:
             },
             orient="row",
         )
+
+
+def cell(frame: pl.DataFrame, column: Column, row: int) -> str:
+    """Return one cell for a message."""
+    return decoding.short(frame[column.name].to_list()[row])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
@@ -15,13 +16,23 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer, Options
+    from beaconframes.endpoint import Fields
+
+
+@dataclass(frozen=True)
+class EachEpoch(Each):
+    """One epoch a request; votes are counted only for a block that is asked for by itself."""
+
+    def leaves_out(self, fields: Fields) -> set[str]:
+        """Return the one field of a block that these answers do not have."""
+        return {"votes"}
 
 
 EPOCH_SLOTS = Endpoint(
     "epoch_slots",
     route="GET /api/v1/epoch/{epoch}/slots",
     table=Blocks,
-    paging=Each(
+    paging=EachEpoch(
         Blocks.epoch,
         wire="epoch",
         tags=("latest", "finalized"),
