@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.service import Server
 
 
 def rows(chain, table, *conditions):
@@ -320,3 +321,34 @@ def test_nested_local_explorers_give_back_what_was_before(chain):
         bf.load_latest_state()
 
     assert (1, 1) == (inner.requests, outer.requests)
+
+
+@pytest.mark.parametrize(
+    ("connect", "words"),
+    [
+        (lambda: bf.connect("ftp://explorer.example"), "begin with http"),
+        (lambda: bf.connect("explorer.example"), "begin with http"),
+        (lambda: bf.connect("http://explorer.example", api_key="k" * 20), "http"),
+        (lambda: bf.connect(chain="ropsten"), "ropsten"),
+        (lambda: bf.connect(api_key="two words"), "api_key"),
+        (bf.connect, "BEACONFRAMES_API_KEY"),
+        (lambda: bf.load_validators(1), "BEACONFRAMES_API_KEY"),
+    ],
+)
+def test_a_connection_that_cannot_work_is_refused_at_once(connect, words):
+    """A wrong address, a missing key, an unknown chain: one clear error, and nothing is sent."""
+    with pytest.raises(errors.ConfigError, match=words) as refused:
+        connect()
+
+    assert "k" * 20 not in str(refused.value)
+    assert "two words" not in str(refused.value)
+
+
+def test_a_key_from_the_environment_stays_with_its_address(chain, monkeypatch):
+    """An address given in the call is not sent a key that was not given with it."""
+    monkeypatch.setenv("BEACONFRAMES_API_KEY", "secret-of-another-host")
+    with Server(chain, keys=["secret-of-another-host"]) as server:
+        with bf.Explorer(server.url) as explorer, pytest.raises(errors.Unauthorized):
+            bf.load_latest_state(explorer=explorer)
+        with bf.Explorer(server.url, api_key="secret-of-another-host") as explorer:
+            assert 1 == bf.load_latest_state(explorer=explorer).height

@@ -43,14 +43,17 @@ def demo(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     click.echo("Starting the local explorer (the first time, a chain is simulated)...")
     with service.local() as local:
-        day = 225
+        chain, head = local.service.chain, local.service.head
+        first = local.service.dataset.meta["first_epoch"]
+        day = max(head.epoch - chain.epochs_per_day + 1, first)
         told = Told(local)
-        week = -7 * day + local.service.head.epoch - local.service.head.finalized_epoch
-        income = told.load("income_history", lambda: v1.load_income_history(range(250), since=week))
-        rates = told.load("yield_index", lambda: v1.load_yield_index(since=-365))
-        blocks = told.load("epoch_slots", lambda: v1.load_epoch_slots(since=-day))
-        periods = blocks["epoch"].unique() // local.service.chain.epochs_per_sync_period
-        told.load("sync_committees", lambda: v1.load_sync_committees(periods.unique().sort()))
+        income = told.load(
+            "income_history", lambda: v1.load_income_history(range(250), since=first)
+        )
+        rates = told.load("yield_index", lambda: v1.load_yield_index(since=0))
+        blocks = told.load("epoch_slots", lambda: v1.load_epoch_slots(since=day))
+        periods = range(day // chain.epochs_per_sync_period, head.latest("period", chain) + 1)
+        told.load("sync_committees", lambda: v1.load_sync_committees(periods))
         pixels = told.load("graffiti_wall", lambda: v1.load_graffiti_wall(since=0))
 
     started = time.perf_counter()
@@ -61,7 +64,7 @@ def demo(out: Path) -> None:
     }.items():
         if figure := axes.get_figure(root=True):
             figure.savefig(out / name, dpi=150)
-    wall.save(pixels, out / "wall.png", chain=local.service.chain.name, simulated=True)
+    wall.save(pixels, out / "wall.png", chain=chain.name, simulated=True)
     income.write_parquet(out / "income.parquet")
     click.echo(told.table())
     click.echo(f"Drawn and saved in {time.perf_counter() - started:.1f} s:")

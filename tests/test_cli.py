@@ -1,0 +1,113 @@
+"""The command line, as a user types it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import httpx
+import numpy as np
+import platformdirs
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from beaconframes import cli
+from beaconframes.service import server
+
+
+@pytest.fixture
+def run():
+    """Run a command in this process."""
+
+    def invoke(*arguments):
+        return CliRunner().invoke(cli.commands, list(arguments), catch_exceptions=False)
+
+    return invoke
+
+
+@pytest.fixture
+def small_sample(chain, tmp_path, monkeypatch):
+    """The kept sample is the small chain of the tests."""
+    (tmp_path / server.SAMPLE_NAME).symlink_to(chain.path)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_: tmp_path)
+
+
+def painted_one_by_one(pixels):
+    """The wall as a plain loop paints it."""
+    wall = np.zeros((1000, 1000, 4), np.uint8)
+    for x, y, color in pixels.sort("slot").select("x", "y", "color").rows():
+        wall[y, x] = (*bytes.fromhex(color), 255)
+    return wall
+
+
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+def test_the_demo_leaves_five_files_and_a_table(run, chain, small_sample, tmp_path):
+    """Four pictures, an exact table, and what each load took; the wall to the pixel."""
+    out = tmp_path / "out"
+
+    told = run("demo", "--out", str(out))
+
+    assert 0 == told.exit_code
+    assert {
+        "income.png", "yield_index.png", "sync_participation.png", "wall.png", "income.parquet"
+    } == {file.name for file in out.iterdir()}  # fmt: skip
+    income = pl.read_parquet(out / "income.parquet")
+    assert re.search(rf"income_history +{income.height:,} +15 ", told.output)
+    first_250 = chain.scan("income_history").filter(
+        pl.col("validator_index") < 250, pl.col("epoch") <= chain.meta["finalized_epoch"]
+    )
+    assert first_250.collect().height == income.height
+    wall = painted_one_by_one(chain.scan("graffiti_wall").collect())
+    assert np.array_equal(wall, np.asarray(Image.open(out / "wall.png").convert("RGBA")))
+    for name in ("income.png", "yield_index.png", "sync_participation.png"):
+        colours = Image.open(out / name).convert("RGB").getcolors(1 << 24)
+        assert 20 < len(colours)
+
+
+def test_simulate_says_what_it_wrote(run, tmp_path):
+    """A folder that is a dataset, and its tables with their rows."""
+    told = run("simulate", "--validators", "64", "--epochs", "8", "--out", str(tmp_path / "made"))
+
+    assert 0 == told.exit_code
+    assert re.search(r"epochs +8 rows", told.output)
+    assert (tmp_path / "made" / "ledger.sqlite").exists()
+
+
+def test_serve_answers_until_it_is_stopped(chain):
+    """On loopback, over HTTP; with a key in the environment only to those who know it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "beaconframes", "serve", str(chain.path), "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "BEACONFRAMES_SERVE_KEY": "right"},
+    )
+    try:
+        said = process.stdout.readline()
+        url = re.search(r"http://127\.0\.0\.1:[0-9]+", said)[0]
+
+        assert "right" not in said
+        assert 401 == httpx.get(f"{url}/api/v1/latestState").status_code
+        answer = httpx.get(f"{url}/api/v1/latestState", headers={"apikey": "right"})
+        assert chain.meta["latest_epoch"] == answer.json()["data"]["currentEpoch"]
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stdout.close()
+
+
+def test_an_error_is_one_line(monkeypatch, capsys, tmp_path):
+    """No traceback, an exit status, nothing on standard output."""
+    monkeypatch.setattr(sys, "argv", ["beaconframes", "serve", str(tmp_path), "--port", "0"])
+
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+
+    assert cli.FAILED == stopped.value.code
+    said = capsys.readouterr()
+    assert "" == said.out
+    assert 1 == said.err.count("\n")
+    assert str(tmp_path) in said.err
