@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from beaconframes.dataset import Dataset
-    from beaconframes.schema import Table
 
 JSON = "application/json"
 LARGEST_BODY = 1 << 20
@@ -62,9 +61,9 @@ class Service:
         """Return the public key of a validator index, or None."""
         return self.pubkeys.get(index)
 
-    def scan(self, table: type[Table]) -> pl.LazyFrame:
+    def scan(self, table: str) -> pl.LazyFrame:
         """Return the rows of another table, for what follows from several."""
-        return self.dataset.scan(table.table_name, schema=table.schema())
+        return self.dataset.scan(table)
 
     def answer(self, endpoint: Endpoint, fields: dict[str, str], supplied: str | None) -> Response:
         """Return the answer of *endpoint* to a request that carries *fields* and a key."""
@@ -83,7 +82,7 @@ class Service:
             if len(records) == 1:
                 data = bytes(records[0])
         elif endpoint.shape is Shape.OBJECT:
-            return error("invalid request", 400)
+            return error(endpoint.absent or "invalid request", 400)
         return Response(b'{"status":"OK","data":' + data + b"}", media_type=JSON)
 
 
@@ -145,6 +144,8 @@ def app(service: Service) -> Starlette:
         routes += [Route(path, get(service, endpoint), methods=["GET"]) for path in paths]
         if endpoint.post is not None:
             routes.append(Route(endpoint.post.path, post(service, endpoint), methods=["POST"]))
+    # A fixed path, such as that of the leaderboard, goes before one that would take it for a name.
+    routes.sort(key=lambda route: route.path.count("{"))
     application = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})
     # A page in the user's browser must not reach the explorer under a name of its own.
     application.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])

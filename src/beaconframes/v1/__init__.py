@@ -1,20 +1,33 @@
 """The catalogue of generation 1: every endpoint, its rows and its loader."""
 
 from beaconframes.v1.address_balances import ADDRESS_BALANCES, load_address_balances
+from beaconframes.v1.attestation_efficiency import (
+    ATTESTATION_EFFICIENCY,
+    load_attestation_efficiency,
+)
+from beaconframes.v1.attestations import ATTESTATIONS, load_attestations
 from beaconframes.v1.attester_slashings import ATTESTER_SLASHINGS, load_attester_slashings
 from beaconframes.v1.balance_history import BALANCE_HISTORY, load_balance_history
+from beaconframes.v1.bls_changes import BLS_CHANGES, load_bls_changes
 from beaconframes.v1.chart import CHARTS, load_chart
 from beaconframes.v1.deposit_origin import DEPOSIT_ORIGIN, load_deposit_origin
+from beaconframes.v1.deposits import DEPOSITS, load_deposits
 from beaconframes.v1.epoch_slots import EPOCH_SLOTS, load_epoch_slots
 from beaconframes.v1.epochs import EPOCHS, load_epochs
 from beaconframes.v1.execution_blocks import EXECUTION_BLOCKS, load_execution_blocks
+from beaconframes.v1.execution_performance import EXECUTION_PERFORMANCE, load_execution_performance
 from beaconframes.v1.gas_fees import GAS_FEES, load_gas_fees
 from beaconframes.v1.graffiti_wall import GRAFFITI_WALL, load_graffiti_wall
 from beaconframes.v1.income_history import INCOME_HISTORY, load_income_history
 from beaconframes.v1.latest_state import LATEST_STATE, load_latest_state
+from beaconframes.v1.leaderboard import LEADERBOARD, load_leaderboard
 from beaconframes.v1.names import NAMES, load_names
+from beaconframes.v1.performance import PERFORMANCE, load_performance
 from beaconframes.v1.pool_stats import POOL_STATS, load_pool_stats
+from beaconframes.v1.pool_validators import POOL_VALIDATORS, load_pool_validators
 from beaconframes.v1.produced_blocks import PRODUCED_BLOCKS, load_produced_blocks
+from beaconframes.v1.proposal_luck import PROPOSAL_LUCK, load_proposal_luck
+from beaconframes.v1.proposals import PROPOSALS, load_proposals
 from beaconframes.v1.proposer_slashings import PROPOSER_SLASHINGS, load_proposer_slashings
 from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS, load_slot_attestations
 from beaconframes.v1.slot_deposits import SLOT_DEPOSITS, load_slot_deposits
@@ -24,6 +37,8 @@ from beaconframes.v1.sync_committees import SYNC_COMMITTEES, load_sync_committee
 from beaconframes.v1.token_balances import TOKEN_BALANCES, load_token_balances
 from beaconframes.v1.transaction_deposits import TRANSACTION_DEPOSITS, load_transaction_deposits
 from beaconframes.v1.validator_queue import VALIDATOR_QUEUE, load_validator_queue
+from beaconframes.v1.validator_stats import VALIDATOR_STATS, load_validator_stats
+from beaconframes.v1.validator_withdrawals import VALIDATOR_WITHDRAWALS, load_validator_withdrawals
 from beaconframes.v1.validators import VALIDATORS, load_validators
 from beaconframes.v1.voluntary_exits import VOLUNTARY_EXITS, load_voluntary_exits
 from beaconframes.v1.withdrawal_credentials import (
@@ -36,6 +51,17 @@ ENDPOINTS = (
     VALIDATORS,
     INCOME_HISTORY,
     BALANCE_HISTORY,
+    PROPOSALS,
+    ATTESTATIONS,
+    VALIDATOR_WITHDRAWALS,
+    DEPOSITS,
+    BLS_CHANGES,
+    EXECUTION_PERFORMANCE,
+    PERFORMANCE,
+    ATTESTATION_EFFICIENCY,
+    PROPOSAL_LUCK,
+    VALIDATOR_STATS,
+    LEADERBOARD,
     DEPOSIT_ORIGIN,
     WITHDRAWAL_CREDENTIALS,
     VALIDATOR_QUEUE,
@@ -60,26 +86,37 @@ ENDPOINTS = (
     GAS_FEES,
     NAMES,
     POOL_STATS,
+    POOL_VALIDATORS,
 )
 
 __all__ = [
     "CHARTS",
     "ENDPOINTS",
     "load_address_balances",
+    "load_attestation_efficiency",
+    "load_attestations",
     "load_attester_slashings",
     "load_balance_history",
+    "load_bls_changes",
     "load_chart",
     "load_deposit_origin",
+    "load_deposits",
     "load_epoch_slots",
     "load_epochs",
     "load_execution_blocks",
+    "load_execution_performance",
     "load_gas_fees",
     "load_graffiti_wall",
     "load_income_history",
     "load_latest_state",
+    "load_leaderboard",
     "load_names",
+    "load_performance",
     "load_pool_stats",
+    "load_pool_validators",
     "load_produced_blocks",
+    "load_proposal_luck",
+    "load_proposals",
     "load_proposer_slashings",
     "load_slot_attestations",
     "load_slot_deposits",
@@ -89,6 +126,8 @@ __all__ = [
     "load_token_balances",
     "load_transaction_deposits",
     "load_validator_queue",
+    "load_validator_stats",
+    "load_validator_withdrawals",
     "load_validators",
     "load_voluntary_exits",
     "load_withdrawal_credentials",
