@@ -31,9 +31,9 @@ class EventTables:
         first, paid = epoch.number * self._size, epoch.withdrawals
         self._paid.append((first + paid.slots, paid.validators, paid.amounts))
         events: dict[str, list[tuple[Any, ...]]] = {
-            "deposits": [(first + slot, who, gwei) for slot, who, gwei in epoch.deposits],
-            "voluntary_exits": [(first + slot, who) for slot, who in epoch.exits],
-            "slashings": [
+            "deposit_events": [(first + slot, who, gwei) for slot, who, gwei in epoch.deposits],
+            "exit_events": [(first + slot, who) for slot, who in epoch.exits],
+            "slashing_events": [
                 (first + s.slot, s.validator, s.kind, first + s.offence) for s in epoch.slashings
             ],
         }
@@ -51,7 +51,7 @@ class EventTables:
         if columns:
             numbers = self._withdrawals + np.arange(len(columns[0]))
             self._withdrawals += len(numbers)
-            self._write("withdrawals", [numbers, *columns])
+            self._write("withdrawal_events", [numbers, *columns])
         self._few.clear()
         self._paid.clear()
 

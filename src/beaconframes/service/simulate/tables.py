@@ -38,8 +38,10 @@ SERVED = {
 """Tables that endpoints serve; their columns are those of the loaders."""
 
 EVENTS = {
-    "deposits": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}),
-    "withdrawals": pl.Schema(
+    "deposit_events": pl.Schema(
+        {"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}
+    ),
+    "withdrawal_events": pl.Schema(
         {
             "withdrawal_index": pl.Int64,
             "slot": pl.Int64,
@@ -47,8 +49,8 @@ EVENTS = {
             "amount_gwei": pl.Int64,
         }
     ),
-    "voluntary_exits": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64}),
-    "slashings": pl.Schema(
+    "exit_events": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64}),
+    "slashing_events": pl.Schema(
         {
             "slot": pl.Int64,
             "validator_index": pl.Int64,
@@ -57,7 +59,7 @@ EVENTS = {
         }
     ),
 }
-"""What happened besides: the reasons of balances and statuses. No endpoint serves them yet."""
+"""What happened besides: the reasons of balances and statuses. No endpoint serves these."""
 
 SCHEMAS = {**SERVED, **EVENTS}
 
