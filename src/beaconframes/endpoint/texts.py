@@ -23,6 +23,9 @@ TRANSACTION = r"0x[0-9a-fA-F]{64}"
 CREDENTIALS = r"0x[0-9a-fA-F]{64}"
 ENS_NAME = r"[^/?#\s]{3,}\.eth"
 
+BARE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+"""An address, a transaction or credentials without the 0x in front."""
+
 
 @dataclass(frozen=True)
 class Texts(Selector):
@@ -57,13 +60,20 @@ class Texts(Selector):
 
     def checked(self, item: Any) -> str:
         """Return one thing as it is sent, or refuse it."""
-        if not isinstance(item, str) or not re.fullmatch(self.pattern, item):
+        text = self.canonical(item) if isinstance(item, str) else ""
+        if not re.fullmatch(self.pattern, text):
             raise UsageError(f"{self.arg}={cut(item)} is not {self.what}")
-        return item.lower()
+        return text
+
+    @staticmethod
+    def canonical(text: str) -> str:
+        """Return *text* in the one way in which it is sent and compared."""
+        lower = text.lower()
+        return f"0x{lower}" if BARE.fullmatch(lower) else lower
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the named things."""
-        asked = [text.lower() for text in fields[self.wire].split(",")]
+        asked = [self.canonical(text) for text in fields[self.wire].split(",")]
         if len(asked) > self.at_once or not all(re.fullmatch(self.pattern, text) for text in asked):
             raise Refused(self.error)
         return rows if self.column is None else rows.filter(pl.col(self.column.name).is_in(asked))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Pages, Texts
+from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Pages
 from beaconframes.schema import Asked, Count, Flag, Hex, Table
+from beaconframes.v1._addresses import Named
+from beaconframes.v1._zeros import without_false_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,18 +39,22 @@ class DepositOrigin(Table):
         wire=("validator_index", "validatorindex"),
     )
 
+    public_spelling = -1
+
 
 DEPOSIT_ORIGIN = Endpoint(
     "deposit_origin",
     route="GET /api/v1/validator/eth1/{eth1address}",
     table=DepositOrigin,
     where=(
-        Texts(
+        Named(
             "address",
             wire="eth1address",
             pattern=f"{ADDRESS}|{ENS_NAME}",
             what="an address of 40 hex digits, or a name that ends in .eth",
             error="invalid eth1 address provided",
+            matches=DepositOrigin.from_address.name,
+            order=("validator_index", "pubkey", "valid_signature"),
         ),
     ),
     paging=Pages(at_most=2000, default=2000),
@@ -76,10 +82,12 @@ def load_deposit_origin(
     polars.DataFrame
         Sorted by ``from_address``, ``pubkey``, ``valid_signature``. A key that got deposits with
         valid and with invalid signatures has two rows. The sender of the transaction counts, not
-        whom it acted for.
+        whom it acted for. Services have written 0 for a key that is no validator yet: where a 0
+        comes, one request more finds out whose it is, and all others are null.
 
     Notes
     -----
     ``GET /api/v1/validator/eth1/{eth1address}``. Never final: more may be deposited.
     """
-    return load(DEPOSIT_ORIGIN, explorer, options, address=address)
+    rows = load(DEPOSIT_ORIGIN, explorer, options, address=address)
+    return without_false_zeros(rows, explorer, options)

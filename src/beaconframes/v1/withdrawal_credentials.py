@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, Endpoint, Pages, Texts
+from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, Endpoint, Pages
 from beaconframes.schema import Asked, Count, Hex, Table
+from beaconframes.v1._addresses import Named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,17 +34,30 @@ class WithdrawalCredentials(Table):
     pubkey = Hex("BLS public key.", wire=("publickey", "public_key"))
 
 
+@dataclass(frozen=True)
+class Credentials(Named):
+    """Credentials, or an address: both kinds of credentials that pay to it."""
+
+    def keys(self, text: str) -> list[str]:
+        """Return the credentials that *text* stands for."""
+        if len(text) != len("0x") + 40:
+            return [text]
+        return [f"{kind}{'0' * 22}{text.removeprefix('0x')}" for kind in ("0x01", "0x02")]
+
+
 WITHDRAWAL_CREDENTIALS = Endpoint(
     "withdrawal_credentials",
     route="GET /api/v1/validator/withdrawalCredentials/{withdrawalCredentialsOrEth1address}",
     table=WithdrawalCredentials,
     where=(
-        Texts(
+        Credentials(
             "credentials",
             wire=WHERE,
             pattern=f"{CREDENTIALS}|{ADDRESS}|{ENS_NAME}",
             what="withdrawal credentials of 64 hex digits, an address of 40, or a name in .eth",
             error="invalid withdrawal credentials or eth1 address provided",
+            matches=WithdrawalCredentials.credentials.name,
+            order=("validator_index",),
         ),
     ),
     paging=Pages(at_most=200, default=10),

@@ -1,0 +1,45 @@
+"""Addresses that may be written as names, and how the local explorer resolves those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.endpoint import Refused, Texts
+from beaconframes.errors import DatasetError
+
+if TYPE_CHECKING:
+    from beaconframes.endpoint import Fields, View
+
+
+@dataclass(frozen=True)
+class Named(Texts):
+    """Things by hexadecimal text or by a name that ends in .eth; ``keys`` may widen an address."""
+
+    matches: str
+    order: tuple[str, ...]
+
+    def keys(self, text: str) -> list[str]:
+        """Return what a resolved *text* stands for in the column ``matches``."""
+        return [text]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the one thing, in the order in which the service gives them."""
+        super().apply(rows, fields, view)
+        text = self.canonical(fields[self.wire])
+        if not text.startswith("0x"):
+            text = self.resolved(text, view)
+        found = rows.filter(pl.col(self.matches).is_in(self.keys(text)))
+        return found.sort(self.order, nulls_last=True)
+
+    def resolved(self, name: str, view: View) -> str:
+        """Return the address of *name*, or refuse it."""
+        try:
+            known = view.scan("names").filter(asked=name).select("address").collect()
+        except DatasetError:
+            known = pl.DataFrame()
+        if known.is_empty():
+            raise Refused(self.error)
+        return str(known.item(0, 0)).lower()
