@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -100,7 +100,17 @@ class Told:
 @click.option(
     "--port", default=8000, show_default=True, help="Port on loopback; 0 is any free one."
 )
-def serve(dataset: str | None, port: int) -> None:
+@click.option(
+    "--wire",
+    type=click.Choice(["spec", "public"]),
+    default="spec",
+    show_default=True,
+    help="Names, shapes and errors of the specification, or those of the public service.",
+)
+@click.option("--rate", type=click.IntRange(min=1), help="Requests a second that are permitted.")
+def serve(
+    dataset: str | None, port: int, wire: Literal["spec", "public"], rate: int | None
+) -> None:
     """Serve DATASET, or the simulated sample, as an explorer on this machine.
 
     With a key in the environment variable BEACONFRAMES_SERVE_KEY, only requests that carry it are
@@ -111,7 +121,7 @@ def serve(dataset: str | None, port: int) -> None:
 
     served = sample() if dataset is None else Dataset.open(dataset)
     key = os.environ.get("BEACONFRAMES_SERVE_KEY")
-    with Server(served, port=port, keys=(key,) if key else ()) as server:
+    with Server(served, port=port, keys=(key,) if key else (), wire=wire, rate=rate) as server:
         chain = server.service.chain.name
         click.echo(f"Serving {served.path} ({chain}) at {server.url} until Ctrl-C")
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +22,26 @@ Tree = dict[str, Any]
 
 
 def encode(
-    table: type[Table], frame: pl.DataFrame, chain: Chain, without: Collection[str] = ()
+    table: type[Table],
+    frame: pl.DataFrame,
+    chain: Chain,
+    without: Collection[str] = (),
+    *,
+    public: bool = False,
 ) -> bytes:
-    """Return *frame* as a JSON list of records *without* some fields, in the order of its rows."""
+    """Return *frame* as a JSON list of records *without* some fields, in the order of its rows.
+
+    With *public* as the public service writes them: in its spelling, and what is 0 by default is
+    left out.
+    """
     tree: Tree = {}
-    for column in table.columns:
-        if column.spellings and column.spellings[0] not in without:
-            place(tree, column.spellings[0], column.encode())
+    spelled = {
+        column: column.spellings[table.public_spelling if public else 0]
+        for column in table.columns
+        if column.spellings and column.spellings[0] not in without
+    }
+    for column, path in spelled.items():
+        place(tree, path, column.encode())
     for field in table.implied:
         if field.wire not in without:
             place(tree, field.wire, pl.col(field.wire))
@@ -38,8 +52,20 @@ def encode(
         rows = gather(table, frame, rows, lists)
     buffer = BytesIO()
     rows.write_json(buffer)
-    verbatim = [c.spellings[0].split(".") for c in table.columns if isinstance(c, Json)]
-    return splice(buffer.getvalue(), verbatim) if verbatim else buffer.getvalue()
+    data = buffer.getvalue()
+    if verbatim := [path.split(".") for c, path in spelled.items() if isinstance(c, Json)]:
+        data = splice(data, verbatim)
+    zeros = [path for c, path in spelled.items() if c.absent == 0] if public else []
+    return omit_zeros(data, zeros) if zeros else data
+
+
+def omit_zeros(data: bytes, paths: list[str]) -> bytes:
+    """Return *data* without the fields at *paths* that are 0, as number or as text."""
+    names = "|".join(re.escape(path.rpartition(".")[2]) for path in paths)
+    zero = f'"(?:{names})":(?:0|"0")'
+    # At the end of an object, in the middle or at the start, and alone: with one comma each.
+    field = re.compile(rf"(?:,{zero})+(?=\}})|{zero},|{zero}(?=\}})".encode())
+    return field.sub(b"", data)
 
 
 def splice(data: bytes, paths: list[list[str]]) -> bytes:
@@ -49,8 +75,8 @@ def splice(data: bytes, paths: list[list[str]]) -> bytes:
         for *parents, last in paths:
             part = record
             for step in parents:
-                part = part[step]
-            if part[last] is not None:
+                part = part[step] or {}
+            if part.get(last) is not None:
                 part[last] = msgspec.Raw(part[last].encode())
     return msgspec.json.encode(records)
 
@@ -64,10 +90,12 @@ def place(tree: Tree, path: str, expr: pl.Expr) -> None:
 
 
 def branch(node: Tree | pl.Expr) -> pl.Expr:
-    """Return the expression of a field, or of an object of fields."""
+    """Return the expression of a field, or of an object, which is null when all in it is."""
     if isinstance(node, pl.Expr):
         return node
-    return pl.struct(branch(inner).alias(name) for name, inner in node.items())
+    inner = pl.struct(branch(field).alias(name) for name, field in node.items())
+    known = pl.any_horizontal(pl.col(name).is_not_null() for name in inner.meta.root_names())
+    return pl.when(known).then(inner)
 
 
 def gather(

@@ -61,6 +61,8 @@ class Table:
     columns: ClassVar[tuple[Column, ...]] = ()
     implied: ClassVar[tuple[Implied, ...]] = ()
     table_name: ClassVar[str] = ""
+    public_spelling: ClassVar[int] = 0
+    """Which of its columns' spellings the public service uses: the first, or -1 for the last."""
 
     def __init_subclass__(cls) -> None:
         """Collect the columns and refuse a name that does not say its unit."""
@@ -101,12 +103,20 @@ class Table:
         return decoding.decode(cls, pages, chain)
 
     @classmethod
-    def encode(cls, frame: pl.DataFrame, chain: Chain, *, without: Collection[str] = ()) -> bytes:
+    def encode(
+        cls,
+        frame: pl.DataFrame,
+        chain: Chain,
+        *,
+        without: Collection[str] = (),
+        public: bool = False,
+    ) -> bytes:
         """Return *frame* as a JSON list of records, spelled as the specification spells them.
 
-        The fields of *without*, by that spelling, are left out.
+        The fields of *without*, by that spelling, are left out. With *public* the records are
+        those of the public service.
         """
-        return encoding.encode(cls, frame, chain, without)
+        return encoding.encode(cls, frame, chain, without, public=public)
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:

@@ -9,21 +9,26 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from beaconframes.endpoint import Endpoint, Refused, Shape
+from beaconframes.endpoint import Endpoint, Refused
+from beaconframes.service import charts, wire
 from beaconframes.service.facts import Facts
+from beaconframes.service.limits import PERMITTED, Limited
 from beaconframes.service.rows import Rows
 from beaconframes.v1 import ENDPOINTS
+from beaconframes.v1.chart import CHART_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     import polars as pl
-    from starlette.requests import Request
+    from starlette.types import Scope
 
     from beaconframes.dataset import Dataset
+    from beaconframes.service.wire import Wire
 
 JSON = "application/json"
 LARGEST_BODY = 1 << 20
@@ -32,8 +37,9 @@ LARGEST_BODY = 1 << 20
 class Service:
     """One dataset, answering. Holds what handlers share; it never changes the dataset."""
 
-    def __init__(self, dataset: Dataset, keys: Collection[str] = ()) -> None:
-        """Serve *dataset*; with *keys*, only to those who know one."""
+    def __init__(self, dataset: Dataset, keys: Collection[str] = (), spoken: Wire = "spec") -> None:
+        """Serve *dataset* on one wire; with *keys*, only to those who know one."""
+        self.wire = spoken
         self.dataset = dataset
         self.rows = Rows(dataset)
         self.keys = frozenset(keys)
@@ -69,21 +75,30 @@ class Service:
         """Return the answer of *endpoint* to a request that carries *fields* and a key."""
         with self._counting:
             self.requests += 1
-        if self.keys and supplied not in self.keys:
+        if not self.admits(supplied):
             return error("invalid or missing API key", 401)
         try:
-            found = self.rows.select(endpoint, fields, self)
+            asked = wire.asked(endpoint, fields, self.wire)
+            found = self.rows.select(endpoint, asked, self)
+            body = wire.body(endpoint, found, asked, self, self.wire)
         except Refused as refusal:
-            return error(refusal.message, 400)
-        without = endpoint.leaves_out(fields)
-        data = endpoint.table.encode(found, self.chain, without=without)
-        if endpoint.shape is not Shape.LIST and found.height:
-            records = msgspec.json.decode(data, type=list[msgspec.Raw])
-            if len(records) == 1:
-                data = bytes(records[0])
-        elif endpoint.shape is Shape.OBJECT:
-            return error(endpoint.absent or "invalid request", 400)
-        return Response(b'{"status":"OK","data":' + data + b"}", media_type=JSON)
+            return error(wire.words(endpoint, refusal.message, fields, self, self.wire), 400)
+        return Response(body, media_type=JSON)
+
+    def chart(self, name: str, supplied: str | None) -> Response:
+        """Return the picture called *name* to a request that carries a key."""
+        with self._counting:
+            self.requests += 1
+        if not self.admits(supplied):
+            return error("invalid or missing API key", 401)
+        picture = charts.draw(self.dataset, name)
+        if picture is None:
+            return error("no data available for the requested chart", 400)
+        return Response(picture, media_type="image/png")
+
+    def admits(self, supplied: str | None) -> bool:
+        """Return whether a request that carries this key, or none, is answered."""
+        return not self.keys or supplied in self.keys
 
 
 def error(message: str, status: int) -> Response:
@@ -112,6 +127,11 @@ def get(service: Service, endpoint: Endpoint) -> Callable[[Request], Response]:
     return handler
 
 
+def chart(service: Service) -> Callable[[Request], Response]:
+    """Return the handler of the pictures."""
+    return lambda request: service.chart(request.path_params["chart"], key_of(request))
+
+
 def post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
     """Return the handler of the POST twin of *endpoint*."""
     twin = endpoint.post
@@ -136,12 +156,12 @@ async def unknown(_request: Request, _: Exception) -> Response:
     return error("404 page not found", 404)
 
 
-def app(service: Service) -> Starlette:
-    """Return the web application of *service*."""
-    routes = []
+def app(service: Service, rate: int | None = None) -> Starlette:
+    """Return the web application of *service*, with *rate* requests a second permitted."""
+    routes = [Route(CHART_PATH, chart(service), methods=["GET"])]
     for endpoint in ENDPOINTS:
-        paths = [endpoint.path, *([endpoint.alias] if endpoint.alias else [])]
-        routes += [Route(path, get(service, endpoint), methods=["GET"]) for path in paths]
+        paths = {endpoint.path, endpoint.alias, wire.ALSO.get(endpoint.name)} - {None}
+        routes += [Route(str(path), get(service, endpoint), methods=["GET"]) for path in paths]
         if endpoint.post is not None:
             routes.append(Route(endpoint.post.path, post(service, endpoint), methods=["POST"]))
     # A fixed path, such as that of the leaderboard, goes before one that would take it for a name.
@@ -150,4 +170,12 @@ def app(service: Service) -> Starlette:
     # A page in the user's browser must not reach the explorer under a name of its own.
     application.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
     application.router.redirect_slashes = False
+    if rate is not None or service.wire == "public":
+
+        def known(scope: Scope) -> bool:
+            key = key_of(Request(scope))
+            return bool(key) and service.admits(key)
+
+        permitted = PERMITTED if rate is None else rate
+        application.add_middleware(Limited, rate=permitted, known=known)
     return application

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from types import TracebackType
 
+    from beaconframes.service.wire import Wire
+
 SAMPLE_NAME = "sample-1"
 """Change the number when the simulator changes: a kept sample is never made again."""
 
@@ -33,9 +35,26 @@ PATIENCE = 10.0
 class Server:
     """A running local explorer; close it, or use it as a ``with`` block."""
 
-    def __init__(self, dataset: Dataset, *, port: int = 0, keys: Collection[str] = ()) -> None:
-        """Serve *dataset* on loopback; port 0 is any free one."""
-        self.service = Service(dataset, keys)
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        port: int = 0,
+        keys: Collection[str] = (),
+        wire: Wire = "spec",
+        rate: int | None = None,
+    ) -> None:
+        """Serve *dataset* on loopback; port 0 is any free one.
+
+        With *keys*, only to those who know one. On the ``"public"`` *wire* with the names, shapes
+        and errors of the public service. With *rate*, at most so many requests a second.
+        """
+        if wire not in ("spec", "public"):
+            raise UsageError(f"wire={wire!r} is neither 'spec' nor 'public'")
+        if rate is not None and rate < 1:
+            raise UsageError(f"rate={rate!r} permits nothing", hint="Give 1 or more a second")
+        self.service = Service(dataset, keys, wire)
+        application = app(self.service, rate)
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -49,7 +68,7 @@ class Server:
         self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app(self.service),
+                application,
                 lifespan="off",
                 log_level="warning",
                 access_log=False,

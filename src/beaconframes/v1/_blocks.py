@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import polars as pl
+
 from beaconframes.schema import (
     Code,
     Count,
@@ -15,6 +19,11 @@ from beaconframes.schema import (
     UnixTime,
     Wei,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from beaconframes.calendar import Chain
 
 NO_PROPOSER = 2**31 - 1
 """Proposer of slot 0 on the wire: genesis has none."""
@@ -78,3 +87,18 @@ class Blocks(Table):
     exec_extra_data = Hex("Extra data of the execution block; null also when empty.")
     exec_transactions_count = Count("Transactions in the execution block.")
     votes = Count("Validators that voted for the block; null unless it was asked for by slot.")
+
+    @classmethod
+    def encode(
+        cls,
+        frame: pl.DataFrame,
+        chain: Chain,
+        *,
+        without: Collection[str] = (),
+        public: bool = False,
+    ) -> bytes:
+        """Return *frame* as JSON; the public service has a placeholder where no block is."""
+        if public:
+            root = pl.when(status="scheduled").then(pl.lit("0x00")).otherwise(pl.lit("0x01"))
+            frame = frame.with_columns(pl.col("block_root").fill_null(root))
+        return super().encode(frame, chain, without=without, public=public)

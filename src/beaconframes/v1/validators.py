@@ -53,6 +53,8 @@ class Validators(Table):
     name = Text("Name that somebody gave it; empty when nobody did.")
     total_withdrawals_gwei = Gwei("Everything withdrawn so far.", wire="total_withdrawals")
 
+    public_spelling = -1
+
 
 VALIDATORS = Endpoint(
     "validators",
