@@ -1,0 +1,118 @@
+"""Lists of indices in one cell: exact and in order, whether read fast or cell by cell."""
+
+from __future__ import annotations
+
+import json
+from unittest.mock import Mock, patch
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beaconframes.calendar import MAINNET
+from beaconframes.dataset import Dataset
+from beaconframes.errors import IntegrityError, SchemaError
+from beaconframes.schema import Count, Indices, Table, decoding
+
+
+class Committees(Table):
+    """Committees. One row per committee."""
+
+    committee = Count("Committee.", key=True)
+    validators = Indices("Who sits in it.", wire=("validators", "members.indices"))
+
+
+def fast(*records):
+    """Return the frame of records that came in one page."""
+    return Committees.decode([json.dumps(records).encode()], MAINNET)
+
+
+def slow(*records):
+    """Return the same, every cell parsed for itself."""
+    node, _ = decoding.layout(Committees)
+    never = Mock(decode=Mock(side_effect=ValueError))
+    with patch.object(decoding, "layout", lambda _: (node, never)):
+        return fast(*records)
+
+
+both = pytest.mark.parametrize("decode", [fast, slow])
+LISTS = st.lists(st.none() | st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5), max_size=5)
+
+
+@both
+def test_order_repeats_and_every_digit_are_kept(decode):
+    """2**53 + 1 is what a float would round; an empty list is no missing one."""
+    lists = [[2**53 + 1, 0, 7, 7, 2**63 - 1], [], None]
+
+    frame = decode(*({"committee": n, "validators": cell} for n, cell in enumerate(lists)))
+
+    assert pl.List(pl.Int64) == frame.schema["validators"]
+    assert lists == frame["validators"].to_list()
+
+
+@both
+def test_a_list_that_was_left_out_is_null(decode):
+    """As any field is."""
+    assert [None] == decode({"committee": 1})["validators"].to_list()
+
+
+@both
+def test_the_other_spelling_and_numbers_written_as_text(decode):
+    """A list may stand in an inner object, and its numbers in quotes."""
+    assert [[1, 2]] == decode({"committee": 1, "members": {"indices": ["1", 2.0]}})[
+        "validators"
+    ].to_list()
+
+
+@both
+@pytest.mark.parametrize(
+    "cell", [[1, None], [1.5], [True], [1e300], [2**63], ["x"], [[1]], "1", 1, {"a": 1}, True]
+)
+def test_what_is_no_list_of_whole_numbers_is_refused(decode, cell):
+    """The error names the row, the field and the value; nothing is rounded or left out."""
+    with pytest.raises(SchemaError, match="committees row 1: validators is "):
+        decode({"committee": 0, "validators": [0]}, {"committee": 1, "validators": cell})
+
+
+@given(LISTS)
+@settings(deadline=None, derandomize=True, database=None, max_examples=60)
+def test_what_the_explorer_sends_is_what_the_client_reads(lists):
+    """Encode, decode both ways: the same cells."""
+    frame = pl.DataFrame(
+        {"committee": range(len(lists)), "validators": lists}, schema=Committees.schema()
+    )
+
+    page = Committees.encode(frame, MAINNET)
+
+    assert lists == [record["validators"] for record in json.loads(page)]
+    assert frame.rows() == Committees.decode([page], MAINNET).rows()
+    assert frame.rows() == slow(*json.loads(page)).rows()
+
+
+def test_rows_are_compared_by_their_lists_too():
+    """The same row twice is one row; two rows of a key with other members are an error."""
+    rows = fast(*({"committee": 1, "validators": cell} for cell in ([1, 2], [1, 2])))
+    torn = fast(*({"committee": 1, "validators": cell} for cell in ([1, 2], [2, 1])))
+
+    assert [(1, [1, 2])] == Committees.arrange(rows).rows()
+    with pytest.raises(IntegrityError, match=r"differ in validators: \[1, 2\] and \[2, 1\]"):
+        Committees.arrange(torn)
+
+
+def test_a_dataset_keeps_lists(tmp_path):
+    """Null, empty and full ones come back from the files."""
+    frame = fast(*({"committee": n, "validators": v} for n, v in enumerate([[3, 1], [], None])))
+    dataset = Dataset.create(tmp_path / "data", meta={})
+
+    dataset.write("committees", [frame])
+
+    assert frame.rows() == dataset.scan("committees").collect().rows()
+
+
+def test_the_dictionary_says_that_it_is_a_list():
+    """The type of the column, and every place where it stands on the wire."""
+    described = Committees.describe().filter(column="validators")
+
+    assert ["List(Int64)"] == described["type"].to_list()
+    assert ["validators, members.indices"] == described["wire"].to_list()
