@@ -257,7 +257,8 @@ def test_a_summary_of_several_windows_is_one_summary():
     [
         (0, 0, 0), (0, 0, 1, 1, 1), (), (0, 0, 1000, 5), (0, 0, 5, 1000), (-1, 0, 5, 5),
         (5, 0, 4, 5), (0, 5, 5, 4), (0.0, 0, 1, 1), (True, 0, 1, 1), "0,0,1,1", "0011", 5,
-        [[0, 0, 1, 1]], ("0", 0, 1, 1), (None, 0, 1, 1), (float("nan"), 0, 1, 1), {}, b"\x00\x00\x01\x01x",
+        [[0, 0, 1, 1]], ("0", 0, 1, 1), (None, 0, 1, 1), (float("nan"), 0, 1, 1), {},
+        b"\x00\x00\x01\x01x",
     ],
 )  # fmt: skip
 def test_a_region_that_is_no_rectangle_is_refused(region):
@@ -360,9 +361,10 @@ MALFORMED = [
 HOSTILE = [
     "", " ", "0x" + "a" * 95, "0x" + "g" * 96, "0x0x" + "a" * 94, "a" * 96 + "\n", "1\n", "+1",
     "1_0", "0x1", "latest", "\uff11", -1, 2**31 - 1, 2**63, np.bool_(True), np.float64(1),
-    np.int64(-1), float("nan"), float("inf"), Decimal(1), 1j, None, b"1", b"\x00" * 48, [[1]], [1, None],
-    {"a": 1}, [range(2)], pl.Series([1, None]), pl.Series([1.0]), pl.Series([True]),
-    pd.Series([1.5]), pd.Series([1, None], dtype="Int64"), pl.DataFrame({"a": [1]}), object(), date(2026, 1, 1),
+    np.int64(-1), float("nan"), float("inf"), Decimal(1), 1j, None, b"1", b"\x00" * 48, [[1]],
+    [1, None], {"a": 1}, [range(2)], pl.Series([1, None]), pl.Series([1.0]), pl.Series([True]),
+    pd.Series([1.5]), pd.Series([1, None], dtype="Int64"), pl.DataFrame({"a": [1]}), object(),
+    date(2026, 1, 1),
 ]  # fmt: skip
 
 
