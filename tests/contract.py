@@ -203,7 +203,8 @@ DTYPES = {
     "int": pl.Int64, "int-or-0": pl.Int64, "epoch": pl.Int64, "proposer": pl.Int64,
     "seat": pl.Int64, "wei": pl.Decimal(28, 0), "float": pl.Float64, "flag": pl.Boolean,
     "text": pl.String, "hex": pl.String, "root": pl.String, "status": pl.String,
-    "json": pl.String, "unix": TIME,
+    "json": pl.String, "unix": TIME, "duty": pl.String, "credentials": pl.String,
+    "asked": pl.String, "indices": pl.List(pl.Int64),
 }  # fmt: skip
 CELLS = {
     "int-or-0": lambda value: value or None,
@@ -216,6 +217,8 @@ CELLS = {
     "status": {"0": "scheduled", "1": "proposed", "2": "missed", "3": "orphaned"}.__getitem__,
     "json": lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False),
     "unix": lambda value: datetime.fromtimestamp(value, UTC),
+    "duty": {0: "missed", 1: "included"}.__getitem__,
+    "credentials": lambda value: None if value == "0x" else value.lower(),
 }
 
 
@@ -260,17 +263,18 @@ class Line:
         return GENESIS + timedelta(seconds=(row[unit] + (edge == "end")) * SECONDS[unit])
 
 
-def read():
+def read(text):
     """Return the lines of each table."""
     tables = {}
-    for line in TEXT.splitlines():
+    for line in text.splitlines():
         words = line.split()
         if len(words) == 1:
             tables[words[0]] = lines = []
         elif words:
             name, kind, *wire = words
             plain, _, absent = kind.partition("=")
-            own = () if "-of-" in plain or plain == "seat" else (name.removesuffix("*"),)
+            unsent = "-of-" in plain or plain in ("seat", "asked")
+            own = () if unsent else (name.removesuffix("*"),)
             key = name.endswith("*")
             lines.append(
                 Line(name.removesuffix("*"), key, plain, tuple(wire) or own, absent == "0")
@@ -278,7 +282,7 @@ def read():
     return tables
 
 
-TABLES = read()
+TABLES = read(TEXT)
 
 
 def paths(record, prefix=""):
@@ -292,27 +296,27 @@ def paths(record, prefix=""):
     return found
 
 
-def unknown(table, record):
+def unknown(table, record, tables=TABLES):
     """Return the fields of a record for which the table has no column."""
-    known = {wire.removesuffix("[]") for line in TABLES[table] for wire in line.wire}
+    known = {wire.removesuffix("[]") for line in tables[table] for wire in line.wire}
     return set(paths(record)) - known - {"income", "rates"}
 
 
-def rows(table, records):
+def rows(table, records, tables=TABLES):
     """Return the rows that the records of a table make, sorted by key, nulls last."""
-    found = [row for record in records for row in rows_of(table, record)]
-    key = [line.name for line in TABLES[table] if line.key]
+    found = [row for record in records for row in rows_of(table, record, tables)]
+    key = [line.name for line in tables[table] if line.key]
     return sorted(found, key=lambda row: [(row[name] is None, row[name]) for name in key])
 
 
-def rows_of(table, record):
+def rows_of(table, record, tables):
     """Return the rows of one record: one, or one for each seat of a committee."""
     sent = paths(record)
     cells = {}
-    for line in TABLES[table]:
+    for line in tables[table]:
         values = [sent[wire] for wire in line.wire if sent.get(wire) is not None]
         cells[line.name] = line.cell(values[0]) if values else line.blank()
-    for line in TABLES[table]:
+    for line in tables[table]:
         if line.is_time and cells[line.name] is None:
             cells[line.name] = line.derived(cells)
     if table != "sync_committees":
