@@ -14,7 +14,7 @@ from decimal import Decimal
 import polars as pl
 
 GENESIS = datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC)
-SECONDS = {"slot": 12, "epoch": 384, "day": 86_400, "current_slot": 12}
+SECONDS = {"slot": 12, "epoch": 384, "day": 86_400, "current_slot": 12, "block_slot": 12}
 CALENDAR = {"week", "week_start", "week_end"}
 
 TEXT = """
