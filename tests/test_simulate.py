@@ -7,6 +7,7 @@ definitions, so that a mistake in the simulator is not repeated by its test.
 import json
 import math
 import re
+from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -229,6 +230,9 @@ class TestBalances:
 
         no_rows(rows.filter(pl.col("effective_balance_gwei") != rule))
         assert rows.filter(moves).height > 3
+        assert rows.filter(
+            ~moves & (balance - effective > ETH) & (balance < pl.col("ceiling"))
+        ).height
 
     def test_amounts_are_magnitudes(self, world):
         """No amount is negative, and none is a float."""
@@ -536,6 +540,18 @@ class TestEpochs:
         assert world.latest == world.balance_history["epoch"].max()
 
 
+def due(world):
+    """What each validator would be paid in each epoch, as of its first slot."""
+    balance, ceiling = pl.col("balance_gwei"), pl.col("ceiling")
+    full = pl.col("withdrawable") <= pl.col("epoch")
+    above = (pl.col("effective_balance_gwei") == ceiling) & (balance > ceiling)
+    amount = (
+        pl.when(pl.col("kind") == "0x00").then(0)
+        .when(full).then(balance).when(above).then(balance - ceiling).otherwise(0)
+    )  # fmt: skip
+    return world.states.select(*KEY, due=amount).filter(pl.col("due") > 0)
+
+
 class TestEvents:
     def test_blocks_count_them(self, world):
         """Deposits, withdrawals, exits and slashings are as many as the blocks say."""
@@ -555,44 +571,30 @@ class TestEvents:
 
     def test_withdrawals_are_what_was_due(self, world):
         """Everything, when withdrawable; what is above the cap, when the cap is reached."""
-        balance, ceiling = pl.col("balance_gwei"), pl.col("ceiling")
-        full = pl.col("withdrawable") <= pl.col("epoch")
-        above = (pl.col("effective_balance_gwei") == ceiling) & (balance > ceiling)
-        amount = (
-            pl.when(pl.col("kind") == "0x00").then(0)
-            .when(full).then(balance).when(above).then(balance - ceiling).otherwise(0)
-        )  # fmt: skip
-        due = world.states.select(*KEY, due=amount).filter(pl.col("due") > 0)
         paid = world.withdrawal_events.with_columns(epoch=pl.col("slot") // 32)
+        rows = paid.join(due(world), KEY, how="left")
 
         assert paid.height == paid.select(KEY).unique().height
-        rows = paid.join(due, KEY, how="left")
-        no_rows(rows.filter(pl.col("amount_gwei") != pl.col("due")))
         assert 0 == rows["due"].null_count()
-        # Blocks pay up to sixteen each: nothing due is left when there was room.
-        blocks = world.canonical.group_by("epoch").agg(room=16 * pl.len().cast(pl.Int64))
-        counts = (
-            due.group_by("epoch").agg(due=pl.len().cast(pl.Int64))
-            .join(paid.group_by("epoch").agg(paid=pl.len().cast(pl.Int64)), "epoch", how="left")
-            .join(blocks, "epoch")
-        )  # fmt: skip
-        no_rows(counts.filter(pl.col("paid").fill_null(0) != pl.min_horizontal("due", "room")))
+        no_rows(rows.filter(pl.col("amount_gwei") != pl.col("due")))
 
     def test_sweep_goes_round(self, world):
-        """Sixteen a block, by rising index from where the last full block ended, and numbered."""
+        """Each block pays the next sixteen that are due, by index, round and round."""
         paid = world.withdrawal_events
+        paid_in = dict(paid.group_by("slot", maintain_order=True).agg("validator_index").rows())
+        due_in = dict(due(world).sort(KEY).group_by("epoch").agg("validator_index").rows())
+        known = dict(world.balance_history.group_by("epoch").len().rows())
 
         assert [*range(paid.height)] == paid["withdrawal_index"].to_list()
-        assert paid["slot"].is_sorted()
-        paid_in = dict(paid.group_by("slot").agg("validator_index").rows())
-        known = dict(world.balance_history.group_by("epoch").len().rows())
-        start = 0
-        for slot in world.canonical["slot"].to_list():
-            count, validators = known[slot // 32], paid_in.get(slot, [])
-            distances = [(validator - start) % count for validator in validators]
-            assert sorted(distances) == distances
-            assert len(validators) <= 16
-            start = (validators[-1] + 1 if len(validators) == 16 else start + 16_384) % count
+        start, waiting, now = 0, [], None
+        for slot, epoch in world.canonical.select("slot", "epoch").rows():
+            if epoch != now:
+                waiting, now = sorted(due_in.get(epoch, [])), epoch
+            cut = bisect_left(waiting, start)
+            turn = (waiting[cut:] + waiting[:cut])[:16]
+            assert turn == paid_in.get(slot, [])
+            waiting = sorted({*waiting} - {*turn}) if turn else waiting
+            start = (turn[-1] + 1 if len(turn) == 16 else start + 16_384) % known[epoch]
 
     def test_total_withdrawals(self, world):
         """A validator's total is the sum of its withdrawals, on top of what it had before."""

@@ -187,10 +187,13 @@ def _plan_top_ups(
     big = np.flatnonzero(registry.prefix[: registry.known] == 2)
     count = max(6, registry.known * (last - first) // 100_000)
     for turn in range(count):
-        epoch = int(first + rng.integers(1, max(2, last - first - 2)))
+        epoch = int(first + rng.integers(2, max(3, last - first - 2)))
         validator, eth = int(rng.choice(big)), int(rng.integers(1, 64))
         amount = eth * ETH + int(rng.integers(0, 2)) * int(rng.integers(0, ETH))
-        if turn % 3 == 2 and others:
+        if turn == 0:  # so that the balance ends up where the effective one does not follow yet
+            epoch, validator = first + 1, int(big[0])
+            amount = ETH * 9 // 8 - int(registry.balance[validator] % ETH)
+        elif turn % 3 == 2 and others:
             validator, amount = int(rng.choice(others)), int(rng.integers(ETH // 10, ETH))
         plan.top_ups.setdefault(epoch, []).append((validator, amount))
 
