@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import ADDRESS, Endpoint, Pages, Texts
+from beaconframes.endpoint import ADDRESS, Endpoint, Pages
 from beaconframes.schema import Asked, DecimalText, Hex, Table, Text
+from beaconframes.v1._addresses import Named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,13 +44,14 @@ TOKEN_BALANCES = Endpoint(
     route="GET /api/v1/execution/address/{address}/erc20tokens",
     table=TokenBalances,
     where=(
-        Texts(
+        Named(
             "address",
             wire="address",
             pattern=ADDRESS,
             what="an address of 40 hex digits",
-            column=TokenBalances.address,
-            error="invalid address",
+            error="error invalid address",
+            matches=TokenBalances.address.name,
+            order=("token",),
         ),
     ),
     paging=TokenPages(at_most=200, default=200),

@@ -1,0 +1,107 @@
+"""The local explorer's execution layer, names, pool and charts, as any other client sees them."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import httpx
+import pytest
+from PIL import Image
+
+ADDRESS = f"0x{'ab' * 20}"
+KEY = "ab" * 48
+MANY = ",".join(map(str, range(101)))
+ADDRESSES = ",".join(f"0x{number:040x}" for number in range(21))
+
+ERRORS = [
+    (f"/api/v1/execution/block/{MANY}", "only a maximum of 100 query parameters are allowed"),
+    ("/api/v1/execution/block/latest", "invalid block number"),
+    ("/api/v1/execution/block/-1", "invalid block number"),
+    ("/api/v1/execution/block/1.5", "invalid block number"),
+    ("/api/v1/execution/block/1,", "invalid block number"),
+    ("/api/v1/execution/block/1, 2", "invalid block number"),
+    (f"/api/v1/execution/block/{10**30}", "invalid block number"),
+    (f"/api/v1/execution/{MANY}/produced", "exceeded max of 100 params"),
+    (f"/api/v1/execution/{ADDRESSES}/produced", "up to max 20 addresses"),
+    ("/api/v1/execution/nobody/produced", "invalid address, validator index or pubkey"),
+    ("/api/v1/execution/0xab/produced", "invalid address, validator index or pubkey"),
+    ("/api/v1/execution/-1/produced", "invalid address, validator index or pubkey"),
+    ("/api/v1/execution/1,,2/produced", "invalid address, validator index or pubkey"),
+    (f"/api/v1/execution/{KEY}/produced", "invalid address, validator index or pubkey"),
+    ("/api/v1/execution/address/0xab", "error invalid address"),
+    (f"/api/v1/execution/address/{ADDRESS}00", "error invalid address"),
+    (f"/api/v1/execution/address/{ADDRESS[:-1]}g", "error invalid address"),
+    (f"/api/v1/execution/address/{ADDRESS}?token=0xab", "error invalid token query param"),
+    (f"/api/v1/execution/address/{ADDRESS}?token=", "error invalid token query param"),
+    ("/api/v1/execution/address/0xab/erc20tokens", "error invalid address"),
+    ("/api/v1/ens/lookup/ab.eth", "failed to resolve ens"),
+    ("/api/v1/ens/lookup/somebody.com", "failed to resolve ens"),
+    ("/api/v1/ens/lookup/nobody-has-this-name.eth", "failed to resolve ens"),
+    ("/api/v1/chart/nothing", "no data available for the requested chart"),
+    ("/api/v1/chart/graffiti_wordcloud", "no data available for the requested chart"),
+]
+
+
+@pytest.fixture
+def ask(explorer):
+    """A client of the local explorer that is not ours."""
+    with httpx.Client(base_url=explorer.url) as client:
+        yield client.get
+
+
+@pytest.mark.parametrize(("path", "words"), ERRORS)
+def test_every_limit_is_an_error_of_the_api(ask, path, words):
+    """400, the error envelope, and words that say what was wrong."""
+    answer = ask(path)
+
+    assert 400 == answer.status_code
+    assert {"status", "data"} == set(answer.json())
+    assert answer.json()["data"] is None
+    assert answer.json()["status"].startswith("ERROR: ")
+    assert words in answer.json()["status"]
+
+
+def test_an_address_that_was_never_seen(ask):
+    """It has an answer all the same, without its name; with or without 0x, in any case."""
+    for written in (ADDRESS, ADDRESS[2:], ADDRESS.upper().replace("X", "x")):
+        answer = ask(f"/api/v1/execution/address/{written}")
+
+        assert {"address": "0x", "ether": "0", "tokens": []} == answer.json()["data"]
+        assert 200 == answer.status_code
+
+
+def test_the_token_list_of_nobody_is_empty(ask):
+    """A bad limit or offset is what it would be by default."""
+    for query in ("", "?limit=0", "?limit=-1", "?limit=201", "?limit=x&offset=x"):
+        answer = ask(f"/api/v1/execution/address/{ADDRESS}/erc20tokens{query}")
+
+        assert {"status": "OK", "data": []} == answer.json()
+
+
+def test_an_address_that_nobody_named(ask):
+    """It is echoed, with an empty name."""
+    expected = {"address": ADDRESS, "domain": ""}
+
+    assert expected == ask(f"/api/v1/ens/lookup/{ADDRESS}").json()["data"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["validators", "staked_ether", "average_balance", "participation_rate", "blocks", "deposits"],
+)
+def test_a_chart_is_a_picture(ask, name):
+    """A PNG that says that the chain is simulated, with a line on paper."""
+    answer = ask(f"/api/v1/chart/{name}")
+
+    assert "image/png" == answer.headers["content-type"]
+    picture = Image.open(BytesIO(answer.content))
+    assert (800, 400) == picture.size
+    colours = {colour for _, colour in picture.getcolors(maxcolors=2**20)}
+    assert {(255, 255, 255), (31, 119, 180)} <= colours
+
+
+def test_charts_are_different_pictures(ask):
+    """Each shows its own numbers."""
+    names = ("validators", "staked_ether", "participation_rate")
+
+    assert 3 == len({ask(f"/api/v1/chart/{name}").content for name in names})
