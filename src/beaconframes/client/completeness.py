@@ -148,7 +148,7 @@ def among(rows: pl.DataFrame, name: str, parts: list[Collection[Any]]) -> pl.Exp
         or_,
         (pl.col(name).is_between(part.start, part.stop - 1) for part in ranges),
         pl.col(name).is_in(series(rows, name, single).implode()),
-    )
+    ).fill_null(value=False)
 
 
 def series(rows: pl.DataFrame, name: str, values: Iterable[Any]) -> pl.Series:
