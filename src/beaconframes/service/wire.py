@@ -48,6 +48,7 @@ NUMBERS_ONLY = {
 """Lists of a slot that take no word for it and judge no number."""
 
 NEVER = "9" * 18
+LENGTH_OF_A_ROOT = 64
 INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
 
@@ -89,7 +90,7 @@ def body(endpoint: Endpoint, rows: pl.DataFrame, fields: Fields, view: View, wir
 def may_be_absent(endpoint: Endpoint, fields: Fields, wire: Wire) -> bool:
     """Tell whether no rows are an empty list although one object was asked for."""
     if endpoint.name == "slots":
-        return not fields["slot"].isdigit() and fields["slot"] not in ("latest", "head")
+        return len(fields["slot"]) >= LENGTH_OF_A_ROOT
     return wire == "public" and not endpoint.absent
 
 
