@@ -23,7 +23,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import AnswerError, IntegrityError, ProtocolError, SchemaError
-from beaconframes.schema import Count, Fraction, Gwei, Table, Text, Wei, decoding
+from beaconframes.schema import Count, Fraction, Gwei, Table, Text, Wei, decoding, records
 from beaconframes.v1 import ENDPOINTS
 
 from .contract import GENESIS, TABLES, rows
@@ -772,7 +772,7 @@ def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplo
     one = {"validator_index": 1, "validatorindex": 1, "epoch": 1, "currentSlot": 1}
     known = {name: value for name, value in one.items() if any(
         name in line.wire for line in TABLES[table])}  # fmt: skip
-    decoding.warn_once.cache_clear()
+    records.warn_once.cache_clear()
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):
         frames = [decode(table, known | extra) for _ in range(3)]
@@ -788,7 +788,7 @@ def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplo
 @pytest.mark.parametrize("table", ["income_history", "balance_history"])
 def test_the_week_of_an_epoch_needs_no_column_and_no_note(table, caplog):
     """What the calendar says already is not missed."""
-    decoding.warn_once.cache_clear()
+    records.warn_once.cache_clear()
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):
         decode(table, {"validatorindex": 1, "epoch": 1, "week": 0, "week_start": "", "week_end": 5})

@@ -9,7 +9,7 @@ import msgspec
 
 from beaconframes.client.failure import Failure
 from beaconframes.errors import ProtocolError
-from beaconframes.schema.decoding import mend_surrogates
+from beaconframes.schema.cells import mend_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

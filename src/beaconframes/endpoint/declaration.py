@@ -109,7 +109,12 @@ class Endpoint:
 
         With *public* they go by the public service's name of the endpoint.
         """
-        choices = [selector.batches(values, horizon) for selector in self.selectors]
+        choices = []
+        for selector in self.selectors:
+            choices.append(selector.batches(values, horizon))
+            if not choices[-1]:
+                # Nothing is asked for: nobody has to be asked where the chain ends either.
+                return []
         calls = []
         for batches in product(*choices):
             fields = {name: text for batch in batches for name, text in batch.fields.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,10 @@ from beaconframes.schema.numbers import Position
 from beaconframes.schema.texts import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from beaconframes.calendar import Chain
+    from beaconframes.schema.column import Column
     from beaconframes.schema.table import Implied, Table
 
 Tree = dict[str, Any]
@@ -46,6 +46,8 @@ def encode(
         if field.wire not in without:
             place(tree, field.wire, pl.col(field.wire))
     frame = with_implied(table, frame, chain)
+    if public and (zeros := {leaf(path): c for c, path in spelled.items() if c.absent == 0}):
+        return f"[{','.join(frame.select(sparse(tree, zeros)).to_series())}]".encode()
     lists = [name for name in tree if name.endswith("[]")]
     rows = frame.select(branch(node).alias(name) for name, node in tree.items())
     if lists:
@@ -55,17 +57,23 @@ def encode(
     data = buffer.getvalue()
     if verbatim := [path.split(".") for c, path in spelled.items() if isinstance(c, Json)]:
         data = splice(data, verbatim)
-    zeros = [path for c, path in spelled.items() if c.absent == 0] if public else []
-    return omit_zeros(data, zeros) if zeros else data
+    return data
 
 
-def omit_zeros(data: bytes, paths: list[str]) -> bytes:
-    """Return *data* without the fields at *paths* that are 0, as number or as text."""
-    names = "|".join(re.escape(path.rpartition(".")[2]) for path in paths)
-    zero = f'"(?:{names})":(?:0|"0")'
-    # At the end of an object, in the middle or at the start, and alone: with one comma each.
-    field = re.compile(rf"(?:,{zero})+(?=\}})|{zero},|{zero}(?=\}})".encode())
-    return field.sub(b"", data)
+def sparse(node: Tree, zeros: Mapping[str, Column]) -> pl.Expr:
+    """Return the JSON text of an object without those of its fields *zeros* that are 0."""
+    parts = []
+    for name, field in node.items():
+        if not isinstance(field, pl.Expr):
+            parts.append(pl.format(f'"{name}":{{}}', sparse(field, zeros)))
+        elif name in zeros:
+            mark = '"' if getattr(zeros[name], "text", False) else ""
+            told = pl.format(f'"{name}":{mark}{{}}{mark}', field)
+            parts.append(pl.when(pl.col(zeros[name].name) != 0).then(told))
+    if whole := [f.alias(n) for n, f in node.items() if isinstance(f, pl.Expr) and n not in zeros]:
+        text = pl.struct(whole).struct.json_encode()
+        parts.append(text.str.strip_prefix("{").str.strip_suffix("}"))
+    return pl.format("{{{}}}", pl.concat_str(parts, separator=",", ignore_nulls=True))
 
 
 def splice(data: bytes, paths: list[list[str]]) -> bytes:
@@ -79,6 +87,11 @@ def splice(data: bytes, paths: list[list[str]]) -> bytes:
             if part.get(last) is not None:
                 part[last] = msgspec.Raw(part[last].encode())
     return msgspec.json.encode(records)
+
+
+def leaf(path: str) -> str:
+    """Return the last name of a dotted *path*."""
+    return path.rpartition(".")[2]
 
 
 def place(tree: Tree, path: str, expr: pl.Expr) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 
 from beaconframes.errors import IntegrityError
 from beaconframes.schema import decoding, encoding
+from beaconframes.schema.cells import short
 from beaconframes.schema.column import Column
 from beaconframes.schema.numbers import Position
 
@@ -178,4 +179,4 @@ class Table:
 
 def cell(frame: pl.DataFrame, column: Column, row: int) -> str:
     """Return one cell for a message."""
-    return decoding.short(frame[column.name].to_list()[row])
+    return short(frame[column.name].to_list()[row])

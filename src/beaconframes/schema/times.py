@@ -15,6 +15,10 @@ from beaconframes.schema.numbers import whole
 if TYPE_CHECKING:
     from beaconframes.calendar import Unit
 
+FIRST_SECOND = -62_135_596_800
+LAST_SECOND = 253_402_300_799
+"""The years 1 to 9999, which is what every library holds, in Unix seconds."""
+
 
 class Timestamp(Column):
     """An instant, written as RFC 3339 text on the wire."""
@@ -33,8 +37,7 @@ class Timestamp(Column):
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return instants in UTC; text without a zone is UTC."""
-        aware = [v if v is None or v.tzinfo else v.replace(tzinfo=UTC) for v in values]
-        return pl.Series(self.name, aware, dtype=self.dtype)
+        return pl.Series(self.name, [v and in_utc(v) for v in values], dtype=self.dtype)
 
     def encode(self) -> pl.Expr:
         """Return RFC 3339 text."""
@@ -54,8 +57,7 @@ class UnixTime(Column):
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return instants."""
-        seconds = pl.Series(self.name, values, dtype=pl.Int64)
-        return (seconds * 1_000_000).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+        return instants(pl.Series(self.name, values, dtype=pl.Int64), per_second=1)
 
     def encode(self) -> pl.Expr:
         """Return Unix seconds."""
@@ -67,8 +69,7 @@ class UnixMillis(UnixTime):
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return instants."""
-        millis = pl.Series(self.name, values, dtype=pl.Int64)
-        return (millis * 1_000).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+        return instants(pl.Series(self.name, values, dtype=pl.Int64), per_second=1000)
 
     def encode(self) -> pl.Expr:
         """Return Unix milliseconds."""
@@ -115,3 +116,17 @@ class DayTime(TimeOf):
 
     of: str = "day"
     by: Unit = "day"
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return *moment* in UTC; without a zone it is UTC already."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def instants(ticks: pl.Series, *, per_second: int) -> pl.Series:
+    """Return Unix *ticks* as instants; one outside the calendar's years raises ValueError."""
+    inside = ticks.is_between(FIRST_SECOND * per_second, LAST_SECOND * per_second)
+    if not inside.all():
+        raise ValueError(ticks.name)
+    micros = ticks * (1_000_000 // per_second)
+    return micros.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")

@@ -1,0 +1,132 @@
+"""The fast way from JSON to columns: whole pages into typed records, one list for each column.
+
+It takes only what needs no second look: a value of another JSON type than the column's sends the
+page the slow way (``cells``), which is the definition of what a value means.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from beaconframes.schema.cells import Cells, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from beaconframes.schema.column import Column
+    from beaconframes.schema.table import Table
+
+log = logging.getLogger("beaconframes")
+
+
+class Leaf(NamedTuple):
+    """One spelling of one column: where its values stand in the records."""
+
+    column: Column
+    spelling: int
+    attribute: str
+
+
+class Node:
+    """The part of a record that is one JSON object: its columns, its inner objects, its type."""
+
+    def __init__(self, table: type[Table], prefix: str = "") -> None:
+        self.record: Any = None
+        self.leaves: list[Leaf] = []
+        self.inner: dict[str, Node] = {}
+        wire: dict[str, str] = {}
+        fields: list[tuple[str, Any, Any]] = []
+
+        for column in table.columns:
+            for number, path in enumerate(column.spellings):
+                if not path.startswith(prefix):
+                    continue
+                head, dot, _ = path[len(prefix) :].partition(".")
+                if dot and head not in self.inner:
+                    node = self.inner[head] = Node(table, f"{prefix}{head}.")
+                    attribute = f"inner_{len(self.inner)}"
+                    wire[attribute] = head
+                    fields.append((attribute, node.record | None, None))
+                elif not dot:
+                    attribute = f"{column.name}_{number}"
+                    wire[attribute] = head.removesuffix("[]")
+                    fields.append((attribute, *declared(column, is_list=head.endswith("[]"))))
+                    self.leaves.append(Leaf(column, number, attribute))
+        self.names = set(wire.values())
+        self.record = msgspec.defstruct(f"Record_{table.table_name}", fields, rename=wire, gc=False)
+        self.attributes = {head: attribute for attribute, head in wire.items()}
+
+    def unknown(self, record: Any, prefix: str = "") -> Iterator[str]:
+        """Yield the paths in *record*, as plain JSON, that belong to no column."""
+        if not isinstance(record, dict):
+            return
+        for name, value in record.items():
+            if name not in self.names:
+                yield prefix + name
+            elif name in self.inner:
+                yield from self.inner[name].unknown(value, f"{prefix}{name}.")
+
+    def cells(self, records: list[Any]) -> Iterator[tuple[Leaf, list[Any]]]:
+        """Yield the values of every leaf, one for each of *records*."""
+        for leaf in self.leaves:
+            yield leaf, list(map(attrgetter(leaf.attribute), records))
+        for head, node in self.inner.items():
+            blank = node.record()
+            parents = map(attrgetter(self.attributes[head]), records)
+            yield from node.cells([blank if parent is None else parent for parent in parents])
+
+
+def declared(column: Column, *, is_list: bool) -> tuple[Any, Any]:
+    """Return the type and the default of *column* in a record."""
+    kind: Any = column.wire_type()
+    if kind is msgspec.Raw:
+        return kind, msgspec.Raw()
+    if is_list:
+        return list[kind] | None, None
+    return kind | None, column.absent if isinstance(column.wire, str) else None
+
+
+@cache
+def layout(table: type[Table]) -> tuple[Node, msgspec.json.Decoder[Any]]:
+    """Return the record layout of *table* and the decoder of its pages."""
+    node = Node(table)
+    record: Any = node.record
+    return node, msgspec.json.Decoder(list[record] | record | None)
+
+
+def by_record(node: Node, records: list[Any]) -> Cells:
+    """Return the values of each column from typed *records*, the first spelling that has one."""
+    cells: Cells = {}
+    for leaf, values in node.cells(records):
+        name = leaf.column.name
+        if leaf.spelling == 0:
+            cells[name] = values
+        elif None in cells[name]:
+            cells[name] = [b if a is None else a for a, b in zip(cells[name], values, strict=True)]
+    return cells
+
+
+def note_unknown_fields(table: type[Table], node: Node, page: bytes) -> None:
+    """Look at the first record of *page* for fields that no column takes."""
+    start = page.find(b"{")
+    try:
+        head = page[start : start + 200_000].decode(errors="replace")
+        record, _ = json.JSONDecoder().raw_decode(head)
+    except (ValueError, RecursionError):
+        return
+    unknown = set(node.unknown(record)) - {field.wire for field in table.implied}
+    if unknown:
+        warn_once(table.table_name, tuple(sorted(short(name) for name in unknown)))
+
+
+@cache
+def warn_once(table: str, fields: tuple[str, ...]) -> None:
+    """Log, once for each set of fields, that the service sends more than the table knows."""
+    names = ", ".join(fields)
+    log.warning("%s: the service also sends %s, for which there is no column", table, names)
