@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import warnings
 
 import httpx
@@ -15,6 +16,8 @@ from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.service import Server
 from beaconframes.v1 import ENDPOINTS
+
+from .replay import replaying
 
 HEAD = 4000
 TABLES = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
@@ -320,6 +323,23 @@ def test_every_page_of_a_depositor(service, who, keys, requests):
     assert requests + (keys == 4001) == service.requests
     assert found.sort("from_address", "pubkey", "valid_signature").equals(found)
     assert found["validator_index"].null_count() == (keys == 4001)
+
+
+@pytest.mark.parametrize("count", [2000, 2500])
+def test_a_service_that_does_not_page_is_not_asked_for_ever(count):
+    """The same page again is an error and no end; nothing is guessed."""
+    records = [{"public_key": key(n), "valid_signature": True} for n in range(count)]
+    reply = json.dumps({"status": "OK", "data": records}).encode()
+
+    with (
+        replaying({"*": reply}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(errors.PaginationError, match="page 2 is one that came before"),
+    ):
+        bf.load_deposit_origin(RICH, explorer=explorer)
+
+    where = f"GET /api/v1/validator/eth1/{RICH}?"
+    assert [f"{where}offset=0&limit=2000", f"{where}offset={count}&limit=2000"] == server.arrived
 
 
 def test_several_depositors(service):

@@ -15,7 +15,7 @@ from beaconframes.client.head import Watch
 from beaconframes.client.session import Session
 from beaconframes.config import current as current_settings
 from beaconframes.endpoint import Horizon
-from beaconframes.errors import ConfigError, NotServed
+from beaconframes.errors import ConfigError, NotServed, PaginationError
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
@@ -178,6 +178,12 @@ class Explorer:
             found = []
             while call is not None:
                 data = self._session.fetch(call.request, stop=stop).data
+                if any(data == page for _, page in found):
+                    raise PaginationError(
+                        f"page {len(found) + 1} is one that came before, so there is no end",
+                        endpoint=call.request.endpoint,
+                        hint="The service does not page as the API says; nothing was kept",
+                    )
                 found.append((call, data))
                 call = following(call, data)
             return found

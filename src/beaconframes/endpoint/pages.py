@@ -37,7 +37,7 @@ class Pages(Selector):
         records = msgspec.json.decode(page, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
         if isinstance(records, dict) or len(records) < self.at_most:
             return None
-        return {**fields, "offset": str(int(fields["offset"]) + self.at_most)}
+        return {**fields, "offset": str(int(fields["offset"]) + len(records))}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the page; a limit above the largest is the largest."""
