@@ -184,16 +184,13 @@ class Indices(Column):
     dtype = pl.List(pl.Int64)
     sent_as = list[int]
 
-    def parse(self, value: Any) -> list[int] | None:
+    def parse(self, value: Any) -> list[int | None] | None:
         """Return the numbers; an array with a hole in it is no list of numbers."""
         if value is None:
             return None
-        if not isinstance(value, list):
-            raise ValueError(value)  # noqa: TRY004  # cell by cell, ValueError is the sign
-        found = [whole(item) for item in value]
-        if None in found:
+        if not isinstance(value, list) or None in value:
             raise ValueError(value)
-        return [item for item in found if item is not None]
+        return [whole(item) for item in value]
 
 
 @dataclass(eq=False)
