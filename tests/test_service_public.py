@@ -1,0 +1,319 @@
+"""The local explorer in the public service's words: plain HTTP, judged by how that one answers."""
+
+from __future__ import annotations
+
+import httpx
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.service import Server
+
+BLOCK = {
+    "attestationscount", "attesterslashingscount", "proposerslashingscount", "depositscount",
+    "voluntaryexitscount", "withdrawalcount", "blockroot", "parentroot", "stateroot", "epoch",
+    "slot", "proposer", "eth1data_blockhash", "eth1data_depositroot", "eth1data_depositcount",
+    "exec_base_fee_per_gas", "exec_gas_limit", "exec_gas_used", "exec_block_number",
+    "exec_transactions_count", "exec_timestamp", "exec_block_hash", "exec_parent_hash",
+    "exec_random", "exec_receipts_root", "exec_state_root", "exec_extra_data", "exec_logs_bloom",
+    "exec_fee_recipient", "graffiti", "graffiti_text", "randaoreveal", "signature",
+    "syncaggregate_bits", "syncaggregate_signature", "syncaggregate_participation", "status",
+}  # fmt: skip
+
+ERRORS = [
+    ("/api/v1/epoch/470", "epoch is in the future. The latest epoch is 469"),
+    ("/api/v1/epoch/-1", "epoch must be a positive number"),
+    ("/api/v1/epoch/newest", "invalid epoch provided"),
+    ("/api/v1/epoch/1.5/slots", "invalid epoch provided"),
+    ("/api/v1/sync_committee/finalized", "invalid epoch provided"),
+    ("/api/v1/yieldindex/today", "invalid day provided"),
+    ("/api/v1/ethstore/1.5", "invalid day provided"),
+    ("/api/v1/slot/latest/attesterslashings", "invalid block slot provided"),
+    ("/api/v1/slot/latest/proposerslashings", "invalid block slot provided"),
+    ("/api/v1/slot/latest/voluntaryexits", "invalid block slot provided"),
+    ("/api/v1/slot/latest/withdrawals", "invalid block slot provided"),
+    ("/api/v1/slot/latest/deposits", "invalid block slot provided"),
+    ("/api/v1/slot/x/withdrawals", "invalid block slot provided"),
+    ("/api/v1/slot/x/attestations", "invalid block slot provided"),
+    ("/api/v1/slot/-1/attestations", "slot must be a positive number"),
+    ("/api/v1/slot/x", "could not parse slot number"),
+    ("/api/v1/slot/99999999", "could not retrieve db results"),
+    ("/api/v1/validator/1/proposals?epoch=abc",
+     'strconv.ParseUint: parsing "abc": invalid syntax'),
+    ("/api/v1/validator/1/balancehistory?limit=0", "invalid limit parameter"),
+    ("/api/v1/validator/1/attestations?endEpoch=470", "invalid end epoch parameter"),
+    ("/api/v1/execution/block/x", "invalid block number"),
+    ("/api/v1/ens/lookup/ab.eth", "failed to resolve ens"),
+    ("/api/v1/graffitiwall?startx=10&endx=9", "invalid area provided by the coordinates"),
+    ("/api/v1/chart/nothing", "no data available for the requested chart"),
+]  # fmt: skip
+
+NOTHING = [
+    "/api/v1/validator/999999",
+    "/api/v1/sync_committee/99999",
+    "/api/v1/yieldindex/99999",
+    "/api/v1/ethstore/-1",
+    "/api/v1/slot/99999999/withdrawals",
+    "/api/v1/slot/-1/attesterslashings",
+    f"/api/v1/slot/0x{'00' * 32}",
+]
+
+
+@pytest.fixture(scope="module")
+def public(chain):
+    """The simulated chain, served in the public service's words."""
+    with Server(chain, wire="public") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def spec(chain):
+    """The same chain, served as the specification says."""
+    with Server(chain) as server:
+        yield server
+
+
+@pytest.fixture
+def ask(public):
+    """A client of the public wire that is not ours."""
+    with httpx.Client(base_url=public.url) as client:
+        yield client.get
+
+
+@pytest.mark.parametrize(("path", "message"), ERRORS)
+def test_errors_have_the_words_of_the_public_service(ask, path, message):
+    """400 for all of them, in the envelope."""
+    answer = ask(path)
+
+    assert (400, {"status": f"ERROR: {message}", "data": None}) == (
+        answer.status_code,
+        answer.json(),
+    )
+
+
+def test_a_slot_to_come_is_refused_with_the_latest(ask, chain):
+    """By attestations alone; the other lists of a slot find nothing there."""
+    latest = chain.meta["latest_slot"]
+
+    refused = ask(f"/api/v1/slot/{latest + 1}/attestations")
+
+    assert 400 == refused.status_code
+    expected = f"ERROR: slot is in the future. The latest slot is {latest}"
+    assert expected == refused.json()["status"]
+    assert [] == ask(f"/api/v1/slot/{latest + 1}/deposits").json()["data"]
+
+
+@pytest.mark.parametrize("path", NOTHING)
+def test_what_does_not_exist_is_an_empty_list(ask, path):
+    """200 and no rows, never a 404."""
+    answer = ask(path)
+
+    assert (200, {"status": "OK", "data": []}) == (answer.status_code, answer.json())
+
+
+def test_the_state_comes_bare(ask):
+    """No envelope at all."""
+    state = ask("/api/v1/latestState").json()
+
+    assert {
+        "lastProposedSlot", "currentSlot", "currentEpoch", "currentFinalizedEpoch",
+        "finalityDelay", "syncing", "rates",
+    } == set(state)  # fmt: skip
+    assert (469, 467) == (state["currentEpoch"], state["currentFinalizedEpoch"])
+
+
+def test_a_validator_by_its_squashed_names(ask):
+    """One is an object, several are a list by index."""
+    one = ask("/api/v1/validator/7").json()["data"]
+    two = ask("/api/v1/validator/8,7").json()["data"]
+
+    assert {
+        "activationeligibilityepoch", "activationepoch", "exitepoch", "withdrawableepoch",
+        "balance", "effectivebalance", "lastattestationslot", "name", "pubkey", "slashed",
+        "status", "validatorindex", "withdrawalcredentials", "total_withdrawals",
+    } == set(one)  # fmt: skip
+    assert [7, 8] == [record["validatorindex"] for record in two]
+
+
+def test_a_validator_that_never_exits_does_so_in_the_far_future(ask, chain):
+    """2**63 - 1 exactly, where our frames have null."""
+    staying = chain.scan("validators").filter(pl.col("exit_epoch").is_null()).first().collect()
+    index = staying["validator_index"][0]
+
+    assert 9223372036854775807 == ask(f"/api/v1/validator/{index}").json()["data"]["exitepoch"]
+
+
+def test_income_of_nothing_is_left_out(ask, chain):
+    """Every field of income that is 0 is absent; what is there adds up."""
+    records = ask("/api/v1/validator/9,8/incomedetailhistory").json()["data"]
+
+    assert 200 == len(records)
+    assert {"income", "epoch", "validatorindex", "week", "week_start", "week_end"} == set(
+        records[0]
+    )
+    assert not any(value in (0, "0") for r in records for value in r["income"].values())
+    assert all(isinstance(r["income"].get("tx_fee_reward_wei", ""), str) for r in records)
+    kept = chain.scan("income_history").filter(
+        pl.col("validator_index").is_in([8, 9]), pl.col("epoch").is_between(368, 467)
+    )
+    for field in ("attestation_target_reward", "attestation_target_penalty", "proposals_missed"):
+        name = field if field == "proposals_missed" else f"{field}_gwei"
+        expected = kept.select(pl.col(name).sum()).collect().item()
+        assert expected == sum(record["income"].get(field, 0) for record in records)
+
+
+def test_slots_without_a_block_have_a_placeholder(ask, chain):
+    """One byte, 0x01 for missed; status is text; no field more or less than the service has."""
+    epoch = chain.scan("blocks").filter(status="missed").select("epoch").first().collect().item()
+    records = ask(f"/api/v1/epoch/{epoch}/slots").json()["data"]
+    same = ask(f"/api/v1/epoch/{epoch}/blocks").json()["data"]
+
+    assert same == records
+    assert all(set(record) == BLOCK for record in records)
+    assert {"1", "2"} <= {record["status"] for record in records}
+    assert {"0x01"} == {r["blockroot"] for r in records if r["status"] == "2"}
+    assert all(len(r["blockroot"]) == 66 for r in records if r["status"] in "13")
+
+
+def test_proposals_are_blocks_without_two_fields(ask, chain):
+    """By proposer, newest first; a missed one is among them, with its placeholder."""
+    missed = chain.scan("blocks").filter(status="missed").last().collect()
+    index, epoch = missed["proposer_index"][0], missed["epoch"][0]
+
+    records = ask(f"/api/v1/validator/{index}/proposals?epoch={epoch}").json()["data"]
+
+    assert all(set(record) == BLOCK - {"withdrawalcount"} for record in records)
+    assert (missed["slot"][0], "2", "0x01") == (
+        records[0]["slot"], records[0]["status"], records[0]["blockroot"]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["/api/v1/yieldindex/latest", "/api/v1/ethstore/latest"])
+def test_a_day_of_the_yield_index_is_an_object(ask, path):
+    """Not a list of one."""
+    assert 1 == ask(path).json()["data"]["day"]
+
+
+def test_an_epoch_and_a_committee_are_objects(ask):
+    """Found ones; the seats are a list of 512."""
+    assert 467 == ask("/api/v1/epoch/finalized").json()["data"]["epoch"]
+    assert 512 == len(ask("/api/v1/sync_committee/0").json()["data"]["validators"])
+
+
+def test_the_wall_is_summarized_unless_told_otherwise(ask):
+    """Left out, summarize is true: each pixel once, its newest paint."""
+    pixels = ask("/api/v1/graffitiwall?startSlot=0").json()["data"]
+    every = ask("/api/v1/graffitiwall?startSlot=0&summarize=false").json()["data"]
+
+    places = [(pixel["x"], pixel["y"]) for pixel in pixels]
+    assert len(places) == len(set(places)) < len(every)
+    newest = {(p["x"], p["y"]): p["slot"] for p in sorted(every, key=lambda p: p["slot"])}
+    assert newest == {(p["x"], p["y"]): p["slot"] for p in pixels}
+
+
+@pytest.mark.parametrize("server", ["spec", "public"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/api/v1/yieldindex/0", "/api/v1/ethstore/0"),
+        ("/api/v1/poolprotocol/stats", "/api/v1/rocketpool/stats"),
+        ("/api/v1/poolprotocol/validator/1", "/api/v1/rocketpool/validator/1"),
+        ("/api/v1/execution/gasfees", "/api/v1/execution/gasnow"),
+    ],
+)
+def test_both_spellings_of_a_path_are_served(request, server, one, other):
+    """On either wire, with the same answer."""
+    url = request.getfixturevalue(server).url
+
+    found = httpx.get(url + one)
+
+    assert 404 != found.status_code
+    assert found.content == httpx.get(url + other).content
+
+
+def test_every_answer_tells_what_is_left_of_the_rate(ask):
+    """Also an error; only second, hour and month are real, minute and day repeat them."""
+    for path in ("/api/v1/latestState", "/api/v1/epoch/x", "/api/v1/nothing"):
+        headers = ask(path).headers
+
+        assert "second" == headers["ratelimit-window"]
+        assert ("1", "default", "false") == (
+            headers["ratelimit-reset"],
+            headers["ratelimit-bucket"],
+            headers["ratelimit-validapikey"],
+        )
+        assert int(headers["ratelimit-remaining"]) < int(headers["ratelimit-limit"])
+        assert "retry-after" not in headers
+        for what in ("limit", "remaining"):
+            told = {unit: headers[f"x-ratelimit-{what}-{unit}"] for unit in
+                    ("second", "minute", "hour", "day", "month")}  # fmt: skip
+            assert headers[f"ratelimit-{what}"] == told["second"]
+            assert (told["hour"], told["month"]) == (told["minute"], told["day"])
+
+
+def test_the_specification_says_nothing_of_headers(spec):
+    """Without a rate, none are sent on its wire."""
+    headers = httpx.get(f"{spec.url}/api/v1/latestState").headers
+
+    assert not [name for name in headers if "ratelimit" in name]
+
+
+@pytest.mark.parametrize("wire", ["spec", "public"])
+def test_too_many_requests_are_refused_in_plain_text(chain, wire):
+    """429 with the seconds to wait; the requests of a second ago count no more."""
+    with Server(chain, wire=wire, rate=3) as server, httpx.Client(base_url=server.url) as client:
+        answers = [client.get("/api/v1/latestState") for _ in range(5)]
+
+    assert [200] * 3 + [429] * 2 == [answer.status_code for answer in answers]
+    assert ["2", "1", "0", "0", "0"] == [a.headers["ratelimit-remaining"] for a in answers]
+    refused = answers[-1]
+    assert b"Too Many Requests\n" == refused.content
+    assert "text/plain; charset=utf-8" == refused.headers["content-type"]
+    assert "nosniff" == refused.headers["x-content-type-options"]
+    assert ("1", "1", "second", "3") == tuple(
+        refused.headers[name]
+        for name in ("retry-after", "ratelimit-reset", "ratelimit-window", "ratelimit-limit")
+    )
+    assert 3 == server.requests
+
+
+def test_those_with_a_key_have_their_own_allowance(chain):
+    """A valid key is said to be one; without it, another bucket is used up."""
+    with Server(chain, wire="public", rate=1) as server:
+        url = f"{server.url}/api/v1/epoch/1"
+        found = [httpx.get(url, headers=h) for h in ({}, {}, {"apikey": "k"}, {"apikey": "k"})]
+
+    assert [200, 429, 200, 429] == [answer.status_code for answer in found]
+    assert ["false"] * 2 + ["true"] * 2 == [a.headers["ratelimit-validapikey"] for a in found]
+
+
+def test_loaders_keep_to_the_rate_of_the_headers(chain):
+    """The permitted rate is learned from them: no request is refused."""
+    with (
+        Server(chain, wire="public", rate=5) as server,
+        bf.Explorer(server.url, chain=server.service.chain) as explorer,
+    ):
+        frame = bf.load_epochs(since=0, until=8, explorer=explorer)
+
+        assert 9 == frame.height
+        assert 9 == explorer.requests == server.requests
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_connection_is_closed_when_asked_to(public, method):
+    """Connection: close is answered in kind."""
+    answer = httpx.request(
+        method,
+        f"{public.url}/api/v1/validator" + ("/1" if method == "GET" else ""),
+        headers={"Connection": "close"},
+        **({} if method == "GET" else {"json": {"indicesOrPubkey": "1"}}),
+    )
+
+    assert (200, "close") == (answer.status_code, answer.headers["connection"])
+
+
+@pytest.mark.parametrize("bad", [{"wire": "Public"}, {"rate": 0}])
+def test_a_server_is_either_one_or_the_other(chain, bad):
+    """A wire or a rate that cannot be is refused."""
+    with pytest.raises(bf.errors.UsageError, match=str(next(iter(bad.values())))):
+        Server(chain, **bad)
