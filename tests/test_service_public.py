@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime
+
 import httpx
 import polars as pl
 import pytest
+from starlette.responses import PlainTextResponse
 
 import beaconframes as bf
 from beaconframes.service import Server
+from beaconframes.service.limits import Limited
 
 BLOCK = {
     "attestationscount", "attesterslashingscount", "proposerslashingscount", "depositscount",
@@ -317,3 +322,56 @@ def test_a_server_is_either_one_or_the_other(chain, bad):
     """A wire or a rate that cannot be is refused."""
     with pytest.raises(bf.errors.UsageError, match=str(next(iter(bad.values())))):
         Server(chain, **bad)
+
+
+def asked_of(application, count):
+    """Return the answers of an ASGI application to so many requests."""
+
+    async def ask():
+        transport = httpx.ASGITransport(application)
+        async with httpx.AsyncClient(transport=transport, base_url="http://local") as client:
+            return [await client.get("/") for _ in range(count)]
+
+    return asyncio.run(ask())
+
+
+def test_hours_and_months_are_those_of_the_calendar():
+    """The window that is used up governs the answer, and says how long it still is."""
+    now = [datetime(2026, 1, 15, 10, 30, tzinfo=UTC).timestamp()]
+    limited = Limited(
+        PlainTextResponse("ok"),
+        rate=10, hour=2, month=3, known=lambda scope: True, clock=lambda: now[0],
+    )  # fmt: skip
+
+    first, second, third = asked_of(limited, 3)
+
+    assert [200, 200, 429] == [first.status_code, second.status_code, third.status_code]
+    assert "second" == second.headers["ratelimit-window"]
+    assert ("hour", "2", "0", "1800", "1800") == tuple(
+        third.headers[name]
+        for name in ("ratelimit-window", "ratelimit-limit", "ratelimit-remaining",
+                     "ratelimit-reset", "retry-after")
+    )  # fmt: skip
+    now[0] += 1800
+    fourth, fifth = asked_of(limited, 2)
+    assert [200, 429] == [fourth.status_code, fifth.status_code]
+    until_february = datetime(2026, 2, 1, tzinfo=UTC).timestamp() - now[0]
+    assert ("month", str(int(until_february))) == (
+        fifth.headers["ratelimit-window"],
+        fifth.headers["retry-after"],
+    )
+    now[0] += until_february
+    assert [200] == [answer.status_code for answer in asked_of(limited, 1)]
+
+
+def test_what_the_server_could_not_answer_is_not_counted_for_long():
+    """A 5xx uses up its second, but neither the hour nor the month."""
+    limited = Limited(
+        PlainTextResponse("broken", 503), rate=9, hour=2, known=lambda scope: False, clock=lambda: 0
+    )
+
+    answers = asked_of(limited, 4)
+
+    assert [503] * 4 == [answer.status_code for answer in answers]
+    assert ["1"] * 4 == [answer.headers["x-ratelimit-remaining-hour"] for answer in answers]
+    assert ["8", "7", "6", "5"] == [a.headers["ratelimit-remaining"] for a in answers]
