@@ -14,6 +14,7 @@ from beaconframes.schema import decoding, encoding
 from beaconframes.schema.cells import short
 from beaconframes.schema.column import Column
 from beaconframes.schema.numbers import Position
+from beaconframes.schema.texts import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -160,8 +161,7 @@ class Table:
                     column.unit,
                     column.key,
                     column.doc,
-                    ", ".join(column.spellings)
-                    or ("list position" if isinstance(column, Position) else "derived"),
+                    source(column),
                 )
                 for column in cls.columns
             ],
@@ -175,6 +175,15 @@ class Table:
             },
             orient="row",
         )
+
+
+def source(column: Column) -> str:
+    """Return where on the wire a column comes from, for the data dictionary."""
+    if column.spellings:
+        return ", ".join(column.spellings)
+    if isinstance(column, Position):
+        return "list position"
+    return "what was asked for" if isinstance(column, Asked) else "derived"
 
 
 def cell(frame: pl.DataFrame, column: Column, row: int) -> str:
