@@ -181,6 +181,18 @@ def test_summarize_keeps_the_newest_paint(chain, explorer):
     assert_frame_equal(rows(chain, "graffiti_wall"), everything)
 
 
+def test_a_summary_ends_where_it_was_told_to(explorer):
+    """A later paint hides nothing, although the service knows no end below slot 10,000."""
+    early = bf.load_graffiti_wall(since=0, until=5_000)
+    newest = {(x, y): slot for slot, x, y in early.select("slot", "x", "y").rows()}
+
+    summary = bf.load_graffiti_wall(since=0, until=5_000, summarize=True)
+
+    told = summary.select("slot", "x", "y").rows()
+    assert newest == {(x, y): slot for slot, x, y in told}
+    assert 5_000 >= summary["slot"].max()
+
+
 def test_a_region_of_the_wall(chain, explorer):
     """Both corners belong to it."""
     everything = bf.load_graffiti_wall(since=0)

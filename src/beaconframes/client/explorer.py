@@ -125,7 +125,7 @@ class Explorer:
         calls, rows = self.ask(endpoint, values)
         rows = endpoint.table.arrange(only_asked(endpoint, calls, rows))
         for selector in endpoint.selectors:
-            rows = selector.finish(rows, values) if len(calls) > 1 else rows
+            rows = selector.finish(rows, values)
         settings = current_settings(**self._own)
         self.tell_missing(
             endpoint, calls, rows, strict=settings.strict if strict is None else strict

@@ -14,7 +14,7 @@ from beaconframes.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.calendar import Unit
+    from beaconframes.calendar import Moment, Unit
     from beaconframes.endpoint.horizon import Horizon
     from beaconframes.schema import Column
 
@@ -123,6 +123,10 @@ class SlotWindow(Selector):
             windows.append(Batch({"startSlot": str(first), "slot": str(last)}, (wanted,)))
         return windows
 
+    def last(self, since: Moment | None, until: Moment | None, horizon: Horizon) -> int:
+        """Return the last slot of the range."""
+        return horizon.span(since, until, "slot", length=self.default + 1).last
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the range."""
         newest = view.head.slot
@@ -130,6 +134,7 @@ class SlotWindow(Selector):
         first = number(
             fields, "startSlot", max(last - self.default, 0), 0, None, "invalid startSlot provided"
         )
+        last = max(last, self.default)
         if first > last:
             raise Refused("start slot greater than end slot")
         return rows.filter(pl.col(self.column.name).is_between(first, last))
@@ -148,6 +153,11 @@ class EpochTail(Selector):
     wire: str = "epoch"
 
     args = ("since", "until")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the wire fields that say which window it is."""
+        return (self.wire,)
 
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return the fewest windows that cover the range, the last ``length`` epochs if none."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from beaconframes.client import load
-from beaconframes.endpoint import Endpoint, Final, Region, SlotWindow, Switch
+from beaconframes.endpoint import Batch, Endpoint, Final, Region, SlotWindow, Switch
 from beaconframes.schema import Count, Slot, SlotTime, Table, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Unpack
 
     import polars as pl
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer, Options
+    from beaconframes.endpoint import Horizon
 
 
 class GraffitiWall(Table):
@@ -33,14 +35,32 @@ def last_paint(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.sort("slot").unique(["x", "y"], keep="last", maintain_order=True)
 
 
+WINDOW = SlotWindow(GraffitiWall.slot)
+
+
+class Summary(Switch):
+    """Whether only the newest paint of a pixel counts.
+
+    The service is not asked to summarize a range that ends below slot 10,000: it knows no such
+    end, and a later paint would hide the one asked for.
+    """
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return ``true`` or ``false``; what the service does not summarize, ``finish`` does."""
+        (asked,) = super().batches(values, horizon)
+        since, until = values["since"], values["until"]
+        early = until is not None and WINDOW.last(since, until, horizon) < WINDOW.default
+        return [Batch({self.wire: "false"})] if early else [asked]
+
+
 GRAFFITI_WALL = Endpoint(
     "graffiti_wall",
     route="GET /api/v1/graffitiwall",
     table=GraffitiWall,
     where=(
-        SlotWindow(GraffitiWall.slot),
+        WINDOW,
         Region(GraffitiWall.x, GraffitiWall.y),
-        Switch("summarize", wire="summarize", keep=last_paint),
+        Summary("summarize", wire="summarize", keep=last_paint),
     ),
     final=Final.AT_FINALITY,
 )
