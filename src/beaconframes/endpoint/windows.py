@@ -185,6 +185,7 @@ class RecentEpochs(Selector):
     length: int = 100
 
     args = ("since", "until")
+    fields: ClassVar = ("startEpoch", "endEpoch")
 
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return the one range; one that begins earlier is refused, since nobody can serve it."""

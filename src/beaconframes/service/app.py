@@ -69,7 +69,7 @@ class Service:
 
     def scan(self, table: str) -> pl.LazyFrame:
         """Return the rows of another table, for what follows from several."""
-        return self.dataset.scan(table)
+        return self.rows.scan(table)
 
     def answer(self, endpoint: Endpoint, fields: dict[str, str], supplied: str | None) -> Response:
         """Return the answer of *endpoint* to a request that carries *fields* and a key."""

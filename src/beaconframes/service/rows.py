@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from beaconframes.endpoint import EpochWindow
+from beaconframes.endpoint import EpochTail, EpochWindow, RecentEpochs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -37,20 +37,29 @@ class Rows:
         """Return the rows of *endpoint* that *fields* select: what ``endpoint.select`` would."""
         table, window = endpoint.table, endpoint.paging
         name = table.table_name
-        scan = self.dataset.scan(name, schema=table.schema())
-        if name not in self._sizes or self._sizes[name].rows * len(table.columns) <= SMALL:
-            whole = self._kept(self._tables, name, scan.collect, most=len(self._sizes) + 1)
-            return endpoint.select(whole.lazy(), fields, view).collect()
-        if not isinstance(window, EpochWindow):
-            return endpoint.select(scan, fields, view).collect()
+        rows = self.scan(name, table.schema())
+        in_memory = name in self._tables
+        if in_memory or not isinstance(window, EpochWindow | EpochTail | RecentEpochs):
+            return endpoint.select(rows, fields, view).collect()
         asked = (name, *(fields.get(field) for field in window.fields))
         kept = self._kept(
-            self._windows, asked, window.apply(scan, fields, view).collect, most=WINDOWS
+            self._windows, asked, window.apply(rows, fields, view).collect, most=WINDOWS
         )
         rows = kept.lazy()
         for selector in endpoint.where:
             rows = selector.apply(rows, fields, view)
         return rows.collect()
+
+    def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of the table called *name*: from memory, unless there are many."""
+        with self._lock:
+            if name in self._tables:
+                return self._tables[name].lazy()
+        rows = self.dataset.scan(name, schema=schema)
+        height = self._sizes[name].rows if name in self._sizes else 0
+        if height * len(schema or rows.collect_schema()) > SMALL:
+            return rows
+        return self._kept(self._tables, name, rows.collect, most=len(self._sizes) + 1).lazy()
 
     def _kept(
         self,
