@@ -546,10 +546,14 @@ def due(world):
     full = pl.col("withdrawable") <= pl.col("epoch")
     above = (pl.col("effective_balance_gwei") == ceiling) & (balance > ceiling)
     amount = (
-        pl.when(pl.col("kind") == "0x00").then(0)
+        pl.when((pl.col("kind") == "0x00") | (pl.col("epoch") <= pl.col("changed"))).then(0)
         .when(full).then(balance).when(above).then(balance - ceiling).otherwise(0)
     )  # fmt: skip
-    return world.states.select(*KEY, due=amount).filter(pl.col("due") > 0)
+    changes = world.bls_change_events.select(KEY[0], changed=pl.col("slot") // 32)
+    states = world.states.join(changes, KEY[0], how="left")
+    return states.with_columns(pl.col("changed").fill_null(-1)).select(*KEY, due=amount).filter(
+        pl.col("due") > 0
+    )  # fmt: skip
 
 
 class TestEvents:

@@ -42,4 +42,5 @@ class Epoch:
     deposits: list[tuple[int, int, int]] = field(default_factory=list)  # slot, validator, gwei
     exits: list[tuple[int, int]] = field(default_factory=list)  # slot, validator
     slashings: list[Slashing] = field(default_factory=list)
+    bls_changes: list[tuple[int, int]] = field(default_factory=list)  # slot, validator
     votes: Votes | None = None

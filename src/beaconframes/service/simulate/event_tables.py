@@ -1,4 +1,4 @@
-"""The reasons of balances and statuses: deposits, withdrawals, exits, slashings, by slot."""
+"""The reasons of balances and statuses: what happened, by slot."""
 
 from __future__ import annotations
 
@@ -20,26 +20,38 @@ _EPOCHS = 128  # of a chunk
 class EventTables:
     """Collects events and hands them on, sorted by slot."""
 
-    def __init__(self, writer: Writer, chain: Chain) -> None:
-        self._writer, self._size = writer, chain.slots_per_epoch
-        self._paid: list[tuple[Ints, Ints, Ints]] = []
+    def __init__(self, writer: Writer, chain: Chain, finalized: int) -> None:
+        """Missed attestations are kept up to the *finalized* epoch: later ones may come yet."""
+        self._writer, self._size, self._finalized = writer, chain.slots_per_epoch, finalized
+        self._many: dict[str, list[tuple[Ints, ...]]] = {}
         self._few: dict[str, list[tuple[Any, ...]]] = {}
         self._withdrawals = 0
 
     def add(self, epoch: Epoch) -> None:
         """Take an epoch in."""
-        first, paid = epoch.number * self._size, epoch.withdrawals
-        self._paid.append((first + paid.slots, paid.validators, paid.amounts))
-        events: dict[str, list[tuple[Any, ...]]] = {
+        first, paid, blocks = epoch.number * self._size, epoch.withdrawals, epoch.slots.earning
+        numbers = self._withdrawals + np.arange(len(paid.slots))
+        self._withdrawals += len(numbers)
+        many: dict[str, tuple[Ints, ...]] = {
+            "withdrawal_events": (numbers, first + paid.slots, paid.validators, paid.amounts),
+            "fee_events": (first + np.flatnonzero(blocks), epoch.fees[blocks]),
+        }
+        if epoch.votes is not None and epoch.number <= self._finalized:
+            missing = epoch.votes.voters[epoch.votes.inclusion < 0]
+            many["missed_attestation_events"] = np.full_like(missing, epoch.number), missing
+        few: dict[str, list[tuple[Any, ...]]] = {
             "deposit_events": [(first + slot, who, gwei) for slot, who, gwei in epoch.deposits],
+            "bls_change_events": [(first + slot, who) for slot, who in epoch.bls_changes],
             "exit_events": [(first + slot, who) for slot, who in epoch.exits],
             "slashing_events": [
                 (first + s.slot, s.validator, s.kind, first + s.offence) for s in epoch.slashings
             ],
         }
-        for table, rows in events.items():
+        for table, columns in many.items():
+            self._many.setdefault(table, []).append(columns)
+        for table, rows in few.items():
             self._few.setdefault(table, []).extend(rows)
-        if len(self._paid) == _EPOCHS:
+        if len(self._many["fee_events"]) == _EPOCHS:
             self.flush()
 
     def flush(self) -> None:
@@ -47,13 +59,10 @@ class EventTables:
         for table, events in self._few.items():
             if events:
                 self._write(table, list(zip(*events, strict=True)))
-        columns = [np.concatenate(parts) for parts in zip(*self._paid, strict=True)]
-        if columns:
-            numbers = self._withdrawals + np.arange(len(columns[0]))
-            self._withdrawals += len(numbers)
-            self._write("withdrawal_events", [numbers, *columns])
+        for table, parts in self._many.items():
+            self._write(table, [np.concatenate(columns) for columns in zip(*parts, strict=True)])
         self._few.clear()
-        self._paid.clear()
+        self._many.clear()
 
     def _write(self, table: str, columns: list[Any]) -> None:
         names = tables.EVENTS[table].names()

@@ -35,6 +35,7 @@ class Events:
         self._waiting += self._plan.top_ups.get(epoch.number, [])
         if len(blocks):
             self._let_exit(epoch, blocks)
+            self._change_credentials(epoch, blocks)
             self._take_deposits(epoch, blocks)
 
     def slashed_around(self, epoch: int) -> int:
@@ -92,6 +93,13 @@ class Events:
                 epoch.exits.append((int(self._rng.choice(blocks)), validator))
                 self._leave(validator, epoch.number)
         epoch.exits.sort()
+
+    def _change_credentials(self, epoch: Epoch, blocks: Ints) -> None:
+        """Turn BLS credentials into an address; the sweep sees it from the next epoch on."""
+        for validator in self._plan.bls_changes.get(epoch.number, ()):
+            epoch.bls_changes.append((int(self._rng.choice(blocks)), validator))
+            self._registry.prefix[validator] = 1
+        epoch.bls_changes.sort()
 
     def _leave(self, validator: int, epoch: int) -> None:
         leaves = epoch + 1 + self._preset.max_seed_lookahead

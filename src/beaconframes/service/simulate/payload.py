@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from beaconframes.service.simulate import identities
 from beaconframes.service.simulate.duties import PROPOSED
 from beaconframes.service.simulate.texts import digest, hexes, where
 
@@ -20,14 +21,16 @@ _GAS_LIMIT: Final = 60_000_000
 _USUAL_BASE_FEE: Final = 800_000_000  # wei
 _EXTRA: Final = (b"", b"geth go1.25 linux", b"Nethermind v1.34", b"besu 25.9", b"lamp oil", b"reth")
 _BLOOM: Final = "0x" + "00" * 256
+_BUILT: Final = 205  # of 256 blocks: those that a builder made
 
 
 class Payloads:
     """Makes execution blocks, each on top of the last canonical one."""
 
     def __init__(self, seed: int, recipients: Sequence[str], first_number: int) -> None:
-        """Take the address that each validator's fees go to."""
+        """Take the address that each validator's fees go to if it builds the block itself."""
         self._recipients = recipients
+        self._builders = [builder.address for builder in identities.builders(seed)]
         self._number = first_number
         self._parent = digest(seed, "execution genesis")
         self._base_fee = _USUAL_BASE_FEE
@@ -47,7 +50,10 @@ class Payloads:
         columns: dict[str, list[Any]] = {
             **chained,
             "exec_block_hash": hashes,
-            "exec_fee_recipient": [self._recipients[p] for p in held["proposer"].tolist()],
+            "exec_fee_recipient": [
+                self._recipient(proposer, own)
+                for proposer, own in zip(held["proposer"].tolist(), hashes, strict=True)
+            ],
             "exec_state_root": hexes(rng, count, 32),
             "exec_receipts_root": hexes(rng, count, 32),
             "exec_random": hexes(rng, count, 32),
@@ -63,6 +69,13 @@ class Payloads:
         rows["exec_transactions_count"] = np.where(real, gas // 95_000, 0)
         rows["votes"] = [None] * len(real)  # counted only where a block is asked for by itself
         return rows
+
+    def _recipient(self, proposer: int, block_hash: str) -> str:
+        """Return who gets a block's fees: a builder, where the hash says that one made it."""
+        chance = int(block_hash[-2:], 16)
+        if chance < _BUILT:
+            return self._builders[chance % len(self._builders)]
+        return self._recipients[proposer]
 
     def _chain(
         self, held: dict[str, Ints], real: Bools, hashes: list[str], noise: list[int]

@@ -51,6 +51,7 @@ class Plan:
     top_ups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     exits: dict[int, list[int]] = field(default_factory=dict)
     slashings: dict[int, Literal["attester", "proposer"]] = field(default_factory=dict)
+    bls_changes: dict[int, list[int]] = field(default_factory=dict)
     exit_request: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     offline_from: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     outage: range = range(0)
@@ -83,6 +84,7 @@ def populate(
     begins = first + (last - first) * 3 // 5
     plan.outage = range(begins, begins + min(14, (last - first) // 8))
     plan.hit_by_outage = rng.random(validators) < 0.09
+    _plan_bls_changes(plan, np.flatnonzero(registry.prefix[:known] == 0).tolist(), first, last)
     if first:
         _give_a_past(rng, registry, plain[::-1], first, 90 * epochs_per_day)
     return registry, plan
@@ -94,7 +96,7 @@ def _first_validators(
     kinds = rng.random(validators)
     prefix = np.where(kinds < 0.03, 0, np.where(kinds < 0.05, 2, 1)).astype(np.int64)
     prefix[known - 1] = 2  # there is one of every kind, however few there are
-    prefix[known - 2] = 0
+    prefix[known - 3 : known - 1] = 0  # and of the kind that changes, two
     ceiling = np.where(prefix == 2, 2048, 32) * ETH
     balance = np.full(validators, 32 * ETH)
     big = prefix == 2
@@ -196,6 +198,14 @@ def _plan_top_ups(
         elif turn % 3 == 2 and others:
             validator, amount = int(rng.choice(others)), int(rng.integers(ETH // 10, ETH))
         plan.top_ups.setdefault(epoch, []).append((validator, amount))
+
+
+def _plan_bls_changes(plan: Plan, candidates: Sequence[int], first: int, last: int) -> None:
+    """Let two in five of the BLS credentials become addresses, one after the other."""
+    changing = candidates[: max(1, len(candidates) * 2 // 5)]
+    for turn, validator in enumerate(changing):
+        epoch = first + 1 + (last - first - 3) * turn // len(changing)
+        plan.bls_changes.setdefault(epoch, []).append(validator)
 
 
 def _give_a_past(

@@ -13,9 +13,11 @@ import numpy as np
 from beaconframes.calendar import get_chain
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.service.simulate import identities, snapshot, tables, yields
+from beaconframes.service.simulate import derived, identities, snapshot, tables, yields
 from beaconframes.service.simulate import registry as people
 from beaconframes.service.simulate.blocks import Blocks
+from beaconframes.service.simulate.derived.duties import Votes
+from beaconframes.service.simulate.derived.source import Source
 from beaconframes.service.simulate.engine import Engine
 from beaconframes.service.simulate.event_tables import EventTables
 from beaconframes.service.simulate.fees import FeeTable
@@ -81,7 +83,10 @@ def simulate(
     try:
         dataset = Dataset.create(draft, meta={"service": "simulated", "simulated": True})
         with dataset.writing() as writer:
-            _Simulation(writer, clock, given).run()
+            simulation = _Simulation(writer, clock, given)
+            simulation.run()
+        with dataset.writing() as writer:
+            derived.write(Source(dataset, writer), simulation.votes)
         if folder.exists():
             folder.rmdir()  # empty: an empty folder may be given, and not every system replaces it
         draft.replace(folder)
@@ -120,7 +125,6 @@ class _Simulation:
             head=self.head,
             fees=self.fees,
         )
-        self.credentials = identities.credentials(seed, self.registry.prefix)
         slots = (given["epochs"] - 1) * size + self.head + 1
         self.histories = Histories(writer, chain, validators, self.finalized)
         self.blocks = Blocks(
@@ -128,13 +132,14 @@ class _Simulation:
             chain,
             Mural(seed, self.first * size, slots),
             seed=seed,
-            recipients=["0x" + text[-40:] for text in self.credentials],
+            recipients=identities.operator_addresses(seed, validators),
             deposits=self.registry.known,
             first_number=self.first * size,
         )
         self.days = yields.Days(chain, self.registry, self.finalized)
         self.overviews: list[dict[str, Any]] = []
-        self.events = EventTables(writer, chain)
+        self.events = EventTables(writer, chain, self.finalized)
+        self.votes = Votes(chain, self.last)
 
     def run(self) -> None:
         """Write all tables."""
@@ -148,6 +153,7 @@ class _Simulation:
                 snapshot.epoch_row(epoch, latest=self.last, finalized=self.finalized)
             )
             self.events.add(epoch)
+            self.votes.add(epoch)
         for collector in (self.histories, self.blocks, self.events):
             collector.flush()
         self._finish(epoch)
@@ -163,7 +169,7 @@ class _Simulation:
                 self.registry,
                 head,
                 pubkeys=identities.pubkeys(seed, count),
-                credentials=self.credentials,
+                credentials=identities.credentials(seed, self.registry.prefix),
                 names=identities.names(count),
             ),
         )
