@@ -216,6 +216,15 @@ def test_dates_mean_rows_that_begin_on_them(chain, explorer):
     assert expected == balances["epoch"].to_list()
 
 
+def test_how_long_ago_counts_from_the_end_of_what_is_served(chain, explorer):
+    """A chain that stands still has its present where it ends: 384 seconds an epoch."""
+    latest = chain.meta["latest_epoch"]
+
+    balances = bf.load_balance_history(5, since="64m")
+
+    assert list(range(latest - 9, latest + 1)) == balances["epoch"].to_list()
+
+
 def test_missing_rows_are_named(explorer):
     """A validator that does not exist is named in the warning, and an error when strict."""
     with pytest.warns(bf.MissingRows, match="validator_index 999999") as caught:

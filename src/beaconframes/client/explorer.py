@@ -110,7 +110,12 @@ class Explorer:
     @property
     def horizon(self) -> Horizon:
         """Return what is known about the end of the chain."""
-        return Horizon(self.chain, self._watch.head, lambda: datetime.now(UTC), self._watch.known)
+        return Horizon(self.chain, self._watch.head, self.now, self._watch.known)
+
+    def now(self) -> datetime:
+        """Return the present; of a chain that does not move any more, that is its end."""
+        known = self._watch.known
+        return self.chain.time_of("slot", known.slot) if known else datetime.now(UTC)
 
     def load(
         self, endpoint: Endpoint, values: Mapping[str, Any], *, strict: bool | None = None

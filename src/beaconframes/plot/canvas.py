@@ -92,6 +92,8 @@ def time_axis(ax: Axes, label: str, times: pl.Series, *, every: str) -> None:
     formatter = dates.ConciseDateFormatter(locator, "UTC")  # type: ignore[no-untyped-call]
     formatter.formats[2] = formatter.zero_formats[2] = "%b %d"
     formatter.offset_formats[2] = "%Y"
+    formatter.zero_formats[3] = "%b %d"
+    formatter.offset_formats[3:] = ["%b %d, %Y"] * 3
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(formatter)
 

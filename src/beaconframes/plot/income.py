@@ -85,6 +85,8 @@ def income(
         what = "Income" if by == "component" else "Net income"
         whose = " and validator" if by == "validator" else ""
         axes.set_ylabel(f"{what} per {every}{whose} ({_UNIT_NAMES[unit]})")
+        if unit == "gwei":
+            axes.yaxis.set_major_formatter("{x:,.0f}")
     return axes
 
 

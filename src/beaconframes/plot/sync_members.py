@@ -66,4 +66,11 @@ def _members(ax: Axes, rows: pl.DataFrame, kwargs: dict[str, Any]) -> None:
     worst = rows.tail(_LOWEST).reverse().select("validator_index", "rate")
     names = [f"validator {index}: {100 * rate:.1f} %" for index, rate in worst.iter_rows()]
     # Best first: the corner below the best is empty.
-    ax.text(0.03, 0.05, "\n".join(["Lowest:", *names]), transform=ax.transAxes, va="bottom")
+    ax.text(
+        0.03,
+        0.05,
+        "\n".join(["Lowest:", *names]),
+        transform=ax.transAxes,
+        va="bottom",
+        bbox={"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.85},
+    )
