@@ -1,0 +1,213 @@
+"""Loaders of slots, deposits and queues against the local explorer: the dataset, and no more.
+
+What is expected is read from the dataset's own files with polars alone.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+
+PLACE = ["block_slot", "block_root", "block_index"]
+KEYS = {
+    "slot_attestations": PLACE,
+    "attester_slashings": PLACE,
+    "proposer_slashings": PLACE,
+    "slot_withdrawals": ["block_slot", "withdrawal_index"],
+    "voluntary_exits": PLACE,
+    "slot_deposits": PLACE,
+    "deposits": ["tx_hash", "tx_index", "merkletree_index"],
+    "deposit_origin": ["from_address", "pubkey", "valid_signature"],
+    "withdrawal_credentials": ["credentials", "validator_index"],
+}
+ITEMS = [name for name, key in KEYS.items() if key[0] == "block_slot"]
+COUNTED = {
+    "slot_attestations": "attestations_count",
+    "attester_slashings": "attester_slashings_count",
+    "proposer_slashings": "proposer_slashings_count",
+    "slot_withdrawals": "withdrawals_count",
+    "voluntary_exits": "voluntary_exits_count",
+}
+
+
+def known(chain, table, *conditions):
+    """Return the rows of a table of the dataset that meet the conditions, by key."""
+    rows = chain.scan(table).filter(*conditions).collect()
+    return rows.sort(KEYS[table], nulls_last=True)
+
+
+def eventful(chain, table, count):
+    """Return *count* slots, as many of them as there are with items of the table."""
+    slots = chain.scan(table).select(pl.col("block_slot").unique().sort()).collect().to_series()
+    first = slots.to_list()[:count] or [0]
+    return [*first, *(slot for slot in range(2 * count) if slot not in first)][:count]
+
+
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+@pytest.mark.parametrize("count", [1, 100, 101])
+def test_blocks_by_slot(chain, explorer, count):
+    """One request a slot; of two blocks of a slot the canonical one; those without are named."""
+    torn = chain.scan("blocks").filter(status="orphaned").select("slot").collect()["slot"]
+    slots = [*torn.to_list(), *range(9000, 9000 + count)][:count]
+
+    found = bf.load_slots(slots)
+
+    there = pl.col("status").is_in(["proposed", "orphaned"])
+    expected = (
+        chain.scan("blocks").filter(there, pl.col("slot").is_in(slots)).collect()
+        .sort("slot", pl.col("status") == "orphaned").unique("slot", keep="first")
+        .sort("slot")
+    )  # fmt: skip
+    assert_frame_equal(expected.select(found.columns), found)
+    assert count == explorer.requests
+
+
+def test_blocks_by_root(chain, explorer):
+    """An orphaned block has a root too."""
+    orphans = chain.scan("blocks").filter(status="orphaned").sort("slot", "block_root").collect()
+
+    found = bf.load_slots(orphans["block_root"])
+
+    assert_frame_equal(orphans.select(found.columns), found)
+    assert orphans.height == explorer.requests > 0
+
+
+def test_missed_slots_are_named(chain, explorer):
+    """The warning holds those slots and no others."""
+    lost = chain.scan("blocks").filter(status="missed").select("slot").collect()["slot"][:3]
+    slots = sorted({slot + step for slot in lost for step in (0, 1)})
+    expected = [slot for slot in slots if slot in lost.to_list() or slot not in with_block(chain)]
+
+    with pytest.warns(bf.MissingRows) as caught:
+        bf.load_slots(slots)
+
+    assert expected == sorted(caught[0].message.missing["slot"])
+
+
+def with_block(chain):
+    """Return the slots that have a block."""
+    blocks = chain.scan("blocks").filter(pl.col("block_root").is_not_null())
+    return set(blocks.select("slot").collect()["slot"])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("table", ITEMS)
+@pytest.mark.parametrize("count", [1, 100, 101])
+def test_the_items_of_slots(chain, explorer, table, count):
+    """Every item and nothing else, one request a slot; nothing in a slot is no gap."""
+    slots = eventful(chain, table, count)
+
+    found = getattr(bf, f"load_{table}")(slots)
+
+    expected = known(chain, table, pl.col("block_slot").is_in(slots))
+    assert_frame_equal(expected.select(found.columns), found)
+    assert count == explorer.requests
+    assert found.select(KEYS[table]).is_unique().all()
+
+
+def test_a_thousand_slots(chain, explorer):
+    """As a range, as any subject is given."""
+    found = bf.load_slot_withdrawals(range(12_000, 13_000))
+
+    expected = known(chain, "slot_withdrawals", pl.col("block_slot").is_between(12_000, 12_999))
+    assert_frame_equal(expected.select(found.columns), found)
+    assert 1000 == explorer.requests
+
+
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+@pytest.mark.parametrize("table", COUNTED)
+def test_a_block_says_how_many_items_it_has(chain, explorer, table):
+    """The items of a slot are as many as its canonical block counts."""
+    newest = range(chain.meta["latest_slot"] - 63, chain.meta["latest_slot"] + 1)
+    slots = [*eventful(chain, table, 8), *newest]
+
+    items = getattr(bf, f"load_{table}")(slots)
+
+    blocks = bf.load_slots(slots).filter(status="proposed")
+    told = {slot: n for slot, n in blocks.select("slot", COUNTED[table]).rows() if n}
+    assert told == dict(items.group_by("block_slot").len().rows())
+    assert told
+
+
+def test_the_latest_slot_by_its_name(chain, explorer):
+    """Attestations take it as it is; the others are asked by number, as the service wants it."""
+    latest = chain.meta["latest_slot"]
+
+    attestations = bf.load_slot_attestations("latest")
+    withdrawals = bf.load_slot_withdrawals("latest")
+
+    assert 2 == explorer.requests
+    for table, found in (("slot_attestations", attestations), ("slot_withdrawals", withdrawals)):
+        expected = known(chain, table, pl.col("block_slot") == latest)
+        assert_frame_equal(expected.select(found.columns), found)
+
+
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+@pytest.mark.parametrize("count", [1, 100, 101])
+def test_deposits_by_transaction(chain, explorer, count):
+    """One request a transaction, every deposit of each; of others, none."""
+    hashes = chain.scan("deposits").select(pl.col("tx_hash").unique().sort()).collect()["tx_hash"]
+    asked = [*hashes, *(f"0x{n:064x}" for n in range(count))][:count]
+
+    found = bf.load_transaction_deposits(asked)
+
+    assert count == explorer.requests
+    expected = known(chain, "deposits", pl.col("tx_hash").is_in(asked))
+    assert_frame_equal(expected.select(found.columns), found)
+
+
+def test_depositors(chain, explorer):
+    """Each with all of its keys, with and without a validator."""
+    everybody = chain.scan("deposit_origin").select("from_address").collect().to_series()
+    some = everybody.unique().sort()[:20]
+
+    found = bf.load_deposit_origin(some)
+
+    expected = known(chain, "deposit_origin", pl.col("from_address").is_in(some.implode()))
+    assert_frame_equal(expected.select(found.columns), found)
+    pages = sum(-(-(height + 1) // 2000) for height in some_heights(expected))
+    assert pages + (0 in expected["validator_index"]) == explorer.requests
+
+
+def some_heights(rows):
+    """Return how many keys each depositor has."""
+    return rows.group_by("from_address").len()["len"].to_list()
+
+
+def test_validators_by_credentials(chain, explorer):
+    """By credentials they are those of the dataset; by address, all that pay to it."""
+    known_credentials = known(chain, "withdrawal_credentials")
+    some = known_credentials["credentials"].unique().sort()
+    asked = [*some[:5], *some.filter(some.str.starts_with("0x02"))[:2]]
+
+    found = bf.load_withdrawal_credentials(asked)
+
+    expected = known(chain, "withdrawal_credentials", pl.col("credentials").is_in(asked))
+    assert_frame_equal(expected.select(found.columns), found)
+    assert len(set(asked)) == explorer.requests
+    paying = some.filter(some.str.starts_with("0x01"))[0]
+    address = "0x" + paying[-40:]
+    both = known(chain, "withdrawal_credentials", pl.col("credentials").str.ends_with(address[2:]))
+    by_address = bf.load_withdrawal_credentials(address)
+    assert both["validator_index"].sort().to_list() == by_address["validator_index"].to_list()
+
+
+def test_the_queue(chain, explorer):
+    """The one reading of the dataset."""
+    found = bf.load_validator_queue()
+
+    assert 1 == explorer.requests
+    assert_frame_equal(chain.scan("validator_queue").collect().select(found.columns), found)
+
+
+@pytest.mark.parametrize("name", [*ITEMS, "slots", "transaction_deposits", "deposit_origin",
+                                  "withdrawal_credentials"])  # fmt: skip
+def test_nobody_asked_for_is_no_rows_and_all_columns(explorer, name):
+    """Zero requests, and the schema that rows would have."""
+    nothing = getattr(bf, f"load_{name}")([])
+
+    assert 0 == explorer.requests
+    assert 0 == nothing.height < nothing.width
