@@ -1,0 +1,264 @@
+"""What the local explorer says of validators, as any other client sees it: plain HTTP."""
+
+from __future__ import annotations
+
+import httpx
+import polars as pl
+import pytest
+
+from beaconframes.service import Server
+
+MANY = ",".join(map(str, range(101)))
+NOBODY = "0x" + "ab" * 48
+PATHS = [
+    "proposals",
+    "attestations",
+    "deposits",
+    "blsChange",
+    "execution/performance",
+    "performance",
+    "attestationefficiency",
+    "withdrawals",
+]
+LISTS = [f"/api/v1/validator/{{}}/{path}" for path in PATHS] + [
+    "/api/v1/poolprotocol/validator/{}",
+]
+ERRORS = [
+    *((path.format(MANY), "maximum of 100") for path in LISTS),
+    *((path.format("1, 2"), "invalid validator-parameter: ") for path in LISTS),
+    *((path.format("seven"), "invalid validator-parameter: seven") for path in LISTS),
+    *(
+        (path.format(NOBODY), "did not resolve to a validator index")
+        for path in LISTS
+        if "deposits" not in path
+    ),
+    # One key that does not resolve is enough, though another validator of the request exists.
+    (f"/api/v1/validator/5,{NOBODY}/blsChange", "did not resolve to a validator index"),
+    ("/api/v1/validator/5/proposals?epoch=latest", "invalid epoch parameter"),
+    ("/api/v1/validator/5/proposals?epoch=-1", "invalid epoch parameter"),
+    ("/api/v1/validator/5/proposals?epoch=", "invalid epoch parameter"),
+    # The latest epoch is 469, so that epoch 370 is the oldest of the last hundred.
+    ("/api/v1/validator/5/attestations?startEpoch=369", "invalid start epoch parameter"),
+    ("/api/v1/validator/5/attestations?startEpoch=470", "invalid start epoch parameter"),
+    ("/api/v1/validator/5/attestations?startEpoch=401&endEpoch=400", "invalid start epoch"),
+    ("/api/v1/validator/5/attestations?startEpoch=new", "invalid start epoch parameter"),
+    ("/api/v1/validator/5/attestations?endEpoch=470", "invalid end epoch parameter"),
+    ("/api/v1/validator/5/attestations?endEpoch=369", "invalid end epoch parameter"),
+    ("/api/v1/validator/5/attestations?endEpoch=-1", "invalid end epoch parameter"),
+    (f"/api/v1/validator/stats/{NOBODY}", "invalid validator index"),
+    ("/api/v1/validator/stats/1,2", "invalid validator index"),
+    ("/api/v1/validator/stats/5?end_day=x", "invalid end_day parameter"),
+    ("/api/v1/validator/stats/5?start_day=x", "invalid start_day parameter"),
+    ("/api/v1/validator/stats/5?start_day=1.5", "invalid start_day parameter"),
+    ("/api/v1/validator/stats/5?start_day=-2", "invalid start_day parameter"),
+    ("/api/v1/validator/stats/5?start_day=2&end_day=1", "start_day must be less than end_day"),
+    ("/api/v1/validators/proposalLuck", "no validators provided"),
+    ("/api/v1/validators/proposalLuck?validators=", "no validators provided"),
+    ("/api/v1/validators/proposalLuck?validators=seven", "could not parse validators"),
+    (f"/api/v1/validators/proposalLuck?validators={MANY}", "could not parse validators"),
+    (f"/api/v1/validators/proposalLuck?validators={NOBODY}", "could not resolve pubkeys"),
+]
+
+
+@pytest.fixture(scope="module")
+def ask(chain):
+    """A client of the local explorer that is not ours."""
+    with Server(chain) as server, httpx.Client(base_url=server.url) as client:
+        yield client.get
+
+
+def data(answer):
+    assert 200 == answer.status_code, answer.text
+    return answer.json()["data"]
+
+
+@pytest.mark.parametrize(("path", "words"), ERRORS)
+def test_every_limit_is_an_error_of_the_api(ask, path, words):
+    """400, the error envelope, and words that say what was wrong."""
+    answer = ask(path)
+
+    assert 400 == answer.status_code
+    assert {"status", "data"} == set(answer.json())
+    assert answer.json()["data"] is None
+    assert answer.json()["status"].startswith(f"ERROR: {words}") or words in answer.text
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_hundred_validators_are_permitted(ask, path):
+    """The largest list that the specification allows."""
+    assert 200 == ask(path.format(",".join(map(str, range(100))))).status_code
+
+
+def test_proposals_are_101_epochs_by_proposer_and_newest_first(ask, chain):
+    """From 100 epochs before the one asked for up to it; missed ones too, marked."""
+    asked = ",".join(map(str, range(100)))
+    records = data(ask(f"/api/v1/validator/{asked}/proposals?epoch=300"))
+
+    place = [(record["proposer"], -record["epoch"], -record["slot"]) for record in records]
+    assert sorted(place) == place
+    blocks = chain.scan("blocks").filter(
+        pl.col("proposer_index") < 100, pl.col("epoch").is_between(200, 300)
+    )
+    assert sorted(blocks.collect()["slot"]) == sorted(record["slot"] for record in records)
+    assert {"1", "2"} <= {record["status"] for record in records} <= {"0", "1", "2", "3"}
+    assert {"withdrawalcount", "votes"}.isdisjoint(records[0])
+    assert 36 == len(records[0])
+
+
+def test_proposals_by_default_end_at_the_latest_epoch(ask):
+    """An end beyond it is accepted, and has nothing more."""
+    asked = ",".join(map(str, range(100)))
+    records = data(ask(f"/api/v1/validator/{asked}/proposals"))
+
+    assert all(369 <= record["epoch"] <= 469 for record in records)
+    beyond = data(ask(f"/api/v1/validator/{asked}/proposals?epoch=569"))
+    assert [r for r in records if r["epoch"] == 469] == beyond
+
+
+def test_attestations_by_default_are_the_last_hundred_epochs(ask):
+    """Newest epoch first, then by validator; status is a number."""
+    records = data(ask("/api/v1/validator/9,8/attestations"))
+
+    assert [(e, v) for e in range(469, 369, -1) for v in (8, 9)] == [
+        (record["epoch"], record["validatorindex"]) for record in records
+    ]
+    assert {
+        "attesterslot", "committeeindex", "epoch", "inclusionslot", "status", "validatorindex",
+        "week", "week_start", "week_end",
+    } == set(records[0])  # fmt: skip
+    assert {record["status"] for record in records} <= {0, 1}
+    assert all((record["inclusionslot"] > 0) == (record["status"] == 1) for record in records)
+    assert all(record["attesterslot"] // 32 == record["epoch"] for record in records)
+
+
+@pytest.mark.parametrize(("word", "fields"), [("true", 5), ("false", 9), ("1", 9), ("yes", 9)])
+def test_slim_leaves_fields_out(ask, word, fields):
+    """The week and the committee, for the word true alone."""
+    path = f"/api/v1/validator/9/attestations?startEpoch=400&endEpoch=401&slim={word}"
+    records = data(ask(path))
+
+    assert [401, 400] == [record["epoch"] for record in records]
+    assert fields == len(records[0])
+
+
+def test_deposits_of_nobody_are_an_empty_list(ask):
+    """An index that is none, or a key that is none, is no error here."""
+    assert [] == data(ask("/api/v1/validator/999999/deposits"))
+    assert [] == data(ask(f"/api/v1/validator/{NOBODY}/deposits"))
+
+
+def test_deposits_by_index_are_those_of_its_key(ask, chain):
+    """Always a list; amounts in gwei, times in Unix seconds, the fields of the specification."""
+    key = chain.scan("validators").filter(validator_index=9).collect()["pubkey"][0]
+    records = data(ask("/api/v1/validator/9/deposits"))
+
+    assert records == data(ask(f"/api/v1/validator/{key}/deposits"))
+    assert {
+        "amount", "block_number", "block_ts", "from_address", "merkletree_index", "publickey",
+        "removed", "signature", "tx_hash", "tx_index", "tx_input", "valid_signature",
+        "withdrawal_credentials",
+    } == set(records[0])  # fmt: skip
+    assert {key} == {record["publickey"] for record in records}
+    assert isinstance(records[0]["block_ts"], int)
+
+
+def test_changes_come_newest_first(ask, chain):
+    """All of the specification's fields."""
+    changed = chain.scan("bls_changes").sort("validator_index").collect()["validator_index"]
+    asked = ",".join(map(str, changed[:100]))
+    records = data(ask(f"/api/v1/validator/{asked}/blsChange"))
+
+    slots = [record["slot"] for record in records]
+    assert sorted(slots, reverse=True) == slots
+    assert sorted(changed[:100]) == sorted(record["validatorindex"] for record in records)
+    assert {
+        "epoch", "slot", "blockroot", "validatorindex", "bls_pubkey", "bls_signature", "address",
+        "withdrawalcredentials_0x00", "withdrawalcredentials_0x01",
+    } == set(records[0])  # fmt: skip
+    for record in records:
+        assert f"0x01{'00' * 11}{record['address'][2:]}" == record["withdrawalcredentials_0x01"]
+
+
+def test_wei_and_gwei_are_whole_numbers(ask):
+    """No exponent and no fraction in the performances."""
+    wei = ask("/api/v1/validator/5,6/execution/performance")
+    gwei = ask("/api/v1/validator/5,6/performance")
+
+    fields = {f"performance{days}" for days in ("1d", "7d", "31d", "365d")} | {"validatorindex"}
+    assert fields | {"performanceTotal"} == set(data(wei)[0])
+    more = {"performancetotal", "performancetoday", "rank7d", "balance"}
+    assert fields | more == set(data(gwei)[0])
+    assert not any(sign in wei.content + gwei.content for sign in (b".", b"e+"))
+
+
+def test_the_leaderboard_is_no_validator(ask):
+    """A hundred entries by rank, although the path would fit a validator's name."""
+    records = data(ask("/api/v1/validator/leaderboard"))
+
+    assert list(range(1, 101)) == [record["rank7d"] for record in records]
+    assert {
+        "balance", "performance1d", "performance7d", "performance31d", "performance365d",
+        "performancetotal", "rank7d", "validatorindex",
+    } == set(records[0])  # fmt: skip
+
+
+def test_efficiency_is_between_one_and_two(ask):
+    """1 is best and 2 is worst."""
+    records = data(ask("/api/v1/validator/3,4,5/attestationefficiency"))
+
+    assert {"validatorindex", "attestation_efficiency"} == set(records[0])
+    assert all(1 <= record["attestation_efficiency"] <= 2 for record in records)
+
+
+@pytest.mark.parametrize("epoch", ["", "?epoch=469", "?epoch=soon"])
+def test_withdrawals_of_100_epochs_by_their_number(ask, epoch):
+    """A word that is no epoch means the latest, as on the service."""
+    asked = ",".join(map(str, range(100)))
+    records = data(ask(f"/api/v1/validator/{asked}/withdrawals{epoch}"))
+
+    numbers = [record["withdrawalindex"] for record in records]
+    assert sorted(numbers) == numbers
+    assert numbers
+    assert all(370 <= record["epoch"] <= 469 for record in records)
+    assert {
+        "epoch", "slot", "blockroot", "withdrawalindex", "validatorindex", "address", "amount",
+    } == set(records[0])  # fmt: skip
+
+
+def test_stats_by_default_are_all_days_newest_first(ask):
+    """The end is clamped to the running day; equality of both ends is one day."""
+    days = [record["day"] for record in data(ask("/api/v1/validator/stats/5"))]
+
+    assert sorted(days, reverse=True) == days
+    assert {0, 1} <= set(days)
+    assert days == [r["day"] for r in data(ask("/api/v1/validator/stats/5?end_day=99999"))]
+    assert [1] == [r["day"] for r in data(ask("/api/v1/validator/stats/5?start_day=1&end_day=1"))]
+    assert [] == data(ask("/api/v1/validator/stats/999999"))
+
+
+def test_luck_is_one_object_for_the_set(ask):
+    """Keys and indices mix; seconds are whole."""
+    record = data(ask("/api/v1/validators/proposalLuck?validators=1,2,3"))
+
+    assert {
+        "proposal_luck", "average_proposal_interval", "next_proposal_estimate_ts",
+        "time_frame_name",
+    } == set(record)  # fmt: skip
+    assert 0 < record["average_proposal_interval"] < 1010
+    assert isinstance(record["next_proposal_estimate_ts"], int)
+
+
+def test_one_pool_validator_is_an_object(ask, chain):
+    """Several are a list, and of one that does not belong to the pool there is none."""
+    members = chain.scan("pool_validators").sort("validator_index").collect()["validator_index"]
+    outside = next(n for n in range(1010) if n not in set(members))
+    path = "/api/v1/poolprotocol/validator"
+
+    one = data(ask(f"{path}/{members[0]},{outside}"))
+    two = data(ask(f"{path}/{members[1]},{members[0]}"))
+
+    assert members[0] == one["index"]
+    assert sorted(members[:2]) == sorted(record["index"] for record in two)
+    assert [] == data(ask(f"{path}/{outside}"))
+    assert one == data(ask(f"/api/v1/rocketpool/validator/{members[0]}"))
+    assert 24 == len(one)
