@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.client import load
-from beaconframes.endpoint import Batch, Endpoint, Final, Refused, Shape, Values, Wanted
+from beaconframes.endpoint import Batch, Endpoint, Final, Shape, Values, Wanted
 from beaconframes.endpoint.identifiers import each, numbers
 from beaconframes.v1._blocks import Blocks
 
@@ -54,15 +54,13 @@ class SlotsOrRoots(Values):
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the one block: the canonical one where there are two."""
         text = fields[self.wire]
-        blocks = rows.filter(pl.col("status").is_in(["proposed", "orphaned"]))
+        there = pl.col("status").is_in(["proposed", "orphaned"])
         if ROOT.fullmatch(text):
-            return blocks.filter(block_root=f"0x{text.lower().removeprefix('0x')}")
+            return rows.filter(block_root=f"0x{text.lower().removeprefix('0x')}").filter(there)
         if text == "head":
-            return blocks.filter(status="proposed").sort("slot").tail(1)
-        if not (text == "latest" or (text.isascii() and text.isdigit())):
-            raise Refused(self.error)
-        found = super().apply(blocks, fields, view)
-        return found.sort(pl.col("status") != "proposed", "block_root").head(1)
+            return rows.filter(status="proposed").sort("slot").tail(1)
+        found = super().apply(rows, fields, view)
+        return found.filter(there).sort(pl.col("status") != "proposed", "block_root").head(1)
 
 
 def wanted(slots: list[int] | None = None, roots: list[str] | None = None) -> Wanted:
