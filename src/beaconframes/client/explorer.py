@@ -180,7 +180,7 @@ class Explorer:
         stop = threading.Event()
 
         def walk(call: Call | None) -> list[tuple[Call, bytes]]:
-            found: list[bytes] = []
+            found: list[tuple[Call, bytes]] = []
             while call is not None:
                 data = self._session.fetch(call.request, stop=stop).data
                 if any(data == page for _, page in found):
