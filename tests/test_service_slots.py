@@ -342,6 +342,29 @@ def test_a_service_that_does_not_page_is_not_asked_for_ever(count):
     assert [f"{where}offset=0&limit=2000", f"{where}offset={count}&limit=2000"] == server.arrived
 
 
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("slots", {"slot": 101, "status": "1", "blockroot": ORPHAN}),
+        ("slot_attestations", {"block_slot": 101, "block_index": 0, "block_root": ORPHAN}),
+        ("slot_withdrawals", {"block_slot": 101, "withdrawalindex": 5}),
+        ("transaction_deposits", {"tx_hash": ORPHAN, "tx_index": 0, "merkletree_index": "0x00"}),
+    ],
+)
+def test_what_belongs_to_something_else_is_refused(name, record):
+    """Asked for slot 100 or a transaction, the service tells of another."""
+    reply = json.dumps({"status": "OK", "data": [record]}).encode()
+
+    with (
+        replaying({"*": reply}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(errors.IntegrityError, match="not asked for"),
+    ):
+        getattr(bf, f"load_{name}")(
+            TX if name == "transaction_deposits" else 100, explorer=explorer
+        )
+
+
 def test_several_depositors(service):
     """One of them deposited nothing, which is no gap."""
     found = bf.load_deposit_origin([POOR, STRANGER, POOR[2:].upper()])
