@@ -54,10 +54,12 @@ def pool_validators(source: Source) -> pl.DataFrame:
 
 
 def _contract(source: Source, who: dict[str, Any]) -> dict[str, Any]:
-    index, began = who["validator_index"], who["activation_epoch"]
-    gone = who["exit_epoch"] is not None and who["exit_epoch"] <= source.head.epoch
-    status = "Prelaunch" if began is None else "Withdrawable" if gone else "Staking"
-    since = who["exit_epoch"] if gone else began
+    index, now = who["validator_index"], source.head.epoch
+    began, gone = (
+        epoch is not None and epoch <= now for epoch in (who["activation_epoch"], who["exit_epoch"])
+    )
+    status = "Withdrawable" if gone else "Staking" if began else "Prelaunch"
+    since = who["exit_epoch"] if gone else who["activation_epoch"] if began else None
     half = index % 2 == 0
     return {
         "minipool_status": status,
@@ -98,7 +100,7 @@ def pool_stats(source: Source, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the pool's statistics: sums over its minipools and nodes. One row."""
     chain = source.chain
     passed = source.head.slot * chain.seconds_per_slot // _INTERVAL * _INTERVAL
-    nodes = rows.unique("node_address", maintain_order=True)
+    nodes = rows.unique("node_address", keep="first", maintain_order=True)
     staking = rows.filter(minipool_status="Staking").height * _STAKE
     spare = number(source.seed, "spare", 2_000) * _UNITS
     index = source.scan("yield_index").select("apr").collect()["apr"]
