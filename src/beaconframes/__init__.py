@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer, connect
     from beaconframes.config import settings
     from beaconframes.dataset import Dataset
+    from beaconframes.dictionary import describe
     from beaconframes.errors import BeaconframesError, MissingRows
     from beaconframes.service import Local, local
     from beaconframes.units import to_eth, to_gwei, to_pandas, to_wei
@@ -119,6 +120,8 @@ _CONTENTS = {
         "load_pool_stats",
         "load_pool_validators",
     ),
+    # look up
+    "beaconframes.dictionary": ("describe",),
     # convert
     "beaconframes.units": ("to_eth", "to_gwei", "to_pandas", "to_wei"),
     # keep
@@ -140,6 +143,7 @@ __all__ = [
     "MissingRows",
     "analysis",
     "connect",
+    "describe",
     "errors",
     "load_address_balances",
     "load_attestation_efficiency",

@@ -153,6 +153,20 @@ def simulate(validators: int, epochs: int, seed: int, history_days: int, out: Pa
     click.echo(f"Simulated in {time.perf_counter() - started:.1f} s: {out}")
 
 
+@commands.command()
+@click.argument("loader", required=False)
+def dictionary(loader: str | None) -> None:
+    """Say what LOADER gives, column by column; without one, list the loaders."""
+    from beaconframes.dictionary import describe
+
+    for row in describe(loader).iter_rows(named=True):
+        if loader is None:
+            click.echo(f"{row['loader']:<32}{row['rows']}")
+        else:
+            mark = "*" if row["key"] else " "
+            click.echo(f"{mark} {row['column']:<44}{row['type']:<20}{row['meaning']}")
+
+
 def main() -> None:
     """Run the command line; an error of ours is one line and an exit status, no traceback."""
     try:

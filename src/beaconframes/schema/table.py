@@ -157,7 +157,7 @@ class Table:
             [
                 (
                     column.name,
-                    str(column.dtype),
+                    re.sub(r"\w+=|'", "", str(column.dtype)),
                     column.unit,
                     column.key,
                     column.doc,
