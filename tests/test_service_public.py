@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 import httpx
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from starlette.responses import PlainTextResponse
 
 import beaconframes as bf
 from beaconframes.service import Server
 from beaconframes.service.limits import Limited
+from beaconframes.v1 import ENDPOINTS
 
 BLOCK = {
     "attestationscount", "attesterslashingscount", "proposerslashingscount", "depositscount",
@@ -62,6 +64,56 @@ NOTHING = [
     "/api/v1/slot/-1/attesterslashings",
     f"/api/v1/slot/0x{'00' * 32}",
 ]
+
+
+HALF = {"since": 100, "until": 310}
+CALLS = {
+    "validators": lambda of: {"validators": [*range(120), 999_999]},
+    "income_history": lambda of: {"validators": range(110), **HALF},
+    "balance_history": lambda of: {"validators": range(110), **HALF},
+    "proposals": lambda of: {"validators": range(110), **HALF},
+    "attestations": lambda of: {"validators": range(110)},
+    "deposits": lambda of: {"validators": range(110)},
+    "bls_changes": lambda of: {"validators": range(1010)},
+    "execution_performance": lambda of: {"validators": range(110)},
+    "performance": lambda of: {"validators": range(110)},
+    "attestation_efficiency": lambda of: {"validators": range(110)},
+    "validator_withdrawals": lambda of: {"validators": range(110), **HALF},
+    "proposal_luck": lambda of: {"validators": range(10)},
+    "validator_stats": lambda of: {"validators": [0, 7]},
+    "leaderboard": lambda of: {},
+    "deposit_origin": lambda of: {"address": of("deposit_origin", "from_address")},
+    "withdrawal_credentials": lambda of: {
+        "credentials": of("withdrawal_credentials", "credentials")
+    },
+    "validator_queue": lambda of: {},
+    "latest_state": lambda of: {},
+    "epochs": lambda of: {"since": 460},
+    "epoch_slots": lambda of: {"since": 440},
+    "slots": lambda of: {"slots": [*range(1000, 1040), of("blocks", "block_root")[7]]},
+    "slot_attestations": lambda of: {"slots": of("slot_attestations", "block_slot")},
+    "attester_slashings": lambda of: {"slots": of("attester_slashings", "block_slot")},
+    "proposer_slashings": lambda of: {"slots": of("proposer_slashings", "block_slot")},
+    "slot_withdrawals": lambda of: {"slots": of("slot_withdrawals", "block_slot")},
+    "voluntary_exits": lambda of: {"slots": of("voluntary_exits", "block_slot")},
+    "slot_deposits": lambda of: {"slots": of("slot_deposits", "block_slot")},
+    "transaction_deposits": lambda of: {"tx_hashes": of("deposits", "tx_hash")},
+    "sync_committees": lambda of: {"periods": [0, 1, "latest"]},
+    "execution_blocks": lambda of: {"blocks": [*of("execution_blocks", "block_number"), 10**9]},
+    "produced_blocks": lambda of: {
+        "producers": [5, of("execution_blocks", "relay_producer_fee_recipient")[0]]
+    },
+    "address_balances": lambda of: {
+        "addresses": [*of("address_balances", "address"), f"0x{'99' * 20}"], "token": None
+    },
+    "token_balances": lambda of: {"address": of("token_balances", "address")},
+    "gas_fees": lambda of: {},
+    "names": lambda of: {"names": [*of("names", "asked"), f"0x{'99' * 20}"]},
+    "graffiti_wall": lambda of: {"since": 0, "region": (0, 0, 700, 700)},
+    "yield_index": lambda of: {"since": 0, "until": 1},
+    "pool_stats": lambda of: {},
+    "pool_validators": lambda of: {"validators": range(250)},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -322,6 +374,142 @@ def test_a_server_is_either_one_or_the_other(chain, bad):
     """A wire or a rate that cannot be is refused."""
     with pytest.raises(bf.errors.UsageError, match=str(next(iter(bad.values())))):
         Server(chain, **bad)
+
+
+@pytest.fixture
+def of(chain):
+    """The first few values of a column of the dataset."""
+
+    def values(table, column):
+        return chain.scan(table).select(pl.col(column).drop_nulls()).collect().to_series().unique(
+            maintain_order=True
+        )[:12].to_list()  # fmt: skip
+
+    return values
+
+
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+@pytest.mark.parametrize("name", [endpoint.name for endpoint in ENDPOINTS])
+def test_loaders_give_the_same_frames_on_either_wire(spec, public, of, name):
+    """Every loader of the catalogue: same rows, types and order, and there are rows."""
+    frames = []
+    for server in (spec, public):
+        with bf.Explorer(
+            server.url, chain=server.service.chain, head=server.service.head
+        ) as explorer:
+            load = getattr(bf, f"load_{name}")
+            frames.append(load(**CALLS[name](of), explorer=explorer))
+
+    assert frames[0].height > 0
+    assert_frame_equal(*frames)
+
+
+def test_charts_are_the_same_on_either_wire(spec, public):
+    """Pictures have no words to differ in."""
+    found = [httpx.get(f"{server.url}/api/v1/chart/blocks").content for server in (spec, public)]
+
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "table", "column"),
+    [
+        ("validator/{}", "validators", "validator_index"),
+        ("rocketpool/validator/{}", "pool_validators", "validator_index"),
+    ],
+)
+def test_one_row_is_an_object_and_several_are_a_list(ask, of, path, table, column):
+    """For lists of validators, on the public wire as by the specification."""
+    one, two, *_ = of(table, column)
+
+    assert isinstance(ask(f"/api/v1/{path.format(one)}").json()["data"], dict)
+    assert isinstance(ask(f"/api/v1/{path.format(f'{one},{two}')}").json()["data"], list)
+
+
+def test_a_deposit_alone_is_an_object(ask, chain):
+    """A transaction with several has a list."""
+    counts = chain.scan("deposits").group_by("tx_hash").len().collect()
+    kinds = {
+        count: type(ask(f"/api/v1/eth1deposit/{tx_hash}").json()["data"])
+        for tx_hash, count in counts.sort("len").unique("len", keep="first").rows()
+    }
+
+    assert dict in kinds.values()
+    assert {count: dict if count == 1 else list for count in kinds} == kinds
+
+
+def test_a_withdrawal_alone_is_an_object(ask, chain):
+    """As many as 16 are a list."""
+    counts = chain.scan("slot_withdrawals").group_by("block_slot").len().collect()
+    kinds = {
+        count: type(ask(f"/api/v1/slot/{slot}/withdrawals").json()["data"])
+        for slot, count in counts.unique("len", keep="first").rows()
+    }
+
+    assert {count: dict if count == 1 else list for count in kinds} == kinds
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "validator/1/deposits", "validator/1/performance", "validator/1/attestations",
+        "validator/1/attestationeffectiveness", "validator/stats/1", "validator/leaderboard",
+        "execution/1/produced", "epoch/1/slots", "epoch/1/blocks", "graffitiwall",
+        "validator/withdrawalCredentials/{credentials}",
+    ],
+)  # fmt: skip
+def test_other_lists_stay_lists(ask, of, path):
+    """Even of one row."""
+    path = path.format(credentials=of("withdrawal_credentials", "credentials")[0])
+
+    assert isinstance(ask(f"/api/v1/{path}").json()["data"], list)
+
+
+@pytest.mark.parametrize("path", ["validators/queue", "rocketpool/stats", "block/40", "slot/40"])
+def test_readings_and_blocks_are_objects(ask, path):
+    """By the first path and by the second."""
+    assert isinstance(ask(f"/api/v1/{path}").json()["data"], dict)
+
+
+def test_gas_fees_have_a_code_for_a_status(ask):
+    """200 as a number, and milliseconds."""
+    answer = ask("/api/v1/execution/gasnow").json()
+
+    assert (200, {"code", "data"}) == (answer["code"], set(answer))
+    assert {"rapid", "fast", "standard", "slow", "timestamp", "price", "priceUSD"} == set(
+        answer["data"]
+    )
+    assert answer["data"]["timestamp"] > 10**12
+
+
+def test_depositors_by_the_squashed_names(ask, of):
+    """Public key and index without underscores."""
+    address = of("deposit_origin", "from_address")[0]
+
+    records = ask(f"/api/v1/validator/eth1/{address}").json()["data"]
+
+    assert {"publickey", "validatorindex", "valid_signature"} == set(records[0])
+
+
+def test_no_tokens_are_null(ask):
+    """And an address that was never seen has no name."""
+    data = ask(f"/api/v1/execution/address/0x{'99' * 20}").json()["data"]
+
+    assert {"address": "0x", "ether": "0", "tokens": None} == data
+
+
+def test_an_execution_block_has_both_inner_objects(ask, of, chain):
+    """As null where there is no relay."""
+    without = chain.scan("execution_blocks").filter(pl.col("relay_tag").is_null()).first()
+    number = without.collect()["block_number"][0]
+
+    (record,) = ask(f"/api/v1/execution/block/{number}").json()["data"]
+
+    assert record["relay"] is None
+    assert {"executionBlockNumber", "proposerIndex", "slot", "epoch", "finalized"} == set(
+        record["posConsensus"]
+    )
+    assert isinstance(record["blockReward"], int)
 
 
 def asked_of(application, count):
