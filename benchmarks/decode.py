@@ -16,6 +16,7 @@ import json
 import random
 import statistics
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,10 +25,15 @@ import pandas as pd
 from beaconframes.calendar import MAINNET
 from beaconframes.client.answer import judge
 from beaconframes.client.body import Reply
+from beaconframes.v1.attestations import Attestations
+from beaconframes.v1.balance_history import BalanceHistory
 from beaconframes.v1.income_history import IncomeHistory
+from beaconframes.v1.yield_index import YieldIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from beaconframes.schema import Table
 
 ROUNDS = 15
 VALIDATORS = 100
@@ -123,13 +129,100 @@ def floor(body: bytes) -> Any:
     return decoder.decode(body)
 
 
-def measure(ways: dict[str, Callable[[bytes], Any]], body: bytes) -> dict[str, float]:
+def duties(slim: bool) -> bytes:
+    """Return the bytes of a page of attestation duties."""
+    dice = random.Random(2)  # noqa: S311  # a seed is the point
+    records = []
+    for epoch in range(398_940, 398_940 - EPOCHS, -1):
+        for validator in range(VALIDATORS):
+            slot = epoch * 32 + dice.randrange(32)
+            record = {
+                "attesterslot": slot,
+                "epoch": epoch,
+                "inclusionslot": slot + 1,
+                "status": 1,
+                "validatorindex": 1_000_000 + validator,
+            }
+            records.append(record if slim else {**record, "committeeindex": 0, **week(epoch)})
+    return enveloped(records)
+
+
+def balances() -> bytes:
+    """Return the bytes of a page of balances."""
+    dice = random.Random(3)  # noqa: S311  # a seed is the point
+    return enveloped(
+        [
+            {
+                "balance": 32_000_000_000 + dice.randrange(10**8),
+                "effectivebalance": 32_000_000_000,
+                "epoch": epoch,
+                "validatorindex": 1_000_000 + validator,
+                **week(epoch),
+            }
+            for epoch in range(398_940, 398_940 - EPOCHS, -1)
+            for validator in range(VALIDATORS)
+        ]
+    )
+
+
+def days(count: int) -> list[bytes]:
+    """Return the bytes of *count* answers with one day each."""
+    dice = random.Random(4)  # noqa: S311  # a seed is the point
+    wei = [c.spellings[0] for c in YieldIndex.columns if c.unit == "wei"]
+    rates = [c.spellings[0] for c in YieldIndex.columns if c.unit == "fraction"]
+    return [
+        enveloped(
+            {
+                "day": day,
+                "day_start": f"{MAINNET.time_of('day', day):%Y-%m-%dT%H:%M:%SZ}",
+                "day_end": f"{MAINNET.time_of('day', day + 1):%Y-%m-%dT%H:%M:%SZ}",
+                **{name: dice.random() / 20 for name in rates},
+                **{name: dice.randrange(10**21, 10**25) for name in wei},
+            }
+        )
+        for day in range(count)
+    ]
+
+
+def week(epoch: int) -> dict[str, Any]:
+    """Return what the service repeats in every record."""
+    number = epoch // 1575
+    return {
+        "week": number,
+        "week_start": f"{MAINNET.time_of('week', number):%Y-%m-%dT%H:%M:%SZ}",
+        "week_end": f"{MAINNET.time_of('week', number + 1):%Y-%m-%dT%H:%M:%SZ}",
+    }
+
+
+def enveloped(data: Any) -> bytes:
+    """Return an answer of the service."""
+    return json.dumps({"status": "OK", "data": data}, separators=(",", ":")).encode()
+
+
+def frame_of(table: type[Table], bodies: list[bytes]) -> Any:
+    """Judge each envelope and decode all of them into one frame."""
+    pages = (judge(Reply(200, {}, body), "v1").data for body in bodies)
+    return table.decode(pages, MAINNET)
+
+
+def normalised(bodies: list[bytes]) -> Any:
+    """Do what notebooks do: one frame for each answer, put together, times repaired."""
+    frame = pd.concat([pd.json_normalize(json.loads(body)["data"]) for body in bodies])
+    for name in ("week_start", "week_end", "day_start", "day_end"):
+        if name in frame:
+            frame[name] = pd.to_datetime(frame[name], utc=True)
+    if "epoch" in frame:
+        frame["time"] = pd.to_datetime(1606824023 + 384 * frame["epoch"], unit="s", utc=True)
+    return frame
+
+
+def measure(ways: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
     """Return the median CPU seconds of each way, alternating, after one round to warm up."""
     spent: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(ROUNDS + 1):
+    for number in range(rounds + 1):
         for name, way in ways.items():
             start = time.process_time()
-            way(body)
+            way()
             if number:
                 spent[name].append(time.process_time() - start)
     return {name: statistics.median(times) for name, times in spent.items()}
@@ -141,12 +234,28 @@ def main() -> None:
     fees = [int(fee) for fee in ours(body)["tx_fee_reward_wei"]]
     if fees != list(users(body)["income.tx_fee_reward_wei"]):
         raise SystemExit("the two frames differ")
-    cost = measure({"ours": ours, "users": users, "floor": floor}, body)
-    print(f"income page: {VALIDATORS * EPOCHS} records, {len(body) / 1e6:.1f} MB, {ROUNDS} rounds")
-    for name, seconds in cost.items():
-        print(f"  {name:6} {seconds * 1000:7.1f} ms CPU")
-    print(f"  the user's way costs {cost['users'] / cost['ours']:.1f} times ours")
-    print(f"  ours costs {cost['ours'] / cost['floor']:.1f} times the floor")
+    cost = measure(
+        {"ours": lambda: ours(body), "users": lambda: users(body), "floor": lambda: floor(body)}
+    )
+    print(f"{'':<28}{'ours':>9}{'users':>10}{'times':>7}    CPU, medians of {ROUNDS} rounds")
+    told("income, 10,000 records", cost)
+    print(f"{'':<28}{cost['floor'] * 1e3:>6.1f} ms is the floor: ours is ", end="")
+    print(f"{cost['ours'] / cost['floor']:.1f} times it")
+    cases: list[tuple[str, type[Table], list[bytes], int]] = [
+        ("attestations, 10,000", Attestations, [duties(slim=False)], ROUNDS),
+        ("attestations, slim", Attestations, [duties(slim=True)], ROUNDS),
+        ("balances, 10,000", BalanceHistory, [balances()], ROUNDS),
+        ("yield index, 1,800 days", YieldIndex, days(1800), 3),
+    ]
+    for name, table, bodies, rounds in cases:
+        ways = {"ours": partial(frame_of, table, bodies), "users": partial(normalised, bodies)}
+        told(name, measure(ways, rounds))
+
+
+def told(name: str, cost: dict[str, float]) -> None:
+    """Print one line."""
+    mine, theirs = cost["ours"], cost["users"]
+    print(f"{name:<28}{mine * 1e3:>6.1f} ms{theirs * 1e3:>7.1f} ms{theirs / mine:>7.1f}")
 
 
 if __name__ == "__main__":

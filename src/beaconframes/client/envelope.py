@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,6 +26,19 @@ class _Name(str):
     """A member's name. Its own type, so that the parser hands over each one, twins too."""
 
     __slots__ = ()
+
+
+_heard = threading.local()
+
+
+def _named(kind: type[_Name], name: str) -> _Name:
+    _heard.names += 1
+    return kind(name)
+
+
+# Made once: each answer has an envelope, and making a decoder costs more than reading one.
+_MEMBERS = msgspec.json.Decoder(dict[_Name, msgspec.Raw], dec_hook=_named)
+_TEXT = msgspec.json.Decoder(str | None)
 
 
 def members(reply: Reply) -> dict[str, bytes]:
@@ -60,21 +74,16 @@ def members_if_any(body: bytes) -> dict[str, bytes]:
 
 def _parse(body: bytes) -> tuple[dict[str, bytes], int]:
     """Return the members of a JSON object, and how many there are with those named twice."""
-    names = []
-
-    def named(kind: type[_Name], name: str) -> _Name:
-        names.append(name)
-        return kind(name)
-
-    found = msgspec.json.decode(body, type=dict[_Name, msgspec.Raw], dec_hook=named)
-    return {str(name): bytes(raw) for name, raw in found.items()}, len(names)
+    _heard.names = 0
+    found = _MEMBERS.decode(body)
+    return {str(name): bytes(raw) for name, raw in found.items()}, _heard.names
 
 
 def error_in(found: Mapping[str, bytes]) -> str | None:
     """Return the message if the members are an error of either generation."""
     for name in ("error", "status"):
         try:
-            text = msgspec.json.decode(found.get(name, b"null"), type=str | None)
+            text: str | None = _TEXT.decode(found.get(name, b"null"))
         except NOT_JSON:
             continue
         if text is not None and name == "error":

@@ -61,7 +61,10 @@ class NumberCode(Column):
     def build(self, values: list[Any]) -> pl.Series:
         """Return the words."""
         codes = pl.Series(self.name, values, dtype=pl.Int64)
-        return codes.cast(pl.String).replace(dict(self.words))
+        # Few codes, many rows: each code is put into words once.
+        few = codes.drop_nulls().unique()
+        words = few.cast(pl.String).replace(dict(self.words))
+        return codes.replace_strict(few, words, default=None, return_dtype=pl.String)
 
     def encode(self) -> pl.Expr:
         """Return the codes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +15,8 @@ from beaconframes.schema.numbers import whole
 if TYPE_CHECKING:
     from beaconframes.calendar import Unit
 
+UNIX = datetime(1970, 1, 1, tzinfo=UTC)
+TICK = timedelta(microseconds=1)
 FIRST_SECOND = -62_135_596_800
 LAST_SECOND = 253_402_300_799
 """The years 1 to 9999, which is what every library holds, in Unix seconds."""
@@ -37,7 +39,10 @@ class Timestamp(Column):
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return instants in UTC; text without a zone is UTC."""
-        return pl.Series(self.name, [v and in_utc(v) for v in values], dtype=self.dtype)
+        # By way of integers: ten times faster than from datetimes, and as exact.
+        ticks = [None if v is None else (in_utc(v) - UNIX) // TICK for v in values]
+        micros = pl.Series(self.name, ticks, dtype=pl.Int64)
+        return micros.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
     def encode(self) -> pl.Expr:
         """Return RFC 3339 text."""
@@ -120,6 +125,8 @@ class DayTime(TimeOf):
 
 def in_utc(moment: datetime) -> datetime:
     """Return *moment* in UTC; without a zone it is UTC already."""
+    if moment.tzinfo is UTC:
+        return moment
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
