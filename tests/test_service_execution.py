@@ -8,6 +8,8 @@ import httpx
 import pytest
 from PIL import Image
 
+from beaconframes.service import Server
+
 ADDRESS = f"0x{'ab' * 20}"
 KEY = "ab" * 48
 MANY = ",".join(map(str, range(101)))
@@ -42,10 +44,10 @@ ERRORS = [
 ]
 
 
-@pytest.fixture
-def ask(explorer):
+@pytest.fixture(scope="module")
+def ask(chain):
     """A client of the local explorer that is not ours."""
-    with httpx.Client(base_url=explorer.url) as client:
+    with Server(chain) as server, httpx.Client(base_url=server.url) as client:
         yield client.get
 
 

@@ -130,7 +130,7 @@ def spec(chain):
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ask(public):
     """A client of the public wire that is not ours."""
     with httpx.Client(base_url=public.url) as client:
@@ -278,14 +278,14 @@ def test_the_wall_is_summarized_unless_told_otherwise(ask):
         ("/api/v1/execution/gasfees", "/api/v1/execution/gasnow"),
     ],
 )
-def test_both_spellings_of_a_path_are_served(request, server, one, other):
+def test_both_spellings_of_a_path_are_served(request, ask, server, one, other):
     """On either wire, with the same answer."""
     url = request.getfixturevalue(server).url
 
-    found = httpx.get(url + one)
+    found = ask(url + one)
 
     assert 404 != found.status_code
-    assert found.content == httpx.get(url + other).content
+    assert found.content == ask(url + other).content
 
 
 def test_every_answer_tells_what_is_left_of_the_rate(ask):
