@@ -241,6 +241,17 @@ def test_missing_rows_are_named(explorer):
         bf.load_validators([1, 999_999])
 
 
+def test_public_keys_that_the_service_drops_are_counted(chain, explorer):
+    """Rows of income carry no key, so the warning says how many of them have none."""
+    key = chain.scan("validators").filter(validator_index=5).collect()["pubkey"][0]
+
+    with pytest.warns(bf.MissingRows, match="public_keys_without_rows 1"):
+        found = bf.load_income_history([key, "0x" + "ab" * 48], since=3, until=5)
+
+    assert [5] * 3 == found["validator_index"].to_list()
+    assert 3 == bf.load_income_history([key, 6], since=3, until=5).filter(validator_index=5).height
+
+
 def test_gaps_are_named_as_runs(chain, explorer):
     """What one validator lacks is told as ranges of epochs."""
     counts = (

@@ -30,7 +30,7 @@ def wishes(calls: list[Call], *, every: bool) -> list[Wish]:
     said: dict[tuple[str, ...], int] = {}
     for call in calls:
         for wanted in call.wanted:
-            if every and not wanted.every:
+            if (every and not wanted.every) or (not every and wanted.unnamed):
                 continue
             columns = tuple(wanted.values)
             said[columns] = said.get(columns, 0) + 1
@@ -86,6 +86,7 @@ def missing_rows(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> M
             ),
             how="diagonal",
         )
+    missing = pl.concat([missing, unnamed_gaps(calls, rows)], how="diagonal")
     if missing.is_empty():
         return None
     warning = MissingRows(
@@ -95,6 +96,25 @@ def missing_rows(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> M
     )
     warning.missing = missing
     return warning
+
+
+def unnamed_gaps(calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return how many public keys have no rows, where the rows do not say which.
+
+    The service silently drops keys that it does not know. A validator that was asked for by its
+    index as well counts as one without rows: nobody can tell the two apart.
+    """
+    wanted = [wish for call in calls for wish in call.wanted if wish.every and wish.unnamed]
+    if not wanted:
+        return pl.DataFrame()
+    (name,) = wanted[0].values
+    keys = {key for wish in wanted for key in wish.unnamed}
+    indices = {
+        index for call in calls for wish in call.wanted for index in wish.values.get(name, ())
+    }
+    found = rows.filter(~pl.col(name).is_in(series(rows, name, indices).implode()))[name].n_unique()
+    lacking = len(keys) - found
+    return pl.DataFrame({"public_keys_without_rows": [lacking]}) if lacking > 0 else pl.DataFrame()
 
 
 def grid_gaps(

@@ -54,12 +54,14 @@ class Wanted:
 
     ``every`` says that each value must come back in at least one row, which is what makes a
     missing one noticeable. ``trim`` says that the service answers more than it was asked, so that
-    other rows are dropped instead of being an error.
+    other rows are dropped instead of being an error. ``unnamed`` are subjects that were asked for
+    by a name which the rows do not carry, so that they can only be counted.
     """
 
     values: Mapping[str, Collection[Any]]
     every: bool = True
     trim: bool = False
+    unnamed: Collection[str] = ()
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Identifiers(Selector):
         keys = [item for item in batch if item.startswith("0x")]
         if self.pubkey is not None:
             return (Wanted({self.column.name: indices, self.pubkey.name: keys}, self.every),)
-        return () if keys else (Wanted({self.column.name: indices}, self.every),)
+        return (Wanted({self.column.name: indices}, self.every, unnamed=keys),)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the identified validators."""
