@@ -173,6 +173,12 @@ class Endpoint:
         """Return the *rows* that a request with *fields* selects: the server's half."""
         for selector in self.selectors:
             rows = selector.apply(rows, fields, view)
+        return self.in_order(rows)
+
+    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return *rows* in the order in which the service sends them."""
+        for selector in self.selectors:
+            rows = selector.in_order(rows)
         return rows
 
 

@@ -98,6 +98,10 @@ class Selector:
         """Return the wire fields that an answer to *fields* does not have. Usually none."""
         return ()
 
+    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the selected *rows* in the order in which the service sends them."""
+        return rows
+
     def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
         """Return *rows* of several requests as if they had been one. Usually nothing to do."""
         return rows

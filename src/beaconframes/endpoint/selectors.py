@@ -61,9 +61,7 @@ class Identifiers(Selector):
             raise Refused(
                 "invalid validator argument, pubkey(s) did not resolve to a validator index"
             )
-        wanted = pl.LazyFrame({self.column.name: sorted(found)})
-        # A join, for as a filter it would be tried on every row of the files, window or not.
-        return rows.join(wanted, on=self.column.name, how="semi", maintain_order="left")
+        return rows.filter(pl.col(self.column.name).is_in(sorted(found)))
 
     def named(self, fields: Fields) -> tuple[list[int], list[str]]:
         """Return the indices and the public keys that a request names, or refuse it."""

@@ -44,15 +44,17 @@ class EpochWindow(Selector):
         return windows
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the window, newest epoch first, then by validator."""
+        """Return the rows of the window."""
         newest = view.head.latest("epoch", view.chain, finalized=self.finalized)
         latest = number(fields, "latest_epoch", newest, 0, newest, "invalid latest epoch parameter")
         offset = number(fields, "offset", 0, 0, latest, "invalid offset parameter")
         limit = number(fields, "limit", self.at_most, 1, self.at_most, "invalid limit parameter")
         last = latest - offset
-        return rows.filter(pl.col(self.column.name).is_between(last - limit + 1, last)).sort(
-            self.column.name, "validator_index", descending=[True, False]
-        )
+        return rows.filter(pl.col(self.column.name).is_between(last - limit + 1, last))
+
+    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the newest epoch first, then by validator."""
+        return newest_first(rows, self.column)
 
 
 @dataclass(frozen=True)
@@ -202,16 +204,18 @@ class RecentEpochs(Selector):
         return [Batch(fields, (asked,))]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the range, newest epoch first, then by validator."""
+        """Return the rows of the range."""
         latest = view.head.latest("epoch", view.chain)
         oldest = max(latest - self.length + 1, 0)
         error = "invalid end epoch parameter"
         last = number(fields, "endEpoch", latest, oldest, latest, error)
         error = "invalid start epoch parameter"
         first = number(fields, "startEpoch", oldest, oldest, last, error)
-        return rows.filter(pl.col(self.column.name).is_between(first, last)).sort(
-            self.column.name, "validator_index", descending=[True, False]
-        )
+        return rows.filter(pl.col(self.column.name).is_between(first, last))
+
+    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the newest epoch first, then by validator."""
+        return newest_first(rows, self.column)
 
 
 def number(fields: Fields, name: str, default: int, low: int, high: int | None, error: str) -> int:
@@ -224,3 +228,8 @@ def number(fields: Fields, name: str, default: int, low: int, high: int | None, 
     if high is not None and int(text) > high:
         raise Refused(error)
     return int(text)
+
+
+def newest_first(rows: pl.LazyFrame, epoch: Column) -> pl.LazyFrame:
+    """Return *rows* by epoch, the newest first, and then by validator."""
+    return rows.sort(epoch.name, "validator_index", descending=[True, False])

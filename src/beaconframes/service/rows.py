@@ -48,7 +48,7 @@ class Rows:
         rows = kept.lazy()
         for selector in endpoint.where:
             rows = selector.apply(rows, fields, view)
-        return rows.collect()
+        return endpoint.in_order(rows).collect()
 
     def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of the table called *name*: from memory, unless there are many."""
