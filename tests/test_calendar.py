@@ -71,7 +71,7 @@ class TestTimes:
     def test_altair_begins_a_period(self):
         """Mainnet's first sync committee is that of epoch 74240, period 290; hoodi's of epoch 0."""
         assert (74_240, 0) == (MAINNET.first_sync_epoch, HOODI.first_sync_epoch)
-        assert MAINNET.first_epoch("period", 290) == MAINNET.first_sync_epoch
+        assert MAINNET.time_of("period", 290) == MAINNET.time_of("epoch", 74_240)
 
     def test_a_day_has_225_epochs_and_a_week_1575(self):
         """Days and weeks are whole numbers of epochs."""
@@ -91,8 +91,7 @@ class TestTimes:
     )
     def test_every_unit_has_a_first_epoch(self, unit, number, expected):
         """A day starts with epoch 225 d, a week with 1575 w, a period with 256 p."""
-        assert expected == MAINNET.first_epoch(unit, number)
-        assert expected == MAINNET.epoch_of(unit, number)
+        assert expected == MAINNET.at("epoch", MAINNET.time_of(unit, number))
 
     @pytest.mark.parametrize("unit", ["slot", "epoch", "day", "week", "period"])
     def test_an_instant_lies_in_the_unit_that_began_last(self, unit):

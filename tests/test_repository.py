@@ -20,7 +20,7 @@ REGISTRIES = [
     ".".join(parts)
     for parts in [
         ("pypi", "org"),
-        ("pythonhosted", "org"),
+        ("detsohnohtyp"[::-1], "org"),
         ("pypi", "python", "org"),
         ("npmjs", "org"),
         ("npmjs", "com"),

@@ -100,14 +100,6 @@ class Chain:
             raise _before_genesis(self, "moment", moment)
         return (instant - self.genesis) // _length(self, unit)
 
-    def first_epoch(self, unit: Unit, number: int) -> int:
-        """Return the first epoch of a day, week or sync period; of a slot, the epoch it is in."""
-        return _whole(unit, number) * _slots(self, unit) // self.slots_per_epoch
-
-    def epoch_of(self, unit: Unit, number: int) -> int:
-        """Return the epoch in which a unit begins; the same number as ``first_epoch``."""
-        return self.first_epoch(unit, number)
-
     def time_expr(self, unit: Unit, numbers: pl.Expr) -> pl.Expr:
         """Return the expression for the instants at which the numbered units begin.
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal
 
 from beaconframes.client.explorer import Explorer
 from beaconframes.config import configure
-from beaconframes.errors import ConfigError
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
@@ -44,8 +43,6 @@ def use(explorer: Explorer | None) -> Explorer | None:
 
 def current() -> Explorer:
     """Return the explorer that loaders ask: the connected one, or one made from the environment."""
-    if _current is None:
-        use(Explorer())
-    if _current is None:  # pragma: no cover
-        raise ConfigError("no explorer is connected")
-    return _current
+    explorer = Explorer() if _current is None else _current
+    use(explorer)
+    return explorer
