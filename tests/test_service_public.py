@@ -232,6 +232,19 @@ def test_slots_without_a_block_have_a_placeholder(ask, chain):
     assert all(len(r["blockroot"]) == 66 for r in records if r["status"] in "13")
 
 
+def test_proposals_of_an_early_epoch_are_those_of_the_first_hundred(ask):
+    """The public service takes an epoch below 100 for 100, so the window is 0 to 100."""
+    every = ",".join(map(str, range(100)))
+    early, first, later = (
+        ask(f"/api/v1/validator/{every}/proposals?epoch={epoch}").json()["data"]
+        for epoch in (50, 100, 101)
+    )
+
+    assert first == early != later
+    assert {record["epoch"] for record in early} <= set(range(101))
+    assert min(record["epoch"] for record in early) == 0
+
+
 def test_proposals_are_blocks_without_two_fields(ask, chain):
     """By proposer, newest first; a missed one is among them, with its placeholder."""
     missed = chain.scan("blocks").filter(status="missed").last().collect()

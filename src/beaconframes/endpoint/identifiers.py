@@ -14,6 +14,9 @@ NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 LARGEST_INDEX = 2**31 - 2
 """The service keeps indices in 32 bits and silently drops larger ones."""
 
+LONGEST_NUMBER = 18
+"""Digits of a number in a request that any column can hold."""
+
 HINT = "A validator is an index such as 1435245, or a public key of 96 hex digits"
 
 
@@ -67,6 +70,17 @@ def identifier(item: Any) -> str:
     if number > LARGEST_INDEX:
         raise UsageError(f"{cut(item)} is too large for a validator index", hint=HINT)
     return str(number)
+
+
+def numeral(text: str) -> int | None:
+    """Return the number that *text* is in a request, None if it is none.
+
+    One that no column can hold is as good as the largest that is looked for: there is no such row.
+    """
+    if not (text.isascii() and text.isdigit()):
+        return None
+    digits = text.lstrip("0") or "0"
+    return int(digits) if len(digits) <= LONGEST_NUMBER else 10**LONGEST_NUMBER
 
 
 def numbers(subject: Any, what: str, tags: tuple[str, ...]) -> list[int | str]:

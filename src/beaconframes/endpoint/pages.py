@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from beaconframes.endpoint.identifiers import numeral
 from beaconframes.endpoint.selection import Batch, Fields, Selector, View
 
 if TYPE_CHECKING:
@@ -47,4 +48,5 @@ class Pages(Selector):
 
 def lenient(text: str, default: int) -> int:
     """Return the number that *text* is, or else the default."""
-    return int(text) if text.isascii() and text.isdigit() else default
+    number = numeral(text)
+    return default if number is None else number

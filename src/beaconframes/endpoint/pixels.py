@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from beaconframes.endpoint.identifiers import natural
+from beaconframes.endpoint.identifiers import natural, numeral
 from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.errors import UsageError
 
@@ -62,7 +62,7 @@ class Region(Selector):
         """Return the pixels inside; a corner that makes no sense is the corner of the wall."""
         last = self.size - 1
         left, top, right, bottom = (
-            min(int(text), last) if (text := fields.get(name, "")).isdigit() else default
+            default if (corner := numeral(fields.get(name, ""))) is None else min(corner, last)
             for name, default in zip(self.names, (0, 0, last, last), strict=True)
         )
         if left > right or top > bottom:

@@ -72,8 +72,8 @@ class Identifiers(Selector):
         for item in items:
             if identifiers.is_pubkey(item):
                 keys.append(f"0x{item.lower().removeprefix('0x')}")
-            elif item.isascii() and item.isdigit():
-                indices.append(int(item))
+            elif (index := identifiers.numeral(item)) is not None:
+                indices.append(index)
             else:
                 raise Refused(f"invalid validator-parameter: {item}")
         return indices, keys
@@ -127,8 +127,8 @@ def one_number(
             return rows.filter(pl.col(column.name) == pl.col(column.name).max())
         else:
             number = view.head.latest(unit, view.chain, finalized=text == "finalized")
-    elif text.isascii() and text.isdigit():
-        number = int(text)
+    elif (found := identifiers.numeral(text)) is not None:
+        number = found
     else:
         raise Refused(error)
     return rows.filter(pl.col(column.name) == number)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from beaconframes.endpoint.identifiers import numeral
 from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.selectors import one_number
 from beaconframes.errors import UsageError
@@ -86,11 +87,7 @@ class Each(Selector):
         """Return the rows of the one number."""
         text = fields[self.wire]
         unit: Any = self.column.unit
-        if (
-            self.refuses_future
-            and text.isdigit()
-            and int(text) > view.head.latest(unit, view.chain)
-        ):
+        if self.refuses_future and (numeral(text) or 0) > view.head.latest(unit, view.chain):
             raise Refused(self.error)
         return one_number(self.column, rows, text, self.tags, view, self.error)
 
@@ -222,12 +219,10 @@ def number(fields: Fields, name: str, default: int, low: int, high: int | None, 
     """Return the query parameter *name* as a number from *low* to *high*, or refuse it."""
     if name not in fields:
         return default
-    text = fields[name]
-    if not (text.isascii() and text.isdigit()) or int(text) < low:
+    found = numeral(fields[name])
+    if found is None or found < low or (high is not None and found > high):
         raise Refused(error)
-    if high is not None and int(text) > high:
-        raise Refused(error)
-    return int(text)
+    return found
 
 
 def newest_first(rows: pl.LazyFrame, epoch: Column) -> pl.LazyFrame:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from beaconframes.endpoint import Endpoint, Envelope, Refused, Shape
+from beaconframes.endpoint.identifiers import numeral
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,9 @@ NUMBERS_ONLY = {
 }
 """Lists of a slot that take no word for it and judge no number."""
 
+FIRST_WINDOW = 100
+"""The epoch for which proposals are told when an earlier one is asked for."""
+
 NEVER = "9" * 18
 LENGTH_OF_A_ROOT = 64
 INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
@@ -58,6 +62,10 @@ def asked(endpoint: Endpoint, fields: Fields, wire: Wire) -> Fields:
         return fields
     if endpoint.name == "graffiti_wall":
         return {"summarize": "true", **fields}
+    if endpoint.name == "proposals" and "epoch" in fields:
+        epoch = numeral(fields["epoch"])
+        early = epoch is not None and epoch < FIRST_WINDOW
+        return {**fields, "epoch": str(FIRST_WINDOW)} if early else fields
     name = "slot" if endpoint.name in NUMBERS_ONLY else "day"
     text = fields.get(name, "")
     if endpoint.name in NUMBERS_ONLY and not INTEGER.fullmatch(text):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.endpoint import Batch, Refused, Values, Wanted
-from beaconframes.endpoint.identifiers import numbers
+from beaconframes.endpoint.identifiers import numbers, numeral
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ class ItemsOf(Values):
         text = fields[self.wire]
         if self.judged and text.startswith("-") and text[1:].isdigit():
             raise Refused("slot must be a positive number")
-        if self.judged and text.isascii() and text.isdigit() and int(text) > view.head.slot:
+        if self.judged and (numeral(text) or 0) > view.head.slot:
             raise Refused(f"slot is in the future. The latest slot is {view.head.slot}")
         return (
             super().apply(rows, fields, view).sort(pl.col(self.order), descending=self.descending)

@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes.client import load
 from beaconframes.endpoint import Batch, Endpoint, Final, Refused, Selector, Wanted
-from beaconframes.endpoint.identifiers import numbers
+from beaconframes.endpoint.identifiers import numbers, numeral
 from beaconframes.v1._execution import ExecutionBlocks
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer, Options, Subjects
     from beaconframes.endpoint import Fields, Horizon, View
     from beaconframes.schema import Column
+
+
+TOO_LARGE = 10**18
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,9 @@ class BlockNumbers(Selector):
         items = fields[self.arg].split(",")
         if len(items) > self.at_most:
             raise Refused(f"only a maximum of {self.at_most} query parameters are allowed")
-        if not all(item.isascii() and item.isdigit() and len(item) < 19 for item in items):
+        wanted = [n for item in items if (n := numeral(item)) is not None and n < TOO_LARGE]
+        if len(wanted) < len(items):
             raise Refused("invalid block number")
-        wanted = sorted({int(item) for item in items})
         return rows.filter(pl.col(self.column.name).is_in(wanted)).sort(
             self.column.name, descending=True
         )

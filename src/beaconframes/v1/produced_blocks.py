@@ -114,7 +114,8 @@ def index_of(item: str, view: View) -> int:
     if identifiers.is_pubkey(item):
         index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
         return -1 if index is None else index
-    return int(item) if item.isascii() and item.isdigit() and len(item) < 19 else -1
+    number = identifiers.numeral(item)
+    return -1 if number is None else number
 
 
 PRODUCED_BLOCKS = Endpoint(

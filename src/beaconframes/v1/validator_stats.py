@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes.client import load
 from beaconframes.endpoint import Batch, Endpoint, Final, Refused, Selector, Values, Wanted
+from beaconframes.endpoint.identifiers import numeral
 from beaconframes.schema import Count, Day, DayTime, Gwei, Table
 from beaconframes.v1._indices import indices
 
@@ -101,9 +102,10 @@ class DayWindow(Selector):
 def day(fields: Fields, name: str, default: int) -> int:
     """Return the query parameter *name* as a day, or refuse it."""
     text = fields.get(name, str(default))
-    if not text.isascii() or not text.removeprefix("-").isdigit() or int(text) < GENESIS_DEPOSITS:
+    found = GENESIS_DEPOSITS if text == str(GENESIS_DEPOSITS) else numeral(text)
+    if found is None:
         raise Refused(f"invalid {name} parameter")
-    return int(text)
+    return found
 
 
 VALIDATOR_STATS = Endpoint(

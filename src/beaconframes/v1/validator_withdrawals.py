@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from beaconframes.client import load
 from beaconframes.endpoint import Endpoint, EpochTail, Final, Identifiers
+from beaconframes.endpoint.identifiers import numeral
 from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotTime, Table
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ class WithdrawalWindow(EpochTail):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the withdrawals of the window, oldest first."""
-        text = fields.get(self.wire, "")
-        known = fields if text.isascii() and text.isdigit() else {}
+        known = {} if numeral(fields.get(self.wire, "")) is None else fields
         return super().apply(rows, known, view).sort("withdrawal_index")
 
 
