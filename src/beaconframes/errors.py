@@ -12,6 +12,7 @@
     │   │   └── QuotaSpent      the hour's or month's allowance is used up
     │   ├── Unauthorized        the key is missing, wrong or no longer active
     │   ├── TierTooLow          the key's plan does not include this
+    │   │   └── TooManyIdentifiers  ... so many validators in one request
     │   ├── BadRequest          the service refused what was asked
     │   ├── NotFound            the thing asked for does not exist
     │   ├── NotServed           this service does not have the endpoint
@@ -23,7 +24,9 @@
     │   ├── PaginationError     the pages do not come to an end
     │   ├── IntegrityError      foreign or contradicting rows
     │   ├── SnapshotMoved       what was being read slid away while reading
+    │   ├── WindowMoved         pages of one call are of different windows     (also UserWarning)
     │   └── MissingRows         rows that did not come back                    (also UserWarning)
+    ├── EndpointEnds        the service announced the end of an endpoint       (also UserWarning)
     └── DatasetError        files at rest: damaged, foreign, locked or unwritable
 
 Every error carries facts, not only text: ``category``, ``endpoint``, ``hint``, ``retryable``
@@ -127,6 +130,10 @@ class TierTooLow(ServiceError):
     category = "tier"
 
 
+class TooManyIdentifiers(TierTooLow):
+    """The key's plan does not allow so many validators in one request."""
+
+
 class BadRequest(ServiceError):
     """The service refused what was asked."""
 
@@ -195,6 +202,12 @@ class SnapshotMoved(AnswerError):
     category = "snapshot moved"
 
 
+class WindowMoved(AnswerError, UserWarning):
+    """Pages that belong together are of different windows: a warning that names both."""
+
+    category = "window moved"
+
+
 class MissingRows(AnswerError, UserWarning):
     """Rows that were asked for and did not come back: a warning, or an error when strict.
 
@@ -203,6 +216,12 @@ class MissingRows(AnswerError, UserWarning):
 
     category = "missing rows"
     missing: pl.DataFrame | None = None
+
+
+class EndpointEnds(BeaconframesError, UserWarning):
+    """The service announced the end of an endpoint: a warning, once for each, with the date."""
+
+    category = "endpoint ends"
 
 
 class DatasetError(BeaconframesError):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from beaconframes.client.envelope import BOM, error_in, members
 from beaconframes.client.failure import Failure
 from beaconframes.client.refusal import challenged, refusal
+from beaconframes.endpoint import Page
 from beaconframes.errors import ProtocolError, ServerFault
 
 if TYPE_CHECKING:
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The raw JSON, or the picture, that was asked for, out of its envelope."""
+class Answer(Page):
+    """The page that was asked for, and the headers of its answer."""
 
-    data: bytes = field(repr=False)
-    paging: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -53,10 +52,10 @@ def judge(reply: Reply, envelope: str, absent: str = "") -> Answer:
         return Answer(reply.body.removeprefix(BOM), headers=reply.headers)
     if (fault := _fault(envelope, found)) is not None:
         raise fault
-    data, paging = found.get("data"), found.get("paging")
+    data, paging = found.pop("data", None), found.pop("paging", None)
     if data is None or data == b"null":
         raise _unlike("has no data")
-    return Answer(data, None if paging == b"null" else paging, reply.headers)
+    return Answer(data, None if paging == b"null" else paging, found, reply.headers)
 
 
 def _fault(envelope: str, found: Mapping[str, bytes]) -> Failure | None:

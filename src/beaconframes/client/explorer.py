@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from beaconframes.calendar import Chain, get_chain
 from beaconframes.client.completeness import missing_rows, only_asked
-from beaconframes.client.head import Watch
+from beaconframes.client.head import Views, Watch
+from beaconframes.client.notices import Notices
 from beaconframes.client.session import Session
+from beaconframes.client.walking import Allowance, Walk
 from beaconframes.config import current as current_settings
-from beaconframes.endpoint import Horizon
-from beaconframes.errors import ConfigError, NotServed, PaginationError
+from beaconframes.endpoint import Envelope, Horizon
+from beaconframes.errors import ConfigError, NotServed
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
     from typing import Self
 
@@ -27,13 +26,11 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import Call, Endpoint, Head, Request
 
-AT_ONCE = 8
 PUBLIC = {"mainnet": "https://beaconcha.in", "hoodi": "https://hoodi.beaconcha.in"}
 """Where the public service answers generation 1, by chain."""
 
-
-Following: TypeAlias = "Callable[[Call, bytes], Call | None]"
-"""What comes after a page of a call."""
+PUBLIC_V2 = PUBLIC["mainnet"]
+"""Where it answers generation 2, whose requests name the chain themselves."""
 
 
 class Explorer:
@@ -78,8 +75,14 @@ class Explorer:
         self.chain = get_chain(settings.chain)
         self.url = settings.url or public_url(self.chain, has_key=key is not None)
         self._public = self.url in PUBLIC.values()
-        self._session = Session(self.url, key, rate=settings.rate)
-        self._watch = Watch(lambda request: self._session.fetch(request).data, known=head)
+        self._session = self._session_v2 = Session(self.url, key, rate=settings.rate)
+        if self._public and self.url != PUBLIC_V2:
+            # One key, one allowance: whichever generation is asked.
+            self._session_v2 = Session(PUBLIC_V2, key, pacer=self._session.pacer)
+        self._watch = Watch(self.fetch, known=head)
+        self._views = Views(self.fetch, self.chain)
+        self._allowance = Allowance()
+        self._ends_told: set[str] = set()
 
     def __repr__(self) -> str:
         """Return where it asks; never with which key."""
@@ -100,17 +103,25 @@ class Explorer:
 
     def close(self) -> None:
         """Close the connections; a later call opens them again."""
-        self._session.close()
+        for session in {self._session, self._session_v2}:
+            session.close()
 
     @property
     def requests(self) -> int:
         """Return how many requests were sent so far, retries included."""
-        return self._session.requests
+        return sum(session.requests for session in {self._session, self._session_v2})
 
     @property
     def horizon(self) -> Horizon:
         """Return what is known about the end of the chain."""
         return Horizon(self.chain, self._watch.head, self.now, self._watch.known)
+
+    @property
+    def horizon_v2(self) -> Horizon:
+        """Return what is known about the end of the chain, by way of generation 2."""
+        known = self._watch.known
+        end = self._views if known is None else known
+        return Horizon(self.chain, lambda: end, self.now, known, self._allowance.at_once)
 
     def now(self) -> datetime:
         """Return the present; of a chain that does not move any more, that is its end."""
@@ -156,13 +167,21 @@ class Explorer:
         self, endpoint: Endpoint, values: Mapping[str, Any], *, public: bool
     ) -> tuple[list[Call], pl.DataFrame]:
         """Return requests and rows, by the *public* names or by the specification's."""
-        calls = endpoint.plan(values, self.horizon, public=public)
-        found = self.pages(calls, partial(endpoint.next_page, public=public))
-        return calls, endpoint.decode(found, self.chain)
+        second = endpoint.envelope is Envelope.V2
+        calls = endpoint.plan(values, self.horizon_v2 if second else self.horizon, public=public)
+        session = self._session_v2 if second else self._session
+        notices = Notices(endpoint)
+        walk = Walk(endpoint, session, self._allowance, public=public)
+        rows = endpoint.decode(notices.along(walk.pages(calls)), self.chain)
+        for notice in (notices.moved, notices.ends(self._ends_told)):
+            if notice is not None:
+                warnings.warn(notice, stacklevel=6)
+        return calls, rows
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one answer as it came: JSON out of its envelope, or a picture."""
-        return self._session.fetch(request).data
+        session = self._session_v2 if request.envelope is Envelope.V2 else self._session
+        return session.fetch(request).data
 
     def tell_missing(
         self, endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame, *, strict: bool
@@ -174,37 +193,6 @@ class Explorer:
         if strict:
             raise missing
         warnings.warn(missing, stacklevel=5)
-
-    def pages(self, calls: list[Call], following: Following) -> Iterator[tuple[Call, bytes]]:
-        """Yield every page with its call, in order; a few calls are on at once."""
-        stop = threading.Event()
-
-        def walk(call: Call | None) -> list[tuple[Call, bytes]]:
-            found: list[tuple[Call, bytes]] = []
-            while call is not None:
-                data = self._session.fetch(call.request, stop=stop).data
-                if any(data == page for _, page in found):
-                    raise PaginationError(
-                        f"page {len(found) + 1} is one that came before, so there is no end",
-                        endpoint=call.request.endpoint,
-                        hint="The service does not page as the API says; nothing was kept",
-                    )
-                found.append((call, data))
-                call = following(call, data)
-            return found
-
-        if len(calls) <= 1:
-            for call in calls:
-                yield from walk(call)
-            return
-        pool = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="beaconframes")
-        try:
-            for pages in pool.map(walk, calls):
-                yield from pages
-        finally:
-            # After an error or Ctrl-C nothing more is sent, and nobody waits for what was.
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def public_url(chain: Chain, *, has_key: bool) -> str:

@@ -17,6 +17,7 @@ from beaconframes.errors import (
     ServerFault,
     TierTooLow,
     TimedOut,
+    TooManyIdentifiers,
     Unauthorized,
 )
 
@@ -34,6 +35,7 @@ HINTS: dict[type[BeaconframesError], str] = {
     QuotaSpent: "Another key or plan may have requests left",
     Unauthorized: "Set the key with bf.connect(api_key=...) or in BEACONFRAMES_API_KEY",
     TierTooLow: "The plan of this key does not include it; another plan or key may",
+    TooManyIdentifiers: "Ask for fewer validators, or with a key of a larger plan",
     BadRequest: "Check what was asked for",
     NotFound: "Check what was asked for",
     NotServed: "Check the address: this service may not have the endpoint, or no longer",

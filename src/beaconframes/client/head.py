@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -13,6 +13,8 @@ from beaconframes.errors import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from beaconframes.calendar import Chain, Unit
 
 LATEST_STATE = Request(
     "GET",
@@ -29,6 +31,12 @@ class State(msgspec.Struct):
     current_slot: int = msgspec.field(name="currentSlot")
     current_epoch: int = msgspec.field(name="currentEpoch")
     current_finalized_epoch: int = msgspec.field(name="currentFinalizedEpoch")
+
+
+class SlotSeen(msgspec.Struct):
+    """The part of a slot that says which one it is."""
+
+    slot: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Watch:
@@ -55,6 +63,60 @@ class Watch:
                 self._seen = Head(state.current_epoch, finalized, state.current_slot)
                 self._seen_at = time.monotonic()
             return self._seen
+
+
+class Views:
+    """Knows the head as generation 2 tells it: the latest and the finalized slot, one at a time."""
+
+    def __init__(self, ask: Callable[[Request], bytes], chain: Chain) -> None:
+        """*ask* the service about *chain*."""
+        self._ask = ask
+        self._chain = chain
+        self._lock = threading.Lock()
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
+        """Return the latest slot, epoch or period: a request, unless it was seen just now."""
+        finalized = finalized or unit == "day"
+        slot = self.slot("finalized" if finalized else "latest")
+        epoch, place = divmod(slot, chain.slots_per_epoch)
+        if finalized and place < chain.slots_per_epoch - 1:
+            # Finality comes by whole epochs; this one is named by its first slot, or by its last
+            # block, and only the one before is finalized either way.
+            epoch = max(epoch - 1, 0)
+        head = Head(epoch, epoch, slot)
+        return slot if unit == "slot" else head.latest(unit, chain, finalized=finalized)
+
+    def slot(self, view: str) -> int:
+        """Return the slot that *view* is now."""
+        with self._lock:
+            slot, seen_at = self._seen.get(view, (0, -ONE_SLOT))
+            if time.monotonic() - seen_at > ONE_SLOT:
+                # Replicas of the service may lag: what was seen does not become unseen.
+                slot = max(slot, slot_in(self._ask(view_of(self._chain, view))))
+                self._seen[view] = slot, time.monotonic()
+            return slot
+
+
+def view_of(chain: Chain, view: str) -> Request:
+    """Return the request for the slot that *view* is."""
+    return Request(
+        "POST",
+        "/api/v2/ethereum/slot",
+        body=msgspec.json.encode({"chain": chain.name, "slot": {"view": view}}),
+        endpoint="POST /api/v2/ethereum/slot",
+        envelope=Envelope.V2,
+    )
+
+
+def slot_in(data: bytes) -> int:
+    """Return the number of the slot that *data* describes."""
+    try:
+        return msgspec.json.decode(data, type=SlotSeen).slot
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(
+            f"the slot makes no sense ({error})", endpoint="POST /api/v2/ethereum/slot"
+        ) from None
 
 
 def read(data: bytes) -> State:

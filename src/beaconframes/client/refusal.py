@@ -20,6 +20,7 @@ from beaconframes.errors import (
     ServerFault,
     ServiceError,
     TierTooLow,
+    TooManyIdentifiers,
     Unauthorized,
 )
 
@@ -30,6 +31,7 @@ CHALLENGE = re.compile(
     rb"just a moment|challenge-platform|cf-chl|captcha|attention required", re.IGNORECASE
 )
 DATABASE = re.compile(r"could not (retrieve|parse|adjust) (db|query) results", re.IGNORECASE)
+TOO_MANY_NAMED = re.compile(r"identifiers? exceeds? (the )?(allowed )?limit", re.IGNORECASE)
 NO_SUCH_PATH = re.compile(r"page not found|no such (route|endpoint|path)", re.IGNORECASE)
 
 
@@ -79,6 +81,8 @@ def _meaning(reply: Reply) -> type[ServiceError]:
     """Return what a 4xx *reply* says about the request."""
     if reply.status == 404 and _absent(reply):
         return NotFound
+    if reply.status == 403 and TOO_MANY_NAMED.search(words(reply)):
+        return TooManyIdentifiers
     meanings: dict[int, type[ServiceError]] = {
         401: Unauthorized,
         403: TierTooLow,

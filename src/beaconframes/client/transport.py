@@ -93,7 +93,7 @@ class Transport:
     def _exchange(self, request: Request, time_left: TimeLeft, heard: Heard) -> Reply:
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
         headers = {
-            "Accept": "application/json",
+            "Accept": request.accept or "application/json",
             "Accept-Encoding": "gzip",
             "User-Agent": self._agent,
         }

@@ -1,13 +1,14 @@
 """What an endpoint is: selectors, windows, finality, the plan of requests. Pure: no I/O."""
 
 from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
-from beaconframes.endpoint.horizon import Head, Horizon
+from beaconframes.endpoint.horizon import End, Head, Horizon
 from beaconframes.endpoint.pages import Pages
 from beaconframes.endpoint.pixels import Region, Switch
-from beaconframes.endpoint.request import Envelope, Request
+from beaconframes.endpoint.request import Envelope, Page, Request
 from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.selectors import Identifiers, Values
 from beaconframes.endpoint.texts import ADDRESS, CREDENTIALS, ENS_NAME, TRANSACTION, Texts
+from beaconframes.endpoint.trail import Trail
 from beaconframes.endpoint.windows import (
     Each,
     EpochTail,
@@ -24,6 +25,7 @@ __all__ = [
     "Batch",
     "Call",
     "Each",
+    "End",
     "Endpoint",
     "Envelope",
     "EpochTail",
@@ -33,6 +35,7 @@ __all__ = [
     "Head",
     "Horizon",
     "Identifiers",
+    "Page",
     "Pages",
     "Post",
     "RecentEpochs",
@@ -44,6 +47,7 @@ __all__ = [
     "SlotWindow",
     "Switch",
     "Texts",
+    "Trail",
     "Values",
     "View",
     "Wanted",

@@ -10,17 +10,19 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
 import polars as pl
 
 from beaconframes.endpoint.request import Envelope, Request
-from beaconframes.schema import Asked
+from beaconframes.schema import Around, Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.horizon import Horizon
-    from beaconframes.endpoint.selection import Fields, Selector, View, Wanted
+    from beaconframes.endpoint.request import Page
+    from beaconframes.endpoint.selection import Batch, Fields, Selector, View, Wanted
     from beaconframes.schema import Table
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -53,11 +55,15 @@ class Post:
 
 @dataclass(frozen=True)
 class Call:
-    """One planned request, the fields that it sends, and the rows that these select."""
+    """One planned request, the fields that it sends, and the rows that these select.
+
+    ``batches`` are what each selector said, from which the request was made.
+    """
 
     request: Request
     wanted: tuple[Wanted, ...]
     fields: Fields
+    batches: tuple[Batch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,7 @@ class Endpoint:
     Loader, request plan, data dictionary and local explorer all read this one declaration.
     ``alias`` is the path by which the public service knows it, where the specification has
     another; ``absent`` the words of the error by which it says that there is no such thing.
+    ``accept`` is the media type that asks for the version of the answer that the table describes.
     """
 
     name: str
@@ -81,6 +88,7 @@ class Endpoint:
     post: Post | None = None
     alias: str | None = None
     absent: str = ""
+    accept: str = ""
 
     @property
     def method(self) -> str:
@@ -115,24 +123,42 @@ class Endpoint:
             if not choices[-1]:
                 # Nothing is asked for: nobody has to be asked where the chain ends either.
                 return []
-        calls = []
-        for batches in product(*choices):
-            fields = {name: text for batch in batches for name, text in batch.fields.items()}
-            wanted = tuple(w for batch in batches for w in batch.wanted)
-            calls.append(Call(self.request(fields, public=public), wanted, fields))
-        return calls
+        return [self.call(batches, public=public) for batches in product(*choices)]
 
-    def next_page(self, call: Call, page: bytes, *, public: bool = False) -> Call | None:
+    def call(self, batches: tuple[Batch, ...], *, public: bool = False) -> Call:
+        """Return the request that says what *batches* say, one of each selector."""
+        fields = {name: value for batch in batches for name, value in batch.fields.items()}
+        wanted = tuple(w for batch in batches for w in batch.wanted)
+        return Call(self.request(fields, public=public), wanted, fields, batches)
+
+    def parts(self, call: Call, at_most: int, *, public: bool = False) -> list[Call]:
+        """Return *call* as calls of at most so many subjects each: itself if it is one already."""
+        said = zip(self.selectors, call.batches, strict=True)
+        choices = [selector.parts(batch, at_most) for selector, batch in said]
+        if all(len(parts) == 1 for parts in choices):
+            return [call]
+        return [self.call(batches, public=public) for batches in product(*choices)]
+
+    def next_page(self, call: Call, page: Page, *, public: bool = False) -> Call | None:
         """Return the call after *call*, which brought *page*; None at the end."""
         if self.paging is None:
             return None
         fields = self.paging.follow(call.fields, page)
         if fields is None:
             return None
-        return Call(self.request(fields, public=public), call.wanted, fields)
+        return Call(self.request(fields, public=public), call.wanted, fields, call.batches)
 
     def request(self, fields: Fields, *, public: bool = False) -> Request:
-        """Return the request that sends *fields*."""
+        """Return the request that sends *fields*: generation 2 takes all of them in its body."""
+        if self.envelope is Envelope.V2:
+            return Request(
+                self.method,
+                self.path,
+                body=msgspec.json.encode(fields),
+                endpoint=self.route,
+                envelope=self.envelope,
+                accept=self.accept,
+            )
         if self.post is not None and len(fields[self.post.arg]) > LONGEST_IN_A_PATH:
             return Request(
                 "POST",
@@ -152,13 +178,17 @@ class Endpoint:
             absent=self.absent,
         )
 
-    def decode(self, found: Iterable[tuple[Call, bytes]], chain: Chain) -> pl.DataFrame:
+    def decode(self, found: Iterable[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
         """Return the rows of all pages *found*, each with the call that brought it."""
+        if any(column.beside for column in self.table.columns):
+            pages = list(found)
+            around = [Around(page.beside, call.fields) for call, page in pages]
+            return self.table.decode((page.data for _, page in pages), chain, around)
         asked = [column for column in self.table.columns if isinstance(column, Asked)]
         if not asked:
-            return self.table.decode((page for _, page in found), chain)
+            return self.table.decode((page.data for _, page in found), chain)
         frames = [
-            self.table.decode([page], chain).with_columns(
+            self.table.decode([page.data], chain).with_columns(
                 pl.col(column.name).fill_null(pl.lit(call.fields[column.field])) for column in asked
             )
             for call, page in found

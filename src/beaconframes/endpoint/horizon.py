@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from beaconframes.calendar import HOODI, MAINNET, Chain, Span, Unit, resolve_span
 from beaconframes.errors import UsageError
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from beaconframes.calendar import Moment
+
+
+class End(Protocol):
+    """The end of the chain, however it is known."""
+
+    def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
+        """Return the latest slot, epoch or period; of days, the latest that is complete."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +46,15 @@ class Horizon:
     """What a client knows of the end of the chain, and how it learns more.
 
     ``head`` may cost a request; it is called only when an answer depends on it. ``known`` is a
-    head that cannot move any more, as that of a dataset served locally.
+    head that cannot move any more, as that of a dataset served locally. ``at_once`` is how many
+    validators one request may name, as far as the service has said.
     """
 
     chain: Chain
-    head: Callable[[], Head]
+    head: Callable[[], End]
     now: Callable[[], datetime]
     known: Head | None = None
+    at_once: int = 100
 
     def latest(self, unit: Unit, *, finalized: bool = False) -> int:
         """Return the latest number of *unit*, asking the service if nobody knows yet."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.request import Page
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Pages(Selector):
         """Return the first page."""
         return [Batch({"offset": "0", "limit": str(self.at_most)})]
 
-    def follow(self, fields: Fields, page: bytes) -> Fields | None:
+    def follow(self, fields: Fields, page: Page) -> Fields | None:
         """Return the next page, unless this one was not full."""
-        records = msgspec.json.decode(page, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
+        records = msgspec.json.decode(page.data, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
         if isinstance(records, dict) or len(records) < self.at_most:
             return None
         return {**fields, "offset": str(int(fields["offset"]) + len(records))}

@@ -1,9 +1,13 @@
-"""One HTTP request, as plain data."""
+"""One HTTP request and what it brings, as plain data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Envelope(StrEnum):
@@ -27,7 +31,8 @@ class Request:
 
     ``path`` begins with ``/api/``; ``endpoint`` is the route with its placeholders, which is
     what errors name. ``absent`` are the words of the error by which this endpoint says that
-    there is no such thing: no failure, but an answer without rows.
+    there is no such thing: no failure, but an answer without rows. ``accept`` is the version of
+    the answer that is asked for, where the service has several.
     """
 
     method: str
@@ -37,3 +42,17 @@ class Request:
     endpoint: str = ""
     envelope: Envelope = Envelope.V1
     absent: str = ""
+    accept: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What one request brought, out of its envelope: raw JSON (or a picture), and what is beside.
+
+    ``beside`` are the envelope's other members, raw: such as ``range``, the part of the chain that
+    the data is of.
+    """
+
+    data: bytes = field(repr=False)
+    paging: bytes | None = field(default=None, repr=False)
+    beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)

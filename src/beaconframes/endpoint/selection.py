@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.horizon import Head, Horizon
+    from beaconframes.endpoint.request import Page
 
-Fields: TypeAlias = Mapping[str, str]
-"""Path placeholders and query parameters by wire name."""
+Fields: TypeAlias = Mapping[str, Any]
+"""What a request says, by wire name: texts in a path or a query, JSON values in a body."""
 
 
 class Refused(BeaconframesError):
@@ -86,9 +87,13 @@ class Selector:
         """Return what to send, a batch for each request that it takes."""
         raise NotImplementedError  # pragma: no cover
 
-    def follow(self, fields: Fields, page: bytes) -> Fields | None:
+    def follow(self, fields: Fields, page: Page) -> Fields | None:
         """Return what to send for the page after *page*; None at the end."""
         return None
+
+    def parts(self, batch: Batch, at_most: int) -> list[Batch]:
+        """Return *batch* in parts of *at_most* subjects each. Usually it is one already."""
+        return [batch]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the *rows* that the wire *fields* select; raise Refused for bad ones."""

@@ -1,5 +1,6 @@
 """Column types and tables: what a row is, in one place."""
 
+from beaconframes.schema.around import Around
 from beaconframes.schema.column import Column
 from beaconframes.schema.numbers import (
     FAR_FUTURE,
@@ -32,6 +33,7 @@ from beaconframes.schema.times import (
 __all__ = [
     "FAR_FUTURE",
     "WEEK_OF_EPOCH",
+    "Around",
     "Asked",
     "Code",
     "Column",

@@ -31,6 +31,10 @@ class Column:
         spelling that is sent for the same thing. Left out: the column's own name.
     absent
         What a field that was left out stands for. Left out: null.
+    beside
+        Where the value stands when it is not in the record: paths into the answer's envelope, such
+        as ``range.epoch.start``, or into the request, such as ``asked.epoch``. The first that has
+        a value counts.
     """
 
     doc: str
@@ -38,6 +42,7 @@ class Column:
     key: bool = False
     wire: str | tuple[str, ...] = ()
     absent: int | None = None
+    beside: str | tuple[str, ...] = ()
     name: str = field(default="", init=False)
 
     dtype: ClassVar[PolarsDataType]
@@ -49,6 +54,8 @@ class Column:
     @property
     def spellings(self) -> tuple[str, ...]:
         """Every wire path of the column, the one that the specification uses first."""
+        if self.beside:
+            return ()
         if not self.wire:
             return (self.name,)
         return (self.wire,) if isinstance(self.wire, str) else self.wire

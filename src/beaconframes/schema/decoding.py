@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
 from beaconframes.errors import SchemaError
+from beaconframes.schema.around import NOTHING, around_records
 from beaconframes.schema.cells import Cells, by_cell, unfit
 from beaconframes.schema.numbers import Position
 from beaconframes.schema.records import by_record, layout, note_unknown_fields
@@ -16,9 +18,10 @@ from beaconframes.schema.texts import Asked
 from beaconframes.schema.times import TimeOf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from beaconframes.calendar import Chain
+    from beaconframes.schema.around import Around
     from beaconframes.schema.column import Column
     from beaconframes.schema.table import Table
 
@@ -27,12 +30,24 @@ CANNOT_HOLD = (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError)
 LAST_YEAR = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def decode(table: type[Table], pages: Iterable[bytes], chain: Chain) -> pl.DataFrame:
+def decode(
+    table: type[Table], pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+) -> pl.DataFrame:
     """Return the rows of all *pages* in order of arrival."""
     node, decoder = layout(table)  # type: ignore[arg-type]  # classes are hashable
     frames: list[pl.DataFrame] = []
     records: list[Any] = []
+    heights: list[int] = []
+    stands_around = iter(around or repeat(NOTHING))
     first_row = 0
+
+    def add(cells: Cells) -> None:
+        """Make a frame of the pages since the last one."""
+        nonlocal first_row
+        cells |= around_records(table, islice(stands_around, len(heights)), heights)
+        frames.append(assemble(table, cells, first_row, chain))
+        first_row += sum(heights)
+        heights.clear()
 
     for number, page in enumerate(pages):
         if number == 0:
@@ -40,22 +55,22 @@ def decode(table: type[Table], pages: Iterable[bytes], chain: Chain) -> pl.DataF
         try:
             found = decoder.decode(page)
         except (msgspec.MsgspecError, RecursionError, ValueError):
-            frames.append(assemble(table, by_record(node, records), first_row, chain))
-            first_row += len(records)
+            add(by_record(node, records))
             records = []
             cells, height = by_cell(table, page, first_row)
-            frames.append(assemble(table, cells, first_row, chain))
-            first_row += height
+            heights.append(height)
+            add(cells)
             continue
+        before = len(records)
         if isinstance(found, list):
             records += found
         elif found is not None:
             records.append(found)
+        heights.append(len(records) - before)
         if len(records) >= RECORDS_PER_FRAME:
-            frames.append(assemble(table, by_record(node, records), first_row, chain))
-            first_row += len(records)
+            add(by_record(node, records))
             records = []
-    frames.append(assemble(table, by_record(node, records), first_row, chain))
+    add(by_record(node, records))
     return pl.concat(frames) if len(frames) > 1 else frames[0]
 
 

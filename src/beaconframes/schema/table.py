@@ -17,9 +17,10 @@ from beaconframes.schema.numbers import Position
 from beaconframes.schema.texts import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from beaconframes.calendar import Chain
+    from beaconframes.schema.around import Around
 
 UNIT_ENDINGS = ("_gwei", "_wei", "_eth")
 
@@ -100,9 +101,14 @@ class Table:
         return pl.DataFrame(schema=cls.schema())
 
     @classmethod
-    def decode(cls, pages: Iterable[bytes], chain: Chain) -> pl.DataFrame:
-        """Return the rows of all *pages* (each the JSON of a record, or of a list of them)."""
-        return decoding.decode(cls, pages, chain)
+    def decode(
+        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+    ) -> pl.DataFrame:
+        """Return the rows of all *pages* (each the JSON of a record, or of a list of them).
+
+        *around* is what stands around each of them, for the columns that are not in the records.
+        """
+        return decoding.decode(cls, pages, chain, around)
 
     @classmethod
     def encode(
@@ -181,6 +187,8 @@ def source(column: Column) -> str:
     """Return where on the wire a column comes from, for the data dictionary."""
     if column.spellings:
         return ", ".join(column.spellings)
+    if column.beside:
+        return ", ".join((column.beside,) if isinstance(column.beside, str) else column.beside)
     if isinstance(column, Position):
         return "list position"
     return "what was asked for" if isinstance(column, Asked) else "derived"

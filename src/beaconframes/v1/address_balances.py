@@ -16,12 +16,13 @@ from beaconframes.errors import UsageError
 from beaconframes.schema import Asked, DecimalText, Hex, Json, Table, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Unpack
 
     from beaconframes.calendar import Chain
     from beaconframes.client import Explorer, Options
     from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.schema import Around
 
 MOST_TOKENS = 200
 
@@ -56,7 +57,12 @@ class AddressBalances(Table):
     )
 
     @classmethod
-    def decode(cls, pages: Iterable[bytes], chain: Chain) -> pl.DataFrame:
+    def decode(
+        cls,
+        pages: Iterable[bytes],
+        chain: Chain,
+        around: Sequence[Around] = (),  # noqa: ARG003 - every table's
+    ) -> pl.DataFrame:
         """Return the rows of all *pages*: for each address its ether, then its tokens."""
         frames = [cls.empty()]
         for account in Account.decode(pages, chain).iter_rows(named=True):

@@ -1,0 +1,93 @@
+"""What answers tell besides their data: which part of the chain they are of, and their end."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from beaconframes.errors import EndpointEnds, WindowMoved
+from beaconframes.schema.cells import short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from beaconframes.client.answer import Answer
+    from beaconframes.endpoint import Call, Endpoint
+
+VARIES = ("validator", "cursor", "page_size")
+"""Fields of a request that say nothing about the part of the chain that is asked for."""
+
+
+class Notices:
+    """Reads along while the pages of one load go by; says at the end what there was to see."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._ranges: dict[bytes, dict[bytes, None]] = {}
+        self._asked: dict[int, tuple[object, bytes]] = {}
+        self._ends: str | None = None
+
+    def along(self, found: Iterable[tuple[Call, Answer]]) -> Iterator[tuple[Call, Answer]]:
+        """Yield what is *found*, reading along."""
+        for call, page in found:
+            if (told := page.beside.get("range")) is not None:
+                self._ranges.setdefault(self._same(call), {}).setdefault(told)
+            if "sunset" in page.headers or "deprecation" in page.headers:
+                self._ends = page.headers.get("sunset", "")
+            yield call, page
+
+    def _same(self, call: Call) -> bytes:
+        """Return what all calls say that ask for the same part of the chain."""
+        # The pages of a call share what its selectors said: worked out once, and kept alive.
+        if id(call.batches) not in self._asked:
+            asked = {name: value for name, value in call.fields.items() if name not in VARIES}
+            self._asked[id(call.batches)] = call.batches, msgspec.json.encode(asked)
+        return self._asked[id(call.batches)][1]
+
+    @property
+    def moved(self) -> WindowMoved | None:
+        """The warning that pages which belong together are of different parts of the chain."""
+        for told in self._ranges.values():
+            ranges = [msgspec.json.decode(raw) for raw in told]
+            other = next((found for found in ranges if found != ranges[0]), None)
+            if other is not None:
+                return WindowMoved(
+                    f"the window moved while it was read: from {words(ranges[0])} "
+                    f"to {words(other)}",
+                    endpoint=self.endpoint.route,
+                    hint="The rows are of both; name an epoch or a slot to read one state",
+                )
+        return None
+
+    def ends(self, told: set[str]) -> EndpointEnds | None:
+        """Return the warning that the endpoint has an end; None if it is among those *told*."""
+        route = self.endpoint.route
+        if self._ends is None or route in told:
+            return None
+        told.add(route)
+        return EndpointEnds(
+            f"the service gives this endpoint up{when(self._ends)}",
+            endpoint=route,
+            hint="A newer version of beaconframes may know what replaces it",
+        )
+
+
+def words(told: Any) -> str:
+    """Return a range in words: its epochs, or whatever it has."""
+    parts = told if isinstance(told, dict) else {"range": told}
+    for unit in ("epoch", "slot", "timestamp"):
+        part = parts.get(unit)
+        if isinstance(part, dict):
+            return f"{unit} {short(part.get('start'))} to {short(part.get('end'))}"
+    return short(told)
+
+
+def when(header: str) -> str:
+    """Return when that is, as far as the service says."""
+    try:
+        return f" on {parsedate_to_datetime(header).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return ""

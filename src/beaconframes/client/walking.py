@@ -1,0 +1,147 @@
+"""Going through the pages of calls: to the end, each once, a few calls at a time."""
+
+from __future__ import annotations
+
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from beaconframes.endpoint import Trail
+from beaconframes.errors import (
+    BadRequest,
+    NotFound,
+    NotServed,
+    PaginationError,
+    TooManyIdentifiers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from beaconframes.client.answer import Answer
+    from beaconframes.client.session import Session
+    from beaconframes.endpoint import Call, Endpoint
+
+AT_ONCE = 8
+ALLOWED = re.compile(r"limit of ([0-9]{1,3})\b", re.ASCII)
+
+Found = list[tuple["Call", "Answer"]]
+
+
+@dataclass
+class Allowance:
+    """How many validators one request may name: it depends on the plan of the key.
+
+    Nobody tells beforehand. It is taken for the most there is until the service refuses that, and
+    ``known`` once it has been taken or refused.
+    """
+
+    at_once: int = 100
+    least: int = 20
+    known: bool = False
+
+    def learn(self, refusal: TooManyIdentifiers) -> None:
+        """Take the limit from what the service said, or else the least that any plan has."""
+        told = ALLOWED.search(refusal.message)
+        limit = int(told[1]) if told else self.least
+        self.at_once = limit if 0 < limit < self.at_once else min(self.least, self.at_once)
+        self.known = True
+
+
+@dataclass
+class Walk:
+    """The way through the pages of one endpoint."""
+
+    endpoint: Endpoint
+    session: Session
+    allowance: Allowance
+    public: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def pages(self, calls: list[Call]) -> Iterator[tuple[Call, Answer]]:
+        """Yield every page with its call, in order; a few calls are on at once."""
+        first = 0
+        if len(calls) <= 1 or self.unsure(calls):
+            # One alone, to lose one request at most.
+            first = 1
+            for call in calls[:1]:
+                yield from self.whole(call)
+        if len(calls) <= first:
+            return
+        pool = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="beaconframes")
+        try:
+            for found in pool.map(self.whole, calls[first:]):
+                yield from found
+        finally:
+            # After an error or Ctrl-C nothing more is sent, and nobody waits for what was.
+            self.stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def unsure(self, calls: list[Call]) -> bool:
+        """Tell whether nobody knows yet if the service takes as many as the first call has."""
+        return not self.allowance.known and self.is_large(calls[0])
+
+    def is_large(self, call: Call) -> bool:
+        """Tell whether *call* names more validators than every plan allows."""
+        return len(self.endpoint.parts(call, self.allowance.least)) > 1
+
+    def whole(self, call: Call) -> Found:
+        """Return the pages of *call*, made as many calls as the service's limit wants."""
+        found: Found = []
+        for part in self.endpoint.parts(call, self.allowance.at_once, public=self.public):
+            try:
+                found += self.through(part)
+            except TooManyIdentifiers as refusal:
+                self.allowance.learn(refusal)
+                if len(self.endpoint.parts(part, self.allowance.at_once)) == 1:
+                    raise
+                found += self.whole(part)
+            else:
+                if not self.allowance.known and self.is_large(part):
+                    self.allowance.known = True
+        return found
+
+    def through(self, call: Call) -> Found:
+        """Return every page of *call*; a cursor that went stale costs one more beginning."""
+        try:
+            return self.once_through(call)
+        except StaleCursor:
+            try:
+                return self.once_through(call)
+            except StaleCursor as stale:
+                raise PaginationError(
+                    f"page {stale.number} was refused twice: {stale.refusal.message}",
+                    endpoint=call.request.endpoint,
+                    hint="The service forgets where the next page begins; nothing was kept",
+                ) from None
+
+    def once_through(self, call: Call) -> Found:
+        """Return every page of *call*, or raise StaleCursor."""
+        found: Found = []
+        trail = Trail()
+        following: Call | None = call
+        while following is not None:
+            call = following
+            try:
+                page = self.session.fetch(call.request, stop=self.stop)
+            except (BadRequest, NotFound, NotServed) as refusal:
+                if not found:
+                    raise
+                # The same words without the cursor were good enough, so it is the cursor.
+                raise StaleCursor(len(found) + 1, refusal) from None
+            found.append((call, page))
+            following = self.endpoint.next_page(call, page, public=self.public)
+            if following is not None:
+                trail.lead_on(call, page, following)
+        return found
+
+
+class StaleCursor(Exception):
+    """A page after the first was refused; it never leaves this module."""
+
+    def __init__(self, number: int, refusal: BadRequest | NotFound | NotServed) -> None:
+        super().__init__(number)
+        self.number = number
+        self.refusal = refusal
