@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from beaconframes import config
@@ -27,6 +29,17 @@ def clean_surroundings(monkeypatch):
     yield
     use(None)
     config.reset()
+
+
+@pytest.fixture(scope="session")
+def sample_cache(tmp_path_factory):
+    """A cache that starts empty and is kept for the run, so that its sample is simulated once."""
+    # What several workers have in common lies above the folder of each.
+    several = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if several else base) / "sample-cache"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

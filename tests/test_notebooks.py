@@ -26,11 +26,11 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path
 
 
 @pytest.fixture
-def surroundings(monkeypatch, tmp_path):
-    """An empty cache and an empty folder to run in; nothing of the user's own IPython."""
+def surroundings(monkeypatch, tmp_path, sample_cache):
+    """A cache of this run and an empty folder to run in; nothing of the user's own IPython."""
     # Where matplotlib keeps its list of fonts, which takes seconds to make, follows the cache.
     monkeypatch.setenv("MPLCONFIGDIR", mpl.get_cachedir())
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(sample_cache))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     # The kernel chooses the backend that shows figures beneath cells, unless one is set.
     monkeypatch.delenv("MPLBACKEND", raising=False)
@@ -67,7 +67,7 @@ def test_there_are_notebooks():
 
 @each_notebook
 def test_a_notebook_runs(path, surroundings, transport):
-    """Every cell runs, in order and from an empty cache; each that draws shows one picture."""
+    """Every cell runs, in order; each that draws shows one picture."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,

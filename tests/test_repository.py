@@ -127,6 +127,7 @@ def test_lock_satisfies_pyproject():
         *project["project"]["dependencies"],
         *extras["lab"],
         *extras["duckdb"],
+        *extras["dask"],
         *project["dependency-groups"]["dev"],
     ]
     pins = locked()
