@@ -1,11 +1,14 @@
 """What an endpoint is: selectors, windows, finality, the plan of requests. Pure: no I/O."""
 
+from beaconframes.endpoint.cursor import Cursor
 from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
 from beaconframes.endpoint.horizon import End, Head, Horizon
+from beaconframes.endpoint.members import EpochIn, OnChain, SomeOf, ValidatorsIn, WindowIn
 from beaconframes.endpoint.pages import Pages
 from beaconframes.endpoint.pixels import Region, Switch
+from beaconframes.endpoint.places import SlotIn
 from beaconframes.endpoint.request import Envelope, Page, Request
-from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
+from beaconframes.endpoint.selection import Absent, Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.selectors import Identifiers, Values
 from beaconframes.endpoint.texts import ADDRESS, CREDENTIALS, ENS_NAME, TRANSACTION, Texts
 from beaconframes.endpoint.trail import Trail
@@ -22,12 +25,15 @@ __all__ = [
     "CREDENTIALS",
     "ENS_NAME",
     "TRANSACTION",
+    "Absent",
     "Batch",
     "Call",
+    "Cursor",
     "Each",
     "End",
     "Endpoint",
     "Envelope",
+    "EpochIn",
     "EpochTail",
     "EpochWindow",
     "Fields",
@@ -35,6 +41,7 @@ __all__ = [
     "Head",
     "Horizon",
     "Identifiers",
+    "OnChain",
     "Page",
     "Pages",
     "Post",
@@ -44,11 +51,15 @@ __all__ = [
     "Request",
     "Selector",
     "Shape",
+    "SlotIn",
     "SlotWindow",
+    "SomeOf",
     "Switch",
     "Texts",
     "Trail",
+    "ValidatorsIn",
     "Values",
     "View",
     "Wanted",
+    "WindowIn",
 ]

@@ -14,6 +14,7 @@ import msgspec
 import polars as pl
 
 from beaconframes.endpoint.request import Envelope, Request
+from beaconframes.errors import AnswerError
 from beaconframes.schema import Around, Asked
 
 if TYPE_CHECKING:
@@ -143,7 +144,11 @@ class Endpoint:
         """Return the call after *call*, which brought *page*; None at the end."""
         if self.paging is None:
             return None
-        fields = self.paging.follow(call.fields, page)
+        try:
+            fields = self.paging.follow(call.fields, page)
+        except AnswerError as error:
+            error.endpoint = self.route
+            raise
         if fields is None:
             return None
         return Call(self.request(fields, public=public), call.wanted, fields, call.batches)

@@ -28,6 +28,10 @@ class Refused(BeaconframesError):
     """A request that the local explorer answers with an error; the text is the service's."""
 
 
+class Absent(Refused):
+    """A request for something that does not exist."""
+
+
 class View(Protocol):
     """What the server's half may look at besides the rows."""
 

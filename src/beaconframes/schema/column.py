@@ -26,6 +26,8 @@ class Column:
         One sentence for the data dictionary.
     key
         Whether the column is part of the table's key, and so is never null.
+    nullable
+        Whether it may be null although it is part of the key.
     wire
         The field's path on the wire, the specification's spelling first, then every other
         spelling that is sent for the same thing. Left out: the column's own name.
@@ -40,6 +42,7 @@ class Column:
     doc: str
     _: KW_ONLY
     key: bool = False
+    nullable: bool = False
     wire: str | tuple[str, ...] = ()
     absent: int | None = None
     beside: str | tuple[str, ...] = ()

@@ -14,7 +14,6 @@ from beaconframes.schema.around import NOTHING, around_records
 from beaconframes.schema.cells import Cells, by_cell, unfit
 from beaconframes.schema.numbers import Position
 from beaconframes.schema.records import by_record, layout, note_unknown_fields
-from beaconframes.schema.texts import Asked
 from beaconframes.schema.times import TimeOf
 
 if TYPE_CHECKING:
@@ -96,7 +95,8 @@ def assemble(table: type[Table], cells: Cells, first_row: int, chain: Chain) -> 
             refuse_endless(table, column, frame, first_row, chain)
             start = chain.time_expr(column.by, pl.col(column.of) + column.later).alias(column.name)
             more.append(pl.coalesce(column.name, start) if column.name in cells else start)
-        elif isinstance(column, Asked):
+        elif column.name not in cells and not isinstance(column, Position):
+            # Whoever asks for the rows fills it in later.
             more.append(pl.lit(None, column.dtype).alias(column.name))
     return frame.with_columns(more).select(table.schema().names())
 
@@ -123,7 +123,8 @@ def build(table: type[Table], column: Column, values: list[Any], first_row: int)
             except CANNOT_HOLD:
                 raise unfit(table, column, column.spellings[0], value, row) from None
         raise
-    if column.key and series.null_count() and not getattr(column, "none", None):
+    may_be_null = column.nullable or getattr(column, "none", None)
+    if column.key and series.null_count() and not may_be_null:
         row = first_row + series.is_null().arg_true()[0]
         raise SchemaError(
             f"{table.table_name} row {row} has no {column.spellings[0]}, which says what it is of",

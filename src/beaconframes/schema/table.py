@@ -49,6 +49,8 @@ WEEK_OF_EPOCH = (
 class Table:
     """The columns of one kind of row; subclasses list them, and their docstring says the grain.
 
+    A table made from another has its own columns first, and then those of the other.
+
     Example
     -------
     ::
@@ -70,7 +72,7 @@ class Table:
     def __init_subclass__(cls) -> None:
         """Collect the columns and refuse a name that does not say its unit."""
         cls.table_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
-        columns = []
+        columns: list[Column] = []
         for name, column in vars(cls).items():
             if not isinstance(column, Column):
                 continue
@@ -82,7 +84,8 @@ class Table:
                     f"{column.ending!r}, not {ending!r}"
                 )
             columns.append(column)
-        cls.columns = tuple(columns)
+        shared = (column for base in cls.__bases__ for column in getattr(base, "columns", ()))
+        cls.columns = (*columns, *(column for column in shared if column.name not in vars(cls)))
 
     @classmethod
     def key(cls) -> list[str]:
