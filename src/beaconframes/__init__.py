@@ -15,7 +15,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from beaconframes import analysis, errors, plot, wall
+    from beaconframes import analysis, errors, plot, v2, wall
     from beaconframes.calendar import HOODI, MAINNET, Chain
     from beaconframes.client import Explorer, connect
     from beaconframes.config import settings
@@ -129,7 +129,7 @@ _CONTENTS = {
     # what goes wrong
     "beaconframes.errors": ("BeaconframesError", "MissingRows"),
 }
-_MODULES = ("analysis", "plot", "wall", "errors")
+_MODULES = ("analysis", "plot", "wall", "errors", "v2")
 _HOME = {name: module for module, names in _CONTENTS.items() for name in names}
 
 __all__ = [
@@ -192,6 +192,7 @@ __all__ = [
     "to_gwei",
     "to_pandas",
     "to_wei",
+    "v2",
     "wall",
 ]
 

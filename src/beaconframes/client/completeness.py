@@ -75,9 +75,15 @@ def missing_rows(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> M
         return None
     *subjects, window = found
     if subjects:
-        ((name, wanted),) = subjects[0].items()
         ((unit, numbers),) = window.items()
-        missing = grid_gaps(rows, name, wanted, unit, numbers)
+        missing = pl.concat(
+            (
+                grid_gaps(rows, name, wanted, unit, numbers)
+                for name, wanted in subjects[0].items()
+                if wanted or len(subjects[0]) == 1
+            ),
+            how="diagonal",
+        )
     else:
         missing = pl.concat(
             (

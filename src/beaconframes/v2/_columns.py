@@ -1,0 +1,49 @@
+"""What the tables of generation 2 share: columns that its answers write in ways of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from beaconframes.schema import Count, Epoch, Text
+
+FINALITY = "Whether it can still change: finalized or not_finalized."
+
+
+class OpenEpoch(Epoch):
+    """An epoch that is written as null while there is none."""
+
+    def encode(self) -> pl.Expr:
+        """Return the epochs as they are."""
+        return pl.col(self.name)
+
+
+class Told(Text):
+    """Something whose shape nobody has published: a text as it came, anything else as JSON."""
+
+    def wire_type(self) -> Any:
+        """Return any JSON type."""
+        return Any
+
+    def parse(self, value: Any) -> str | None:
+        """Return the text."""
+        if value is None or isinstance(value, str):
+            return value
+        return msgspec.json.encode(value).decode()
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return the texts."""
+        return super().build([self.parse(value) for value in values])
+
+
+class Ordinal(Count):
+    """A number that is counted here, so that rows which are otherwise alike stay apart."""
+
+    derived = True
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """None: the wire does not have it."""
+        return ()

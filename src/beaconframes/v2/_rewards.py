@@ -1,0 +1,117 @@
+"""What rewards consist of, in every endpoint that tells them."""
+
+from __future__ import annotations
+
+from beaconframes.schema import Table, Text, Wei
+from beaconframes.v2._columns import FINALITY
+
+
+class RewardParts(Table):
+    """The parts of rewards. Penalties and what was missed are positive amounts."""
+
+    total_wei = Wei("Rewards less penalties; may be negative.", wire="total", text=True)
+    total_reward_wei = Wei("Everything earned.", wire="total_reward", text=True)
+    total_penalty_wei = Wei("Everything lost, a positive amount.", wire="total_penalty", text=True)
+    total_missed_wei = Wei("What could have been earned besides.", wire="total_missed", text=True)
+    attestation_total_wei = Wei(
+        "Attestations: rewards less penalties.", wire="attestation.total", text=True
+    )
+    attestation_head_total_wei = Wei(
+        "Head votes: rewards less penalties.", wire="attestation.head.total", text=True
+    )
+    attestation_head_reward_wei = Wei(
+        "Rewards for timely head votes.", wire="attestation.head.reward", text=True
+    )
+    attestation_head_penalty_wei = Wei(
+        "Penalties for head votes; the protocol has none.",
+        wire="attestation.head.penalty",
+        text=True,
+    )
+    attestation_head_missed_wei = Wei(
+        "Head rewards that were missed.", wire="attestation.head.missed_reward", text=True
+    )
+    attestation_source_total_wei = Wei(
+        "Source votes: rewards less penalties.", wire="attestation.source.total", text=True
+    )
+    attestation_source_reward_wei = Wei(
+        "Rewards for timely source votes.", wire="attestation.source.reward", text=True
+    )
+    attestation_source_penalty_wei = Wei(
+        "Penalties for missed or late source votes.",
+        wire="attestation.source.penalty",
+        text=True,
+    )
+    attestation_source_missed_wei = Wei(
+        "Source rewards that were missed.", wire="attestation.source.missed_reward", text=True
+    )
+    attestation_target_total_wei = Wei(
+        "Target votes: rewards less penalties.", wire="attestation.target.total", text=True
+    )
+    attestation_target_reward_wei = Wei(
+        "Rewards for timely target votes.", wire="attestation.target.reward", text=True
+    )
+    attestation_target_penalty_wei = Wei(
+        "Penalties for missed or late target votes.",
+        wire="attestation.target.penalty",
+        text=True,
+    )
+    attestation_target_missed_wei = Wei(
+        "Target rewards that were missed.", wire="attestation.target.missed_reward", text=True
+    )
+    attestation_inactivity_leak_penalty_wei = Wei(
+        "Penalties while the chain does not finalize.",
+        wire="attestation.inactivity_leak_penalty",
+        text=True,
+    )
+    attestation_inclusion_delay_total_wei = Wei(
+        "Rewards for early inclusion, before Altair; null since.",
+        wire="attestation.inclusion_delay.total",
+        text=True,
+    )
+    attestation_inclusion_delay_missed_wei = Wei(
+        "Such rewards that were missed; null since Altair.",
+        wire="attestation.inclusion_delay.missed_reward",
+        text=True,
+    )
+    sync_committee_total_wei = Wei(
+        "Sync committees: rewards less penalties.", wire="sync_committee.total", text=True
+    )
+    sync_committee_reward_wei = Wei(
+        "Rewards for signing as a member.", wire="sync_committee.reward", text=True
+    )
+    sync_committee_penalty_wei = Wei(
+        "Penalties for not signing as a member.", wire="sync_committee.penalty", text=True
+    )
+    sync_committee_missed_wei = Wei(
+        "Member rewards that were missed.", wire="sync_committee.missed_reward", text=True
+    )
+    proposal_total_wei = Wei("Proposals: both layers.", wire="proposal.total", text=True)
+    proposal_execution_layer_reward_wei = Wei(
+        "Priority fees, or what a builder paid.",
+        wire="proposal.execution_layer_reward",
+        text=True,
+    )
+    proposal_attestation_inclusion_reward_wei = Wei(
+        "Rewards for including attestations.",
+        wire="proposal.attestation_inclusion_reward",
+        text=True,
+    )
+    proposal_sync_inclusion_reward_wei = Wei(
+        "Rewards for including the sync aggregate.",
+        wire="proposal.sync_inclusion_reward",
+        text=True,
+    )
+    proposal_slashing_inclusion_reward_wei = Wei(
+        "Rewards for including slashings.", wire="proposal.slashing_inclusion_reward", text=True
+    )
+    proposal_missed_cl_reward_wei = Wei(
+        "Consensus-layer rewards of blocks that were missed.",
+        wire="proposal.missed_cl_reward",
+        text=True,
+    )
+    proposal_missed_el_reward_wei = Wei(
+        "Execution-layer rewards of blocks that were missed.",
+        wire="proposal.missed_el_reward",
+        text=True,
+    )
+    finality = Text(FINALITY)

@@ -1,0 +1,87 @@
+"""Names of the machines that push metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Envelope
+from beaconframes.errors import SchemaError
+from beaconframes.schema import Table, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from typing import Unpack
+
+    from beaconframes.calendar import Chain
+    from beaconframes.client import Explorer, Options
+    from beaconframes.schema import Around
+
+
+class MachineNames(Table):
+    """Machines that pushed metrics. One row per machine."""
+
+    machine = Text("Name that the metrics were pushed under. Anybody may choose any.", key=True)
+
+    @classmethod
+    def decode(
+        cls,
+        pages: Iterable[bytes],
+        chain: Chain,  # noqa: ARG003 - every table's
+        around: Sequence[Around] = (),  # noqa: ARG003
+    ) -> pl.DataFrame:
+        """Return the names: the items are no objects, but texts."""
+        names: list[str] = []
+        for page in pages:
+            try:
+                names += msgspec.json.decode(page, type=list[str])
+            except msgspec.MsgspecError as error:
+                raise SchemaError(f"machine_names are no list of texts ({error})") from None
+        return pl.DataFrame({"machine": names}, schema=cls.schema())
+
+    @classmethod
+    def encode(
+        cls,
+        frame: pl.DataFrame,
+        chain: Chain,  # noqa: ARG003 - every table's
+        *,
+        without: Collection[str] = (),  # noqa: ARG003
+        public: bool = False,  # noqa: ARG003
+    ) -> bytes:
+        """Return the names as a list of texts."""
+        return msgspec.json.encode(frame["machine"].to_list())
+
+
+MACHINE_NAMES = Endpoint(
+    "machine_names",
+    route="POST /api/v2/machine-metrics/machine-names",
+    table=MachineNames,
+    envelope=Envelope.V2,
+)
+
+
+def load_machine_names(
+    *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load the machines that pushed metrics with this key, one row per machine.
+
+    Parameters
+    ----------
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``machine``.
+
+    Notes
+    -----
+    ``POST /api/v2/machine-metrics/machine-names``. One request.
+    """
+    return load(MACHINE_NAMES, explorer, options)

@@ -1,0 +1,90 @@
+"""Rewards: what each duty earned, cost or missed, epoch by epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    EpochIn,
+    Final,
+    OnChain,
+    ValidatorsIn,
+)
+from beaconframes.schema import Count, Epoch, EpochTime, Hex
+from beaconframes.v2._rewards import RewardParts
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class Rewards(RewardParts):
+    """Rewards. One row per validator per epoch. Penalties are positive amounts: subtract them."""
+
+    validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
+    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
+    epoch = Epoch("Epoch of the duties.", key=True, beside=("range.epoch.start", "asked.epoch"))
+    time = EpochTime("Start of the epoch, UTC.")
+
+
+REWARDS = Endpoint(
+    "rewards",
+    route="POST /api/v2/ethereum/validators/rewards-list",
+    table=Rewards,
+    where=(
+        OnChain(),
+        ValidatorsIn(Rewards.validator_index, pubkey=Rewards.pubkey),
+        EpochIn(Rewards.epoch, finalized=True),
+    ),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_rewards(
+    validators: Validators,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load rewards of both layers, one row per validator per epoch, in wei.
+
+    One epoch a call and ten rows a request: a year of one validator is 82,000 requests, and of a
+    hundred 820,000. `load_rewards_aggregate` has the sum of a window in one; of the consensus
+    layer, `beaconframes.load_income_history` has a hundred validators and epochs in one.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest finalized epoch (``since=-10`` is the last ten), a date, a datetime or ``"2h"``.
+        Left out: the latest finalized epoch.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``pubkey``, ``epoch``. Only ``*total_wei`` may be negative.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/rewards-list``. Finalized epochs only, so final at once.
+    """
+    return load(REWARDS, explorer, options, validators=validators, since=since, until=until)

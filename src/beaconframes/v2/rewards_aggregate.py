@@ -1,0 +1,99 @@
+"""Rewards of a set of validators, added up over a window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import polars.selectors as cs
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
+from beaconframes.schema import Epoch, Text, UnixTime
+from beaconframes.v2._rewards import RewardParts
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class RewardsAggregate(RewardParts):
+    """Rewards of a whole set over a window. One row. Penalties are positive: subtract them."""
+
+    window = Text("Window that was asked for.", beside="asked.range.evaluation_window")
+    first_epoch = Epoch("First epoch of the window.", beside="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the window.", beside="range.epoch.end")
+    start_time = UnixTime("Start of the window, UTC.", beside="range.timestamp.start")
+    end_time = UnixTime("Its last second, UTC.", beside="range.timestamp.end")
+
+    @classmethod
+    def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the row of the whole set: the amounts of its parts are added exactly."""
+        if frame.height < 2:
+            return frame
+        amounts = cs.by_dtype(pl.Decimal(28, 0))
+        # An amount that no part has is not known, and no zero.
+        known = pl.when(amounts.count() > 0).then(amounts.sum())
+        return frame.select(
+            pl.col("window").first(),
+            pl.col("first_epoch", "start_time").min(),
+            pl.col("last_epoch", "end_time").max(),
+            known.cast(pl.Decimal(28, 0)),
+            pl.col("finality").first()
+            if frame["finality"].n_unique() == 1
+            else pl.lit("not_finalized").alias("finality"),
+        ).select(cls.schema().names())
+
+
+REWARDS_AGGREGATE = Endpoint(
+    "rewards_aggregate",
+    route="POST /api/v2/ethereum/validators/rewards-aggregate",
+    table=RewardsAggregate,
+    where=(
+        OnChain(),
+        ValidatorsIn(batched="added"),
+        WindowIn(RewardsAggregate.last_epoch, finalized=True),
+    ),
+    envelope=Envelope.V2,
+    shape=Shape.OBJECT,
+)
+
+
+def load_rewards_aggregate(
+    validators: Validators,
+    window: str = "30d",
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the rewards of a set of validators over a window: one row, in wei.
+
+    One request; of more than 100 validators (20 on the smallest plans) one for each hundred, whose
+    amounts are added exactly.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`. Many validators are named either
+        all by index or all by key, or one could count twice.
+    window
+        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``: it ends with the latest
+        finalized epoch.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row, and which epochs the service added up. Warns with `WindowMoved` when several
+        requests did not get the same ones.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/rewards-aggregate``.
+    """
+    return load(REWARDS_AGGREGATE, explorer, options, validators=validators, window=window)

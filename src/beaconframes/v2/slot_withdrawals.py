@@ -1,0 +1,153 @@
+"""Withdrawals that were processed in slots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    Final,
+    OnChain,
+    SlotIn,
+    SomeOf,
+    ValidatorsIn,
+)
+from beaconframes.schema import Count, Hex, Json, Slot, SlotTime, Table, Text, Wei
+from beaconframes.v2._columns import Ordinal, Told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.v2._subjects import Validators
+
+TYPES = ("manual", "partial_sweep", "full_exit_sweep", "system")
+SWEEPS = ("partial_sweep", "full_exit_sweep")
+
+
+class SlotWithdrawals(Table):
+    """Withdrawals of slots. One row per withdrawal."""
+
+    slot = Slot(
+        "Slot; null when it was asked for by a root and the answer does not say it.",
+        key=True,
+        nullable=True,
+        beside=("asked.slot.number", "range.slot.start"),
+    )
+    validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
+    type = Text(
+        "manual, partial_sweep, full_exit_sweep or system; an open set of words.",
+        key=True,
+        nullable=True,
+    )
+    nth = Ordinal(
+        "Which of the validator's withdrawals of the type in the slot, from 0; a sweep is alone.",
+        key=True,
+    )
+    time = SlotTime("Start of the slot, UTC.")
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
+    amount_wei = Wei("What was withdrawn.", wire="amount", text=True)
+    status = Told("How far it has come; its shape is not published.")
+    reject_reason = Told("Why a request was rejected; its shape is not published.")
+    stage_history = Json("Its way through the queue, as JSON; its shape is not published.")
+    withdrawal_type = Text(
+        "Kind of the withdrawal credentials: bls or execution_address.",
+        wire="withdrawal_credentials.type",
+    )
+    withdrawal_prefix = Hex("Their first byte.", wire="withdrawal_credentials.prefix")
+    withdrawal_credentials = Hex(
+        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
+    )
+    withdrawal_address = Hex(
+        "Address that withdrawals go to.", wire="withdrawal_credentials.address"
+    )
+    block_root = Hex("Root that the slot was asked for by.", beside="asked.slot.root")
+
+    @classmethod
+    def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return *frame* sorted by key, every row once.
+
+        The wire numbers nothing. A sweep takes from a validator once per slot; requests may take
+        several times, and those are numbered in the order in which they came.
+        """
+        once = frame.unique(maintain_order=True)
+        alone = pl.col("type").is_in(SWEEPS).fill_null(value=False)
+        number = pl.int_range(pl.len()).over("slot", "block_root", "validator_index", "type")
+        return super().arrange(once.with_columns(nth=pl.when(alone).then(0).otherwise(number)))
+
+
+SLOT_WITHDRAWALS = Endpoint(
+    "slot_withdrawals",
+    route="POST /api/v2/ethereum/slot/withdrawals",
+    table=SlotWithdrawals,
+    where=(
+        OnChain(),
+        SlotIn(SlotWithdrawals.slot),
+        ValidatorsIn(
+            SlotWithdrawals.validator_index,
+            pubkey=SlotWithdrawals.pubkey,
+            every=False,
+            optional=True,
+        ),
+        SomeOf("type_filter", SlotWithdrawals.type, TYPES),
+    ),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_slot_withdrawals(
+    slots: Subjects,
+    validators: Validators | None = None,
+    *,
+    type_filter: str | Iterable[str] | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the withdrawals of slots, one row per withdrawal, in wei.
+
+    One slot a call and ten rows a request; a payload pays out 16 at most. A slot without any has
+    no rows. `beaconframes.load_slot_withdrawals` gives those that were paid out in one request a
+    slot, without their types.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; or roots of blocks; ``"latest"`` and
+        ``"finalized"`` are looked up first, so that all pages are of one slot.
+    validators
+        Only those of these validators: indices, public keys, or a set; see `load_validators`.
+        Left out: all.
+    type_filter
+        Only these types: ``"manual"``, ``"partial_sweep"``, ``"full_exit_sweep"``, ``"system"``.
+        Left out: all.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``slot``, ``validator_index``, ``type``, ``nth``. Two rows that are alike in
+        everything cannot be told from one that was sent twice, and are one.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/slot/withdrawals``. Final once the slot's epoch is.
+    """
+    return load(
+        SLOT_WITHDRAWALS,
+        explorer,
+        options,
+        slots=slots,
+        validators=validators,
+        type_filter=type_filter,
+    )

@@ -1,0 +1,104 @@
+"""Validators: who they are and how they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.schema import Count, Epoch, Flag, Hex, Table, Text, Wei
+from beaconframes.v2._columns import FINALITY, OpenEpoch
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators as Subjects
+
+
+class Validators(Table):
+    """Validators. One row per validator."""
+
+    validator_index = Count(
+        "Validator; null while a deposit has none yet.",
+        key=True,
+        nullable=True,
+        wire="validator.index",
+    )
+    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
+    status = Text("State in the validator's life, such as active_ongoing; an open set of words.")
+    slashed = Flag("Whether it was slashed.")
+    online = Flag("Whether it attests; null when it has nothing to attest.")
+    balance_wei = Wei("Balance.", wire="balances.current", text=True)
+    effective_balance_wei = Wei("Effective balance.", wire="balances.effective", text=True)
+    activation_eligibility_epoch = OpenEpoch(
+        "Epoch in which it became eligible for activation; null while it is not.",
+        wire="life_cycle_epochs.activation_eligibility",
+    )
+    activation_epoch = OpenEpoch(
+        "Epoch of activation; null while none is set.", wire="life_cycle_epochs.activation"
+    )
+    exit_epoch = OpenEpoch("Epoch of exit; null while none is set.", wire="life_cycle_epochs.exit")
+    withdrawable_epoch = OpenEpoch(
+        "Epoch from which all of it can be withdrawn; null while none is set.",
+        wire="life_cycle_epochs.withdrawable",
+    )
+    withdrawal_type = Text(
+        "Kind of the withdrawal credentials: bls or execution_address.",
+        wire="withdrawal_credentials.type",
+    )
+    withdrawal_prefix = Hex(
+        "Their first byte: 0x00 BLS, 0x01 address, 0x02 compounding.",
+        wire="withdrawal_credentials.prefix",
+    )
+    withdrawal_credentials = Hex(
+        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
+    )
+    withdrawal_address = Hex(
+        "Address that withdrawals go to; null for BLS.", wire="withdrawal_credentials.address"
+    )
+    finality = Text(FINALITY)
+    epoch = Epoch("Epoch that the service saw it in.", beside="range.epoch.end")
+
+
+VALIDATORS = Endpoint(
+    "validators",
+    route="POST /api/v2/ethereum/validators",
+    table=Validators,
+    where=(OnChain(), ValidatorsIn(Validators.validator_index, pubkey=Validators.pubkey)),
+    paging=Cursor(),
+    envelope=Envelope.V2,
+)
+
+
+def load_validators(
+    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load validators, one row per validator, as of now, amounts in wei.
+
+    100 validators a call (20 on the smallest plans), ten rows a request.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length. Or
+        a set: `dashboard`, or on the larger plans `withdrawal`, `deposit_address`, `entity`,
+        `entities`.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for validators that do not exist, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``pubkey``.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators``. `beaconframes.load_validators` gives the same of
+    generation 1, a hundred rows a request.
+    """
+    return load(VALIDATORS, explorer, options, validators=validators)
