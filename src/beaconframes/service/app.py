@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +18,7 @@ from starlette.routing import Route
 from beaconframes.endpoint import Endpoint, Refused
 from beaconframes.service import charts, wire
 from beaconframes.service.facts import Facts
+from beaconframes.service.generation2 import Generation2, endpoints_of, refused
 from beaconframes.service.limits import PERMITTED, Limited
 from beaconframes.service.rows import Rows
 from beaconframes.v1 import ENDPOINTS
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from beaconframes.dataset import Dataset
+    from beaconframes.service.generation2.tiers import Tier
     from beaconframes.service.wire import Wire
 
 JSON = "application/json"
@@ -38,15 +42,20 @@ class Service:
     """One dataset, answering. Holds what handlers share; it never changes the dataset."""
 
     def __init__(self, dataset: Dataset, keys: Collection[str] = (), spoken: Wire = "spec") -> None:
-        """Serve *dataset* on one wire; with *keys*, only to those who know one."""
+        """Serve *dataset* on one wire; with *keys*, only to those who know one.
+
+        Keys may be given with the tier that each belongs to, ``"free"`` or ``"premium"``.
+        """
         self.wire = spoken
         self.dataset = dataset
         self.rows = Rows(dataset)
         self.keys = frozenset(keys)
+        self.tiers: dict[str, Tier] = dict(keys) if isinstance(keys, Mapping) else {}
         facts = Facts.of(dataset)
         self.chain, self.head = facts.chain, facts.head
         self.requests = 0
         self._counting = threading.Lock()
+        self.generation2 = Generation2(self)
 
     @cached_property
     def indices(self) -> dict[str, int]:
@@ -85,6 +94,16 @@ class Service:
             return error(wire.words(endpoint, refusal.message, fields, self, self.wire), 400)
         return Response(body, media_type=JSON)
 
+    def answer_2(self, endpoint: Endpoint, body: bytes, supplied: str | None) -> Response:
+        """Return the answer of *endpoint* of generation 2 to a request with *body* and a key."""
+        with self._counting:
+            self.requests += 1
+        if not self.admits(supplied):
+            return error_2(401)
+        tier = self.tiers.get(supplied or "", "premium")
+        status, found = self.generation2.answer(endpoint, body, tier)
+        return Response(found, status, media_type=JSON)
+
     def chart(self, name: str, supplied: str | None) -> Response:
         """Return the picture called *name* to a request that carries a key."""
         with self._counting:
@@ -105,6 +124,11 @@ def error(message: str, status: int) -> Response:
     """Return the error body of generation 1."""
     body = msgspec.json.encode({"status": f"ERROR: {message}", "data": None})
     return Response(body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"})
+
+
+def error_2(status: int, method: str = "") -> Response:
+    """Return the error body of generation 2."""
+    return Response(refused(status, method=method), status, media_type=JSON)
 
 
 def key_of(request: Request) -> str | None:
@@ -151,9 +175,38 @@ def post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
     return handler
 
 
-async def unknown(_request: Request, _: Exception) -> Response:
+def bearer_of(request: Request) -> str | None:
+    """Return the key that came with a request of generation 2."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
+
+
+def post_2(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
+    """Return the handler of an endpoint of generation 2."""
+
+    async def handler(request: Request) -> Response:
+        body = b""
+        async for piece in request.stream():
+            body += piece
+            if len(body) > LARGEST_BODY:
+                return error_2(400)
+        return await run_in_threadpool(service.answer_2, endpoint, body, bearer_of(request))
+
+    return handler
+
+
+async def unknown(request: Request, failure: Exception) -> Response:
     """Answer a path or method that the API does not have."""
+    if request.url.path.startswith("/api/v2/"):
+        return error_2(getattr(failure, "status_code", 404), request.method)
     return error("404 page not found", 404)
+
+
+async def broken(request: Request, _: Exception) -> Response:
+    """Answer when something here failed."""
+    if request.url.path.startswith("/api/v2/"):
+        return error_2(500)
+    return error("internal server error", 500)
 
 
 def app(service: Service, rate: int | None = None) -> Starlette:
@@ -164,16 +217,21 @@ def app(service: Service, rate: int | None = None) -> Starlette:
         routes += [Route(str(path), get(service, endpoint), methods=["GET"]) for path in paths]
         if endpoint.post is not None:
             routes.append(Route(endpoint.post.path, post(service, endpoint), methods=["POST"]))
+    for endpoint in endpoints_of():
+        routes.append(Route(endpoint.path, post_2(service, endpoint), methods=["POST"]))
     # A fixed path, such as that of the leaderboard, goes before one that would take it for a name.
     routes.sort(key=lambda route: route.path.count("{"))
-    application = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})
+    application = Starlette(
+        routes=routes, exception_handlers={404: unknown, 405: unknown, 500: broken}
+    )
     # A page in the user's browser must not reach the explorer under a name of its own.
     application.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
     application.router.redirect_slashes = False
     if rate is not None or service.wire == "public":
 
         def known(scope: Scope) -> bool:
-            key = key_of(Request(scope))
+            request = Request(scope)
+            key = key_of(request) or bearer_of(request)
             return bool(key) and service.admits(key)
 
         permitted = PERMITTED if rate is None else rate

@@ -22,6 +22,7 @@ PERMITTED = 1_000
 
 SECONDS = {"second": 1, "hour": 3_600, "month": 31 * 86_400}
 TOO_MANY = b"Too Many Requests\n"
+TOO_MANY_V2 = b'{"error":"Rate limit exceeded. Please try again later."}'
 
 
 @dataclass
@@ -133,15 +134,17 @@ class Limited:
         if blocked is None:
             await self.app(scope, receive, answer)
             return
+        second = scope["path"].startswith("/api/v2/")
+        body = TOO_MANY_V2 if second else TOO_MANY
         plain = {
-            "content-type": "text/plain; charset=utf-8",
-            "content-length": str(len(TOO_MANY)),
+            "content-type": "application/json" if second else "text/plain; charset=utf-8",
+            "content-length": str(len(body)),
             "x-content-type-options": "nosniff",
         }
         start: dict[str, Any] = {"type": "http.response.start", "status": 429}
         start["headers"] = [*headers, *((n.encode(), t.encode()) for n, t in plain.items())]
         await send(start)
-        await send({"type": "http.response.body", "body": TOO_MANY})
+        await send({"type": "http.response.body", "body": body})
 
 
 def end_of(window: str, now: float) -> float:

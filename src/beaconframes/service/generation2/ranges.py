@@ -1,0 +1,33 @@
+"""The part of the chain that an answer is of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.endpoint import EpochIn, SlotIn, WindowIn
+
+if TYPE_CHECKING:
+    from beaconframes.endpoint import Endpoint, Fields, View
+
+
+def range_of(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, Any]:
+    """Return the slots, epochs and seconds of an answer to *fields*, both ends included."""
+    size = view.chain.slots_per_epoch
+    first, last = view.head.slot, view.head.slot
+    for selector in endpoint.selectors:
+        if isinstance(selector, EpochIn):
+            first, last = fields["epoch"] * size, (fields["epoch"] + 1) * size - 1
+        elif isinstance(selector, WindowIn):
+            begin, end = selector.epochs(fields, view)
+            first, last = begin * size, (end + 1) * size - 1
+        elif isinstance(selector, SlotIn):
+            first = last = selector.number(fields, view)
+
+    def second(slot: int) -> int:
+        return int(view.chain.time_of("slot", slot).timestamp())
+
+    return {
+        "slot": {"start": first, "end": last},
+        "epoch": {"start": first // size, "end": last // size},
+        "timestamp": {"start": second(first), "end": second(last + 1) - 1},
+    }

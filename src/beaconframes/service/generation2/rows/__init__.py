@@ -1,0 +1,36 @@
+"""The rows of generation 2: derived from those of generation 1, so that both tell one story."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.service.generation2.rows import (
+    machine_names,
+    rewards,
+    slot_withdrawals,
+    validators,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import polars as pl
+
+    from beaconframes.endpoint import View
+
+TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
+    "validators": validators.rows,
+    "rewards": rewards.rows,
+    "rewards_aggregate": rewards.rows_to_add,
+    "slot_withdrawals": slot_withdrawals.rows,
+    "machine_names": machine_names.rows,
+}
+"""All rows of an endpoint, from which a request selects; in the order in which they are sent."""
+
+SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
+    "rewards_aggregate": rewards.summary,
+}
+"""What is made of the selected rows, where the answer is about all of them at once."""
+
+RANGELESS = {"machine_names"}
+"""Endpoints whose answers do not say which part of the chain they are of."""
