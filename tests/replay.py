@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Replay(ThreadingHTTPServer):
-    """Answers a request line with the bytes that *replies* have for it, or for everything else."""
+    """Answers a request line with the bytes that *replies* have for it, or for everything else.
+
+    A reply may also be for a request line and a JSON body, as `spelled` writes them. It may be a
+    status, headers and bytes, or a function that makes any of these from the JSON body.
+    """
 
     daemon_threads = True
     request_queue_size = 64
@@ -28,9 +33,18 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         asked = f"{self.command} {self.path}"
         self.server.arrived.append(asked)
-        self.server.posted.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-        reply = self.server.replies.get(asked, self.server.replies.get("*"))
-        self.send_response(400 if reply is None else self.server.status)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.posted.append(body)
+        replies = self.server.replies
+        reply = replies.get(asked, replies.get("*"))
+        if body:
+            reply = replies.get(spelled(asked, json.loads(body)), reply)
+        if callable(reply):
+            reply = reply(json.loads(body))
+        status, headers, reply = reply if isinstance(reply, tuple) else (None, {}, reply)
+        self.send_response(status or (400 if reply is None else self.server.status))
+        for name, text in headers.items():
+            self.send_header(name, text)
         reply = reply or b'{"status": "ERROR: not prepared for this", "data": null}'
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(reply)))
@@ -41,6 +55,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args):
         """Keep quiet."""
+
+
+def spelled(line, body):
+    """Return a request line and its JSON body as one text, the same for the same request."""
+    return f"{line} {json.dumps(body, sort_keys=True)}"
 
 
 @contextmanager

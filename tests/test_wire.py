@@ -3,6 +3,9 @@
 ``wire/<endpoint>.json`` (and variants, ``wire/<endpoint>.<variant>.json``) says what is called,
 the exact requests that must arrive, the replies, and the frame that must come out: amounts in wei
 and times as text, everything else as it is.
+
+The samples of generation 2 stand in ``wire/v2``. A request there is its line and its JSON body, and
+a set of validators is the name of the function that makes it with its arguments.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
-from beaconframes.v1 import ENDPOINTS
+from beaconframes import v1, v2
 
-from .replay import replaying
+from .replay import replaying, spelled
 
 WIRE = Path(__file__).parent / "wire"
-SAMPLES = sorted(path.stem for path in WIRE.glob("*.json"))
-TYPES = {endpoint.name: endpoint.table.schema() for endpoint in ENDPOINTS}
+SAMPLES = sorted(path.relative_to(WIRE).as_posix()[:-5] for path in WIRE.rglob("*.json"))
+TYPES = {e.name: e.table.schema() for e in v1.ENDPOINTS}
+TYPES |= {f"v2/{e.name}": e.table.schema() for e in v2.ENDPOINTS}
 UTC = pl.Datetime("us", "UTC")
 
 
@@ -35,8 +39,21 @@ def cell(value, dtype):
 
 
 def called(sample):
-    """Return the arguments of the call, lists that stand for a region as a tuple."""
-    return {name: tuple(v) if name == "region" else v for name, v in sample["call"].items()}
+    """Return the arguments of the call: lists for a region as a tuple, sets of validators made."""
+    return {name: argument(name, value) for name, value in sample["call"].items()}
+
+
+def argument(name, value):
+    """Return one argument of the call."""
+    if isinstance(value, dict):
+        ((kind, said),) = value.items()
+        return getattr(bf.v2, kind)(**said)
+    return tuple(value) if name == "region" else value
+
+
+def asked(request):
+    """Return a request of the sample as one text."""
+    return request if isinstance(request, str) else spelled(*request)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -47,14 +64,19 @@ def test_a_call_sends_exactly_these_requests_and_returns_exactly_this_frame(name
     replies = [json.dumps(reply, ensure_ascii=False).encode() for reply in sample["replies"]]
 
     with (
-        replaying(dict(zip(sample["requests"], replies, strict=True))) as server,
+        replaying(dict(zip(map(asked, sample["requests"]), replies, strict=True))) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")
-        frame = getattr(bf, f"load_{endpoint}")(**called(sample), explorer=explorer)
+        loaders, noun = (bf.v2, endpoint[3:]) if endpoint.startswith("v2/") else (bf, endpoint)
+        frame = getattr(loaders, f"load_{noun}")(**called(sample), explorer=explorer)
 
-    assert sorted(sample["requests"]) == sorted(server.arrived)
+    arrived = [
+        spelled(line, json.loads(body)) if line.startswith("POST") else line
+        for line, body in zip(server.arrived, server.posted, strict=True)
+    ]
+    assert sorted(map(asked, sample["requests"])) == sorted(arrived)
     assert TYPES[endpoint] == frame.schema
     assert [list(row) for row in sample["frame"]] == [frame.columns] * frame.height
     expected = [
@@ -82,7 +104,7 @@ def test_the_sample_says_which_columns_are_gwei_and_which_are_wei(name):
 
 def test_every_endpoint_has_a_sample():
     """What client and local explorer derive from one declaration cannot catch its mistakes."""
-    assert set() == {endpoint.name for endpoint in ENDPOINTS} - set(SAMPLES)
+    assert set() == set(TYPES) - set(SAMPLES)
 
 
 def test_keys_too_many_for_a_url_are_posted():
