@@ -549,7 +549,9 @@ def test_importing_changes_and_loads_nothing_else():
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert {"analysis", "errors", "frames", "plot", "units", "wall"} >= set(done.stdout.split())
+    assert {"analysis", "colours", "errors", "frames", "plot", "units", "wall"} >= set(
+        done.stdout.split()
+    )
 
 
 def test_notebooks_stay_interactive(tmp_path):

@@ -15,7 +15,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from beaconframes import analysis, errors, plot, v2, wall
+    from beaconframes import analysis, errors, interactive, plot, v2, wall
     from beaconframes.calendar import HOODI, MAINNET, Chain
     from beaconframes.client import Explorer, connect
     from beaconframes.config import settings
@@ -129,7 +129,7 @@ _CONTENTS = {
     # what goes wrong
     "beaconframes.errors": ("BeaconframesError", "MissingRows"),
 }
-_MODULES = ("analysis", "plot", "wall", "errors", "v2")
+_MODULES = ("analysis", "plot", "interactive", "wall", "errors", "v2")
 _HOME = {name: module for module, names in _CONTENTS.items() for name in names}
 
 __all__ = [
@@ -145,6 +145,7 @@ __all__ = [
     "connect",
     "describe",
     "errors",
+    "interactive",
     "load_address_balances",
     "load_attestation_efficiency",
     "load_attestations",

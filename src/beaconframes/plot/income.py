@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import polars as pl
 
+from beaconframes import colours
 from beaconframes.analysis import PENALTIES, net_income
 from beaconframes.frames import choose, is_empty, to_polars
-from beaconframes.plot import canvas, colours
+from beaconframes.plot import canvas
 from beaconframes.units import to_eth
 
 if TYPE_CHECKING:

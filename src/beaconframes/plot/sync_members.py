@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes import analysis
+from beaconframes import analysis, colours
 from beaconframes.frames import is_empty, to_polars
-from beaconframes.plot import canvas, colours
+from beaconframes.plot import canvas
 
 if TYPE_CHECKING:
     import polars as pl

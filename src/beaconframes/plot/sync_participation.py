@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from beaconframes import analysis
+from beaconframes import analysis, colours
 from beaconframes.frames import is_empty, to_polars
-from beaconframes.plot import canvas, colours
+from beaconframes.plot import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes import colours
 from beaconframes.frames import collect, is_empty, known, take
-from beaconframes.plot import canvas, colours
+from beaconframes.plot import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

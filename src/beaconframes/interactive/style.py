@@ -1,0 +1,69 @@
+"""The look of the charts in plotly: the twin of ``plot.style``; importing this changes nothing."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from beaconframes import colours
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# plotly's own button that uploads the data of a chart; earlier versions call it otherwise.
+_UPLOADS = ("sendChartToCloud", "sendDataToCloud")
+
+
+@cache
+def template() -> Any:
+    """Give the template that every figure of ours carries: its own look, on its own white paper.
+
+    Figures with it have no button that uploads them, wherever they are shown.
+    """
+    from plotly import graph_objects as go
+
+    axis = {
+        "gridcolor": colours.GRID,
+        "linecolor": colours.RULE,
+        "tickcolor": colours.RULE,
+        "ticks": "outside",
+        "ticklen": 4,
+        "showline": True,
+        "zeroline": False,
+        "automargin": True,
+        "exponentformat": "power",
+    }
+    return go.layout.Template(
+        layout={
+            "colorway": colours.CYCLE,
+            "paper_bgcolor": colours.PAPER,
+            "plot_bgcolor": colours.PAPER,
+            "font": {"family": "DejaVu Sans, Verdana, sans-serif", "size": 12}
+            | {"color": colours.INK},
+            "height": 460,
+            "margin": {"l": 70, "r": 20, "t": 40, "b": 55},
+            "xaxis": axis | {"showgrid": False},
+            "yaxis": axis | {"ticks": ""},
+            "legend": {"traceorder": "normal"},
+            "hoverlabel": {"align": "left", "namelength": -1},
+            "dragmode": "pan",
+            "modebar": {"remove": _UPLOADS},
+        }
+    )
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Make plotly figures in the style of beaconframes inside the ``with`` block.
+
+    What was plotly's default template before returns at its end.
+    """
+    from plotly import io
+
+    before = io.templates.default
+    io.templates.default = template()
+    try:
+        yield
+    finally:
+        io.templates.default = before
