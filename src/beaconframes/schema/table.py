@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import polars as pl
 
 from beaconframes.errors import IntegrityError
-from beaconframes.schema import decoding, encoding
+from beaconframes.schema import decoding, encoding, flattening
 from beaconframes.schema.cells import short
 from beaconframes.schema.column import Column
 from beaconframes.schema.numbers import Position
@@ -68,6 +68,8 @@ class Table:
     table_name: ClassVar[str] = ""
     public_spelling: ClassVar[int] = 0
     """Which of its columns' spellings the public service uses: the first, or -1 for the last."""
+    keeps_every_field: ClassVar[bool] = False
+    """Whether fields that it has no column for become columns too: nobody published the shape."""
 
     def __init_subclass__(cls) -> None:
         """Collect the columns and refuse a name that does not say its unit."""
@@ -111,7 +113,8 @@ class Table:
 
         *around* is what stands around each of them, for the columns that are not in the records.
         """
-        return decoding.decode(cls, pages, chain, around)
+        how = flattening.flatten if cls.keeps_every_field else decoding.decode
+        return how(cls, pages, chain, around)
 
     @classmethod
     def encode(
@@ -140,7 +143,7 @@ class Table:
         """
         key = cls.key()
         if not key:
-            return frame
+            return frame.unique(maintain_order=True) if cls.keeps_every_field else frame
         frame = frame.sort(key, nulls_last=True, maintain_order=True)
         repeats = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in key)
         at = frame.select((repeats & (pl.int_range(pl.len()) > 0)).arg_true()).to_series()

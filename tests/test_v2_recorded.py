@@ -1,0 +1,210 @@
+"""Answers of generation 2 that the service really gave, replayed: nothing is lost on the way.
+
+They are read from beside the project and skipped where they are not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import beaconframes as bf
+from beaconframes import errors
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.schema import Count, Hex, Slot, Table, Text
+
+from .replay import replaying, spelled
+
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "recorded"
+RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", BESIDE))
+
+
+def index():
+    """Return what is recorded of generation 2, by file name."""
+    if not (RECORDED / "index.json").exists():
+        return {}
+    known = json.loads((RECORDED / "index.json").read_text())
+    return {e["file"]: e for e in known if e["file"].startswith("v2-")}
+
+
+INDEX = index()
+pytestmark = pytest.mark.skipif(not INDEX, reason=f"no recorded answers in {RECORDED}")
+
+# Written by hand: where each field of a record must be found again.
+OVERVIEW = {
+    "validator.index": "validator_index",
+    "validator.public_key": "pubkey",
+    "slashed": "slashed",
+    "status": "status",
+    "online": "online",
+    "withdrawal_credentials.type": "withdrawal_type",
+    "withdrawal_credentials.prefix": "withdrawal_prefix",
+    "withdrawal_credentials.credential": "withdrawal_credentials",
+    "withdrawal_credentials.address": "withdrawal_address",
+    "life_cycle_epochs.activation_eligibility": "activation_eligibility_epoch",
+    "life_cycle_epochs.activation": "activation_epoch",
+    "life_cycle_epochs.exit": "exit_epoch",
+    "life_cycle_epochs.withdrawable": "withdrawable_epoch",
+    "balances.current": "balance_wei",
+    "balances.effective": "effective_balance_wei",
+    "finality": "finality",
+}
+VALIDATORS = sorted(f for f in INDEX if f.startswith("v2-validators--") and "error" not in f)
+
+
+def leaves(record, prefix=""):
+    """Every field of a record that is no object, by its path."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def cell(name, value):
+    """What a field must become in the column *name*."""
+    if value is None:
+        return None
+    if name.endswith("_wei"):
+        return Decimal(value)
+    return value.lower() if isinstance(value, str) and value.startswith("0x") else value
+
+
+def documented(file):
+    """Whether a file is an example with placeholders where amounts should be."""
+    return INDEX[file]["kind"].startswith("docs example")
+
+
+@pytest.mark.parametrize("file", [f for f in VALIDATORS if not documented(f)])
+def test_every_field_of_a_validator_is_kept(file):
+    """Amounts, epochs, addresses in lower case; the request is the recorded one with its page."""
+    found = json.loads((RECORDED / file).read_bytes())
+    body = json.loads(INDEX[file]["request_body"])
+
+    with (
+        replaying({"*": (RECORDED / file).read_bytes()}) as server,
+        bf.Explorer(server.url, chain=body["chain"], rate=1000) as explorer,
+    ):
+        named = body["validator"]["validator_identifiers"]
+        frame = bf.v2.load_validators(named, explorer=explorer)
+
+    paged = {"cursor": "", "page_size": 10}
+    assert [body | paged] == [json.loads(sent) for sent in server.posted]
+    expected = [
+        {OVERVIEW[path]: cell(OVERVIEW[path], value) for path, value in leaves(record)}
+        | {"epoch": found["range"]["epoch"]["end"]}
+        for record in sorted(found["data"], key=lambda record: record["validator"]["index"])
+    ]
+    assert expected == [{name: row[name] for name in expected[0]} for row in frame.rows(named=True)]
+    assert set(frame.columns) == set(expected[0])
+
+
+REWARDS = "v2-validators-rewards-list--1.json"
+
+
+@pytest.mark.skipif(REWARDS not in INDEX, reason="not recorded")
+def test_every_amount_of_a_reward_is_kept():
+    """Each part, to the last wei; what there is none of is null."""
+    found = json.loads((RECORDED / REWARDS).read_bytes())
+
+    with (
+        replaying({"*": (RECORDED / REWARDS).read_bytes()}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+    ):
+        frame = bf.v2.load_rewards(1, since=347_566, until=347_566, explorer=explorer)
+
+    (row,) = frame.rows(named=True)
+    (record,) = found["data"]
+    amounts = {
+        path.replace(".", "_").replace("missed_reward", "missed"): Decimal(value)
+        for path, value in leaves(record)
+        if isinstance(value, str) and value.lstrip("-").isdigit()
+    }
+    assert 29 == len(amounts)
+    assert amounts == {name: row[f"{name}_wei"] for name in amounts}
+    assert None is row["attestation_inclusion_delay_total_wei"]
+    assert datetime.fromtimestamp(found["range"]["timestamp"]["start"], UTC) == row["time"]
+    assert (1, 347_566, "finalized") == (row["validator_index"], row["epoch"], row["finality"])
+
+
+@pytest.mark.parametrize("file", sorted(f for f in INDEX if "--error" in f))
+def test_a_recorded_refusal_is_an_error_with_its_words(file):
+    """Too many identifiers, and too many requests."""
+    status, body = INDEX[file]["status"], (RECORDED / file).read_bytes()
+    kinds = {403: errors.TooManyIdentifiers, 429: errors.RateLimited}
+
+    with (
+        replaying({"*": (status, {"Retry-After": "3600"}, body)}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(kinds[status]) as caught,
+    ):
+        bf.v2.load_validators(1, explorer=explorer)
+
+    assert 1 == len(server.posted)
+    if status == 403:
+        assert "allowed limit of 20" in str(caught.value)
+
+
+class Proposals(Table):
+    """Proposals. One row per slot."""
+
+    slot = Slot("Slot.", key=True)
+    validator_index = Count("Validator.", wire="validator.index")
+    pubkey = Hex("Key.", wire="validator.public_key")
+    block = Count("Block.")
+    finality = Text("Finality.")
+
+
+PROPOSALS = Endpoint(
+    "proposal_slots",
+    route="POST /api/v2/ethereum/validators/proposal-slots",
+    table=Proposals,
+    where=(OnChain(), ValidatorsIn()),
+    paging=Cursor(),
+    envelope=Envelope.V2,
+)
+CHAIN = [f for f in INDEX if f.startswith("v2-validators-proposal-slots--")]
+
+
+@pytest.mark.skipif(not CHAIN, reason="not recorded")
+def test_the_recorded_pages_are_walked_to_their_end():
+    """Seven pages, each asked for once and in the very words of the recording."""
+    bodies = {file: json.loads(INDEX[file]["request_body"]) for file in CHAIN}
+    pages = {file: json.loads((RECORDED / file).read_bytes()) for file in CHAIN}
+    replies = {
+        spelled(f"POST {INDEX[file]['path']}", bodies[file]): (RECORDED / file).read_bytes()
+        for file in CHAIN
+    }
+
+    with (
+        replaying(replies) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        warnings.catch_warnings(),
+    ):
+        # The recorded head moved on while they were recorded.
+        warnings.simplefilter("ignore", errors.WindowMoved)
+        frame = explorer.load(PROPOSALS, {"validators": [45_555, 54_333]})
+
+    expected = sorted(
+        (
+            r["slot"],
+            r["validator"]["index"],
+            r["validator"]["public_key"],
+            r["block"],
+            r["finality"],
+        )
+        for page in pages.values()
+        for r in page["data"]
+    )
+    assert 62 == len(expected)
+    assert expected == frame.rows()
+    assert len(CHAIN) == len(server.posted)
+    assert [page["paging"].get("next_cursor") or "" for page in pages.values()][:-1] == [
+        json.loads(sent)["cursor"] for sent in server.posted
+    ][1:]
