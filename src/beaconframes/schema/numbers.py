@@ -116,12 +116,22 @@ class Wei(Column):
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return *values* as exact decimals, by way of 128-bit integers (16 times faster)."""
-        if self.text:
+        whole_wei = self._digits(values) if self.text else None
+        if whole_wei is None:
             values = [self.parse(value) if isinstance(value, str) else value for value in values]
-        whole_wei = pl.Series(self.name, values, dtype=pl.Int128)
+            whole_wei = pl.Series(self.name, values, dtype=pl.Int128)
         if self.absent is not None and whole_wei.null_count():
             whole_wei = whole_wei.fill_null(self.absent)
         return whole_wei.cast(self.dtype)
+
+    def _digits(self, values: list[Any]) -> pl.Series | None:
+        """Return *values* read as one, if all of them are text; None if one needs a closer look."""
+        try:
+            texts = pl.Series(self.name, values, dtype=pl.String)
+            numbers = texts.cast(pl.Int128)
+        except (TypeError, pl.exceptions.PolarsError):
+            return None
+        return None if texts.str.starts_with("+").any() else numbers
 
     def encode(self) -> pl.Expr:
         """Return bare integers, or text where the wire has text."""
