@@ -1,8 +1,8 @@
 """What an answer of the local explorer costs, beside building the same JSON from dictionaries.
 
-CPU of the answer alone, without the socket: select the rows, spell them, write them. Two sizes of
-income and of balances, and single records; each asked for again and again, as the batches and
-windows of one load are.
+CPU of the answer alone, without the socket: select the rows, spell them, write them. Each is asked
+for again and again, as the batches and windows of one load are; ``first`` is what the first of them
+costs, which reads the rows from disk.
 """
 
 from __future__ import annotations
@@ -12,53 +12,74 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
+from beaconframes import v1
 from beaconframes.service import sample
 from beaconframes.service.app import Service
-from beaconframes.v1 import BALANCE_HISTORY, EPOCHS, INCOME_HISTORY, VALIDATORS, YIELD_INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from beaconframes.endpoint import Endpoint
+
 ROUNDS = 25
 
 
-def cpu(way: Callable[[], Any]) -> float:
-    """Return the median CPU seconds of *way*, after one round to warm up."""
-    way()
+def cpu(way: Callable[[], Any], rounds: int = ROUNDS) -> float:
+    """Return the median CPU milliseconds of *way*."""
     spent = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         start = time.process_time()
         way()
         spent.append(time.process_time() - start)
-    return statistics.median(spent)
+    return statistics.median(spent) * 1e3
 
 
 def main() -> None:
     """Print a line for each kind of answer."""
     service = Service(sample())
-    epoch = str(service.head.finalized_epoch)
-    hundred = ",".join(map(str, range(100)))
+    head = service.head
+    epoch, slot = str(head.finalized_epoch), str(head.finalized_epoch * 32)
+    hundred = {"validators": ",".join(map(str, range(100)))}
     window = {"latest_epoch": epoch, "limit": "100"}
+    block = service.scan("blocks").select("exec_block_number").max().collect().item()
+    numbers = ",".join(str(block - n) for n in range(100))
     cases = [
-        ("income, 10,000 rows", INCOME_HISTORY, {"validators": hundred, **window}),
-        ("income, 100 rows", INCOME_HISTORY, {"validators": "7", **window}),
-        ("balances, 10,000 rows", BALANCE_HISTORY, {"validators": hundred, **window}),
-        ("balances, 100 rows", BALANCE_HISTORY, {"validators": "7", **window}),
-        ("validators, 100 rows", VALIDATORS, {"validators": hundred}),
-        ("one epoch", EPOCHS, {"epoch": epoch}),
-        ("one day", YIELD_INDEX, {"day": "300"}),
+        (v1.INCOME_HISTORY, hundred | window),
+        (v1.INCOME_HISTORY, {"validators": "7", **window}),
+        (v1.BALANCE_HISTORY, hundred | window),
+        (v1.BALANCE_HISTORY, {"validators": "7", **window}),
+        (v1.ATTESTATIONS, hundred),
+        (v1.ATTESTATIONS, {"validators": "7", "slim": "true"}),
+        (v1.PROPOSALS, hundred | {"epoch": epoch}),
+        (v1.VALIDATOR_WITHDRAWALS, hundred | {"epoch": epoch}),
+        (v1.VALIDATORS, hundred),
+        (v1.DEPOSITS, hundred),
+        (v1.EPOCHS, {"epoch": epoch}),
+        (v1.EPOCH_SLOTS, {"epoch": epoch}),
+        (v1.SLOT_ATTESTATIONS, {"slot": slot}),
+        (v1.SLOT_WITHDRAWALS, {"slot": slot}),
+        (v1.SYNC_COMMITTEES, {"period": "latest"}),
+        (v1.EXECUTION_BLOCKS, {"blocks": numbers}),
+        (v1.YIELD_INDEX, {"day": "300"}),
+        (v1.GRAFFITI_WALL, {"slot": str(head.slot), "startSlot": str(head.slot - 500_000)}),
     ]
     print(
-        f"{'':<24}{'bytes':>11}{'answer':>10}{'dicts':>10}{'times':>7}   CPU, medians of {ROUNDS}"
+        f"{'':<22}{'rows':>7}{'bytes':>11}{'first':>10}{'answer':>10}{'dicts':>10}{'times':>7}"
+        f"   CPU, medians of {ROUNDS}"
     )
-    for name, endpoint, fields in cases:
-        body = service.answer(endpoint, fields, None).body
-        rows = service.rows.select(endpoint, fields, service)
-        ours = cpu(lambda e=endpoint, f=fields: service.answer(e, f, None))
+    for endpoint, fields in cases:
+        rows = endpoint.select(
+            service.dataset.scan(endpoint.table.table_name), fields, service
+        ).collect()
+
+        def answer(endpoint: Endpoint = endpoint, fields: dict[str, str] = fields) -> bytes:
+            return bytes(service.answer(endpoint, fields, None).body)
+
+        first, ours = cpu(answer, 1), cpu(answer)
         # Less than any service has to do: no names of the wire, no envelope, no inner objects.
-        dicts = cpu(lambda r=rows: json.dumps(r.to_dicts(), default=str))
-        line = f"{name:<24}{len(body):>11,}{ours * 1e3:>7.1f} ms{dicts * 1e3:>7.1f} ms"
-        print(f"{line}{dicts / ours:>7.1f}")
+        dicts = cpu(lambda rows=rows: json.dumps(rows.to_dicts(), default=str))
+        line = f"{endpoint.name:<22}{rows.height:>7,}{len(answer()):>11,}{first:>7.1f} ms"
+        print(f"{line}{ours:>7.1f} ms{dicts:>7.1f} ms{dicts / ours:>7.1f}")
 
 
 if __name__ == "__main__":

@@ -334,7 +334,7 @@ def test_a_service_that_does_not_page_is_not_asked_for_ever(count):
     with (
         replaying({"*": reply}) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
-        pytest.raises(errors.PaginationError, match="page 2 is one that came before"),
+        pytest.raises(errors.PaginationError, match="page 2 has nothing that did not come before"),
     ):
         bf.load_deposit_origin(RICH, explorer=explorer)
 

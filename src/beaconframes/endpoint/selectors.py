@@ -55,13 +55,17 @@ class Identifiers(Selector):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the identified validators."""
+        return rows.filter(pl.col(self.column.name).is_in(sorted(self.found(fields, view))))
+
+    def found(self, fields: Fields, view: View) -> set[int]:
+        """Return the validators that a request names, or refuse it."""
         indices, keys = self.named(fields)
         found = {*indices, *(n for key in keys if (n := view.index_of(key)) is not None)}
         if not found:
             raise Refused(
                 "invalid validator argument, pubkey(s) did not resolve to a validator index"
             )
-        return rows.filter(pl.col(self.column.name).is_in(sorted(found)))
+        return found
 
     def named(self, fields: Fields) -> tuple[list[int], list[str]]:
         """Return the indices and the public keys that a request names, or refuse it."""

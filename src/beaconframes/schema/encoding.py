@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,24 +20,28 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 
-def encode(
+RECORD = "record"
+"""The one column of records that are JSON texts already."""
+
+
+def spell(
     table: type[Table],
     frame: pl.DataFrame,
     chain: Chain,
     without: Collection[str] = (),
     *,
     public: bool = False,
-) -> bytes:
-    """Return *frame* as a JSON list of records *without* some fields, in the order of its rows.
+) -> pl.DataFrame:
+    """Return *frame* as records *without* some fields, in the order of its rows.
 
-    With *public* as the public service writes them: in its spelling, and what is 0 by default is
+    With *public* as the public service has them: in its spelling, and what is 0 by default is
     left out.
     """
     tree: Tree = {}
     spelled = {
-        column: column.spellings[table.public_spelling if public else 0]
-        for column in table.columns
-        if column.spellings and column.spellings[0] not in without
+        column: path
+        for column, path in spellings(table, public=public).items()
+        if column.spellings[0] not in without
     }
     for column, path in spelled.items():
         place(tree, path, column.encode())
@@ -47,17 +50,26 @@ def encode(
             place(tree, field.wire, pl.col(field.wire))
     frame = with_implied(table, frame, chain)
     if public and (zeros := {leaf(path): c for c, path in spelled.items() if c.absent == 0}):
-        return f"[{','.join(frame.select(sparse(tree, zeros)).to_series())}]".encode()
+        return frame.select(sparse(tree, zeros).alias(RECORD))
     lists = [name for name in tree if name.endswith("[]")]
     rows = frame.select(branch(node).alias(name) for name, node in tree.items())
-    if lists:
-        rows = gather(table, frame, rows, lists)
-    buffer = BytesIO()
-    rows.write_json(buffer)
-    data = buffer.getvalue()
-    if verbatim := [path.split(".") for c, path in spelled.items() if isinstance(c, Json)]:
-        data = splice(data, verbatim)
-    return data
+    return gather(table, frame, rows, lists) if lists else rows
+
+
+def write(table: type[Table], records: pl.DataFrame, *, public: bool = False) -> bytes:
+    """Return *records* as JSON, one after the other, with commas between them."""
+    if records.columns != [RECORD]:
+        # A text for each record, and these joined, takes half of what writing a frame does.
+        records = records.select(pl.struct(pl.all()).struct.json_encode().alias(RECORD))
+    joined: bytes = records[RECORD].str.join(",").cast(pl.Binary).item()
+    texts = [p for c, p in spellings(table, public=public).items() if isinstance(c, Json)]
+    return splice(joined, [path.split(".") for path in texts]) if texts else joined
+
+
+def spellings(table: type[Table], *, public: bool) -> dict[Column, str]:
+    """Return the path of each column that is on the wire."""
+    which = table.public_spelling if public else 0
+    return {column: column.spellings[which] for column in table.columns if column.spellings}
 
 
 def sparse(node: Tree, zeros: Mapping[str, Column]) -> pl.Expr:
@@ -76,17 +88,17 @@ def sparse(node: Tree, zeros: Mapping[str, Column]) -> pl.Expr:
     return pl.format("{{{}}}", pl.concat_str(parts, separator=",", ignore_nulls=True))
 
 
-def splice(data: bytes, paths: list[list[str]]) -> bytes:
-    """Return *data* with the JSON texts at *paths* written as JSON and no longer as text."""
-    records = msgspec.json.decode(data)
+def splice(joined: bytes, paths: list[list[str]]) -> bytes:
+    """Return records with the JSON texts at *paths* written as JSON and no longer as text."""
+    records = msgspec.json.decode(b"[%b]" % joined)
     for record in records:
         for *parents, last in paths:
             part = record
             for step in parents:
-                part = part[step] or {}
+                part = part.get(step) or {}
             if part.get(last) is not None:
                 part[last] = msgspec.Raw(part[last].encode())
-    return msgspec.json.encode(records)
+    return msgspec.json.encode(records)[1:-1]
 
 
 def leaf(path: str) -> str:

@@ -130,7 +130,25 @@ class Table:
         The fields of *without*, by that spelling, are left out. With *public* the records are
         those of the public service.
         """
-        return encoding.encode(cls, frame, chain, without, public=public)
+        records = cls.spell(frame, chain, without=without, public=public)
+        return b"[%b]" % cls.write(records, public=public)
+
+    @classmethod
+    def spell(
+        cls,
+        frame: pl.DataFrame,
+        chain: Chain,
+        *,
+        without: Collection[str] = (),
+        public: bool = False,
+    ) -> pl.DataFrame:
+        """Return the records of which `encode` makes JSON."""
+        return encoding.spell(cls, frame, chain, without, public=public)
+
+    @classmethod
+    def write(cls, records: pl.DataFrame, *, public: bool = False) -> bytes:
+        """Return what `spell` gave as JSON, one record after the other."""
+        return encoding.write(cls, records, public=public)
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:

@@ -48,7 +48,7 @@ class Service:
         """
         self.wire = spoken
         self.dataset = dataset
-        self.rows = Rows(dataset)
+        self.rows = Rows(dataset, public=spoken == "public")
         self.keys = frozenset(keys)
         self.tiers: dict[str, Tier] = dict(keys) if isinstance(keys, Mapping) else {}
         facts = Facts.of(dataset)
@@ -88,8 +88,8 @@ class Service:
             return error("invalid or missing API key", 401)
         try:
             asked = wire.asked(endpoint, fields, self.wire)
-            found = self.rows.select(endpoint, asked, self)
-            body = wire.body(endpoint, found, asked, self, self.wire)
+            found = self.rows.records(endpoint, asked, self)
+            body = wire.body(endpoint, found, asked, self.wire)
         except Refused as refusal:
             return error(wire.words(endpoint, refusal.message, fields, self, self.wire), 400)
         return Response(body, media_type=JSON)

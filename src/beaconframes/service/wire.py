@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import msgspec
-
 from beaconframes.endpoint import Endpoint, Envelope, Refused, Shape
 from beaconframes.endpoint.identifiers import numeral
 
@@ -76,23 +74,20 @@ def asked(endpoint: Endpoint, fields: Fields, wire: Wire) -> Fields:
     return fields
 
 
-def body(endpoint: Endpoint, rows: pl.DataFrame, fields: Fields, view: View, wire: Wire) -> bytes:
-    """Return the body of an answer with *rows*; raise Refused when none is an error."""
+def body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire: Wire) -> bytes:
+    """Return the body of an answer with *records*; raise Refused when none is an error."""
     public = wire == "public"
-    without = endpoint.leaves_out(fields)
-    data = endpoint.table.encode(rows, view.chain, without=without, public=public)
     shape = SHAPES.get(endpoint.name, endpoint.shape) if public else endpoint.shape
-    if shape is not Shape.LIST:
-        records = msgspec.json.decode(data, type=list[msgspec.Raw])
-        if len(records) == 1:
-            data = bytes(records[0])
-        elif not records and shape is Shape.OBJECT and not may_be_absent(endpoint, fields, wire):
-            raise Refused(endpoint.absent or "invalid request")
+    if records.is_empty() and shape is Shape.OBJECT and not may_be_absent(endpoint, fields, wire):
+        raise Refused(endpoint.absent or "invalid request")
+    before, after = b'{"status":"OK","data":', b"}"
     if endpoint.envelope is Envelope.CODE:
-        return b'{"code":200,"data":' + data + b"}"
+        before = b'{"code":200,"data":'
     if endpoint.envelope is Envelope.BARE and public:
-        return data
-    return b'{"status":"OK","data":' + data + b"}"
+        before, after = b"", b""
+    if shape is Shape.LIST or records.height != 1:
+        before, after = before + b"[", b"]" + after
+    return b"".join((before, endpoint.table.write(records, public=public), after))
 
 
 def may_be_absent(endpoint: Endpoint, fields: Fields, wire: Wire) -> bool:

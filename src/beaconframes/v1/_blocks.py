@@ -89,16 +89,16 @@ class Blocks(Table):
     votes = Count("Validators that voted for the block; null unless it was asked for by slot.")
 
     @classmethod
-    def encode(
+    def spell(
         cls,
         frame: pl.DataFrame,
         chain: Chain,
         *,
         without: Collection[str] = (),
         public: bool = False,
-    ) -> bytes:
-        """Return *frame* as JSON; the public service has a placeholder where no block is."""
+    ) -> pl.DataFrame:
+        """Return the records; the public service has a placeholder where no block is."""
         if public:
             root = pl.when(status="scheduled").then(pl.lit("0x00")).otherwise(pl.lit("0x01"))
             frame = frame.with_columns(pl.col("block_root").fill_null(root))
-        return super().encode(frame, chain, without=without, public=public)
+        return super().spell(frame, chain, without=without, public=public)

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import polars as pl
 
 from beaconframes.client import load
@@ -74,28 +73,22 @@ class AddressBalances(Table):
         return pl.concat(frames)
 
     @classmethod
-    def encode(
+    def spell(
         cls,
         frame: pl.DataFrame,
         chain: Chain,  # noqa: ARG003 - every table's
         *,
         without: Collection[str] = (),  # noqa: ARG003
         public: bool = False,
-    ) -> bytes:
+    ) -> pl.DataFrame:
         """Return the address as the answer describes it; the public service has null for []."""
         ether = frame.filter(pl.col("token").is_null())
-        tokens = frame.filter(pl.col("token").is_not_null()).select(
-            "balance", "symbol", address="token"
+        token = pl.struct("balance", "symbol", address="token")
+        tokens = frame.filter(pl.col("token").is_not_null()).select(token).to_series()
+        listed = None if public and tokens.is_empty() else tokens
+        return ether.select("address", ether="balance").with_columns(
+            pl.Series("tokens", [listed] * ether.height, dtype=pl.List(tokens.dtype))
         )
-        records = [
-            {
-                "address": address,
-                "ether": balance,
-                "tokens": tokens.to_dicts() or (None if public else []),
-            }
-            for address, balance in ether.select("address", "balance").iter_rows()
-        ]
-        return msgspec.json.encode(records)
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
