@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from beaconframes.client.envelope import BOM, error_in, members
+from beaconframes.client.envelope import BOM, error_in, members, usual_data
 from beaconframes.client.failure import Failure
 from beaconframes.client.refusal import challenged, refusal
 from beaconframes.endpoint import Page
@@ -41,6 +41,8 @@ def judge(reply: Reply, envelope: str, absent: str = "") -> Answer:
         return Answer(NO_ROWS, headers=reply.headers)
     if reply.status != 200:
         raise refusal(reply)
+    if envelope == "v1" and (usual := usual_data(reply)) is not None:
+        return Answer(usual, headers=reply.headers)
     if (challenge := challenged(reply)) is not None:
         raise challenge
     if envelope == "png" and reply.body.startswith(PNG):

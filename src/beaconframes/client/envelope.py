@@ -39,6 +39,8 @@ def _named(kind: type[_Name], name: str) -> _Name:
 # Made once: each answer has an envelope, and making a decoder costs more than reading one.
 _MEMBERS = msgspec.json.Decoder(dict[_Name, msgspec.Raw], dec_hook=_named)
 _TEXT = msgspec.json.Decoder(str | None)
+_ANYTHING = msgspec.json.Decoder(msgspec.Raw)
+_USUAL = b'{"status":"OK","data":'
 
 
 def members(reply: Reply) -> dict[str, bytes]:
@@ -64,6 +66,22 @@ def members(reply: Reply) -> dict[str, bytes]:
     return found
 
 
+def usual_data(reply: Reply) -> bytes | None:
+    """Return the data of a *reply* in the envelope that nearly all have, None for any other.
+
+    Only what is certain: two members, each named once, of which one is the data.
+    """
+    body = reply.body
+    if not (body.startswith(_USUAL) and body.endswith(b"}") and body.isascii()):
+        return None
+    data = body[len(_USUAL) : -1]
+    try:
+        _ANYTHING.decode(data)
+    except NOT_JSON:
+        return None
+    return data if data[:1] in (b"[", b"{") else None
+
+
 def members_if_any(body: bytes) -> dict[str, bytes]:
     """Return the members of *body*, or none if it is something else."""
     try:
@@ -82,8 +100,10 @@ def _parse(body: bytes) -> tuple[dict[str, bytes], int]:
 def error_in(found: Mapping[str, bytes]) -> str | None:
     """Return the message if the members are an error of either generation."""
     for name in ("error", "status"):
+        if name not in found:
+            continue
         try:
-            text: str | None = _TEXT.decode(found.get(name, b"null"))
+            text: str | None = _TEXT.decode(found[name])
         except NOT_JSON:
             continue
         if text is not None and name == "error":

@@ -72,14 +72,14 @@ class Node:
             elif name in self.inner:
                 yield from self.inner[name].unknown(value, f"{prefix}{name}.")
 
-    def cells(self, records: list[Any]) -> Iterator[tuple[Leaf, list[Any]]]:
-        """Yield the values of every leaf, one for each of *records*."""
+    def holders(self, records: list[Any]) -> Iterator[tuple[Leaf, list[Any]]]:
+        """Yield every leaf with what holds its values: one object for each of *records*."""
         for leaf in self.leaves:
-            yield leaf, list(map(attrgetter(leaf.attribute), records))
+            yield leaf, records
         for head, node in self.inner.items():
             blank = node.record()
             parents = map(attrgetter(self.attributes[head]), records)
-            yield from node.cells([blank if parent is None else parent for parent in parents])
+            yield from node.holders([blank if parent is None else parent for parent in parents])
 
 
 def declared(column: Column, *, is_list: bool) -> tuple[Any, Any]:
@@ -103,10 +103,10 @@ def layout(table: type[Table]) -> tuple[Node, msgspec.json.Decoder[Any]]:
 def by_record(node: Node, records: list[Any]) -> Cells:
     """Return the values of each column from typed *records*, the first spelling that has one."""
     cells: Cells = {}
-    for leaf, values in node.cells(records):
-        name = leaf.column.name
+    for leaf, holders in node.holders(records):
+        name, values = leaf.column.name, map(attrgetter(leaf.attribute), holders)
         if leaf.spelling == 0:
-            cells[name] = values
+            cells[name] = list(values)
         elif None in cells[name]:
             cells[name] = [b if a is None else a for a, b in zip(cells[name], values, strict=True)]
     return cells
