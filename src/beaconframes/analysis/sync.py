@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Step = Literal["slot", "epoch"]
 
 _BLOCKS = "load_epoch_slots"
-_SEATS = ("period", "seat", "validator_index", "start_epoch", "end_epoch")
+SEATS = ("period", "seat", "validator_index", "start_epoch", "end_epoch")
 
 
 def sync_participation(
@@ -38,7 +38,7 @@ def sync_participation(
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_participation"]
     if committees is not None:
         columns.append("sync_aggregate_bits")
-    rows = _one_per_slot(collect(known(take(blocks, columns, loader=_BLOCKS), columns[:4])))
+    rows = one_per_slot(collect(known(take(blocks, columns, loader=_BLOCKS), columns[:4])))
     share = pl.col("sync_aggregate_participation").cast(pl.Float64)
     proposed = (pl.col("status") == "proposed") & share.is_finite()
     rows = rows.with_columns(pl.when(proposed).then(share).alias("participation"))
@@ -75,7 +75,7 @@ def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
             duties=pl.lit(len(bits), pl.Int64),
             signed=pl.Series(bits.sum(axis=0), dtype=pl.Int64),
         )
-        for _, seats, bits in _by_period(rows, committees)
+        for _, seats, bits in by_period(rows, committees)
     ]
     none = pl.DataFrame(
         schema={"validator_index": pl.Int64, "seat": pl.Int64}
@@ -114,20 +114,20 @@ def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]
     return np.unpackbits(rows, axis=1, bitorder="little")
 
 
-def _one_per_slot(rows: pl.DataFrame) -> pl.DataFrame:
+def one_per_slot(rows: pl.DataFrame) -> pl.DataFrame:
     """Keep the block that counts, where a slot has an orphaned block beside another."""
     rank = pl.col("status").replace_strict({"proposed": 0, "orphaned": 1}, default=2)
     return rows.sort("slot", rank).unique("slot", keep="first", maintain_order=True)
 
 
-def _by_period(
+def by_period(
     rows: pl.DataFrame, committees: IntoFrame
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, NDArray[np.uint8]]]:
     """Give, per period: its proposed blocks, its seats, and block by seat who signed.
 
     Period by period, because the bits of a year of blocks are more than a gigabyte.
     """
-    seats = collect(take(committees, _SEATS, loader="load_sync_committees")).drop_nulls()
+    seats = collect(take(committees, SEATS, loader="load_sync_committees")).drop_nulls()
     proposed = rows.filter(
         (pl.col("status") == "proposed") & (pl.col("sync_aggregate_bits").str.len_chars() > 2)
     )
@@ -152,6 +152,6 @@ def _of_seats(rows: pl.DataFrame, committees: IntoFrame) -> pl.DataFrame:
     none = pl.DataFrame(schema={"slot": rows.schema["slot"], "seats_participation": pl.Float64})
     parts = [
         blocks.select("slot", seats_participation=pl.Series(bits.mean(axis=1)))
-        for blocks, _, bits in _by_period(rows.drop_nulls("sync_aggregate_bits"), committees)
+        for blocks, _, bits in by_period(rows.drop_nulls("sync_aggregate_bits"), committees)
     ]
     return pl.concat([none, *parts])

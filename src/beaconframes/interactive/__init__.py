@@ -5,8 +5,32 @@ and saves nothing; none has a button that uploads its data. ``interactive.style(
 figures the same look.
 """
 
+from beaconframes.interactive.attestations import attestations
+from beaconframes.interactive.balances import balances
+from beaconframes.interactive.coverage import coverage
+from beaconframes.interactive.deposits import deposits
+from beaconframes.interactive.gas_fees import gas_fees
+from beaconframes.interactive.income import income
+from beaconframes.interactive.leaderboard import leaderboard
+from beaconframes.interactive.proposals import proposals
 from beaconframes.interactive.style import style
+from beaconframes.interactive.sync_members import sync_members
+from beaconframes.interactive.sync_participation import sync_participation
+from beaconframes.interactive.withdrawals import withdrawals
+from beaconframes.interactive.yield_index import yield_index
 
 __all__ = [
+    "attestations",
+    "balances",
+    "coverage",
+    "deposits",
+    "gas_fees",
+    "income",
+    "leaderboard",
+    "proposals",
     "style",
+    "sync_members",
+    "sync_participation",
+    "withdrawals",
+    "yield_index",
 ]

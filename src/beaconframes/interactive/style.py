@@ -33,6 +33,8 @@ def template() -> Any:
         "zeroline": False,
         "automargin": True,
         "exponentformat": "power",
+        "minexponent": 7,
+        "separatethousands": True,
     }
     return go.layout.Template(
         layout={
@@ -42,8 +44,8 @@ def template() -> Any:
             "font": {"family": "DejaVu Sans, Verdana, sans-serif", "size": 12}
             | {"color": colours.INK},
             "height": 460,
-            "margin": {"l": 70, "r": 20, "t": 40, "b": 55},
-            "xaxis": axis | {"showgrid": False},
+            "margin": {"l": 70, "r": 20, "t": 40, "b": 70},
+            "xaxis": axis | {"showgrid": False, "title": {"standoff": 16}},
             "yaxis": axis | {"ticks": ""},
             "legend": {"traceorder": "normal"},
             "hoverlabel": {"align": "left", "namelength": -1},

@@ -4,16 +4,32 @@ Every chart draws on ``ax``, or on a new figure in the style of beaconframes; it
 shows nothing and saves nothing. ``plot.style()`` gives your own charts the same look.
 """
 
+from beaconframes.plot.attestations import attestations
+from beaconframes.plot.balances import balances
+from beaconframes.plot.coverage import coverage
+from beaconframes.plot.deposits import deposits
+from beaconframes.plot.gas_fees import gas_fees
 from beaconframes.plot.income import income
+from beaconframes.plot.leaderboard import leaderboard
+from beaconframes.plot.proposals import proposals
 from beaconframes.plot.style import style
 from beaconframes.plot.sync_members import sync_members
 from beaconframes.plot.sync_participation import sync_participation
+from beaconframes.plot.withdrawals import withdrawals
 from beaconframes.plot.yield_index import yield_index
 
 __all__ = [
+    "attestations",
+    "balances",
+    "coverage",
+    "deposits",
+    "gas_fees",
     "income",
+    "leaderboard",
+    "proposals",
     "style",
     "sync_members",
     "sync_participation",
+    "withdrawals",
     "yield_index",
 ]

@@ -1,4 +1,4 @@
-"""What the charts share: where to draw, the time axis, holes in lines, legends and notes."""
+"""Draw what a chart shows with matplotlib: where, in which style, and the words around it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
-import polars as pl
 from matplotlib import dates
 from matplotlib import pyplot as plt
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
+from beaconframes import colours
+from beaconframes.plot.layers import draw_layer
 from beaconframes.plot.style import style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from numpy.typing import NDArray
 
+    from beaconframes.analysis.charts.drawing import Axis, Drawing
 
 _AROUND = {
     "slot": np.timedelta64(1, "m"),
@@ -30,17 +32,43 @@ _AROUND = {
 }
 
 
+def draw(drawing: Drawing, ax: Axes | None, kwargs: dict[str, Any]) -> Axes:
+    """Draw on *ax*, or on new Axes in our style; *kwargs* go to the layers that take them."""
+    with open_axes(ax, len(drawing.y.names)) as axes:
+        for layer in drawing.layers:
+            draw_layer(axes, layer, drawing.legend, kwargs)
+        if drawing.nothing:
+            _note(axes, drawing.nothing)
+            if not axes.has_data():
+                # An empty scale would mean nothing.
+                axes.set_xticks([])
+                axes.set_yticks([])
+        if drawing.only:
+            # Beneath the middle, where the single thing stands.
+            _note(axes, drawing.only, y=0.4)
+        if drawing.corner:
+            _corner(axes, drawing.corner)
+        _x_axis(axes, drawing.x)
+        _y_axis(axes, drawing.y)
+        if drawing.legend:
+            _legend(axes, drawing)
+    return axes
+
+
 @contextmanager
-def open_axes(ax: Axes | None) -> Iterator[Axes]:
+def open_axes(ax: Axes | None, rows: int = 0) -> Iterator[Axes]:
     """Give the Axes to draw on: the caller's as they are, or new ones in our style.
 
-    A new figure belongs to pyplot, because a notebook shows no other beneath its cell.
+    A new figure belongs to pyplot, because a notebook shows no other beneath its cell. It is as
+    high as *rows* with a name each need.
     """
     if ax is not None:
         yield ax
         return
     with style():
-        _, ax = plt.subplots(layout="constrained")
+        width, height = mpl.rcParams["figure.figsize"]
+        size = (width, max(height, 0.17 * rows + 0.8))
+        _, ax = plt.subplots(figsize=size, layout="constrained")
         # Ticks are made when first drawn, which is outside of this block: tell them now.
         now = mpl.rcParams
         grid = {"grid_color": now["grid.color"], "grid_linewidth": now["grid.linewidth"]}
@@ -63,24 +91,49 @@ def open_axes(ax: Axes | None) -> Iterator[Axes]:
         yield ax
 
 
-def moments(times: pl.Series) -> NDArray[np.datetime64]:
-    """Give UTC times as matplotlib draws them fastest."""
-    return times.dt.replace_time_zone(None).to_numpy().astype("datetime64[us]")
+def _x_axis(ax: Axes, axis: Axis) -> None:
+    """Name the horizontal axis and put its ticks."""
+    # The name stands at the left, because year or date of the ticks stand at the right.
+    ax.set_xlabel(axis.label, loc="left" if axis.every else "center")
+    if axis.every and axis.times is not None and len(axis.times):
+        _time_ticks(ax, axis.times, axis.every)
+    if axis.names:
+        slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        many = sum(max(map(len, name.split("\n"))) for name in axis.names) > 70
+        ax.set_xticks(range(len(axis.names)), axis.names, **slanted if many else {})
+    if axis.zero:
+        ax.axvline(0, color=colours.SLATE, linewidth=0.8)
+    if axis.thousands:
+        ax.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def time_axis(ax: Axes, label: str, times: pl.Series, *, every: str) -> None:
-    """Name the horizontal axis *label*; put UTC ticks on it for *times*, none finer than *every*.
+def _y_axis(ax: Axes, axis: Axis) -> None:
+    """Name the vertical axis and put its ticks."""
+    ax.set_ylabel(axis.label)
+    if axis.names:
+        ax.set_yticks(range(len(axis.names)), axis.names)
+        ax.set_ylim(-0.6, len(axis.names) - 0.4)
+    if axis.zero:
+        ax.axhline(0, color=colours.SLATE, linewidth=0.8)
+    if axis.thousands or axis.whole:
+        ax.yaxis.set_major_formatter("{x:,.0f}" if axis.thousands else "{x:.0f}")
+    elif isinstance(formatter := ax.yaxis.get_major_formatter(), ScalarFormatter):
+        # A balance is read as it is, not as what it is beyond 32.
+        formatter.set_useOffset(False)
+    if axis.whole:
+        ax.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
+    if axis.top is not None:
+        ax.set_ylim(top=min(ax.get_ylim()[1], axis.top))
+    if axis.reverse and not ax.yaxis_inverted():
+        ax.invert_yaxis()
 
-    The name stands at the left, because year or date of the ticks stand at the right.
-    """
-    ax.set_xlabel(label, loc="left")
-    buckets = times.n_unique()
-    if buckets == 0:
-        return
+
+def _time_ticks(ax: Axes, times: Any, every: str) -> None:
+    """Put UTC ticks for *times*, none finer than *every*."""
+    buckets = len(np.unique(times))
     if buckets == 1:
         # matplotlib would show years around a single moment.
-        only = moments(times)[0]
-        ax.set_xlim(only - _AROUND[every], only + _AROUND[every])
+        ax.set_xlim(times[0] - _AROUND[every], times[0] + _AROUND[every])
     locator: dates.DateLocator
     if every == "week" and buckets <= 16:
         every_nth = -(-buckets // 8)
@@ -98,62 +151,33 @@ def time_axis(ax: Axes, label: str, times: pl.Series, *, every: str) -> None:
     ax.xaxis.set_major_formatter(formatter)
 
 
-def holes(numbers: pl.Series, *, most: int = 1) -> NDArray[np.bool_]:
-    """Tell of every row but the first whether its number (epoch, slot, day) skips some before."""
-    return np.abs(np.diff(numbers.to_numpy())) > most
-
-
-def broken(
-    x: NDArray[np.datetime64], y: NDArray[np.float64], where: NDArray[np.bool_]
-) -> tuple[NDArray[np.datetime64], NDArray[np.float64]]:
-    """Put a hole into the line before every row that *where* marks."""
-    rows = np.flatnonzero(where) + 1
-    return np.insert(x, rows, x[rows]), np.insert(y, rows, np.nan)
-
-
-def line(ax: Axes, numbers: pl.Series, times: pl.Series, y: pl.Series, **kwargs: Any) -> Line2D:
-    """Draw a line that stops where *numbers* skip some or *y* is unknown; ``Axes.plot`` draws it.
-
-    A point with a hole on either side has no line to be seen by: it gets a marker.
-    """
-    heights = y.cast(pl.Float64).to_numpy()
-    xs, ys = broken(moments(times), heights, holes(numbers))
-    there = np.concatenate(([False], np.isfinite(ys), [False]))
-    lonely = np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:])
-    if len(lonely) and "marker" not in kwargs:
-        kwargs |= {"marker": "o", "markevery": lonely.tolist()}
-    (drawn,) = ax.plot(xs, ys, **kwargs)
-    return drawn
-
-
-def legend(ax: Axes, handles: Sequence[Any] | None = None, title: str | None = None) -> None:
-    """Explain what is drawn, outside of the data, in the order of *handles*."""
-    chosen = ax.get_legend_handles_labels()[0] if handles is None else handles
+def _legend(ax: Axes, drawing: Drawing) -> None:
+    """Explain what is drawn, outside of the data."""
+    handles, names = ax.get_legend_handles_labels()
+    # What was drawn on the caller's Axes before is explained as well, behind our own.
+    order = [*drawing.legend, *names]
+    chosen = [handles[i] for i in sorted(range(len(names)), key=lambda i: order.index(names[i]))]
     figure = ax.get_figure(root=True)
     if figure is not None and figure.get_layout_engine() is None:
         # Nothing makes room at the side of such a figure; above the axes there is some.
         place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
     else:
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
-    ax.legend(handles=chosen, title=title, alignment="left", borderaxespad=0.1, **place)
+    title = drawing.legend_title
+    drawn = ax.legend(handles=chosen, title=title, alignment="left", borderaxespad=0.1, **place)
+    for handle in drawn.legend_handles:
+        # Of many small dots the one in the legend is seen as well.
+        if isinstance(handle, Line2D):
+            handle.set_markersize(max(handle.get_markersize(), 4))
 
 
-def note(ax: Axes, text: str, *, y: float = 0.5) -> None:
-    """Write *text* in the middle of the axes; *y* moves it out of the way of a single point."""
-    ax.text(
-        0.5,
-        y,
-        text,
-        transform=ax.transAxes,
-        ha="center",
-        va="center",
-        bbox={"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.85},
-    )
+def _note(ax: Axes, text: str, *, y: float = 0.5) -> None:
+    """Write *text* in the middle of the axes."""
+    box = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.85}
+    ax.text(0.5, y, text, transform=ax.transAxes, ha="center", va="center", bbox=box)
 
 
-def nothing(ax: Axes, text: str) -> None:
-    """Say in the middle of the axes why nothing is drawn; an empty scale would mean nothing."""
-    note(ax, text)
-    if not ax.has_data():
-        ax.set_xticks([])
-        ax.set_yticks([])
+def _corner(ax: Axes, text: str) -> None:
+    """Write *text* into the lower left corner."""
+    box = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.85}
+    ax.text(0.03, 0.05, text, transform=ax.transAxes, va="bottom", bbox=box)

@@ -1,0 +1,70 @@
+"""The yield of some validators, by the definition of the daily yield index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.analysis.income import net_income
+from beaconframes.frames import collect, give_back, known, take, to_polars
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+_DAYS = ["day", "time", "day_end"]
+_BALANCES = ["validator_index", "epoch", "time", "effective_balance_gwei"]
+
+
+def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoFrameT:
+    """Work out the daily yield of the validators in an income history. One row per day.
+
+    ``apr`` is 365 times the income of the day over the effective balances at its beginning, as in
+    the yield index whose *days* these are (they begin at the hour of genesis); ``cl_apr`` and
+    ``el_apr`` are its parts. ``validators`` counts who went in: those with a balance at the day's
+    first epoch and with income rows for each of its epochs. Days in which there is nobody are left
+    out.
+    """
+    spans = collect(known(take(days, _DAYS, loader="load_yield_index"), _DAYS)).sort("time")
+    earned = to_polars(net_income(income, every="epoch", per_validator=True))
+    held = collect(known(take(balances, _BALANCES, loader="load_balance_history"), _BALANCES))
+    # How long an epoch is, the rows tell: chains differ.
+    jumps = pl.max("first_epoch") - pl.min("first_epoch")
+    length = (pl.max("time") - pl.min("time")) / pl.when(jumps > 0).then(jumps)
+    spans = spans.join(earned.select(length.alias("length")), how="cross")
+    begin = _on_days(held, spans).filter(pl.col("time") < pl.col("begin") + pl.col("length"))
+    rates = (
+        _on_days(earned, spans)
+        .group_by("day", "validator_index")
+        .agg(
+            pl.sum("consensus_income_gwei", "execution_income_wei"),
+            pl.col("begin", "end", "length").first(),
+            epochs=pl.len(),
+        )
+        .filter(pl.col("epochs") == ((pl.col("end") - pl.col("begin")) / pl.col("length")).round())
+        .join(
+            begin.select("day", "validator_index", "effective_balance_gwei"),
+            on=["day", "validator_index"],
+        )
+        .group_by("day", time=pl.col("begin"))
+        .agg(
+            validators=pl.len().cast(pl.Int64),
+            cl_apr=365 * pl.sum("consensus_income_gwei") / pl.sum("effective_balance_gwei"),
+            el_apr=365
+            * pl.col("execution_income_wei").sum().cast(pl.Float64)
+            / (pl.sum("effective_balance_gwei") * 1e9),
+        )
+        .with_columns(apr=pl.col("cl_apr") + pl.col("el_apr"))
+        .select("day", "time", "validators", "apr", "cl_apr", "el_apr")
+    )
+    return give_back(rates.sort("day"), income)
+
+
+def _on_days(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Add to each of *rows* the day that it lies in; rows of no day are left out."""
+    days = spans.rename({"time": "begin", "day_end": "end"})
+    return (
+        rows.sort("time")
+        .join_asof(days, left_on="time", right_on="begin", check_sortedness=False)
+        .filter(pl.col("time") < pl.col("end"))
+    )

@@ -1,0 +1,32 @@
+"""Balances over time, to zoom and to hover."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.interactive import figures
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+    from plotly.graph_objects import Figure
+
+    from beaconframes.analysis.charts.balances import By
+    from beaconframes.analysis.charts.series import Unit
+
+
+def balances(
+    frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator", **kwargs: Any
+) -> Figure:
+    """Draw a balance history, epoch by epoch.
+
+    *frame* is what ``bf.load_balance_history(...)`` gives. A single validator is drawn with its
+    effective balance; several have a line each, and many are a crowd with their median. With *by*
+    ``"total"`` balances are summed exactly; the legend says of how many validators, because a step
+    of the sum is also what a validator that joins or leaves looks like. Lines stop where epochs are
+    missing.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+    drawing = charts.balances(frame, unit=unit, by=by)
+    return figures.draw(drawing, kwargs)

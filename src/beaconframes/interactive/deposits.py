@@ -1,0 +1,37 @@
+"""Deposits over time, to zoom and to hover."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.interactive import figures
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+    from plotly.graph_objects import Figure
+
+    from beaconframes.analysis.charts.flows import Every
+    from beaconframes.analysis.charts.series import Unit
+
+
+def deposits(
+    frame: IntoFrame,
+    *,
+    every: Every = "day",
+    unit: Unit = "eth",
+    cumulative: bool = False,
+    **kwargs: Any,
+) -> Figure:
+    """Draw deposits: bars for days, weeks or months (UTC).
+
+    *frame* is what ``bf.load_deposits(...)`` or
+    ``bf.load_transaction_deposits(...)`` gives; amounts are summed exactly. Those whose
+    signature is not valid, and that came to nothing, stand on the others in red; those that a
+    reorganisation removed are left out.
+    *cumulative* draws the sum since the first row instead.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+    drawing = charts.deposits(frame, every=every, unit=unit, cumulative=cumulative)
+    return figures.draw(drawing, kwargs)

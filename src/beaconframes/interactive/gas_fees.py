@@ -1,0 +1,27 @@
+"""Gas fee tiers, to zoom and to hover."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.interactive import figures
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+    from plotly.graph_objects import Figure
+
+    from beaconframes.analysis.charts.series import Unit
+
+
+def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei", **kwargs: Any) -> Figure:
+    """Draw the price of gas for each tier: bars for one reading, lines for several.
+
+    *frame* is what ``bf.load_gas_fees()`` gives, or several of these on top of each other
+    (``pl.concat``). Lines stop where the pause between readings is more than three times as long as
+    usual.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+    drawing = charts.gas_fees(frame, unit=unit)
+    return figures.draw(drawing, kwargs)

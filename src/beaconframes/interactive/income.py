@@ -1,0 +1,42 @@
+"""Income over time, to zoom and to hover."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.interactive import figures
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+    from plotly.graph_objects import Figure
+
+    from beaconframes.analysis.charts.income import By
+    from beaconframes.analysis.charts.series import Unit
+    from beaconframes.analysis.income import Every
+
+
+def income(
+    frame: IntoFrame,
+    *,
+    every: Every = "day",
+    unit: Unit = "eth",
+    by: By = "total",
+    cumulative: bool = False,
+    **kwargs: Any,
+) -> Figure:
+    """Draw an income history: bars for days, weeks or months (UTC), a line for epochs.
+
+    *frame* is what ``bf.load_income_history(...)`` gives. Net income is rewards minus penalties on
+    the consensus layer plus the fees of proposed blocks, summed exactly: only the drawn heights are
+    floats. With *by* ``"component"`` rewards are stacked, with penalties below zero; with
+    ``"validator"`` each validator has a line. Hatched bars and hollow markers lack epochs of their
+    day, week or month, because the frame begins or ends inside of it or has holes.
+
+    *cumulative* draws what was earned since the first row instead: lines, or stacked steps. Over a
+    hole nothing is drawn and nothing is added.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+    drawing = charts.income(frame, every=every, unit=unit, by=by, cumulative=cumulative)
+    return figures.draw(drawing, kwargs)

@@ -1,0 +1,30 @@
+"""The validators that earned most, to zoom and to hover."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.interactive import figures
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+    from plotly.graph_objects import Figure
+
+    from beaconframes.analysis.charts.leaderboard import Span
+    from beaconframes.analysis.charts.series import Unit
+
+
+def leaderboard(
+    frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20, **kwargs: Any
+) -> Figure:
+    """Draw the validators with the highest income on the consensus layer, best at the top.
+
+    *frame* is what ``bf.load_leaderboard(...)`` gives, or ``bf.load_performance(...)`` for your own
+    validators. *span* is ``"1d"``, ``"7d"``, ``"31d"``, ``"365d"`` or ``"total"``, which is since
+    activation; *top* says how many, up to 100.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+    drawing = charts.leaderboard(frame, span=span, unit=unit, top=top)
+    return figures.draw(drawing, kwargs)

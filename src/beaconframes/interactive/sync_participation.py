@@ -1,0 +1,30 @@
+"""Participation in sync committees over time, to zoom and to hover."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.interactive import figures
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+    from plotly.graph_objects import Figure
+
+    from beaconframes.analysis.sync import Step
+
+
+def sync_participation(
+    blocks: IntoFrame, committees: IntoFrame | None = None, *, every: Step = "slot", **kwargs: Any
+) -> Figure:
+    """Draw which share of the sync committee signed, block by block or as means of epochs.
+
+    *blocks* is what ``bf.load_epoch_slots(...)`` gives. Slots without a block in the chain have no
+    participation: they are holes, and marked beneath the data as missed or orphaned. Epochs show
+    the span from their lowest to their highest block as well. With *committees*, some or all rows
+    of ``bf.load_sync_committees(...)``, a second line shows the seats in it alone.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+    drawing = charts.sync_participation(blocks, committees, every=every)
+    return figures.draw(drawing, kwargs)

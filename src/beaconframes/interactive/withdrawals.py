@@ -1,0 +1,36 @@
+"""Withdrawals over time, to zoom and to hover."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.interactive import figures
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+    from plotly.graph_objects import Figure
+
+    from beaconframes.analysis.charts.flows import Every
+    from beaconframes.analysis.charts.series import Unit
+
+
+def withdrawals(
+    frame: IntoFrame,
+    *,
+    every: Every = "day",
+    unit: Unit = "eth",
+    cumulative: bool = False,
+    **kwargs: Any,
+) -> Figure:
+    """Draw withdrawals: bars for days, weeks or months (UTC).
+
+    *frame* is what ``bf.load_validator_withdrawals(...)`` or
+    ``bf.load_slot_withdrawals(...)`` gives; amounts are summed exactly. Days without a
+    withdrawal have no bar.
+    *cumulative* draws the sum since the first row instead.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+    drawing = charts.withdrawals(frame, every=every, unit=unit, cumulative=cumulative)
+    return figures.draw(drawing, kwargs)

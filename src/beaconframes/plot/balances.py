@@ -1,0 +1,37 @@
+"""Balances over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.plot import canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.analysis.charts.balances import By
+    from beaconframes.analysis.charts.series import Unit
+
+
+def balances(
+    frame: IntoFrame,
+    *,
+    unit: Unit = "eth",
+    by: By = "validator",
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
+    """Draw a balance history, epoch by epoch.
+
+    *frame* is what ``bf.load_balance_history(...)`` gives. A single validator is drawn with its
+    effective balance; several have a line each, and many are a crowd with their median. With *by*
+    ``"total"`` balances are summed exactly; the legend says of how many validators, because a step
+    of the sum is also what a validator that joins or leaves looks like. Lines stop where epochs are
+    missing.
+
+    *kwargs* go to the ``Axes.plot`` of the balances (of many validators: of the median).
+    """
+    drawing = charts.balances(frame, unit=unit, by=by)
+    return canvas.draw(drawing, ax, kwargs)

@@ -1,0 +1,38 @@
+"""Deposits over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.plot import canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.analysis.charts.flows import Every
+    from beaconframes.analysis.charts.series import Unit
+
+
+def deposits(
+    frame: IntoFrame,
+    *,
+    every: Every = "day",
+    unit: Unit = "eth",
+    cumulative: bool = False,
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
+    """Draw deposits: bars for days, weeks or months (UTC).
+
+    *frame* is what ``bf.load_deposits(...)`` or
+    ``bf.load_transaction_deposits(...)`` gives; amounts are summed exactly. Those whose
+    signature is not valid, and that came to nothing, stand on the others in red; those that a
+    reorganisation removed are left out.
+    *cumulative* draws the sum since the first row instead.
+
+    *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
+    """
+    drawing = charts.deposits(frame, every=every, unit=unit, cumulative=cumulative)
+    return canvas.draw(drawing, ax, kwargs)

@@ -1,0 +1,29 @@
+"""Gas fee tiers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.plot import canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.analysis.charts.series import Unit
+
+
+def gas_fees(
+    frame: IntoFrame, *, unit: Unit = "gwei", ax: Axes | None = None, **kwargs: Any
+) -> Axes:
+    """Draw the price of gas for each tier: bars for one reading, lines for several.
+
+    *frame* is what ``bf.load_gas_fees()`` gives, or several of these on top of each other
+    (``pl.concat``). Lines stop where the pause between readings is more than three times as long as
+    usual.
+
+    *kwargs* go to ``Axes.bar`` (one reading) or ``Axes.plot`` (several).
+    """
+    drawing = charts.gas_fees(frame, unit=unit)
+    return canvas.draw(drawing, ax, kwargs)

@@ -1,0 +1,133 @@
+"""Draw one layer of a chart with matplotlib, each kind by one call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib import dates
+from matplotlib.colors import to_rgba
+
+from beaconframes import colours
+from beaconframes.analysis.charts.drawing import Area, Bars, Dots, Grid, Level, Line
+from beaconframes.analysis.charts.series import lonely
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from beaconframes.analysis.charts.drawing import Layer
+
+_ROWS_NAMED = 20  # As many rows of a map have room for a name.
+
+
+def draw_layer(ax: Axes, layer: Layer, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
+    """Draw *layer*; *kwargs* go to its one call when it is the main one.
+
+    *named* are the kinds of cells of a map that the legend explains.
+    """
+    match layer:
+        case Line():
+            _line(ax, layer, kwargs if layer.main else {})
+        case Dots():
+            _dots(ax, layer, kwargs if layer.main else {})
+        case Bars():
+            _bars(ax, layer, kwargs if layer.main else {})
+        case Area():
+            _area(ax, layer, kwargs if layer.main else {})
+        case Grid():
+            _grid(ax, layer, named, kwargs)
+        case Level():
+            look: dict[str, Any] = {"color": colours.SLATE, "linestyle": "--", "linewidth": 1}
+            ax.axhline(layer.y, label=layer.name, **look)
+
+
+def _line(ax: Axes, layer: Line, kwargs: dict[str, Any]) -> None:
+    look: dict[str, Any] = {"linewidth": layer.width, "label": layer.name}
+    if layer.colour:
+        look["color"] = layer.colour
+    if layer.opacity < 1:
+        look["alpha"] = layer.opacity
+    if layer.dashed:
+        look["linestyle"] = "--"
+    # A point with a hole on either side has no line to be seen by: it gets a marker.
+    alone = lonely(layer.y)
+    if layer.marked:
+        look["marker"] = "o"
+    elif alone:
+        look |= {"marker": "o", "markevery": alone}
+    if "marker" in kwargs:
+        look.pop("markevery", None)
+    (drawn,) = ax.plot(layer.x, layer.y, **look | kwargs)
+    if layer.hollow is not None and (layer.hollow.any() or layer.marked):
+        cut: dict[str, Any] = {"color": drawn.get_color(), "markerfacecolor": ax.get_facecolor()}
+        front = drawn.get_zorder() + 0.1
+        ax.plot(layer.x[layer.hollow], layer.y[layer.hollow], "o", zorder=front, **cut)
+
+
+def _dots(ax: Axes, layer: Dots, kwargs: dict[str, Any]) -> None:
+    look: dict[str, Any] = {"marker": layer.symbol, "linestyle": "none", "label": layer.name}
+    look |= {"color": layer.colour, "markersize": layer.size}
+    if layer.hollow:
+        look["markerfacecolor"] = "none"
+    if layer.strip:
+        ax.margins(y=0.12)
+        look |= {"transform": ax.get_xaxis_transform(), "clip_on": False}
+    ax.plot(layer.x, layer.y, **look | kwargs)
+
+
+def _bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
+    look: dict[str, Any] = {"height" if layer.lying else "width": layer.width}
+    if layer.name:
+        look["label"] = layer.name
+    if layer.colour:
+        look["color"] = layer.colour
+    if layer.base is not None:
+        look["left" if layer.lying else "bottom"] = layer.base
+    bars = (ax.barh if layer.lying else ax.bar)(layer.x, layer.height, **look | kwargs)
+    if layer.lying:
+        ax.grid(visible=False, axis="y")
+        ax.grid(axis="x")
+    for bar in bars if layer.base is not None else ():
+        # What stands on others ends the chart no more than they do.
+        bar.sticky_edges.y.clear()
+    if layer.cut is not None:
+        for bar in np.array(bars, object)[layer.cut]:
+            bar.set(hatch="/////", edgecolor=ax.get_facecolor(), linewidth=0)
+
+
+def _area(ax: Axes, layer: Area, kwargs: dict[str, Any]) -> None:
+    look: dict[str, Any] = {"label": layer.name, "color": layer.colour}
+    # The outline keeps a step that is narrower than a pixel in sight.
+    look["linewidth"] = 0.5 if layer.steps else 0
+    if layer.steps:
+        look["step"] = "post"
+    if layer.opacity < 1:
+        look["alpha"] = layer.opacity
+    ax.fill_between(layer.x, layer.low, layer.high, **look | kwargs)
+
+
+def _grid(ax: Axes, layer: Grid, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
+    count, columns = layer.cells.shape
+    ends = dates.date2num(np.array([layer.start, layer.start + columns * layer.step]))  # type: ignore[no-untyped-call]
+    look: dict[str, Any] = {"extent": (*ends, count - 0.5, -0.5), "aspect": "auto"}
+    if layer.shares is None:
+        # In colours of their own, cells that are smaller than a pixel are mixed, none is dropped.
+        table = [to_rgba("white", 0), *(to_rgba(colour) for _, colour in layer.kinds)]
+        ax.imshow(np.array(table, np.float32)[layer.cells], **look | kwargs)
+        for name, colour in layer.kinds:
+            if name in named:
+                ax.plot([], [], "s", color=colour, label=name)
+    else:
+        lowest = min(90, np.nanmin(layer.cells, initial=100))
+        drawn = ax.imshow(
+            layer.cells, **{"cmap": colours.SHARES, "vmin": lowest, "vmax": 100} | look | kwargs
+        )
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        figure.colorbar(drawn, ax=ax, label=layer.shares)
+    ax.set(xlim=ends, ylim=(count - 0.5, -0.5))
+    ax.xaxis_date("UTC")
+    ax.grid(visible=False)
+    each = 1 if count <= _ROWS_NAMED else -(-count // 6)
+    rows = range(0, count, each)
+    ax.set_yticks(rows, [layer.rows[row] for row in rows])

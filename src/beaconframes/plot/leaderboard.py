@@ -1,0 +1,36 @@
+"""The validators that earned most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.plot import canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.analysis.charts.leaderboard import Span
+    from beaconframes.analysis.charts.series import Unit
+
+
+def leaderboard(
+    frame: IntoFrame,
+    *,
+    span: Span = "7d",
+    unit: Unit = "eth",
+    top: int = 20,
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
+    """Draw the validators with the highest income on the consensus layer, best at the top.
+
+    *frame* is what ``bf.load_leaderboard(...)`` gives, or ``bf.load_performance(...)`` for your own
+    validators. *span* is ``"1d"``, ``"7d"``, ``"31d"``, ``"365d"`` or ``"total"``, which is since
+    activation; *top* says how many, up to 100.
+
+    *kwargs* go to ``Axes.barh``.
+    """
+    drawing = charts.leaderboard(frame, span=span, unit=unit, top=top)
+    return canvas.draw(drawing, ax, kwargs)

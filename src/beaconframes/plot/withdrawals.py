@@ -1,0 +1,37 @@
+"""Withdrawals over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.analysis import charts
+from beaconframes.plot import canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.analysis.charts.flows import Every
+    from beaconframes.analysis.charts.series import Unit
+
+
+def withdrawals(
+    frame: IntoFrame,
+    *,
+    every: Every = "day",
+    unit: Unit = "eth",
+    cumulative: bool = False,
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
+    """Draw withdrawals: bars for days, weeks or months (UTC).
+
+    *frame* is what ``bf.load_validator_withdrawals(...)`` or
+    ``bf.load_slot_withdrawals(...)`` gives; amounts are summed exactly. Days without a
+    withdrawal have no bar.
+    *cumulative* draws the sum since the first row instead.
+
+    *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
+    """
+    drawing = charts.withdrawals(frame, every=every, unit=unit, cumulative=cumulative)
+    return canvas.draw(drawing, ax, kwargs)
