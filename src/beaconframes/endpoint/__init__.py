@@ -6,7 +6,7 @@ from beaconframes.endpoint.horizon import End, Head, Horizon
 from beaconframes.endpoint.members import EpochIn, OnChain, SomeOf, ValidatorsIn, WindowIn
 from beaconframes.endpoint.pages import Pages
 from beaconframes.endpoint.pixels import Region, Switch
-from beaconframes.endpoint.places import SlotIn
+from beaconframes.endpoint.places import BlockIn, PeriodIn, SlotIn
 from beaconframes.endpoint.request import Envelope, Page, Request
 from beaconframes.endpoint.selection import Absent, Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.selectors import Identifiers, Values
@@ -27,6 +27,7 @@ __all__ = [
     "TRANSACTION",
     "Absent",
     "Batch",
+    "BlockIn",
     "Call",
     "Cursor",
     "Each",
@@ -44,6 +45,7 @@ __all__ = [
     "OnChain",
     "Page",
     "Pages",
+    "PeriodIn",
     "Post",
     "RecentEpochs",
     "Refused",

@@ -162,6 +162,7 @@ class Endpoint:
                 body=msgspec.json.encode(fields),
                 endpoint=self.route,
                 envelope=self.envelope,
+                absent=self.absent,
                 accept=self.accept,
             )
         if self.post is not None and len(fields[self.post.arg]) > LONGEST_IN_A_PATH:

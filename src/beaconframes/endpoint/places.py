@@ -27,12 +27,14 @@ class SlotIn(Selector):
     """Slots, one a request: by number, by the root of a block, or by a view of the chain.
 
     A view is looked up first, once, so that all pages of a call are of one slot. ``roots`` says
-    whether the endpoint takes those; ``every`` that each slot must have rows.
+    whether the endpoint takes those; ``root`` is where the rows say which block they are of, if
+    they do; ``every`` that each slot must have rows.
     """
 
     column: Column
     _: KW_ONLY
     roots: bool = True
+    root: Column | None = None
     every: bool = False
 
     args = ("slots",)
@@ -56,9 +58,12 @@ class SlotIn(Selector):
 
     def batch(self, item: int | str) -> Batch:
         """Return what one slot sends and selects."""
-        if isinstance(item, str):
-            return Batch({"slot": {"root": item}})
-        return Batch({"slot": {"number": item}}, (Wanted({self.column.name: [item]}, self.every),))
+        by_root = isinstance(item, str)
+        fields = {"slot": {"root" if by_root else "number": item}}
+        if self.root is not None:
+            both = {self.column.name: [item][by_root:], self.root.name: [item][: int(by_root)]}
+            return Batch(fields, (Wanted(both, self.every),))
+        return Batch(fields, () if by_root else (Wanted({self.column.name: [item]}, self.every),))
 
     def number(self, fields: Fields, view: View) -> int:
         """Return the slot that a request names, or refuse it."""
@@ -82,5 +87,81 @@ class SlotIn(Selector):
         raise Refused("slot must have exactly one of number, root and view")
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the slot."""
+        """Return the rows of the slot, of one block only if that was asked for by its root."""
+        rows = rows.filter(pl.col(self.column.name) == self.number(fields, view))
+        root = fields.get("slot", {}).get("root")
+        if self.root is None or root is None:
+            return rows
+        return rows.filter(pl.col(self.root.name) == f"0x{root.lower().removeprefix('0x')}")
+
+
+@dataclass(frozen=True)
+class BlockIn(Selector):
+    """Execution blocks, one a request: by number, or by a view of the chain."""
+
+    column: Column
+
+    args = ("blocks",)
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return one batch for each block."""
+        return numbered("block", values["blocks"], "blocks", ("latest", "finalized"), self.column)
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the block, if there is one."""
+        number = pl.col(self.column.name)
+        way, value = way_of(fields, "block", ("latest", "finalized"))
+        if way == "view":
+            if value == "finalized":
+                rows = rows.filter(pl.col("finality") == "finalized")
+            return rows.filter(number == number.max())
+        return rows.filter(number == value)
+
+
+@dataclass(frozen=True)
+class PeriodIn(Selector):
+    """Sync-committee periods, one a request: by number, or by a view of the chain."""
+
+    column: Column
+
+    args = ("periods",)
+
+    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+        """Return one batch for each period."""
+        return numbered(MEMBER, values["periods"], "periods", ("latest", "next"), self.column)
+
+    def number(self, fields: Fields, view: View) -> int:
+        """Return the period that a request names, or refuse it."""
+        way, value = way_of(fields, MEMBER, ("latest", "next"))
+        if way == "number":
+            return int(value)
+        return view.head.latest("period", view.chain) + int(value == "next")
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the period."""
         return rows.filter(pl.col(self.column.name) == self.number(fields, view))
+
+
+MEMBER = "sync_committee_period"
+
+
+def numbered(
+    member: str, asked: Any, what: str, views: tuple[str, ...], column: Column
+) -> list[Batch]:
+    """Return a batch for each number, and for each view, that was *asked* for."""
+    return [
+        Batch({member: {"number": item}}, (Wanted({column.name: [item]}),))
+        if isinstance(item, int)
+        else Batch({member: {"view": item}})
+        for item in numbers(asked, what, views)
+    ]
+
+
+def way_of(fields: Fields, member: str, views: tuple[str, ...]) -> tuple[str, Any]:
+    """Return which of number and view a request names, and its value; refuse anything else."""
+    asked = fields.get(member)
+    if isinstance(asked, dict) and len(asked) == 1:
+        ((way, value),) = asked.items()
+        if (way == "number" and whole(value)) or (way == "view" and value in views):
+            return way, value
+    raise Refused(f"{member} must have exactly one of number and view")

@@ -17,6 +17,7 @@ from beaconframes.endpoint.sets import (
 from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
 from beaconframes.v2.rewards import REWARDS, load_rewards
 from beaconframes.v2.rewards_aggregate import REWARDS_AGGREGATE, load_rewards_aggregate
+from beaconframes.v2.slot import SLOT, load_slot
 from beaconframes.v2.slot_withdrawals import SLOT_WITHDRAWALS, load_slot_withdrawals
 from beaconframes.v2.validator_list import VALIDATORS, load_validators
 
@@ -24,6 +25,7 @@ ENDPOINTS = (
     VALIDATORS,
     REWARDS,
     REWARDS_AGGREGATE,
+    SLOT,
     SLOT_WITHDRAWALS,
     MACHINE_NAMES,
 )
@@ -37,6 +39,7 @@ __all__ = [
     "load_machine_names",
     "load_rewards",
     "load_rewards_aggregate",
+    "load_slot",
     "load_slot_withdrawals",
     "load_validators",
     "validators",

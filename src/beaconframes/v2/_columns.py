@@ -11,6 +11,9 @@ from beaconframes.schema import Count, Epoch, Text
 
 FINALITY = "Whether it can still change: finalized or not_finalized."
 
+ABSENT = "resource was not found"
+"""How the service says that there is no such thing: one of many asked for can then be missing."""
+
 
 class OpenEpoch(Epoch):
     """An epoch that is written as null while there is none."""

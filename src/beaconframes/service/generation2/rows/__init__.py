@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from beaconframes.service.generation2.rows import (
     machine_names,
     rewards,
+    slot,
     slot_withdrawals,
     validators,
 )
@@ -22,6 +23,7 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "validators": validators.rows,
     "rewards": rewards.rows,
     "rewards_aggregate": rewards.rows_to_add,
+    "slot": slot.rows,
     "slot_withdrawals": slot_withdrawals.rows,
     "machine_names": machine_names.rows,
 }
@@ -32,5 +34,8 @@ SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
 }
 """What is made of the selected rows, where the answer is about all of them at once."""
 
-RANGELESS = {"machine_names"}
+RANGELESS = {
+    "machine_names",
+    "slot",
+}
 """Endpoints whose answers do not say which part of the chain they are of."""

@@ -1,10 +1,16 @@
-"""Amounts and credentials as generation 2 has them."""
+"""Amounts, credentials and finality as generation 2 has them."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
+if TYPE_CHECKING:
+    from beaconframes.endpoint import View
+
 GWEI = 10**9
+ZERO = pl.lit(0, pl.Decimal(28, 0))
 ELECTRA_PREFIXES = ("0x01", "0x02")
 
 
@@ -25,3 +31,9 @@ def credentials() -> dict[str, pl.Expr]:
         "withdrawal_prefix": prefix,
         "withdrawal_address": pl.when(by_address).then("0x" + text.str.slice(26)),
     }
+
+
+def finality(view: View, epoch: str = "epoch") -> pl.Expr:
+    """Return whether an epoch can still change."""
+    final = pl.col(epoch) <= view.head.finalized_epoch
+    return pl.when(final).then(pl.lit("finalized")).otherwise(pl.lit("not_finalized"))

@@ -1,0 +1,153 @@
+"""Slots: what happened in them, whether a block came or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Envelope, Final, OnChain, Shape, SlotIn
+from beaconframes.schema import Count, Epoch, Hex, Period, Slot, Table, Text, UnixTime, Wei
+from beaconframes.v2._columns import ABSENT, FINALITY
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class SlotOverview(Table):
+    """Slots. One row per slot, or per block where one was asked for by its root."""
+
+    slot = Slot("Slot.", key=True)
+    block_root = Hex("Root of its block; null when there is none.", key=True, nullable=True)
+    epoch = Epoch("Epoch of the slot.")
+    time = UnixTime("Start of the slot, UTC.", wire="timestamp")
+    status = Text("success when a block came, or why none did; an open set of words.")
+    sync_committee_period = Period("Period of the sync committee on duty.")
+    proposer_index = Count("Validator that was to propose.", wire="proposer.index")
+    proposer_pubkey = Hex("Its public key.", wire="proposer.public_key")
+    exec_block_number = Count("Execution block.", wire="execution_reference.block")
+    exec_block_hash = Hex("Its hash.", wire="execution_reference.hash")
+    parent_root = Hex("Root of the parent block.")
+    state_root = Hex("Root of the state after the block.")
+    graffiti = Text("What the proposer wrote, as the service writes it: never trust it.")
+    randao_reveal = Hex("The proposer's contribution to randomness.")
+    signature = Hex("The proposer's signature.")
+    sync_successful = Count(
+        "Seats of the sync committee that signed.", wire="sync_participation.successful"
+    )
+    sync_missed = Count("Seats that did not.", wire="sync_participation.missed")
+    sync_assigned = Count("Seats on duty.", wire="sync_participation.assigned")
+    attestation_successful = Count(
+        "Validators whose vote of this slot was included.",
+        wire="attestation_participation.successful",
+    )
+    attestation_missed = Count("Validators whose was not.", wire="attestation_participation.missed")
+    attestation_assigned = Count(
+        "Validators that had to vote in it.", wire="attestation_participation.assigned"
+    )
+    queued_deposits_count = Count(
+        "Deposits that joined the queue.", wire="queue_events.queued.deposit.count"
+    )
+    queued_deposits_wei = Wei(
+        "What they bring.", wire="queue_events.queued.deposit.amount", text=True
+    )
+    queued_manual_withdrawals_count = Count(
+        "Requested withdrawals that joined.", wire="queue_events.queued.withdrawal_manual.count"
+    )
+    queued_manual_withdrawals_wei = Wei(
+        "What they take.", wire="queue_events.queued.withdrawal_manual.amount", text=True
+    )
+    queued_consolidations_count = Count(
+        "Consolidations that joined.", wire="queue_events.queued.consolidation.count"
+    )
+    queued_consolidations_wei = Wei(
+        "What they move.", wire="queue_events.queued.consolidation.amount", text=True
+    )
+    processed_deposits_count = Count(
+        "Deposits that were credited.", wire="queue_events.processed.deposit.count"
+    )
+    processed_deposits_wei = Wei(
+        "What they brought.", wire="queue_events.processed.deposit.amount", text=True
+    )
+    processed_sweeps_count = Count(
+        "Withdrawals that the sweep paid out.",
+        wire="queue_events.processed.withdrawal_sweep.count",
+    )
+    processed_sweeps_wei = Wei(
+        "What it paid.", wire="queue_events.processed.withdrawal_sweep.amount", text=True
+    )
+    processed_manual_withdrawals_count = Count(
+        "Requested withdrawals that were paid out.",
+        wire="queue_events.processed.withdrawal_manual.count",
+    )
+    processed_manual_withdrawals_wei = Wei(
+        "What they took.", wire="queue_events.processed.withdrawal_manual.amount", text=True
+    )
+    processed_consolidations_count = Count(
+        "Consolidations that were done.", wire="queue_events.processed.consolidation.count"
+    )
+    processed_consolidations_wei = Wei(
+        "What they moved.", wire="queue_events.processed.consolidation.amount", text=True
+    )
+    voluntary_exits_count = Count(
+        "Voluntary exits included.", wire="queue_events.processed.voluntary_exit_count"
+    )
+    bls_changes_count = Count(
+        "Changes of withdrawal credentials included.", wire="bls_credential_changes_count"
+    )
+    proposer_slashings_count = Count(
+        "Proposer slashings included.", wire="included_slashing_count.proposer"
+    )
+    attester_slashings_count = Count(
+        "Attester slashings included.", wire="included_slashing_count.attestation"
+    )
+    blob_commitments_count = Count(
+        "Commitments to blobs included.", wire="included_blob_commitment_count"
+    )
+    finality = Text(FINALITY)
+
+
+SLOT = Endpoint(
+    "slot",
+    route="POST /api/v2/ethereum/slot",
+    table=SlotOverview,
+    where=(OnChain(), SlotIn(SlotOverview.slot, root=SlotOverview.block_root, every=True)),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+    shape=Shape.OBJECT,
+    absent=ABSENT,
+)
+
+
+def load_slot(
+    slots: Subjects = "latest", *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load slots, one row per slot, with what their blocks held and moved. One request each.
+
+    `beaconframes.load_epoch_slots` has the blocks of a whole epoch in one request.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; or roots of blocks; ``"latest"`` and
+        ``"finalized"`` are looked up first.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for slots and roots that do not exist, instead of
+        warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``slot``, ``block_root``. A slot without a block is a row too; ``status`` says
+        so, and what only a block has is null.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/slot``. Final once the slot's epoch is.
+    """
+    return load(SLOT, explorer, options, slots=slots)
