@@ -208,3 +208,73 @@ def test_the_recorded_pages_are_walked_to_their_end():
     assert [page["paging"].get("next_cursor") or "" for page in pages.values()][:-1] == [
         json.loads(sent)["cursor"] for sent in server.posted
     ][1:]
+
+
+# Written by hand, as above.
+BLOCK = {
+    "block": "block_number",
+    "hash": "block_hash",
+    "timestamp": "time",
+    "consensus_reference.slot": "slot",
+    "consensus_reference.epoch": "epoch",
+    "consensus_reference.block_root": "block_root",
+    "parent_hash": "parent_hash",
+    "receipts_root": "receipts_root",
+    "state_root": "state_root",
+    "transaction.gas.used": "gas_used",
+    "transaction.gas.limit": "gas_limit",
+    "transaction.gas.base_fee": "base_fee_per_gas_wei",
+    "transaction.gas.fees_burned": "fees_burned_wei",
+    "transaction.count.normal": "transactions_count",
+    "transaction.count.blob": "blob_transactions_count",
+    "transaction.count.internal": "internal_transactions_count",
+    "blob.gas.used": "blob_gas_used",
+    "blob.gas.excess": "blob_gas_excess",
+    "extra_data": "extra_data",
+    "finality": "finality",
+}
+BLOCK_REWARDS = {
+    "execution_reference.block": "block_number",
+    "execution_reference.hash": "block_hash",
+    "consensus_reference.slot": "slot",
+    "consensus_reference.epoch": "epoch",
+    "consensus_reference.block_root": "block_root",
+    "total_reward.amount": "total_reward_wei",
+    "total_reward.recipient.address": "total_reward_recipient",
+    "total_reward.recipient.is_contract": "total_reward_is_contract",
+    "priority_fees.amount": "priority_fees_wei",
+    "priority_fees.recipient.address": "priority_fees_recipient",
+    "priority_fees.recipient.is_contract": "priority_fees_is_contract",
+    "mev.amount": "mev_wei",
+    "mev.recipient.address": "mev_recipient",
+    "mev.recipient.is_contract": "mev_is_contract",
+    "finality": "finality",
+}
+PARTS_OF_BLOCKS = {"mining", "mev", "blob"}
+BLOCKS = sorted(f for f in INDEX if f.startswith("v2-block-") and not documented(f))
+
+
+@pytest.mark.parametrize("file", BLOCKS)
+def test_every_field_of_a_block_is_kept(file):
+    """Of what it is and of what it paid; what is not there is null."""
+    rewards = file.startswith("v2-block-rewards-")
+    where, load = (
+        (BLOCK_REWARDS, bf.v2.load_block_rewards) if rewards else (BLOCK, bf.v2.load_block)
+    )
+    record = json.loads((RECORDED / file).read_bytes())["data"]
+    body = json.loads(INDEX[file]["request_body"])
+
+    with (
+        replaying({"*": (RECORDED / file).read_bytes()}) as server,
+        bf.Explorer(server.url, chain=body["chain"], rate=1000) as explorer,
+    ):
+        frame = load(body["block"]["number"], explorer=explorer)
+
+    (row,) = frame.rows(named=True)
+    told = {path: value for path, value in leaves(record) if path not in PARTS_OF_BLOCKS}
+    expected = {where[path]: cell(where[path], value) for path, value in told.items()}
+    if not rewards:
+        expected["time"] = datetime.fromtimestamp(record["timestamp"], UTC)
+    assert [body] == [json.loads(sent) for sent in server.posted]
+    assert expected == {name: row[name] for name in expected}
+    assert {None} == {row[name] for name in set(row) - set(expected)}

@@ -14,6 +14,8 @@ from beaconframes.endpoint.sets import (
     validators,
     withdrawal,
 )
+from beaconframes.v2.block import BLOCK, load_block
+from beaconframes.v2.block_rewards import BLOCK_REWARDS, load_block_rewards
 from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
 from beaconframes.v2.rewards import REWARDS, load_rewards
 from beaconframes.v2.rewards_aggregate import REWARDS_AGGREGATE, load_rewards_aggregate
@@ -27,6 +29,8 @@ ENDPOINTS = (
     REWARDS_AGGREGATE,
     SLOT,
     SLOT_WITHDRAWALS,
+    BLOCK,
+    BLOCK_REWARDS,
     MACHINE_NAMES,
 )
 
@@ -36,6 +40,8 @@ __all__ = [
     "deposit_address",
     "entities",
     "entity",
+    "load_block",
+    "load_block_rewards",
     "load_machine_names",
     "load_rewards",
     "load_rewards_aggregate",

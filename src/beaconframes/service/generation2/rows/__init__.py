@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.service.generation2.rows import (
+    blocks,
     machine_names,
     rewards,
     slot,
@@ -25,6 +26,8 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "rewards_aggregate": rewards.rows_to_add,
     "slot": slot.rows,
     "slot_withdrawals": slot_withdrawals.rows,
+    "block": blocks.rows,
+    "block_rewards": blocks.rewards,
     "machine_names": machine_names.rows,
 }
 """All rows of an endpoint, from which a request selects; in the order in which they are sent."""
@@ -35,6 +38,8 @@ SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
 """What is made of the selected rows, where the answer is about all of them at once."""
 
 RANGELESS = {
+    "block",
+    "block_rewards",
     "machine_names",
     "slot",
 }

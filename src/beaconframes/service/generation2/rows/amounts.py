@@ -8,6 +8,7 @@ import polars as pl
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
+    from beaconframes.schema import Table
 
 GWEI = 10**9
 ZERO = pl.lit(0, pl.Decimal(28, 0))
@@ -37,3 +38,12 @@ def finality(view: View, epoch: str = "epoch") -> pl.Expr:
     """Return whether an epoch can still change."""
     final = pl.col(epoch) <= view.head.finalized_epoch
     return pl.when(final).then(pl.lit("finalized")).otherwise(pl.lit("not_finalized"))
+
+
+def nothing(table: type[Table], part: str) -> list[pl.Expr]:
+    """Return nulls for all columns in one *part* of the records: an object that is not there."""
+    return [
+        pl.lit(None, column.dtype).alias(column.name)
+        for column in table.columns
+        if any(path.startswith(part) for path in column.spellings)
+    ]

@@ -1,0 +1,94 @@
+"""Execution blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Final, OnChain, Shape
+from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, Table, Text, UnixTime, Wei
+from beaconframes.v2._columns import ABSENT, FINALITY
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+
+
+class Block(Table):
+    """Execution blocks. One row per execution block."""
+
+    block_number = Count("Number of the block.", key=True, wire="block")
+    block_hash = Hex("Its hash.", wire="hash")
+    time = UnixTime("Timestamp of the block, UTC.", wire="timestamp")
+    slot = Slot("Slot of the beacon block; null before the merge.", wire="consensus_reference.slot")
+    epoch = Epoch("Its epoch; null before the merge.", wire="consensus_reference.epoch")
+    block_root = Hex("Its root; null before the merge.", wire="consensus_reference.block_root")
+    parent_hash = Hex("Hash of the parent block.")
+    receipts_root = Hex("Root of the receipts.")
+    state_root = Hex("Root of the execution state.")
+    gas_used = Count("Gas used.", wire="transaction.gas.used")
+    gas_limit = Count("Gas limit.", wire="transaction.gas.limit")
+    base_fee_per_gas_wei = Wei("Base fee per gas.", wire="transaction.gas.base_fee", text=True)
+    fees_burned_wei = Wei(
+        "Base fees, which nobody gets.", wire="transaction.gas.fees_burned", text=True
+    )
+    transactions_count = Count("Transactions.", wire="transaction.count.normal")
+    blob_transactions_count = Count(
+        "Transactions with blobs; null before there were any.", wire="transaction.count.blob"
+    )
+    internal_transactions_count = Count("Internal transactions.", wire="transaction.count.internal")
+    blob_gas_used = Count("Gas used for blobs; null before Deneb.", wire="blob.gas.used")
+    blob_gas_excess = Count("Excess of it, which sets its price.", wire="blob.gas.excess")
+    miner = Hex("Who mined it; null since the merge.", wire="mining.miner.address")
+    miner_is_contract = Flag("Whether that is a contract.", wire="mining.miner.is_contract")
+    difficulty = Text("Difficulty, as text; null since the merge.", wire="mining.difficulty")
+    mix_hash = Hex("Proof of the work; null since the merge.", wire="mining.mix_hash")
+    uncles_hash = Hex("Hash of the list of uncles.", wire="mining.uncles_sha3")
+    uncles_count = Count("Uncles.", wire="mining.uncles_count")
+    extra_data = Hex("What the builder wrote. Anybody may write anything.")
+    finality = Text(FINALITY)
+
+
+BLOCK = Endpoint(
+    "block",
+    route="POST /api/v2/ethereum/block",
+    table=Block,
+    where=(OnChain(), BlockIn(Block.block_number)),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+    shape=Shape.OBJECT,
+    absent=ABSENT,
+)
+
+
+def load_block(
+    blocks: Subjects = "latest", *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load execution blocks, one row per block: gas, fees burned, blobs. One request each.
+
+    `beaconframes.load_execution_blocks` has a hundred in one request, with what they earned;
+    `load_block_rewards` has who earned it.
+
+    Parameters
+    ----------
+    blocks
+        Numbers of execution blocks (not slots): one, or a list, range or Series of them; or
+        ``"latest"``, ``"finalized"``.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        ``strict=True`` raises `MissingRows` for blocks that do not exist, instead of warning.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``block_number``. The fee recipient is in `load_block_rewards`.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/block``. Final once its epoch is.
+    """
+    return load(BLOCK, explorer, options, blocks=blocks)
