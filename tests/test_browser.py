@@ -1,9 +1,10 @@
-"""What a person sees: a notebook in JupyterLab, driven through a real browser."""
+"""What a person sees: charts, and a notebook in JupyterLab, driven through a real browser."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,11 @@ import time
 from pathlib import Path
 
 import nbformat
+import numpy as np
+import polars as pl
 import pytest
+
+import beaconframes as bf
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -83,6 +88,137 @@ def lab(tmp_path, short, sample_cache):
     finally:
         running.terminate()
         running.wait(30)
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Save a figure, open it in a page, and return that with all that it asked the network for."""
+    pages = []
+
+    def show(figure):
+        file = tmp_path / "figure.html"
+        figure.write_html(file)
+        page = browser.new_page(viewport={"width": 1000, "height": 600})
+        pages.append(page)
+        wanted = []
+        page.on("request", lambda request: wanted.append(request.url))
+        page.on("pageerror", lambda error: wanted.append(str(error)))
+        page.goto(file.as_uri())
+        page.locator(".nsewdrag").first.wait_for(state="attached")
+        return page, [url for url in wanted if url != file.as_uri()]
+
+    yield show
+    for page in pages:
+        page.close()
+
+
+def middle(page):
+    """The middle of the plot, in pixels."""
+    box = page.locator(".nsewdrag").first.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def point(page, number):
+    """Where a point of the first trace is, in pixels."""
+    return page.evaluate(
+        "n => { const chart = document.querySelector('.js-plotly-plot');"
+        " const { xaxis: x, yaxis: y } = chart._fullLayout;"
+        " const data = chart._fullData[0], box = chart.getBoundingClientRect();"
+        " return [box.left + x._offset + x.d2p(data.x[n]),"
+        " box.top + y._offset + y.d2p(data.y[n])] }",
+        number,
+    )
+
+
+def span(page):
+    """The range that the x axis shows, as milliseconds or numbers."""
+    return page.evaluate(
+        "document.querySelector('.js-plotly-plot')._fullLayout.xaxis.range.map(x =>"
+        " typeof x === 'number' ? x : Date.parse(x + 'Z'))"
+    )
+
+
+def test_an_interactive_chart_tells_what_is_under_the_mouse_and_zooms(opened, explorer):
+    """Hovering names day and amount; the wheel zooms; nothing is fetched, and nothing uploaded."""
+    income = bf.load_income_history(range(5), since=0)
+    page, wanted = opened(bf.interactive.income(income, every="epoch"))
+
+    page.mouse.move(*point(page, 200))
+    page.locator(".hovertext").first.wait_for()
+    told = page.locator(".hovertext").first.text_content()
+    assert re.search("2026, [0-9:]+ UTC", told)
+    assert "ETH" in told
+
+    first, last = span(page)
+    page.get_by_role("button", name="Zoom in").or_(
+        page.locator("[data-title='Zoom in']")
+    ).first.click()
+    page.wait_for_function(
+        "width => { const r = document.querySelector('.js-plotly-plot')._fullLayout.xaxis.range;"
+        " return Date.parse(r[1] + 'Z') - Date.parse(r[0] + 'Z') < width * 0.9 }",
+        arg=last - first,
+    )
+
+    buttons = page.locator(".modebar-btn").evaluate_all("all => all.map(b => b.dataset.title)")
+    uploading = re.compile("cloud|share|upload|edit", re.IGNORECASE)
+    assert [] == [title for title in buttons if uploading.search(title)]
+    assert [] == wanted
+
+
+def test_days_that_lack_epochs_are_drawn_all_the_same(opened, explorer):
+    """A hatched bar is a bar with stripes on it, not a hole."""
+    income = bf.load_income_history(range(5), since=0)
+    page, _ = opened(bf.interactive.income(income, every="day"))
+
+    fills = page.locator(".bars path").evaluate_all("all => all.map(bar => bar.style.fill)")
+    ids = [fill.split("#")[1].rstrip('")') for fill in fills if "url(" in fill]
+    backgrounds = [
+        page.evaluate(
+            "id => [...document.getElementById(id).querySelectorAll('rect')]"
+            ".map(r => r.style.fill || r.getAttribute('fill'))",
+            pattern,
+        )
+        for pattern in ids
+    ]
+
+    assert backgrounds
+    assert [] == [found for found in backgrounds if not found]
+
+
+def test_a_million_points_open_and_pan(opened):
+    """A series of a million points is shown within seconds and follows the mouse."""
+    epochs = np.tile(np.arange(50_000), 20)
+    frame = pl.DataFrame(
+        {
+            "validator_index": np.repeat(np.arange(20), 50_000),
+            "epoch": epochs,
+            "time": pl.Series((1_606_824_023 + 384 * epochs) * 1_000_000).cast(
+                pl.Datetime("us", "UTC")
+            ),
+            "balance_gwei": 32_000_000_000 + 10 * epochs,
+            "effective_balance_gwei": np.full(len(epochs), 32_000_000_000),
+        }
+    )
+    began = time.monotonic()
+    page, wanted = opened(bf.interactive.balances(frame))
+    assert time.monotonic() - began < 30
+
+    before = span(page)
+    x, y = middle(page)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 200, y, steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "first => Date.parse(document.querySelector('.js-plotly-plot')"
+        "._fullLayout.xaxis.range[0] + 'Z') > first",
+        arg=before[0],
+    )
+
+    after = span(page)
+    assert after[1] > before[1]
+    assert abs((after[1] - after[0]) - (before[1] - before[0])) < 60_000
+    assert [] == wanted
 
 
 def test_the_first_notebook_runs_in_jupyterlab(browser, lab):
