@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Dataset
     from beaconframes.dictionary import describe
     from beaconframes.errors import BeaconframesError, MissingRows
+    from beaconframes.frames import printable
     from beaconframes.service import Local, local
     from beaconframes.units import to_eth, to_gwei, to_pandas, to_wei
     from beaconframes.v1 import (
@@ -124,6 +125,7 @@ _CONTENTS = {
     "beaconframes.dictionary": ("describe",),
     # convert
     "beaconframes.units": ("to_eth", "to_gwei", "to_pandas", "to_wei"),
+    "beaconframes.frames": ("printable",),
     # keep
     "beaconframes.dataset": ("Dataset",),
     # what goes wrong
@@ -188,6 +190,7 @@ __all__ = [
     "load_yield_index",
     "local",
     "plot",
+    "printable",
     "settings",
     "to_eth",
     "to_gwei",

@@ -37,6 +37,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from beaconframes.text import visible
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -69,7 +71,8 @@ class BeaconframesError(Exception):
         text = f"{self.endpoint}: {self.message}" if self.endpoint else self.message
         if self.attempts and self.attempts > 1:
             text += f" (after {self.attempts} attempts)"
-        return f"{text}. {self.hint}" if self.hint else text
+        # It may quote what a stranger wrote, and is shown in terminals.
+        return visible(f"{text}. {self.hint}" if self.hint else text)
 
 
 class UsageError(BeaconframesError, ValueError):

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
+import polars as pl
 
 from beaconframes.errors import UsageError
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    import polars as pl
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+# Anything but what ASCII shows.
+_DOUBTFUL = r"[^\x20-\x7e]"
 
 
 def take(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
@@ -81,6 +85,24 @@ def give_back(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:
     elif kind.implementation.is_pyarrow():
         native = result.to_arrow()
     return cast("IntoFrameT", native)
+
+
+def printable(frame: IntoFrameT) -> IntoFrameT:
+    r"""Write all text of a frame in characters that can be seen, and give the same kind of frame.
+
+    Anybody may write graffiti and names, and a frame keeps them as they are. In a notebook its
+    table is safe to look at; but ``print`` gives a terminal whatever the text holds, be it the
+    order to clear the screen. ``print(bf.printable(frame))`` shows ``\x1b``, ``\n`` or
+    ``\u202e`` instead.
+    """
+    table = to_polars(frame)
+    shown = []
+    for name, kind in table.schema.items():
+        if kind == pl.String:
+            texts = table[name].unique().drop_nulls()
+            doubtful = texts.filter(texts.str.contains(_DOUBTFUL)).to_list()
+            shown.append(pl.col(name).replace({text: visible(text) for text in doubtful}))
+    return give_back(table.with_columns(shown), frame)
 
 
 def known(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:

@@ -1,4 +1,4 @@
-"""The wall as an image: which write to a pixel counts, and its colour."""
+"""The wall as an image: the last write to a pixel counts."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from PIL import Image, ImageColor
 
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, take
+from beaconframes.wall.changes import checked, read
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
-    from numpy.typing import NDArray
 
-SIZE = 1000
+    from beaconframes.wall.changes import Ints, Region
 
-Region = tuple[int, int, int, int]
+PALETTE = 255
+"""Colours of an image with a palette, which has 256 entries; one of them means "unpainted"."""
 
 _LARGEST = 2**27  # Pixels; Pillow takes an image much larger than this for an attack.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Picture:
-    """A painted region: per pixel 0 where nobody painted, else 1 + the place in *colours*."""
+    """A painted region: per pixel 0 where nobody painted, else 1 + its colour."""
 
-    index: NDArray[np.int32]
-    colours: NDArray[np.uint32]
+    paint: Ints
     slots: dict[str, int] = field(default_factory=dict)
 
 
@@ -52,78 +50,12 @@ def render(
 
 def paint(frame: IntoFrame, region: Region | None) -> Picture:
     """Let the changes fall on the wall in the order of their slots, and cut out the region."""
-    x0, y0, x1, y1 = _checked(region)
-    changes = _readable(
-        collect(take(frame, ("slot", "x", "y", "color"), loader="load_graffiti_wall"))
-    )
-    slots = changes["slot"].to_numpy()
-    order = np.argsort(slots, kind="stable")
-    ranked = slots[order]
-    place = (changes["y"] * SIZE + changes["x"]).to_numpy()[order]
-    # The largest rank of all writes to a pixel: exact, where assigning to repeated places is not.
-    last = np.full(SIZE * SIZE, -1)
-    np.maximum.at(last, place, np.arange(len(place)))
-    last = last.reshape(SIZE, SIZE)[y0 : y1 + 1, x0 : x1 + 1]
-    painted = last >= 0
-    values = changes["value"].to_numpy()[order[last[painted]]]
-    # Tables of all 2^24 colours find the palette several times faster than sorting does.
-    seen = np.zeros(1 << 24, np.bool_)
-    seen[values] = True
-    colours = np.flatnonzero(seen)
-    entry_of = np.empty(1 << 24, np.int32)
-    entry_of[colours] = np.arange(1, len(colours) + 1)
-    index: NDArray[np.int32] = np.zeros(last.shape, np.int32)
-    index[painted] = entry_of[values]
-    span = {"first_slot": int(ranked[0]), "last_slot": int(ranked[-1])} if len(ranked) else {}
-    return Picture(index, colours.astype(np.uint32), span)
+    x0, y0, x1, y1 = checked(region)
+    changes = read(frame)
+    return Picture(changes.paint()[y0 : y1 + 1, x0 : x1 + 1], changes.span)
 
 
-def _readable(changes: pl.DataFrame) -> pl.DataFrame:
-    """Turn places into integers and colours into numbers; refuse a row that is no pixel."""
-    numbers = {}
-    for column in ("slot", "x", "y"):
-        kind, integer = changes.schema[column], pl.col(column).cast(pl.Int64, strict=False)
-        if not kind.is_numeric() and changes.height:
-            raise UsageError(f"the column {column} holds {kind}, not integers")
-        whole = kind.is_integer() or not changes.height
-        numbers[column] = integer if whole else pl.when(integer == pl.col(column)).then(integer)
-    color = pl.col("color").cast(pl.String)
-    readable = changes.with_columns(
-        **numbers, value=color.str.to_integer(base=16, dtype=pl.UInt32, strict=False)
-    )
-    sound = readable.select(
-        pl.col("slot").is_not_null()
-        & pl.col("x").is_between(0, SIZE - 1)
-        & pl.col("y").is_between(0, SIZE - 1)
-        & pl.col("value").is_not_null()
-        & (color.str.len_bytes() == 6)
-        & ~color.str.starts_with("+")
-    ).to_series()
-    wrong = (~sound.fill_null(value=False)).arg_true()
-    if len(wrong):
-        slot, x, y, text = changes.row(wrong[0])
-        raise UsageError(
-            f"row {wrong[0]} is no pixel of the wall: slot={slot}, x={x}, y={y}, color={text!r}",
-            hint=f"x and y are 0 to {SIZE - 1}, color is six hex digits without a hash sign.",
-        )
-    return readable
-
-
-def _checked(region: Region | None) -> Region:
-    """Refuse a region that does not lie on the wall."""
-    if region is None:
-        return 0, 0, SIZE - 1, SIZE - 1
-    match region:
-        case (int(x0), int(y0), int(x1), int(y1)):
-            if 0 <= x0 <= x1 < SIZE and 0 <= y0 <= y1 < SIZE:
-                return x0, y0, x1, y1
-    raise UsageError(
-        f"region={region!r} is no part of the wall",
-        hint=f"Give (x0, y0, x1, y1), borders included: 0 <= x0 <= x1 <= {SIZE - 1}, so for y.",
-    )
-
-
-def _entry(background: str | None) -> int:
+def solid(background: str | None) -> int:
     """Give the colour of what nobody painted, as 0xRRGGBBAA."""
     if background is None:
         return 0
@@ -139,14 +71,19 @@ def _entry(background: str | None) -> int:
     return red << 24 | green << 16 | blue << 8 | 0xFF
 
 
-def scaled(image: Image.Image, scale: int, picture: Picture) -> Image.Image:
-    """Make every pixel a square, and note the slots."""
-    width, height = image.size
+def fits(width: int, height: int, scale: int) -> None:
+    """Refuse a scale that is none, or makes too large an image."""
     largest = int((_LARGEST / (width * height)) ** 0.5)
     if type(scale) is not int or not 1 <= scale <= largest:
         raise UsageError(
             f"scale={scale!r} does not work", hint=f"Give an integer from 1 to {largest}."
         )
+
+
+def scaled(image: Image.Image, scale: int, picture: Picture) -> Image.Image:
+    """Make every pixel a square, and note the slots."""
+    width, height = image.size
+    fits(width, height, scale)
     if scale > 1:
         image = image.resize((width * scale, height * scale), Image.Resampling.NEAREST)
     image.info.update(picture.slots)
@@ -155,16 +92,31 @@ def scaled(image: Image.Image, scale: int, picture: Picture) -> Image.Image:
 
 def rgba(picture: Picture, background: str | None) -> Image.Image:
     """Give every pixel its colour and opacity."""
-    entries = np.append(_entry(background), picture.colours << 8 | 0xFF).astype(">u4")
-    pixels = entries[picture.index].view(np.uint8).reshape(*picture.index.shape, 4)
-    return Image.fromarray(pixels)
+    paint = picture.paint
+    pixels = np.where(paint == 0, solid(background), paint - 1 << 8 | 0xFF).astype(">u4")
+    return Image.fromarray(pixels.view(np.uint8).reshape(*paint.shape, 4))
 
 
-def indexed(picture: Picture, background: str | None) -> Image.Image:
-    """Give every pixel the place of its colour in a palette, which makes small files."""
-    entries = np.append(_entry(background) >> 8, picture.colours).astype(">u4")
-    image = Image.fromarray(picture.index.astype(np.uint8))
-    image.putpalette(entries.view(np.uint8).reshape(-1, 4)[:, 1:].tobytes())
+def indexed(picture: Picture, background: str | None) -> Image.Image | None:
+    """Give every pixel the place of its colour in a palette, which makes small files.
+
+    None if there are too many colours.
+    """
+    # A table of all colours, of which few pages are touched, is faster than sorting.
+    entry_of = np.zeros((1 << 24) + 1, np.uint8)
+    entry_of[picture.paint] = 1
+    entry_of[0] = 0
+    used = np.flatnonzero(entry_of.view(np.bool_))
+    if len(used) > PALETTE:
+        return None
+    entry_of[used] = np.arange(1, len(used) + 1)
+    image = Image.fromarray(entry_of[picture.paint])
+    image.putpalette(palette(np.append(solid(background) >> 8, used - 1)))
     if background is None:
         image.info["transparency"] = 0
     return image
+
+
+def palette(colours: Ints) -> bytes:
+    """Write colours as Pillow's palettes hold them."""
+    return colours.astype(">u4").view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()

@@ -1,0 +1,118 @@
+"""What was painted, as numbers in the order in which it was painted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from beaconframes.errors import UsageError
+from beaconframes.frames import collect, take
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+    from numpy.typing import NDArray
+
+    Ints: TypeAlias = NDArray[np.int64]
+
+SIZE = 1000
+"""Pixels from one edge of the wall to the other."""
+
+Region: TypeAlias = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Writes to pixels, oldest first: a later one is painted over an earlier one."""
+
+    slot: Ints
+    place: Ints
+    """``1000 * y + x``."""
+    value: NDArray[np.uint32]
+    """The colour, 0xRRGGBB."""
+    times: NDArray[np.datetime64] | None = None
+
+    @property
+    def span(self) -> dict[str, int]:
+        """The first and the last slot, to be noted in pictures."""
+        if not len(self.slot):
+            return {}
+        return {"first_slot": int(self.slot[0]), "last_slot": int(self.slot[-1])}
+
+    def paint(self, start: int = 0, stop: int | None = None) -> Ints:
+        """Give what the writes from *start* to *stop* leave: 0 for nothing, else 1 + the colour.
+
+        A square of numbers, row below row. Of two writes in one slot the one that is later in the
+        frame counts.
+        """
+        place, value = self.place[start:stop], self.value[start:stop]
+        # The greatest rank of all writes to a pixel is the last of them, and carries its colour:
+        # exact, where numpy promises nothing of assigning to repeated places.
+        greatest = np.zeros(SIZE * SIZE, np.int64)
+        np.maximum.at(greatest, place, np.arange(len(place)) << 25 | value + 1)
+        greatest &= (1 << 25) - 1
+        return greatest.reshape(SIZE, SIZE)
+
+
+def read(frame: IntoFrame, *, times: bool = False) -> Changes:
+    """Read the writes to pixels out of a frame of any kind, in any order."""
+    rows = sound(frame, *(["time"] if times else []))
+    slot, x, y, value = (rows[name].to_numpy() for name in ("slot", "x", "y", "value"))
+    place = y * SIZE + x
+    when = rows["time"].dt.replace_time_zone(None).to_numpy() if times else None
+    if (slot[1:] < slot[:-1]).any():
+        order = np.argsort(slot, kind="stable")
+        slot, place, value = slot[order], place[order], value[order]
+        when = None if when is None else when[order]
+    return Changes(slot, place, value, when)
+
+
+def sound(frame: IntoFrame, *more: str) -> pl.DataFrame:
+    """Take slot, place and colour, and the columns *more*; the colour as a number is ``value``.
+
+    A row that is no pixel of the wall is a UsageError that names it.
+    """
+    changes = collect(take(frame, ("slot", "x", "y", "color", *more), loader="load_graffiti_wall"))
+    numbers = {}
+    for column in ("slot", "x", "y"):
+        kind, integer = changes.schema[column], pl.col(column).cast(pl.Int64, strict=False)
+        if not kind.is_numeric() and changes.height:
+            raise UsageError(f"the column {column} holds {kind}, not integers")
+        whole = kind.is_integer() or not changes.height
+        numbers[column] = integer if whole else pl.when(integer == pl.col(column)).then(integer)
+    color = pl.col("color").cast(pl.String)
+    readable = changes.with_columns(
+        **numbers, value=color.str.to_integer(base=16, dtype=pl.UInt32, strict=False)
+    )
+    fits = readable.select(
+        pl.col("slot").is_not_null()
+        & pl.col("x").is_between(0, SIZE - 1)
+        & pl.col("y").is_between(0, SIZE - 1)
+        & pl.col("value").is_not_null()
+        & (color.str.len_bytes() == 6)
+        & (color >= "0")  # A number may have a sign.
+    ).to_series()
+    wrong = (~fits.fill_null(value=False)).arg_true()
+    if len(wrong):
+        slot, x, y, text = changes.row(wrong[0])[:4]
+        raise UsageError(
+            f"row {wrong[0]} is no pixel of the wall: slot={slot}, x={x}, y={y}, color={text!r}",
+            hint=f"x and y are 0 to {SIZE - 1}, color is six hex digits without a hash sign.",
+        )
+    return readable
+
+
+def checked(region: Region | None) -> Region:
+    """Refuse a region that does not lie on the wall."""
+    if region is None:
+        return 0, 0, SIZE - 1, SIZE - 1
+    match region:
+        case (int(x0), int(y0), int(x1), int(y1)):
+            if 0 <= x0 <= x1 < SIZE and 0 <= y0 <= y1 < SIZE:
+                return x0, y0, x1, y1
+    raise UsageError(
+        f"region={region!r} is no part of the wall",
+        hint=f"Give (x0, y0, x1, y1), borders included: 0 <= x0 <= x1 <= {SIZE - 1}, so for y.",
+    )

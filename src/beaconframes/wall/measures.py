@@ -1,0 +1,124 @@
+"""What the wall tells beside its picture: how old paint is, what is fought over, who holds what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.errors import UsageError
+from beaconframes.frames import give_back
+from beaconframes.wall.changes import checked, sound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from narwhals.stable.v2.typing import IntoFrameT
+
+    from beaconframes.wall.changes import Region
+
+_PLACE = ("x", "y")
+
+
+def age(frame: IntoFrameT, *, until: int | None = None, region: Region | None = None) -> IntoFrameT:
+    """Tell how old the paint on the wall is. One row per painted pixel, row by row of the wall.
+
+    *frame* is what ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)`` gives.
+    ``slot``, ``time``, ``color`` and ``validator_index`` are those of the last write to the pixel,
+    and ``age_slots`` is how many slots before *until* that was. Later writes do not count; left
+    out, *until* is the last slot of *frame*.
+    """
+    rows = _rows(frame, region, "time", "validator_index")
+    if until is not None and (type(until) is not int or until < 0):
+        raise UsageError(f"until={until!r} is no slot", hint="Give an integer from 0 on.")
+    end = rows["slot"].max() if until is None else until
+    kept = rows.filter(pl.col("slot") <= end)
+    columns = ("x", "y", "slot", "time", "color", "validator_index")
+    return give_back(
+        _last(kept).select(*columns, age_slots=pl.lit(end, pl.Int64) - pl.col("slot")), frame
+    )
+
+
+def overwrites(frame: IntoFrameT, *, region: Region | None = None) -> IntoFrameT:
+    """Tell how often pixels were painted over. One row per painted pixel, row by row of the wall.
+
+    ``paints`` counts the writes, ``overwrites`` those after the first, ``recolours`` those of them
+    that changed the colour, and ``painters`` the validators that wrote; ``first_slot`` and
+    ``last_slot`` are the slots of the first and the last write.
+    """
+    rows = _rows(frame, region, "validator_index")
+    changed = pl.col("value").diff() != 0
+    counts = rows.group_by(_PLACE).agg(
+        paints=pl.len().cast(pl.Int64),
+        overwrites=pl.len().cast(pl.Int64) - 1,
+        recolours=changed.sum().cast(pl.Int64),
+        painters=pl.col("validator_index").n_unique().cast(pl.Int64),
+        first_slot=pl.col("slot").first(),
+        last_slot=pl.col("slot").last(),
+    )
+    return give_back(counts.sort("y", "x"), frame)
+
+
+def territory(
+    frame: IntoFrameT,
+    *,
+    groups: Mapping[str, Iterable[int]] | None = None,
+    per_pixel: bool = False,
+    region: Region | None = None,
+) -> IntoFrameT:
+    """Tell who holds the wall. One row per validator or group, who holds the most first.
+
+    A pixel belongs to who painted it last. ``pixels`` counts those, ``share`` is their share of all
+    painted pixels, and ``paints`` counts what the holder ever wrote, also what is painted over.
+
+    With *groups*, validators by name such as ``{"ours": range(250)}``, the column ``group`` takes
+    the place of ``validator_index``; null stands for everybody else. With *per_pixel* there is one
+    row per painted pixel instead: ``x``, ``y``, its holder, and the ``slot`` of the last write.
+    """
+    rows = _rows(frame, region, "validator_index")
+    holder = "validator_index"
+    if groups is not None:
+        holder = "group"
+        rows = rows.join(_members(groups), on="validator_index", how="left", maintain_order="left")
+    last = _last(rows)
+    if per_pixel:
+        return give_back(last.select(*_PLACE, holder, "slot"), frame)
+    held = last.group_by(holder).agg(pixels=pl.len().cast(pl.Int64))
+    return give_back(
+        rows.group_by(holder)
+        .agg(paints=pl.len().cast(pl.Int64))
+        .join(held, on=holder, how="left", nulls_equal=True)
+        .with_columns(pl.col("pixels").fill_null(0))
+        .with_columns(share=pl.col("pixels") / max(last.height, 1))
+        .select(holder, "pixels", "share", "paints")
+        .sort("pixels", "paints", holder, descending=[True, True, False], nulls_last=True),
+        frame,
+    )
+
+
+def _rows(frame: IntoFrameT, region: Region | None, *more: str) -> pl.DataFrame:
+    """Read the writes to pixels of the region, oldest first."""
+    x0, y0, x1, y1 = checked(region)
+    rows = sound(frame, *more).sort("slot", maintain_order=True)
+    return rows.filter(pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1))
+
+
+def _last(rows: pl.DataFrame) -> pl.DataFrame:
+    """Keep the last write to each pixel, row by row of the wall."""
+    return rows.unique(_PLACE, keep="last", maintain_order=True).sort("y", "x")
+
+
+def _members(groups: Mapping[str, Iterable[int]]) -> pl.DataFrame:
+    """Give a row per validator of a group; nobody is in two."""
+    hint = 'Give validators by name, such as {"ours": range(250)}.'
+    try:
+        pairs = [(index, name) for name, members in groups.items() for index in members]
+        members = pl.DataFrame(
+            {"validator_index": [pair[0] for pair in pairs], "group": [pair[1] for pair in pairs]},
+            schema={"validator_index": pl.Int64, "group": pl.String},
+        )
+    except (AttributeError, TypeError, OverflowError):
+        raise UsageError(f"groups={groups!r} are no groups", hint=hint) from None
+    if twice := members.filter(pl.col("validator_index").is_duplicated()).rows():
+        raise UsageError(f"validator {twice[0][0]} is in more than one group", hint=hint)
+    return members

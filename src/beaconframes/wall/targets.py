@@ -1,0 +1,98 @@
+"""What is still to be painted, so that the wall shows a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from PIL import Image
+
+from beaconframes.errors import UsageError
+from beaconframes.frames import choose, give_back
+from beaconframes.wall.changes import SIZE, read
+
+if TYPE_CHECKING:
+    import os
+
+    from narwhals.stable.v2.typing import IntoFrameT
+
+_FORMS = {"long": "graffitiwall:{}:{}:#{:06x}", "short": "gw:{:03}{:03}{:06x}"}
+_TEXTS = ("painted", "color", "graffiti")
+_OPAQUE = 128
+
+
+def diff(
+    frame: IntoFrameT,
+    target: Image.Image | str | os.PathLike[str],
+    *,
+    at: tuple[int, int] = (0, 0),
+    form: str = "long",
+) -> IntoFrameT:
+    """Tell what is to be painted for the wall to show a picture. One row per pixel that is not so.
+
+    *frame* is the wall as it is: ``bf.load_graffiti_wall(since=0)``. *target* is an image, or the
+    path of one, whose upper left corner belongs *at* ``(x, y)``; where it is transparent (its
+    opacity is below a half) every colour is right. ``painted`` is the colour that a pixel has, null
+    for none, and ``color`` the one that it should have. ``graffiti`` is the text for a block to
+    carry: ``graffitiwall:x:y:#rrggbb``, or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves
+    more of the 32 bytes to other words. Rows follow the picture, row by row of pixels.
+    """
+    choose("form", form, _FORMS)
+    image = _opened(target)
+    left, top = _corner(at, image)
+    pixels = np.asarray(image.convert("RGBA")).astype(np.int64)
+    wanted = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
+    paint = read(frame).paint()[top : top + image.height, left : left + image.width]
+    y, x = np.nonzero((paint != wanted + 1) & (pixels[..., 3] >= _OPAQUE))
+    rows = [*zip((x + left).tolist(), (y + top).tolist(), wanted[y, x].tolist(), strict=True)]
+    todo = pl.DataFrame(
+        {
+            "x": [row[0] for row in rows],
+            "y": [row[1] for row in rows],
+            "painted": [f"{value - 1:06x}" if value else None for value in paint[y, x].tolist()],
+            "color": [f"{row[2]:06x}" for row in rows],
+            "graffiti": [_FORMS[form].format(*row) for row in rows],
+        },
+        schema={"x": pl.Int64, "y": pl.Int64} | dict.fromkeys(_TEXTS, pl.String),
+    )
+    return give_back(todo, frame)
+
+
+def _opened(target: Image.Image | str | os.PathLike[str]) -> Image.Image:
+    """Open a picture, and look at its size before its pixels."""
+    if isinstance(target, Image.Image):
+        return _sized(target)
+    try:
+        with Image.open(target) as image:
+            _sized(image).load()
+            return image
+    except (OSError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(
+            f"the picture {str(target)!r} cannot be opened: {error}",
+            hint="Give a PNG, or an image of Pillow.",
+        ) from error
+
+
+def _sized(image: Image.Image) -> Image.Image:
+    """Refuse a picture that is larger than the wall."""
+    if max(image.size) > SIZE:
+        raise UsageError(
+            f"the picture has {image.width} x {image.height} pixels, the wall {SIZE} x {SIZE}",
+            hint="Make it smaller, by image.resize(...) for example.",
+        )
+    return image
+
+
+def _corner(at: tuple[int, int], image: Image.Image) -> tuple[int, int]:
+    """Refuse a place where the picture would hang over the edge."""
+    match at:
+        case (int(x), int(y)):
+            if 0 <= x <= SIZE - image.width and 0 <= y <= SIZE - image.height:
+                return x, y
+    raise UsageError(
+        f"at={at!r} is no place for a picture of {image.width} x {image.height} pixels",
+        hint=f"Give (x, y) of its upper left corner; all of it lies within 0 to {SIZE - 1}.",
+    )
