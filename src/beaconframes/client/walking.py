@@ -14,6 +14,7 @@ from beaconframes.errors import (
     NotFound,
     NotServed,
     PaginationError,
+    ServiceError,
     TooManyIdentifiers,
 )
 
@@ -128,7 +129,7 @@ class Walk:
                 page = self.session.fetch(call.request, stop=self.stop)
             except (BadRequest, NotFound, NotServed) as refusal:
                 if not found:
-                    raise
+                    raise self.first_refused(refusal) from None
                 # The same words without the cursor were good enough, so it is the cursor.
                 raise StaleCursor(len(found) + 1, refusal) from None
             found.append((call, page))
@@ -136,6 +137,21 @@ class Walk:
             if following is not None:
                 trail.lead_on(call, page, following)
         return found
+
+    def first_refused(self, refusal: ServiceError) -> ServiceError:
+        """Return what it means that the first page was refused.
+
+        Of an endpoint that nobody has described, nobody has seen an answer either: that something
+        was not found means first of all that the service does not have the endpoint.
+        """
+        if not (isinstance(refusal, NotFound) and self.endpoint.table.keeps_every_field):
+            return refusal
+        return NotServed(
+            refusal.message,
+            endpoint=refusal.endpoint,
+            hint="This service may not have the endpoint yet, or not what was asked for",
+            attempts=refusal.attempts,
+        )
 
 
 class StaleCursor(Exception):

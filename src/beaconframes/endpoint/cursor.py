@@ -27,11 +27,16 @@ LONGEST = 64 * 2**10
 
 @dataclass(frozen=True)
 class Cursor(Selector):
-    """A list in pages; everything but the cursor stays as it was from page to page."""
+    """A list in pages; everything but the cursor stays as it was from page to page.
+
+    ``sized`` says that the request has a size of pages: where nobody has seen one, it is not sent.
+    """
+
+    sized: bool = True
 
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return the first page."""
-        return [Batch({"page_size": PAGE_SIZE, "cursor": ""})]
+        return [Batch({"page_size": PAGE_SIZE, "cursor": ""} if self.sized else {})]
 
     def follow(self, fields: Fields, page: Page) -> Fields | None:
         """Return the next page, if the service says where it begins."""

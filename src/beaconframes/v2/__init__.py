@@ -16,11 +16,27 @@ from beaconframes.endpoint.sets import (
 )
 from beaconframes.v2.block import BLOCK, load_block
 from beaconframes.v2.block_rewards import BLOCK_REWARDS, load_block_rewards
+from beaconframes.v2.config import CONFIG, load_config
 from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
 from beaconframes.v2.rewards import REWARDS, load_rewards
 from beaconframes.v2.rewards_aggregate import REWARDS_AGGREGATE, load_rewards_aggregate
 from beaconframes.v2.slot import SLOT, load_slot
+from beaconframes.v2.slot_attestation_duties import (
+    SLOT_ATTESTATION_DUTIES,
+    load_slot_attestation_duties,
+)
+from beaconframes.v2.slot_deposits import SLOT_DEPOSITS, load_slot_deposits
+from beaconframes.v2.slot_sync_committee_duties import (
+    SLOT_SYNC_COMMITTEE_DUTIES,
+    load_slot_sync_committee_duties,
+)
 from beaconframes.v2.slot_withdrawals import SLOT_WITHDRAWALS, load_slot_withdrawals
+from beaconframes.v2.state import STATE, load_state
+from beaconframes.v2.sync_committee import SYNC_COMMITTEE, load_sync_committee
+from beaconframes.v2.sync_committee_validators import (
+    SYNC_COMMITTEE_VALIDATORS,
+    load_sync_committee_validators,
+)
 from beaconframes.v2.validator_list import VALIDATORS, load_validators
 
 ENDPOINTS = (
@@ -31,6 +47,13 @@ ENDPOINTS = (
     SLOT_WITHDRAWALS,
     BLOCK,
     BLOCK_REWARDS,
+    SLOT_ATTESTATION_DUTIES,
+    SLOT_SYNC_COMMITTEE_DUTIES,
+    SLOT_DEPOSITS,
+    STATE,
+    CONFIG,
+    SYNC_COMMITTEE,
+    SYNC_COMMITTEE_VALIDATORS,
     MACHINE_NAMES,
 )
 
@@ -42,11 +65,18 @@ __all__ = [
     "entity",
     "load_block",
     "load_block_rewards",
+    "load_config",
     "load_machine_names",
     "load_rewards",
     "load_rewards_aggregate",
     "load_slot",
+    "load_slot_attestation_duties",
+    "load_slot_deposits",
+    "load_slot_sync_committee_duties",
     "load_slot_withdrawals",
+    "load_state",
+    "load_sync_committee",
+    "load_sync_committee_validators",
     "load_validators",
     "validators",
     "withdrawal",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.endpoint import EpochIn, SlotIn, WindowIn
+from beaconframes.endpoint import EpochIn, PeriodIn, SlotIn, WindowIn
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import Endpoint, Fields, View
@@ -22,6 +22,10 @@ def range_of(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, Any]:
             first, last = begin * size, (end + 1) * size - 1
         elif isinstance(selector, SlotIn):
             first = last = selector.number(fields, view)
+        elif isinstance(selector, PeriodIn):
+            length = view.chain.epochs_per_sync_period * size
+            first = selector.number(fields, view) * length
+            last = first + length - 1
 
     def second(slot: int) -> int:
         return int(view.chain.time_of("slot", slot).timestamp())

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from beaconframes.service.generation2.rows import (
     blocks,
+    duties,
     machine_names,
     rewards,
     slot,
     slot_withdrawals,
+    sync_committees,
     validators,
 )
 
@@ -28,6 +30,9 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "slot_withdrawals": slot_withdrawals.rows,
     "block": blocks.rows,
     "block_rewards": blocks.rewards,
+    "slot_attestation_duties": duties.attestations,
+    "slot_sync_committee_duties": duties.sync_committees,
+    "sync_committee": sync_committees.rows,
     "machine_names": machine_names.rows,
 }
 """All rows of an endpoint, from which a request selects; in the order in which they are sent."""
@@ -42,5 +47,7 @@ RANGELESS = {
     "block_rewards",
     "machine_names",
     "slot",
+    "slot_attestation_duties",
+    "slot_sync_committee_duties",
 }
 """Endpoints whose answers do not say which part of the chain they are of."""

@@ -1,0 +1,57 @@
+"""The settings of the network, as generation 2 has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape
+from beaconframes.schema import Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+
+class Config(Table):
+    """The settings of the network. One row, with whatever the service tells."""
+
+    keeps_every_field = True
+
+
+CONFIG = Endpoint(
+    "config",
+    route="POST /api/v2/ethereum/config",
+    table=Config,
+    where=(OnChain(),),
+    envelope=Envelope.V2,
+    shape=Shape.OBJECT,
+)
+
+
+def load_config(*, explorer: Explorer | None = None, **options: Unpack[Options]) -> pl.DataFrame:
+    """Load the settings of the network, one row.
+
+    `beaconframes.Chain` has what beaconframes itself goes by.
+
+    Parameters
+    ----------
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Every field of the answer is a column.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/config``. The shape of its answer is not published: names and types
+    follow from what comes. A service that does not have it yet raises `NotServed`. Never final.
+    """
+    return load(CONFIG, explorer, options)

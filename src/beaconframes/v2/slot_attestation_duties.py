@@ -1,0 +1,126 @@
+"""Who had to attest a slot, whether they did, and what it earned them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
+from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
+from beaconframes.v2._columns import FINALITY
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.v2._subjects import Validators
+
+
+class SlotAttestationDuties(Table):
+    """Attestation duties of slots. One row per slot per validator."""
+
+    slot = Slot("Slot that was to be attested.", key=True, beside="asked.slot.number")
+    validator_index = Count("Validator.", key=True, wire="validator.index")
+    time = SlotTime("Start of the slot, UTC.")
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
+    committee_index = Count("Committee.", wire="attestation_committee_index")
+    status = Text("success, missed or scheduled; an open set of words.")
+    inclusion_slot = Slot("Slot of the block that included it; null while none has.")
+    inclusion_delay = Count("Slots from the one to the other.")
+    inclusion_delay_without_missed_block = Count("The same without slots that had no block.")
+    reward_total_wei = Wei(
+        "Rewards less penalties; null while not known.", wire="reward.total", text=True
+    )
+    head_total_wei = Wei("Of the head vote.", wire="reward.head.total", text=True)
+    head_reward_wei = Wei("Reward for it.", wire="reward.head.reward", text=True)
+    head_penalty_wei = Wei("Penalty; the protocol has none.", wire="reward.head.penalty", text=True)
+    head_missed_wei = Wei("What it could have earned.", wire="reward.head.missed_reward", text=True)
+    source_total_wei = Wei("Of the source vote.", wire="reward.source.total", text=True)
+    source_reward_wei = Wei("Reward for it.", wire="reward.source.reward", text=True)
+    source_penalty_wei = Wei("Penalty, positive.", wire="reward.source.penalty", text=True)
+    source_missed_wei = Wei(
+        "What it could have earned.", wire="reward.source.missed_reward", text=True
+    )
+    target_total_wei = Wei("Of the target vote.", wire="reward.target.total", text=True)
+    target_reward_wei = Wei("Reward for it.", wire="reward.target.reward", text=True)
+    target_penalty_wei = Wei("Penalty, positive.", wire="reward.target.penalty", text=True)
+    target_missed_wei = Wei(
+        "What it could have earned.", wire="reward.target.missed_reward", text=True
+    )
+    inactivity_leak_penalty_wei = Wei(
+        "Penalty while the chain does not finalize.",
+        wire="reward.inactivity_leak_penalty",
+        text=True,
+    )
+    inclusion_delay_total_wei = Wei(
+        "Reward for early inclusion; null since Altair.",
+        wire="reward.inclusion_delay.total",
+        text=True,
+    )
+    inclusion_delay_missed_wei = Wei(
+        "What it could have earned; null since Altair.",
+        wire="reward.inclusion_delay.missed_reward",
+        text=True,
+    )
+    finality = Text(FINALITY)
+
+
+SLOT_ATTESTATION_DUTIES = Endpoint(
+    "slot_attestation_duties",
+    route="POST /api/v2/ethereum/slot/attestation-duties",
+    table=SlotAttestationDuties,
+    where=(
+        OnChain(),
+        SlotIn(SlotAttestationDuties.slot, roots=False),
+        ValidatorsIn(
+            SlotAttestationDuties.validator_index,
+            pubkey=SlotAttestationDuties.pubkey,
+            every=False,
+            optional=True,
+        ),
+    ),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_slot_attestation_duties(
+    slots: Subjects = "latest",
+    validators: Validators | None = None,
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load who had to attest slots and what came of it, one row per slot per validator, in wei.
+
+    One slot a call and ten rows a request: on mainnet a slot has 30,000 duties, so name validators.
+    `beaconframes.load_attestations` has a hundred validators and epochs in one request, without
+    rewards.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; ``"latest"`` and ``"finalized"`` are looked
+        up first. The service takes no roots here.
+    validators
+        Only those of these validators: indices, public keys, or a set; see `load_validators`.
+        Left out: all.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``slot``, ``validator_index``. Only the ``*total_wei`` may be negative; all
+        amounts are null until they are known.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/slot/attestation-duties``. Final once the slot's epoch is, and the next.
+    """
+    return load(SLOT_ATTESTATION_DUTIES, explorer, options, slots=slots, validators=validators)

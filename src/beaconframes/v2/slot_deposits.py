@@ -1,0 +1,76 @@
+"""Deposits of slots, as generation 2 has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
+from beaconframes.schema import Hex, Slot, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.v2._subjects import Validators
+
+
+class SlotDeposits(Table):
+    """Deposits of slots. One row per deposit, with whatever the service tells of it."""
+
+    slot = Slot("Slot that was asked for.", beside=("asked.slot.number", "range.slot.start"))
+    block_root = Hex("Root that the slot was asked for by.", beside="asked.slot.root")
+
+    keeps_every_field = True
+
+
+SLOT_DEPOSITS = Endpoint(
+    "slot_deposits",
+    route="POST /api/v2/ethereum/slot/deposits",
+    table=SlotDeposits,
+    where=(OnChain(), SlotIn(SlotDeposits.slot), ValidatorsIn(optional=True)),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_slot_deposits(
+    slots: Subjects,
+    validators: Validators | None = None,
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the deposits of slots, one row per deposit.
+
+    One slot a call and ten rows a request. `beaconframes.load_slot_deposits` and
+    `beaconframes.load_deposits` have deposits of generation 1, in described columns.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; or roots of blocks; ``"latest"`` and
+        ``"finalized"`` are looked up first.
+    validators
+        Only those of these validators: indices, public keys, or a set; see `load_validators`.
+        Left out: all.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the order of the service. Every field of its records is a column.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/slot/deposits``. Its request is taken to be that of slot/withdrawals,
+    and the shape of its answer is not published: names and types follow from what comes. A
+    service that does not have it yet raises `NotServed`.
+    """
+    return load(SLOT_DEPOSITS, explorer, options, slots=slots, validators=validators)

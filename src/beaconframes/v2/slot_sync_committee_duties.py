@@ -1,0 +1,93 @@
+"""Who had to sign a block as a member of the sync committee, and whether they did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
+from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
+from beaconframes.v2._columns import FINALITY
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.v2._subjects import Validators
+
+
+class SlotSyncCommitteeDuties(Table):
+    """Sync-committee duties of slots. One row per slot per validator."""
+
+    slot = Slot("Slot that was to be signed.", key=True, beside="asked.slot.number")
+    validator_index = Count("Validator.", key=True, wire="validator.index")
+    time = SlotTime("Start of the slot, UTC.")
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
+    status = Text("success, missed or scheduled.")
+    total_wei = Wei(
+        "Reward less penalty, may be negative; null until final.", wire="reward.total", text=True
+    )
+    reward_wei = Wei("Reward for signing.", wire="reward.reward", text=True)
+    penalty_wei = Wei("Penalty for not signing, positive.", wire="reward.penalty", text=True)
+    missed_wei = Wei("What could have been earned.", wire="reward.missed_reward", text=True)
+    finality = Text(FINALITY)
+
+
+SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
+    "slot_sync_committee_duties",
+    route="POST /api/v2/ethereum/slot/sync-committee-duties",
+    table=SlotSyncCommitteeDuties,
+    where=(
+        OnChain(),
+        SlotIn(SlotSyncCommitteeDuties.slot, roots=False),
+        ValidatorsIn(
+            SlotSyncCommitteeDuties.validator_index,
+            pubkey=SlotSyncCommitteeDuties.pubkey,
+            every=False,
+            optional=True,
+        ),
+    ),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_slot_sync_committee_duties(
+    slots: Subjects = "finalized",
+    validators: Validators | None = None,
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load who of the sync committee signed slots, one row per slot per validator, in wei.
+
+    One slot a call and ten rows a request: 52 requests for all 512 seats of a slot. A validator
+    with several seats has one row.
+
+    Parameters
+    ----------
+    slots
+        Slots: one, or a list, range or Series of them; ``"latest"`` and ``"finalized"`` are looked
+        up first. The service takes no roots here.
+    validators
+        Only those of these validators: indices, public keys, or a set; see `load_validators`.
+        Left out: all.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``slot``, ``validator_index``. ``beaconframes.load_epoch_slots`` has the bits of
+        32 slots in one request, without rewards.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/slot/sync-committee-duties``. The service has finalized slots only.
+    """
+    return load(SLOT_SYNC_COMMITTEE_DUTIES, explorer, options, slots=slots, validators=validators)

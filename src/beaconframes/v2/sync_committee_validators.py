@@ -1,0 +1,76 @@
+"""Members of sync committees, as generation 2 has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, PeriodIn, ValidatorsIn
+from beaconframes.schema import Epoch, Period, Table, Text
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options, Subjects
+    from beaconframes.v2._subjects import Validators
+
+
+class SyncCommitteeValidators(Table):
+    """Members of sync committees. One row per member, with whatever the service tells of it."""
+
+    period = Period("Period that was asked for.", beside="asked.sync_committee_period.number")
+    view = Text("latest or next, if that was asked for.", beside="asked.sync_committee_period.view")
+    start_epoch = Epoch("First epoch of the period.", beside="range.epoch.start")
+
+    keeps_every_field = True
+
+
+SYNC_COMMITTEE_VALIDATORS = Endpoint(
+    "sync_committee_validators",
+    route="POST /api/v2/ethereum/sync-committee/validators",
+    table=SyncCommitteeValidators,
+    where=(OnChain(), PeriodIn(SyncCommitteeValidators.period), ValidatorsIn(optional=True)),
+    paging=Cursor(sized=False),
+    envelope=Envelope.V2,
+)
+
+
+def load_sync_committee_validators(
+    periods: Subjects = "latest",
+    validators: Validators | None = None,
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the members of sync committees, one row per member.
+
+    `beaconframes.load_sync_committees` has those of generation 1 by seat, in one request a period.
+
+    Parameters
+    ----------
+    periods
+        Periods: one, or a list, range or Series of them; ``"latest"`` is the current one,
+        ``"next"`` the one after it. An epoch's period is ``epoch // 256``.
+    validators
+        Only those of these validators: indices, public keys, or a set; see `load_validators`.
+        Left out: all.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the order of the service. Every field of its records is a column.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/sync-committee/validators``. The shape of its answer is not published:
+    names and types follow from what comes. A service that does not have it yet raises `NotServed`.
+    """
+    return load(
+        SYNC_COMMITTEE_VALIDATORS, explorer, options, periods=periods, validators=validators
+    )
