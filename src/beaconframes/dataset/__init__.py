@@ -14,8 +14,10 @@ beside, makes them durable, and names them all in one transaction of the ledger.
 ledger does not name does not exist.
 """
 
-from beaconframes.dataset.folder import Damage, Dataset, TableSize
+from beaconframes.dataset.coverage import Covered, Grid
+from beaconframes.dataset.covering import Damage
+from beaconframes.dataset.folder import Dataset, TableSize
 from beaconframes.dataset.segments import Segment
 from beaconframes.dataset.writing import Writer
 
-__all__ = ["Damage", "Dataset", "Segment", "TableSize", "Writer"]
+__all__ = ["Covered", "Damage", "Dataset", "Grid", "Segment", "TableSize", "Writer"]

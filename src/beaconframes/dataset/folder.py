@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from beaconframes.dataset import ledger, segments
+from beaconframes.dataset import ledger, segments, tending
+from beaconframes.dataset.covering import Covering, Damage
 from beaconframes.dataset.writing import Writer
 from beaconframes.errors import DatasetError, UsageError
 
@@ -31,16 +32,7 @@ class TableSize:
     segments: int
 
 
-@dataclass(frozen=True)
-class Damage:
-    """A segment that is not what was written, and why."""
-
-    table: str
-    path: str
-    reason: str
-
-
-class Dataset:
+class Dataset(Covering):
     """A folder of tables at rest; made by ``Dataset.create``, found again by ``Dataset.open``.
 
     Nothing is kept open, so it can be used from several threads and processes at once: readers
@@ -50,20 +42,25 @@ class Dataset:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._swept = False
+        self._sound: dict[str, tuple[int, ...]] = {}
 
     def __repr__(self) -> str:
         return f"Dataset({str(self.path)!r})"
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, meta: Mapping[str, Any]) -> Dataset:
+    def create(
+        cls, path: str | os.PathLike[str], *, meta: Mapping[str, Any], private: bool = False
+    ) -> Dataset:
         """Create an empty dataset in a folder that is new or empty.
 
         *meta* says what the data is (service, chain, simulated or real, finalized epoch, ...);
-        its values are what JSON can hold.
+        its values are what JSON can hold. With *private* nobody else on the machine may read it.
         """
         folder = Path(path)
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            if private:
+                folder.chmod(segments.PRIVATE_FOLDER)
             if (folder / ledger.NAME).exists():
                 raise DatasetError(f"{folder} is a dataset already", hint="Choose another folder")
             if any(folder.iterdir()):
@@ -166,7 +163,7 @@ class Dataset:
         with ledger.writing(self.path) as connection:
             if not self._swept:
                 named = {segment.path for segment in ledger.get_segments(connection)}
-                segments.sweep(self.path, named)
+                segments.sweep(self.path, named | tending.still_read(connection))
                 self._swept = True
             writer = Writer(self.path, connection)
             yield writer

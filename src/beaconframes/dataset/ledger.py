@@ -15,15 +15,16 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from beaconframes.dataset.segments import Segment
+from beaconframes.dataset.segments import PRIVATE_FILE, Segment, is_private
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 NAME = "ledger.sqlite"
 FORMAT = 1
+LAST_NUMBER = "_last_number"
 
 _APPLICATION = 0x62666473  # "bfds": tells our ledger from any other SQLite file
 _PATIENCE = 60.0  # seconds that a writer waits for another one
@@ -65,6 +66,8 @@ def create(folder: Path, meta: Mapping[str, Any]) -> None:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.execute("COMMIT")
+        if is_private(folder):
+            draft.chmod(PRIVATE_FILE)
         draft.replace(folder / NAME)
     finally:
         draft.unlink(missing_ok=True)
@@ -121,10 +124,10 @@ def writing(folder: Path) -> Iterator[sqlite3.Connection]:
             connection.execute("COMMIT")
 
 
-def get_meta(connection: sqlite3.Connection) -> dict[str, Any]:
-    """Return the facts about the data, by name."""
+def get_meta(connection: sqlite3.Connection, *, inner: bool = False) -> dict[str, Any]:
+    """Return the facts about the data, by name; those about the dataset itself when *inner*."""
     rows = connection.execute("SELECT key, value FROM meta ORDER BY key")
-    return {key: json.loads(value) for key, value in rows}
+    return {key: json.loads(value) for key, value in rows if key.startswith("_") == inner}
 
 
 def set_meta(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None:
@@ -165,10 +168,17 @@ def add_segment(connection: sqlite3.Connection, number: int, segment: Segment) -
     )
 
 
+def drop_segments(connection: sqlite3.Connection, paths: Iterable[str]) -> None:
+    """Name segments no longer, so that they do not exist any more."""
+    set_meta(connection, {LAST_NUMBER: next_number(connection) - 1})
+    connection.executemany("DELETE FROM segments WHERE path = ?", [(path,) for path in paths])
+
+
 def next_number(connection: sqlite3.Connection) -> int:
     """Return the number of the next segment; numbers are never used twice."""
     (last,) = connection.execute("SELECT max(number) FROM segments").fetchone()
-    return int(last or 0) + 1
+    dropped = get_meta(connection, inner=True).get(LAST_NUMBER, 0)
+    return max(int(last or 0), int(dropped)) + 1
 
 
 def _connect(folder: Path, mode: str) -> sqlite3.Connection:

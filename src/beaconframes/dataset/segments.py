@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
 ROW_GROUP = 131_072
@@ -23,6 +23,9 @@ BYTES = 2**26  # in memory: a segment of wide rows is full earlier
 
 _TABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PATH = re.compile(r"[a-z][a-z0-9_]{0,63}/[0-9]{6,}-[0-9a-f]{12}\.parquet")
+PRIVATE_FOLDER = 0o700
+PRIVATE_FILE = 0o600
+
 _RANGED = 2  # leading columns whose range the ledger keeps
 
 
@@ -31,7 +34,8 @@ class Segment:
     """One file of a table, as the ledger knows it.
 
     ``path`` is relative to the dataset, with forward slashes. ``ranges`` has the least and the
-    greatest value of the first two columns, where these are integers or text.
+    greatest value of the first two columns and of those that coverage goes by, where these are
+    integers or text.
     """
 
     table: str
@@ -40,6 +44,15 @@ class Segment:
     bytes: int
     sha256: str
     ranges: Mapping[str, tuple[int | str, int | str]] = field(default_factory=dict)
+
+    def may_have(self, within: Mapping[str, tuple[int, int]]) -> bool:
+        """Tell whether there may be rows whose columns are *within* these bounds."""
+        for name, (low, high) in within.items():
+            least, greatest = self.ranges.get(name, (low, high))
+            known = isinstance(least, int) and isinstance(greatest, int)
+            if known and (greatest < low or least > high):  # type: ignore[operator]
+                return False
+        return True
 
     def damage(self, folder: Path, *, thorough: bool) -> str | None:
         """Say what is wrong with the file, if anything; *thorough* reads all of it."""
@@ -69,11 +82,17 @@ def is_table(name: object) -> bool:
     return isinstance(name, str) and _TABLE.fullmatch(name) is not None
 
 
-def write(folder: Path, table: str, number: int, frame: pl.DataFrame) -> Segment:
-    """Write a frame as a segment and make it durable; it exists when the ledger names it."""
+def write(
+    folder: Path, table: str, number: int, frame: pl.DataFrame, ranged: Iterable[str] = ()
+) -> Segment:
+    """Write a frame as a segment and make it durable; it exists when the ledger names it.
+
+    The ledger is to know the ranges of the columns *ranged*, besides those of the first two.
+    """
     home = folder / table
+    private = is_private(folder)
     if not home.is_dir():
-        home.mkdir()
+        home.mkdir(mode=PRIVATE_FOLDER if private else 0o777)
         sync(folder)
     draft = home / f".{number:06d}.tmp"
     texts = sum(dtype == pl.String for dtype in frame.schema.values())
@@ -85,16 +104,23 @@ def write(folder: Path, table: str, number: int, frame: pl.DataFrame) -> Segment
         statistics=True,
         row_group_size=WIDE_ROW_GROUP if texts > WIDE else ROW_GROUP,
     )
+    if private:
+        draft.chmod(PRIVATE_FILE)
     sync(draft)
     sha256 = digest(draft)
     path = f"{table}/{number:06d}-{sha256[:12]}.parquet"
     draft.replace(folder / path)
     sync(home)
     size = (folder / path).stat().st_size
-    return Segment(table, path, frame.height, size, sha256, _ranges(frame))
+    return Segment(table, path, frame.height, size, sha256, _ranges(frame, ranged))
 
 
-def sweep(folder: Path, named: set[str]) -> None:
+def is_private(folder: Path) -> bool:
+    """Tell whether only the owner may look into *folder*; then that goes for its files too."""
+    return stat.S_IMODE(folder.stat().st_mode) & 0o077 == 0
+
+
+def sweep(folder: Path, named: Collection[str]) -> None:
     """Remove what unfinished commits left behind: drafts, and segments that nobody names."""
     for home in folder.iterdir():
         if home.is_symlink() or not home.is_dir() or not is_table(home.name):
@@ -124,11 +150,11 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _ranges(frame: pl.DataFrame) -> dict[str, tuple[int | str, int | str]]:
+def _ranges(frame: pl.DataFrame, ranged: Iterable[str]) -> dict[str, tuple[int | str, int | str]]:
     leading = [
         name
-        for name, dtype in list(frame.schema.items())[:_RANGED]
-        if dtype.is_integer() or dtype == pl.String
+        for name in dict.fromkeys([*frame.columns[:_RANGED], *ranged])
+        if frame.schema[name].is_integer() or frame.schema[name] == pl.String
     ]
     ranges = {name: (frame[name].min(), frame[name].max()) for name in leading}
     return {

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.dataset import ledger, segments
+from beaconframes.dataset import coverage, ledger, segments
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
+
+    from beaconframes.dataset.coverage import Grid
 
 
 class _Waiting:
@@ -39,9 +41,10 @@ class Writer:
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         self._folder = folder
-        self._connection = connection
+        self.connection = connection
         self._schemas: dict[str, pl.Schema] = {}
         self._waiting: dict[str, _Waiting] = {}
+        self._grids = coverage.get_grids(ledger.get_meta(connection, inner=True))
         self._number = ledger.next_number(connection)
 
     def add(self, table: str, frame: pl.DataFrame) -> None:
@@ -71,13 +74,50 @@ class Writer:
         elif waiting.bytes >= segments.BYTES:
             self._write(table, waiting.take())
 
+    def keep(
+        self,
+        table: str,
+        rows: pl.DataFrame,
+        grid: Grid,
+        *,
+        subjects: Collection[str],
+        first: int,
+        last: int,
+    ) -> None:
+        """Add the rows of a rectangle together with the fact that it is complete.
+
+        Of *rows* those count that are of one of *subjects* and of a unit from *first* to *last*,
+        and that were not covered yet: it does no harm to bring something twice, also when another
+        process has just brought it.
+        """
+        if self._grids.get(table) != grid:
+            if table in self._grids:
+                raise UsageError(f"table {table} is covered by other columns than these")
+            self._grids[table] = grid
+            ledger.set_meta(self.connection, coverage.told(self._grids))
+        here = coverage.inside(grid, list(subjects), [(first, last)], rows.schema)
+        known = coverage.get(self.connection, table, subjects, first, last)
+        self.add(table, coverage.outside(rows.filter(here), grid, known))
+        coverage.add(self.connection, table, subjects, first, last)
+
+    def add_segment(self, table: str, rows: pl.DataFrame) -> None:
+        """Add *rows*, if there are any, as one segment of their own."""
+        if not rows.is_empty():
+            self._write(table, rows)
+
+    def forget(self, table: str) -> None:
+        """Let the table have no columns any more, as if it had never been."""
+        self._schemas.pop(table, None)
+        self._grids.pop(table, None)
+        ledger.set_meta(self.connection, coverage.told(self._grids))
+
     def has(self, table: str) -> bool:
         """Tell whether the table exists, or will when this commit ends."""
         return table in self._schemas or bool(self._known(table))
 
     def describe(self, facts: Mapping[str, Any]) -> None:
         """Set facts of ``meta`` together with the rows of this commit."""
-        ledger.set_meta(self._connection, facts)
+        ledger.set_meta(self.connection, facts)
 
     def finish(self) -> None:
         """Write what is still waiting. Called at the end of ``Dataset.writing``."""
@@ -97,18 +137,22 @@ class Writer:
         return self._schemas[table]
 
     def _known(self, table: str) -> list[segments.Segment]:
-        return ledger.get_segments(self._connection, table)
+        return ledger.get_segments(self.connection, table)
 
     def _write(self, table: str, rows: pl.DataFrame) -> None:
+        grid = self._grids.get(table)
+        ranged = () if grid is None else tuple(filter(None, (grid.subject, grid.unit)))
+        if grid is not None:
+            rows = rows.sort(grid.key, nulls_last=True, maintain_order=True)
         try:
-            segment = segments.write(self._folder, table, self._number, rows)
+            segment = segments.write(self._folder, table, self._number, rows, ranged)
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DatasetError(
                 f"table {table} cannot be written to {self._folder}: {reason}",
                 hint="What was there before is unchanged",
             ) from error
-        ledger.add_segment(self._connection, self._number, segment)
+        ledger.add_segment(self.connection, self._number, segment)
         self._number += 1
 
 

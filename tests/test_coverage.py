@@ -1,0 +1,503 @@
+"""Which keys a dataset has in full: told, kept together with the rows, and looked after."""
+
+from __future__ import annotations
+
+import os
+import random
+import stat
+import subprocess
+import sys
+import threading
+import time
+from itertools import pairwise
+
+import polars as pl
+import pytest
+
+from beaconframes.dataset import Dataset, Grid, coverage, ledger, segments, tending
+from beaconframes.errors import DatasetError, UsageError
+
+GRID = Grid("validator", "epoch", ("validator", "epoch"))
+SCHEMA = {"validator": pl.Int64, "epoch": pl.Int64, "reward": pl.Int64}
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    return Dataset.create(tmp_path / "data", meta={}, private=True)
+
+
+def rows(validators, epochs):
+    """Every row of a rectangle; what a row says follows from its key."""
+    return pl.DataFrame(
+        [(v, e, v * 1_000_003 + e) for v in validators for e in epochs], schema=SCHEMA, orient="row"
+    )
+
+
+def keep(dataset, validators, first, last, frame=None):
+    found = rows(validators, range(first, last + 1)) if frame is None else frame
+    with dataset.writing() as writer:
+        writer.keep("t", found, GRID, subjects=[*map(str, validators)], first=first, last=last)
+
+
+def read(dataset, validators, *parts):
+    return dataset.select("t", [*map(str, validators)], parts, schema=SCHEMA).collect()
+
+
+class TestCovering:
+    def test_runs_that_touch_become_one(self, dataset):
+        """Coverage is told as runs that are apart, in order, for each subject."""
+        for first, last in [(10, 19), (30, 39), (20, 24), (26, 28), (100, 100)]:
+            keep(dataset, [1, 2], first, last)
+        keep(dataset, [2], 25, 25)
+        keep(dataset, [3], 0, 0)
+
+        assert {
+            "1": ((10, 24), (26, 28), (30, 39), (100, 100)),
+            "2": ((10, 28), (30, 39), (100, 100)),
+            "3": ((0, 0),),
+        } == dataset.coverage("t")
+        assert {"2": ((20, 28), (30, 31))} == dataset.coverage("t", ["2", "9"], first=20, last=31)
+        assert {} == dataset.coverage("other")
+
+    def test_against_sets(self):
+        """3,000 random additions and removals leave what the same on plain sets leaves."""
+        import sqlite3
+
+        dice = random.Random(1)
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        for statement in ledger._SCHEMA.split(";"):
+            connection.execute(statement)
+        truth = {str(n): set() for n in range(4)}
+        for step in range(3_000):
+            names = [name for name in truth if dice.random() < 0.4]
+            first = dice.randrange(200)
+            last = first + dice.randrange(9)
+            change, method = (
+                (coverage.add, set.update)
+                if dice.random() < 0.6
+                else (coverage.remove, set.difference_update)
+            )
+            change(connection, "t", names, first, last)
+            for name in names:
+                method(truth[name], range(first, last + 1))
+            if step % 50 == 0:
+                told = coverage.get(connection, "t")
+                for name, units in truth.items():
+                    parts = told.get(name, ())
+                    assert units == {u for a, b in parts for u in range(a, b + 1)}
+                    assert all(b + 1 < c for (_, b), (c, _) in pairwise(parts))
+        connection.close()
+
+    def test_many_subjects_and_runs(self, dataset):
+        """1,000 subjects with 100 runs each: telling and adding take a fraction of a second."""
+        with ledger.writing(dataset.path) as connection:
+            connection.executemany(
+                "INSERT INTO coverage VALUES ('t', ?, ?, ?)",
+                [(str(n), 100 * k, 100 * k + 49) for n in range(1000) for k in range(100)],
+            )
+        begun = time.perf_counter()
+        names = [str(n) for n in range(1000)]
+        told = dataset.coverage("t", names)
+        with dataset.writing() as writer:
+            coverage.add(writer.connection, "t", names, 5_040, 5_060)
+
+        assert time.perf_counter() - begun < 2
+        assert 100_000 == sum(map(len, told.values()))
+        assert ((5_000, 5_060), (5_100, 5_149)) == dataset.coverage("t", ["7"], first=5_000)["7"][
+            :2
+        ]
+
+    def test_no_rows_are_complete_too(self, dataset):
+        """Where there is nothing to keep, it is kept that there is nothing."""
+        keep(dataset, [5], 0, 99, rows([], []))
+
+        assert {"5": ((0, 99),)} == dataset.coverage("t")
+        assert rows([], []).equals(read(dataset, [5], (0, 99)))
+
+    def test_of_the_chain(self, dataset):
+        """Rows of nobody in particular have one subject, without a name."""
+        grid = Grid(None, "epoch", ("epoch",))
+        frame = rows([1], range(10))
+        with dataset.writing() as writer:
+            writer.keep("chain", frame, grid, subjects=[""], first=0, last=9)
+
+        assert {"": ((0, 9),)} == dataset.coverage("chain")
+        found = dataset.select("chain", [""], [(2, 3), (8, 20)], schema=SCHEMA).collect()
+        assert rows([1], [2, 3, 8, 9]).equals(found)
+
+
+class TestKeeping:
+    def test_only_the_rectangle(self, dataset):
+        """Rows beside what is said to be complete are not kept."""
+        keep(dataset, [1, 2], 10, 19, rows(range(5), range(30)))
+
+        assert rows([1, 2], range(10, 20)).equals(dataset.scan("t").collect())
+
+    def test_nothing_twice(self, dataset):
+        """However rectangles overlap, each row is there once, and is the first that came."""
+        dice = random.Random(2)
+        truth = set()
+        for _ in range(60):
+            validators = [v for v in range(6) if dice.random() < 0.5] or [0]
+            first = dice.randrange(80)
+            last = first + dice.randrange(20)
+            keep(dataset, validators, first, last)
+            truth |= {(v, e) for v in validators for e in range(first, last + 1)}
+        found = dataset.scan("t").collect()
+
+        assert len(truth) == found.height
+        assert truth == set(found.select("validator", "epoch").iter_rows())
+        assert found.equals(
+            found.with_columns(reward=pl.col("validator") * 1_000_003 + pl.col("epoch"))
+        )
+
+    def test_several_in_one_commit(self, dataset):
+        """What one commit brings twice is there once as well, and one segment holds it sorted."""
+        with dataset.writing() as writer:
+            for validators, epochs in [([3, 1], range(5, 10)), ([1, 2], range(8))]:
+                writer.keep(
+                    "t",
+                    rows(validators, epochs),
+                    GRID,
+                    subjects=[*map(str, validators)],
+                    first=epochs[0],
+                    last=epochs[-1],
+                )
+
+        expected = pl.concat([rows([1], range(10)), rows([2], range(8)), rows([3], range(5, 10))])
+        assert expected.equals(dataset.scan("t").collect())
+        assert 1 == len(dataset.segments("t"))
+
+    def test_all_or_nothing(self, dataset):
+        """When a commit fails there is neither a row nor coverage of it."""
+
+        def fail():
+            with dataset.writing() as writer:
+                writer.keep("t", rows([1], range(9)), GRID, subjects=["1"], first=0, last=8)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            fail()
+
+        assert ({}, {}) == (dataset.coverage("t"), dataset.tables())
+
+    def test_threads_that_bring_the_same(self, dataset):
+        """Eight that bring overlapping rectangles at once: no error, and no row twice."""
+        work = [
+            threading.Thread(target=keep, args=(dataset, range(n, n + 4), n * 3, n * 3 + 20))
+            for n in range(8)
+        ]
+        for thread in work:
+            thread.start()
+        for thread in work:
+            thread.join()
+        found = dataset.scan("t").collect()
+
+        cells = {
+            (v, e) for n in range(8) for v in range(n, n + 4) for e in range(n * 3, n * 3 + 21)
+        }
+        assert cells == set(found.select("validator", "epoch").iter_rows())
+        assert len(cells) == found.height
+
+    def test_another_grid(self, dataset):
+        """A table is covered by the same columns for ever."""
+        keep(dataset, [1], 0, 1)
+
+        with (
+            pytest.raises(UsageError, match="table t is covered by other columns"),
+            dataset.writing() as w,
+        ):
+            w.keep(
+                "t", rows([1], [5]), Grid(None, "epoch", ("epoch",)), subjects=[""], first=5, last=5
+            )
+
+
+class TestSelecting:
+    def test_by_subject_and_unit(self, dataset):
+        """The rows of some subjects and some runs of units, and no others."""
+        for first in range(0, 300, 100):
+            keep(dataset, range(10), first, first + 99)
+
+        found = read(dataset, [7, 3], (95, 104), (298, 310)).sort("validator", "epoch")
+        assert rows([3, 7], [*range(95, 105), 298, 299]).equals(found)
+
+    def test_segments_that_cannot_have_it_are_not_read(self, dataset):
+        """The ledger knows the ranges, so that a year of segments costs what a page costs."""
+        for first in range(0, 300, 100):
+            keep(dataset, range(10), first, first + 99)
+        for path in sorted(dataset.path.glob("t/*.parquet"))[:2]:
+            path.write_bytes(b"unreadable")
+
+        assert rows(range(10), range(200, 300)).equals(read(dataset, range(10), (200, 299)))
+
+    def test_nothing_there(self, dataset):
+        """What was never kept has all columns and no rows."""
+        assert rows([], []).equals(read(dataset, [1], (0, 9)))
+        keep(dataset, [1], 0, 9)
+        assert rows([], []).equals(read(dataset, [2], (0, 9)))
+        assert rows([], []).equals(read(dataset, [1], (50, 60)))
+
+
+class TestCompacting:
+    @pytest.fixture
+    def scattered(self, dataset, monkeypatch):
+        monkeypatch.setattr(segments, "ROWS", 200)
+        for first in range(0, 200, 20):
+            keep(dataset, range(first % 40 // 20, 20, 2), first, first + 19)
+        return dataset
+
+    def test_sorted_in_few_segments(self, scattered):
+        """The same rows and coverage, in the order of the key, in few segments that are apart."""
+        before, told = scattered.scan("t").collect(), scattered.coverage("t")
+        scattered.compact()
+
+        found = read(scattered, range(20), (0, 199))
+        assert before.sort("validator", "epoch").equals(found)
+        assert told == scattered.coverage("t")
+        assert [200] * 10 == [segment.rows for segment in scattered.segments("t")]
+        assert [] == scattered.verify()
+
+    def test_again_changes_nothing(self, scattered):
+        """What is compact stays as it is, and what is added later is worked in."""
+        scattered.compact()
+        first = scattered.segments("t")
+        scattered.compact()
+        assert first == scattered.segments("t")
+
+        keep(scattered, [19], 500, 509)
+        scattered.compact()
+        after = scattered.segments("t")
+        assert first[:9] == after[:9]
+        assert rows([19], range(500, 510)).equals(read(scattered, [19], (500, 600)))
+
+    def test_what_is_being_read_stays(self, scattered):
+        """A LazyFrame from before goes on; the old files go an hour later."""
+        lazy = scattered.select("t", None, [(0, 199)], schema=SCHEMA)
+        before = lazy.collect().sort("validator", "epoch")
+        scattered.compact()
+        Dataset.open(scattered.path).write("other", [rows([1], [1])])
+
+        assert before.equals(lazy.collect().sort("validator", "epoch"))
+        assert 20 == len(list(scattered.path.glob("t/*.parquet")))
+
+    @pytest.mark.parametrize("hours", [2, -24 * 365])
+    def test_old_files_go(self, scattered, monkeypatch, hours):
+        """After an hour, or when the clock was set, the next writing removes them."""
+        scattered.compact()
+        later = time.time() + hours * 3_600
+        monkeypatch.setattr(tending.time, "time", lambda: later)
+        Dataset.open(scattered.path).write("other", [rows([1], [1])])
+
+        assert 10 == len(list(scattered.path.glob("t/*.parquet")))
+        assert 2_000 == scattered.scan("t").collect().height
+
+    def test_null_keys(self, dataset, monkeypatch):
+        """Rows without a key of theirs come last, and none is lost."""
+        monkeypatch.setattr(segments, "ROWS", 4)
+        grid = Grid("validator", "epoch", ("reward", "epoch"))
+        for epoch in range(8):
+            frame = rows([1, 2], [epoch]).with_columns(
+                reward=pl.when(pl.col("validator") == 2).then(epoch)
+            )
+            with dataset.writing() as writer:
+                writer.keep("t", frame, grid, subjects=["1", "2"], first=epoch, last=epoch)
+        dataset.compact()
+
+        expected = [*range(8), *[None] * 8]
+        assert expected == dataset.scan("t").collect()["reward"].to_list()
+
+    def test_memory(self, dataset, monkeypatch):
+        """No part that is read at once is larger than two segments."""
+        monkeypatch.setattr(segments, "ROWS", 100)
+        for first in range(0, 100, 10):
+            keep(dataset, range(50), first, first + 9)
+        heights = []
+        collect = pl.LazyFrame.collect
+
+        def watched(self, *arguments, **options):
+            frame = collect(self, *arguments, **options)
+            if "reward" in frame.columns:
+                heights.append(frame.height)
+            return frame
+
+        monkeypatch.setattr(pl.LazyFrame, "collect", watched)
+        dataset.compact()
+
+        assert (5_000, 200) == (sum(heights), max(heights))
+
+
+class TestPruning:
+    def test_subjects_and_units(self, dataset):
+        """What is pruned has neither rows nor coverage; the rest stays."""
+        keep(dataset, [1, 2, 3], 0, 99)
+        dataset.prune("t", ["2"], first=10, last=19)
+
+        assert ((0, 9), (20, 99)) == dataset.coverage("t")["2"]
+        assert ((0, 99),) == dataset.coverage("t")["1"]
+        expected = pl.concat(
+            [rows([1], range(100)), rows([2], [*range(10), *range(20, 100)]), rows([3], range(100))]
+        )
+        assert expected.equals(dataset.scan("t").collect())
+
+        keep(dataset, [2], 0, 99)
+        assert 300 == dataset.scan("t").collect().height
+
+    def test_a_whole_table(self, dataset):
+        """A pruned table is gone, and may come back with other columns."""
+        keep(dataset, [1], 0, 99)
+        dataset.prune("t")
+
+        assert ({}, {}, {}) == (dataset.tables(), dataset.coverage("t"), dataset.grids())
+        keep(dataset, [1], 0, 9, rows([1], range(10)).with_columns(more=1))
+        assert ["validator", "epoch", "reward", "more"] == dataset.scan("t").collect().columns
+
+    def test_unknown_table(self, dataset):
+        """A table without coverage is named, with those that have some."""
+        keep(dataset, [1], 0, 9)
+
+        with pytest.raises(UsageError, match=r"no coverage of a table 'x'\. It has: t"):
+            dataset.prune("x")
+
+    def test_numbers_are_never_used_twice(self, dataset):
+        """A segment never gets the number of one that is gone."""
+        keep(dataset, [1], 0, 9)
+        dataset.prune("t")
+        keep(dataset, [1], 0, 9)
+
+        assert ["000002"] == [segment.path[2:8] for segment in dataset.segments("t")]
+
+
+class TestDamage:
+    @pytest.fixture
+    def damaged(self, dataset):
+        for validators, first in [((1, 2), 0), ((1, 2), 100), ((8, 9), 0)]:
+            keep(dataset, validators, first, first + 99)
+        keep(dataset, [1], 200, 299)
+        return dataset
+
+    def harm(self, dataset, number, how):
+        path = dataset.path / dataset.segments("t")[number].path
+        content = bytearray(path.read_bytes())
+        path.unlink()
+        if how == "flip":
+            content[len(content) // 2] ^= 4
+        if how == "zero":
+            content = bytearray(len(content))
+        if how == "cut":
+            del content[-7:]
+        if how == "folder":
+            path.mkdir()
+        elif how == "link":
+            (dataset.path / "away").write_bytes(content)
+            path.symlink_to(dataset.path / "away")
+        elif how != "gone":
+            path.write_bytes(content)
+
+    @pytest.mark.parametrize("how", ["flip", "zero", "cut", "folder", "link", "gone"])
+    def test_never_read(self, damaged, how):
+        """What was changed on disk is not read, though it was read before; other rows are."""
+        assert 400 == read(damaged, [1, 2], (0, 199)).height
+        self.harm(damaged, 1, how)
+
+        with pytest.raises(DatasetError, match=r"table t of .* is damaged"):
+            read(damaged, [1, 2], (0, 199))
+        assert rows([1, 2], range(100)).equals(read(damaged, [1, 2], (0, 99)))
+
+    @pytest.mark.parametrize("how", ["flip", "zero", "cut", "folder", "link", "gone"])
+    def test_mended(self, damaged, how):
+        """Mending forgets what the segment had and no more, so that it can be brought again."""
+        self.harm(damaged, 1, how)
+        (found,) = damaged.mend()
+
+        assert "t" == found.table
+        assert [] == damaged.mend()
+        assert {
+            "1": ((0, 99), (200, 299)), "2": ((0, 99),), "8": ((0, 99),), "9": ((0, 99),)
+        } == damaged.coverage("t")  # fmt: skip
+        assert rows([1], [*range(100), *range(200, 300)]).equals(
+            read(damaged, [1], (0, 999)).sort("epoch")
+        )
+
+    def test_mended_where_segments_overlap(self, dataset):
+        """Rows of sound segments inside the range of a damaged one are forgotten as well."""
+        keep(dataset, [1, 5], 0, 9)
+        keep(dataset, [3], 0, 99)
+        self.harm(dataset, 0, "cut")
+        dataset.mend()
+
+        assert {"3": ((10, 99),)} == dataset.coverage("t")
+        assert rows([3], range(10, 100)).equals(dataset.scan("t").collect())
+
+
+def test_nobody_else_can_read_it(dataset):
+    """Folders are 0700 and files 0600, the ledger's own and those beside it included."""
+    keep(dataset, [1], 0, 9)
+    found = {"": stat.S_IMODE(dataset.path.stat().st_mode)}
+    with dataset.writing():
+        for path in dataset.path.rglob("*"):
+            found[path.name] = stat.S_IMODE(path.stat().st_mode)
+    folders, files = {"", "t"}, set(found) - {"", "t"}
+
+    assert {"ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm"} < files
+    assert {0o700} == {found[name] for name in folders}
+    assert {0o600} == {found[name] for name in files}
+
+
+def test_open_to_others_unless_private(tmp_path):
+    """A dataset made for others has the permissions that everything else gets."""
+    before = os.umask(0o022)
+    dataset = Dataset.create(tmp_path / "open", meta={})
+    keep(dataset, [1], 0, 9)
+    os.umask(before)
+
+    assert 0o644 == stat.S_IMODE((dataset.path / dataset.segments("t")[0].path).stat().st_mode)
+
+
+KILLED = """
+import os, random, sys, threading, time
+import polars as pl
+from beaconframes.dataset import Dataset, Grid, segments
+data, seed = Dataset.open(sys.argv[1]), int(sys.argv[2])
+segments.ROWS = 60
+threading.Timer(random.Random(seed).uniform(0.0, 0.15), os._exit, [9]).start()
+grid = Grid("validator", "epoch", ("validator", "epoch"))
+schema = {"validator": pl.Int64, "epoch": pl.Int64, "reward": pl.Int64}
+for first in range(0, 400, 10):
+    missing = [v for v in range(5) if data.coverage("t", [str(v)], first=first, last=first + 9)
+               != {str(v): ((first, first + 9),)}]
+    if missing:
+        rows = [(v, e, v * 1_000_003 + e) for v in missing for e in range(first, first + 10)]
+        with data.writing() as writer:
+            writer.keep("t", pl.DataFrame(rows, schema=schema, orient="row"), grid,
+                        subjects=[*map(str, missing)], first=first, last=first + 9)
+    if first % 50 == 40:
+        data.compact()
+print("done", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.long)])
+def test_killed_at_any_moment(dataset, kills):
+    """Killed while it writes and compacts: never a row twice, or covered and not there."""
+    finished = 0
+    for seed in range(kills):
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, str(dataset.path), str(seed)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        finished += "done" in done.stdout
+        assert done.returncode in {0, 9}, done.stderr
+        told = dataset.coverage("t")
+        expected = pl.concat(
+            [
+                rows([], []),
+                *(rows([int(v)], range(a, b + 1)) for v, p in sorted(told.items()) for a, b in p),
+            ]
+        )
+        if expected.height:
+            assert expected.equals(dataset.scan("t").collect().sort("validator", "epoch"))
+        assert [] == dataset.verify()
+        if finished and seed < kills - 1:
+            dataset.prune("t")
+            finished = 0
