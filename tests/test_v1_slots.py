@@ -148,13 +148,13 @@ def test_the_latest_slot_by_its_name(chain, explorer):
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 @pytest.mark.parametrize("count", [1, 100, 101])
 def test_deposits_by_transaction(chain, explorer, count):
-    """One request a transaction, every deposit of each; of others, none."""
+    """One request a transaction, every deposit of each; of others none, which is tried once."""
     hashes = chain.scan("deposits").select(pl.col("tx_hash").unique().sort()).collect()["tx_hash"]
     asked = [*hashes, *(f"0x{n:064x}" for n in range(count))][:count]
 
     found = bf.load_transaction_deposits(asked)
 
-    assert count == explorer.requests
+    assert count + (count > len(hashes)) == explorer.requests
     expected = known(chain, "deposits", pl.col("tx_hash").is_in(asked))
     assert_frame_equal(expected.select(found.columns), found)
 

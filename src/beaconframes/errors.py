@@ -22,7 +22,7 @@
     │   ├── ProtocolError       not JSON, not the envelope, too large          retryable
     │   ├── SchemaError         a field has a value its column cannot hold
     │   ├── PaginationError     the pages do not come to an end
-    │   ├── IntegrityError      foreign or contradicting rows
+    │   ├── IntegrityError      foreign, contradicting or impossibly missing rows
     │   ├── SnapshotMoved       what was being read slid away while reading
     │   ├── WindowMoved         pages of one call are of different windows     (also UserWarning)
     │   └── MissingRows         rows that did not come back                    (also UserWarning)
@@ -35,7 +35,7 @@ and ``retry_after``. None carries a key, a URL query or a header.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from beaconframes.text import visible
 
@@ -194,9 +194,15 @@ class PaginationError(AnswerError):
 
 
 class IntegrityError(AnswerError):
-    """Rows that nobody asked for, or two rows that contradict each other."""
+    """Rows that nobody asked for, rows that contradict each other, or a hole between final rows.
+
+    Of a hole, ``missing`` is a frame that names all that did not come back, and ``rows`` is the
+    frame that did: as the loader would have returned it.
+    """
 
     category = "integrity"
+    missing: pl.DataFrame | None = None
+    rows: Any = None
 
 
 class SnapshotMoved(AnswerError):
@@ -214,11 +220,13 @@ class WindowMoved(AnswerError, UserWarning):
 class MissingRows(AnswerError, UserWarning):
     """Rows that were asked for and did not come back: a warning, or an error when strict.
 
-    ``missing`` is a frame that names them all; the message names the first few.
+    ``missing`` is a frame that names them all; the message names the first few. An error has what
+    did come back in ``rows``.
     """
 
     category = "missing rows"
     missing: pl.DataFrame | None = None
+    rows: Any = None
 
 
 class EndpointEnds(BeaconframesError, UserWarning):

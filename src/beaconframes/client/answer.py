@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer(Page):
-    """The page that was asked for, and the headers of its answer."""
+    """The page that was asked for, and the headers of its answer.
+
+    ``denied`` says that there is no page: the service said itself that there is no such thing.
+    """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    denied: bool = False
 
 
 NO_ROWS = b"[]"
@@ -38,7 +42,7 @@ def judge(reply: Reply, envelope: str, absent: str = "") -> Answer:
     An error that says *absent* says that there are no rows.
     """
     if absent and reply.status in {400, 404} and absent in reply.body.decode(errors="replace"):
-        return Answer(NO_ROWS, headers=reply.headers)
+        return Answer(NO_ROWS, headers=reply.headers, denied=True)
     if reply.status != 200:
         raise refusal(reply)
     if envelope == "v1" and (usual := usual_data(reply)) is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.client.gaps import MUST, series
 from beaconframes.errors import IntegrityError, MissingRows
 
 if TYPE_CHECKING:
@@ -20,25 +21,27 @@ NAMED_IN_A_MESSAGE = 5
 Wish = dict[str, list["Collection[Any]"]]
 
 
-def wishes(calls: list[Call], *, every: bool) -> list[Wish]:
-    """Return what all *calls* together select, one wish for each selector that can be checked.
+def wishes(calls: list[Call]) -> list[Wish]:
+    """Return what rows *calls* may bring at all, one wish for each selector that can be checked.
 
-    With *every* only values that must come back; without, whatever rows may come back at all,
-    and then only when each call says so: one that does not could return anything.
+    A selector counts only when each call says so: one that does not could return anything.
     """
     found: dict[tuple[str, ...], Wish] = {}
     said: dict[tuple[str, ...], int] = {}
+    seen: set[int] = set()
     for call in calls:
         for wanted in call.wanted:
-            if (every and not wanted.every) or (not every and wanted.unnamed):
+            if wanted.unnamed:
                 continue
             columns = tuple(wanted.values)
             said[columns] = said.get(columns, 0) + 1
+            if id(wanted) in seen:
+                continue
+            seen.add(id(wanted))
             wish = found.setdefault(columns, {name: [] for name in columns})
             for name, values in wanted.values.items():
-                if values not in wish[name]:
-                    wish[name].append(values)
-    return [wish for columns, wish in found.items() if every or said[columns] == len(calls)]
+                wish[name].append(values)
+    return [wish for columns, wish in found.items() if said[columns] == len(calls)]
 
 
 def only_asked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:
@@ -48,7 +51,7 @@ def only_asked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.
     belongs to nothing that was asked for raises IntegrityError.
     """
     trimmed = {name for call in calls for wish in call.wanted if wish.trim for name in wish.values}
-    for wish in wishes(calls, every=False):
+    for wish in wishes(calls):
         asked = reduce(or_, (among(rows, name, parts) for name, parts in wish.items()))
         name = next(iter(wish))
         if name in trimmed:
@@ -65,93 +68,46 @@ def only_asked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.
     return rows
 
 
-def missing_rows(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> MissingRows | None:
-    """Return the warning that names what did not come back, or None if everything did."""
-    found = [
-        {name: sorted({value for part in parts for value in part}) for name, parts in wish.items()}
-        for wish in wishes(calls, every=True)
-    ]
-    if not found:
-        return None
-    *subjects, window = found
-    if subjects:
-        ((unit, numbers),) = window.items()
-        missing = pl.concat(
-            (
-                grid_gaps(rows, name, wanted, unit, numbers)
-                for name, wanted in subjects[0].items()
-                if wanted or len(subjects[0]) == 1
-            ),
-            how="diagonal",
-        )
-    else:
-        missing = pl.concat(
-            (
-                series(rows, name, values).to_frame().join(rows, on=name, how="anti")
-                for name, values in window.items()
-            ),
-            how="diagonal",
-        )
-    missing = pl.concat([missing, unnamed_gaps(calls, rows)], how="diagonal")
-    if missing.is_empty():
+def new_in(table_key: list[str], more: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return those of *more* whose key is not among *rows* yet.
+
+    What is not final may have changed between two answers: what came first stands.
+    """
+    return more.join(rows, on=table_key, how="anti", nulls_equal=True)
+
+
+def missing_rows(endpoint: Endpoint, lost: pl.DataFrame) -> MissingRows | None:
+    """Return the warning that names what is *lost*, or None if nothing is."""
+    if lost.is_empty():
         return None
     warning = MissingRows(
-        describe(missing),
+        f"did not come back: {named(lost)}",
         endpoint=endpoint.route,
         hint="They are listed in the warning's `missing` frame; strict=True makes this an error",
     )
-    warning.missing = missing
+    warning.missing = lost.drop(MUST)
     return warning
 
 
-def unnamed_gaps(calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:
-    """Return how many public keys have no rows, where the rows do not say which.
-
-    The service silently drops keys that it does not know. A validator that was asked for by its
-    index as well counts as one without rows: nobody can tell the two apart.
-    """
-    wanted = [wish for call in calls for wish in call.wanted if wish.every and wish.unnamed]
-    if not wanted:
-        return pl.DataFrame()
-    (name,) = wanted[0].values
-    keys = {key for wish in wanted for key in wish.unnamed}
-    indices = {
-        index for call in calls for wish in call.wanted for index in wish.values.get(name, ())
-    }
-    found = rows.filter(~pl.col(name).is_in(series(rows, name, indices).implode()))[name].n_unique()
-    lacking = len(keys) - found
-    return pl.DataFrame({"public_keys_without_rows": [lacking]}) if lacking > 0 else pl.DataFrame()
-
-
-def grid_gaps(
-    rows: pl.DataFrame, name: str, wanted: Collection[Any], unit: str, numbers: Collection[int]
-) -> pl.DataFrame:
-    """Return the runs of *numbers* that each *wanted* subject lacks, one row per run."""
-    subjects = series(rows, name, wanted).to_frame()
-    counts = rows.group_by(name).len()
-    lacking = (
-        subjects.join(counts, on=name, how="left", maintain_order="left")
-        .filter(pl.col("len").fill_null(0) < len(numbers))
-        .select(name)
+def broken_rows(endpoint: Endpoint, lost: pl.DataFrame) -> IntegrityError | None:
+    """Return the error that names what must be there of all that is *lost*, or None."""
+    must = lost.filter(MUST)
+    if must.is_empty():
+        return None
+    error = IntegrityError(
+        f"rows that must be there did not come back, asked for twice: {named(must)}",
+        endpoint=endpoint.route,
+        hint="Ask again later. The error's `rows` has everything else, its `missing` what lacks",
     )
-    gaps = (
-        lacking.join(series(rows, unit, numbers).to_frame(), how="cross")
-        .join(rows.select(name, unit), on=[name, unit], how="anti")
-        .sort(name, unit)
-    )
-    return (
-        gaps.with_columns(run=pl.col(unit) - pl.int_range(pl.len()).over(name))
-        .group_by(name, "run", maintain_order=True)
-        .agg(pl.col(unit).min().alias(f"first_{unit}"), pl.col(unit).max().alias(f"last_{unit}"))
-        .drop("run")
-    )
+    error.missing = lost.drop(MUST)
+    return error
 
 
-def describe(missing: pl.DataFrame) -> str:
-    """Return a sentence that names the first few of what is *missing*."""
-    named = "; ".join(words(row) for row in missing.head(NAMED_IN_A_MESSAGE).iter_rows(named=True))
+def named(missing: pl.DataFrame) -> str:
+    """Return words that name the first few of what is *missing*."""
+    parts = missing.drop(MUST).head(NAMED_IN_A_MESSAGE).iter_rows(named=True)
     rest = missing.height - NAMED_IN_A_MESSAGE
-    return f"did not come back: {named}" + (f"; and {rest} more" if rest > 0 else "")
+    return "; ".join(map(words, parts)) + (f"; and {rest} more" if rest > 0 else "")
 
 
 def words(row: Mapping[str, Any]) -> str:
@@ -168,15 +124,20 @@ def words(row: Mapping[str, Any]) -> str:
 
 def among(rows: pl.DataFrame, name: str, parts: list[Collection[Any]]) -> pl.Expr:
     """Return whether a cell is in one of *parts*; ranges stay ranges, however long."""
-    ranges = [part for part in parts if isinstance(part, range)]
     single = [value for part in parts if not isinstance(part, range) for value in part]
     return reduce(
         or_,
-        (pl.col(name).is_between(part.start, part.stop - 1) for part in ranges),
+        (pl.col(name).is_between(part.start, part.stop - 1) for part in joined(parts)),
         pl.col(name).is_in(series(rows, name, single).implode()),
     ).fill_null(value=False)
 
 
-def series(rows: pl.DataFrame, name: str, values: Iterable[Any]) -> pl.Series:
-    """Return *values* as a series of the type that the column has in *rows*."""
-    return pl.Series(name, list(values), dtype=rows.schema[name])
+def joined(parts: Iterable[Collection[Any]]) -> list[range]:
+    """Return the ranges among *parts*, those that touch as one: windows come by the thousand."""
+    found: list[range] = []
+    for part in sorted((p for p in parts if isinstance(p, range)), key=lambda p: p.start):
+        if found and part.start <= found[-1].stop:
+            found[-1] = range(found[-1].start, max(found[-1].stop, part.stop))
+        else:
+            found.append(part)
+    return found

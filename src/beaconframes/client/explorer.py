@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import warnings
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from beaconframes.calendar import Chain, get_chain
-from beaconframes.client.completeness import missing_rows, only_asked
+from beaconframes.client.again import again
+from beaconframes.client.completeness import broken_rows, missing_rows, new_in, only_asked
+from beaconframes.client.gaps import certain, gaps
 from beaconframes.client.head import Views, Watch
 from beaconframes.client.notices import Notices
 from beaconframes.client.session import Session
 from beaconframes.client.walking import Allowance, Walk
 from beaconframes.config import current as current_settings
 from beaconframes.endpoint import Envelope, Horizon
-from beaconframes.errors import ConfigError, NotServed
+from beaconframes.errors import ConfigError, NotServed, ServiceError, UsageError
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -111,6 +113,10 @@ class Explorer:
         """Return how many requests were sent so far, retries included."""
         return sum(session.requests for session in {self._session, self._session_v2})
 
+    def horizon_of(self, endpoint: Endpoint) -> Horizon:
+        """Return what is known about the end of the chain, by the generation of *endpoint*."""
+        return self.horizon_v2 if endpoint.envelope is Envelope.V2 else self.horizon
+
     @property
     def horizon(self) -> Horizon:
         """Return what is known about the end of the chain."""
@@ -138,45 +144,65 @@ class Explorer:
         BeaconframesError
             The service failed, or what it sent cannot be trusted; see `beaconframes.errors`.
         """
-        calls, rows = self.ask(endpoint, values)
+        calls, rows, denied = self.ask(endpoint, [values])
         rows = endpoint.table.arrange(only_asked(endpoint, calls, rows))
+        horizon = self.horizon_of(endpoint)
+        lost = gaps(endpoint, calls, rows, horizon)
+        for asked in again(endpoint, calls, denied, lost):
+            if not asked:
+                continue
+            try:
+                more = self.ask(endpoint, [{**values, **part} for part in asked])
+            except (UsageError, ServiceError):
+                # What came before is worth more; what is still lost is named below.
+                break
+            found = only_asked(endpoint, more.calls, more.rows)
+            found = new_in(endpoint.table.key(), found, rows)
+            if found.is_empty():
+                break
+            rows = endpoint.table.arrange(rows.vstack(found))
+            lost = gaps(endpoint, calls, rows, horizon)
         for selector in endpoint.selectors:
             rows = selector.finish(rows, values)
         settings = current_settings(**self._own)
+        frame = to_pandas(rows) if settings.frame == "pandas" else rows
         self.tell_missing(
-            endpoint, calls, rows, strict=settings.strict if strict is None else strict
+            endpoint,
+            certain(lost, horizon),
+            frame,
+            strict=settings.strict if strict is None else strict,
         )
-        return to_pandas(rows) if settings.frame == "pandas" else rows
+        return frame
 
-    def ask(self, endpoint: Endpoint, values: Mapping[str, Any]) -> tuple[list[Call], pl.DataFrame]:
-        """Return the requests that *values* took, and the rows that came.
+    def ask(self, endpoint: Endpoint, asked: Sequence[Mapping[str, Any]]) -> Came:
+        """Return what the arguments in *asked* brought, each of them a selection of rows.
 
         The specification and the public service name some endpoints differently. Which names a
         service goes by is learned from the first that it does not know, and kept in mind.
         """
         try:
-            return self.ask_as(endpoint, values, public=self._public)
+            return self.ask_as(endpoint, asked, public=self._public)
         except NotServed:
             if endpoint.alias is None:
                 raise
-            answered = self.ask_as(endpoint, values, public=not self._public)
+            came = self.ask_as(endpoint, asked, public=not self._public)
             self._public = not self._public
-            return answered
+            return came
 
     def ask_as(
-        self, endpoint: Endpoint, values: Mapping[str, Any], *, public: bool
-    ) -> tuple[list[Call], pl.DataFrame]:
-        """Return requests and rows, by the *public* names or by the specification's."""
-        second = endpoint.envelope is Envelope.V2
-        calls = endpoint.plan(values, self.horizon_v2 if second else self.horizon, public=public)
-        session = self._session_v2 if second else self._session
+        self, endpoint: Endpoint, asked: Sequence[Mapping[str, Any]], *, public: bool
+    ) -> Came:
+        """Return what came, asked by the *public* names or by the specification's."""
+        horizon = self.horizon_of(endpoint)
+        calls = [call for values in asked for call in endpoint.plan(values, horizon, public=public)]
+        session = self._session_v2 if endpoint.envelope is Envelope.V2 else self._session
         notices = Notices(endpoint)
         walk = Walk(endpoint, session, self._allowance, public=public)
         rows = endpoint.decode(notices.along(walk.pages(calls)), self.chain)
         for notice in (notices.moved, notices.ends(self._ends_told)):
             if notice is not None:
                 warnings.warn(notice, stacklevel=6)
-        return calls, rows
+        return Came(calls, rows, notices.denied)
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one answer as it came: JSON out of its envelope, or a picture."""
@@ -184,15 +210,24 @@ class Explorer:
         return session.fetch(request).data
 
     def tell_missing(
-        self, endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame, *, strict: bool
+        self, endpoint: Endpoint, lost: pl.DataFrame, frame: Any, *, strict: bool
     ) -> None:
-        """Warn about rows that did not come back, or raise when *strict*."""
-        missing = missing_rows(endpoint, calls, rows)
-        if missing is None:
-            return
-        if strict:
-            raise missing
-        warnings.warn(missing, stacklevel=5)
+        """Raise for rows that must be there, and warn of others that are lost or raise too."""
+        broken, missing = broken_rows(endpoint, lost), missing_rows(endpoint, lost)
+        error = broken or (missing if strict else None)
+        if error is not None:
+            error.rows = frame
+            raise error
+        if missing is not None:
+            warnings.warn(missing, stacklevel=5)
+
+
+class Came(NamedTuple):
+    """What came: for which requests, which rows, and what the service said that there is not."""
+
+    calls: list[Call]
+    rows: pl.DataFrame
+    denied: list[Call]
 
 
 def public_url(chain: Chain, *, has_key: bool) -> str:

@@ -21,7 +21,12 @@ class Options(TypedDict, total=False):
     """What every loader takes besides its own arguments."""
 
     strict: bool
-    """Raise `MissingRows` instead of warning."""
+    """Raise `MissingRows` instead of warning.
+
+    What did not come back is asked for once more first. If it lacks then between final rows where
+    the chain cannot lack it, that is an `IntegrityError`, strict or not. Either error has all that
+    did come back in ``rows``, and what did not in ``missing``.
+    """
 
 
 def load(

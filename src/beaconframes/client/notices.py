@@ -29,6 +29,8 @@ class Notices:
         self._ranges: dict[bytes, dict[bytes, None]] = {}
         self._asked: dict[int, tuple[object, bytes]] = {}
         self._ends: str | None = None
+        self.denied: list[Call] = []
+        """What the service said itself that there is not."""
 
     def along(self, found: Iterable[tuple[Call, Answer]]) -> Iterator[tuple[Call, Answer]]:
         """Yield what is *found*, reading along."""
@@ -37,6 +39,8 @@ class Notices:
                 self._ranges.setdefault(self._same(call), {}).setdefault(told)
             if "sunset" in page.headers or "deprecation" in page.headers:
                 self._ends = page.headers.get("sunset", "")
+            if page.denied:
+                self.denied.append(call)
             yield call, page
 
     def _same(self, call: Call) -> bytes:

@@ -9,7 +9,7 @@ from beaconframes.endpoint.pixels import Region, Switch
 from beaconframes.endpoint.places import BlockIn, PeriodIn, SlotIn
 from beaconframes.endpoint.request import Envelope, Page, Request
 from beaconframes.endpoint.selection import Absent, Batch, Fields, Refused, Selector, View, Wanted
-from beaconframes.endpoint.selectors import Identifiers, Values
+from beaconframes.endpoint.selectors import UNRESOLVED, Identifiers, Values
 from beaconframes.endpoint.texts import ADDRESS, CREDENTIALS, ENS_NAME, TRANSACTION, Texts
 from beaconframes.endpoint.trail import Trail
 from beaconframes.endpoint.windows import (
@@ -25,6 +25,7 @@ __all__ = [
     "CREDENTIALS",
     "ENS_NAME",
     "TRANSACTION",
+    "UNRESOLVED",
     "Absent",
     "Batch",
     "BlockIn",

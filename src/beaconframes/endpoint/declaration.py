@@ -75,6 +75,8 @@ class Endpoint:
     ``alias`` is the path by which the public service knows it, where the specification has
     another; ``absent`` the words of the error by which it says that there is no such thing.
     ``accept`` is the media type that asks for the version of the answer that the table describes.
+    ``unbroken`` says that rows follow one another without a break, so that a final one which lacks
+    between two others is a fault; elsewhere the service may have no row in the middle.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Endpoint:
     alias: str | None = None
     absent: str = ""
     accept: str = ""
+    unbroken: bool = False
 
     @property
     def method(self) -> str:
@@ -172,6 +175,7 @@ class Endpoint:
                 body=json.dumps({self.post.field: fields[self.post.arg]}).encode(),
                 endpoint=f"POST {self.post.path}",
                 envelope=self.envelope,
+                absent=self.absent,
             )
         path = self.alias if public and self.alias else self.path
         in_path = set(PLACEHOLDER.findall(path))

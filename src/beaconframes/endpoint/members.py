@@ -117,6 +117,11 @@ class EpochIn(Selector):
 
     args = ("since", "until")
 
+    @property
+    def reach(self) -> int:
+        """Return one: an epoch a request."""
+        return 1
+
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return one batch for each epoch of the range."""
         span = horizon.span(

@@ -60,13 +60,15 @@ class Wanted:
     ``every`` says that each value must come back in at least one row, which is what makes a
     missing one noticeable. ``trim`` says that the service answers more than it was asked, so that
     other rows are dropped instead of being an error. ``unnamed`` are subjects that were asked for
-    by a name which the rows do not carry, so that they can only be counted.
+    by a name which the rows do not carry, so that they can only be counted. ``parts`` is a column
+    and how many numbers of it belong to each value, once that is final: such as slots to an epoch.
     """
 
     values: Mapping[str, Collection[Any]]
     every: bool = True
     trim: bool = False
     unnamed: Collection[str] = ()
+    parts: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,11 @@ class Selector:
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return what to send, a batch for each request that it takes."""
         raise NotImplementedError  # pragma: no cover
+
+    @property
+    def reach(self) -> int | None:
+        """Return how many numbers in a row one request takes; None for any."""
+        return None
 
     def follow(self, fields: Fields, page: Page) -> Fields | None:
         """Return what to send for the page after *page*; None at the end."""

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from beaconframes.schema import Column
 
 
+UNRESOLVED = "did not resolve to a validator index"
+"""What the service says when none of the identifiers is an index, or the key of a validator."""
+
+
 @dataclass(frozen=True)
 class Identifiers(Selector):
     """Validators by index or public key, in batches; ``arg`` is also the path placeholder.
@@ -62,9 +66,7 @@ class Identifiers(Selector):
         indices, keys = self.named(fields)
         found = {*indices, *(n for key in keys if (n := view.index_of(key)) is not None)}
         if not found:
-            raise Refused(
-                "invalid validator argument, pubkey(s) did not resolve to a validator index"
-            )
+            raise Refused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
         return found
 
     def named(self, fields: Fields) -> tuple[list[int], list[str]]:

@@ -32,6 +32,11 @@ class EpochWindow(Selector):
     args = ("since", "until")
     fields: ClassVar = ("latest_epoch", "offset", "limit")
 
+    @property
+    def reach(self) -> int:
+        """Return how many epochs one request takes."""
+        return self.at_most
+
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return the fewest windows that cover the range; the last ``at_most`` epochs if none."""
         span = horizon.span(
@@ -71,6 +76,11 @@ class Each(Selector):
 
     args = ("since", "until")
 
+    @property
+    def reach(self) -> int:
+        """Return one: a number a request."""
+        return 1
+
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return one batch for each number of the range; the latest one if there is no range."""
         unit: Any = self.column.unit
@@ -79,9 +89,13 @@ class Each(Selector):
             return [Batch({self.wire: "latest"})]
         span = horizon.span(since, until, unit, length=1)
         return [
-            Batch({self.wire: str(n)}, (Wanted({self.column.name: [n]}),))
+            Batch({self.wire: str(n)}, (self.wanted(n, horizon),))
             for n in range(span.first, span.last + 1)
         ]
+
+    def wanted(self, number: int, horizon: Horizon) -> Wanted:
+        """Return what one *number* selects."""
+        return Wanted({self.column.name: [number]})
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the one number."""
@@ -185,6 +199,11 @@ class RecentEpochs(Selector):
 
     args = ("since", "until")
     fields: ClassVar = ("startEpoch", "endEpoch")
+
+    @property
+    def reach(self) -> int:
+        """Return how many epochs one request takes."""
+        return self.length
 
     def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
         """Return the one range; one that begins earlier is refused, since nobody can serve it."""

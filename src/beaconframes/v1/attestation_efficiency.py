@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import Endpoint, Identifiers
+from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Number, Table
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ ATTESTATION_EFFICIENCY = Endpoint(
     route="GET /api/v1/validator/{validators}/attestationefficiency",
     table=AttestationEfficiency,
     where=(Identifiers("validators", AttestationEfficiency.validator_index),),
+    absent=UNRESOLVED,
 )
 
 

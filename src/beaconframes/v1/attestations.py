@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client import load
-from beaconframes.endpoint import Batch, Endpoint, Final, Identifiers, RecentEpochs, Selector
+from beaconframes.endpoint import (
+    UNRESOLVED,
+    Batch,
+    Endpoint,
+    Final,
+    Identifiers,
+    RecentEpochs,
+    Selector,
+)
 from beaconframes.errors import UsageError
 from beaconframes.schema import (
     WEEK_OF_EPOCH,
@@ -83,6 +91,8 @@ ATTESTATIONS = Endpoint(
     where=(Identifiers("validators", Attestations.validator_index), Slim()),
     paging=RecentEpochs(Attestations.epoch, length=100),
     final=Final.AT_FINALITY,
+    unbroken=True,
+    absent=UNRESOLVED,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import Endpoint, EpochWindow, Final, Identifiers
+from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Final, Identifiers
 from beaconframes.schema import WEEK_OF_EPOCH, Count, Epoch, EpochTime, Gwei, Table
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ BALANCE_HISTORY = Endpoint(
     where=(Identifiers("validators", BalanceHistory.validator_index),),
     paging=EpochWindow(BalanceHistory.epoch),
     final=Final.AT_FINALITY,
+    unbroken=True,
+    absent=UNRESOLVED,
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import Endpoint, Identifiers, Refused
+from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Refused
 from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ class Changers(Identifiers):
         """Return the changes of the named validators, newest first."""
         _, keys = self.named(fields)
         if any(view.index_of(key) is None for key in keys):
-            raise Refused(
-                "invalid validator argument, pubkey(s) did not resolve to a validator index"
-            )
+            raise Refused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
         return super().apply(rows, fields, view).sort("slot", descending=True)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import Each, Endpoint, Final
+from beaconframes.endpoint import Each, Endpoint, Final, Wanted
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer, Options
-    from beaconframes.endpoint import Fields
+    from beaconframes.endpoint import Fields, Horizon
 
 
 @dataclass(frozen=True)
 class EachEpoch(Each):
     """One epoch a request; votes are counted only for a block that is asked for by itself."""
+
+    def wanted(self, number: int, horizon: Horizon) -> Wanted:
+        """Return the epoch, and that each of its slots has a row once it is final."""
+        slots = (Blocks.slot.name, horizon.chain.slots_per_epoch)
+        return Wanted({self.column.name: [number]}, parts=slots)
 
     def leaves_out(self, fields: Fields) -> set[str]:
         """Return the one field of a block that these answers do not have."""
@@ -40,6 +45,7 @@ EPOCH_SLOTS = Endpoint(
         refuses_future=True,
     ),
     final=Final.AT_FINALITY,
+    unbroken=True,
 )
 
 

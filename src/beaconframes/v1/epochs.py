@@ -58,6 +58,7 @@ EPOCHS = Endpoint(
         refuses_future=True,
     ),
     final=Final.AT_FINALITY,
+    unbroken=True,
     shape=Shape.OBJECT,
 )
 

@@ -66,6 +66,7 @@ EXECUTION_BLOCKS = Endpoint(
     table=ExecutionBlocks,
     where=(BlockNumbers("blocks", ExecutionBlocks.block_number),),
     final=Final.AT_FINALITY,
+    unbroken=True,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import Endpoint, Identifiers
+from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Table, Wei
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ EXECUTION_PERFORMANCE = Endpoint(
     route="GET /api/v1/validator/{validators}/execution/performance",
     table=ExecutionPerformance,
     where=(Identifiers("validators", ExecutionPerformance.validator_index),),
+    absent=UNRESOLVED,
 )
 
 

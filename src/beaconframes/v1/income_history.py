@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import Endpoint, EpochWindow, Final, Identifiers
+from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Final, Identifiers
 from beaconframes.schema import WEEK_OF_EPOCH, Count, Epoch, EpochTime, Gwei, Table, Wei
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ INCOME_HISTORY = Endpoint(
     where=(Identifiers("validators", IncomeHistory.validator_index),),
     paging=EpochWindow(IncomeHistory.epoch, finalized=True),
     final=Final.AT_FINALITY,
+    absent=UNRESOLVED,
 )
 
 

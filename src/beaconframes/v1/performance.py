@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import Endpoint, Identifiers
+from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Gwei, Table
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ PERFORMANCE = Endpoint(
     route="GET /api/v1/validator/{validators}/performance",
     table=Performance,
     where=(Identifiers("validators", Performance.validator_index),),
+    absent=UNRESOLVED,
 )
 
 

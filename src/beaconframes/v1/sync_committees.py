@@ -40,6 +40,7 @@ SYNC_COMMITTEES = Endpoint(
         ),
     ),
     final=Final.WHEN_PUBLISHED,
+    unbroken=True,
     shape=Shape.OBJECT,
 )
 

@@ -123,6 +123,7 @@ VALIDATOR_STATS = Endpoint(
     ),
     paging=DayWindow(ValidatorStats.day),
     final=Final.WHEN_PUBLISHED,
+    unbroken=True,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.client import load
-from beaconframes.endpoint import Endpoint, Identifiers, Post, Shape
+from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape
 from beaconframes.schema import Count, Epoch, Flag, Gwei, Hex, Slot, Table, Text
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ VALIDATORS = Endpoint(
     ),
     shape=Shape.OBJECT_IF_ALONE,
     post=Post("/api/v1/validator", arg="validators", field="indicesOrPubkey"),
+    absent=UNRESOLVED,
 )
 
 

@@ -55,6 +55,7 @@ YIELD_INDEX = Endpoint(
     table=YieldIndex,
     paging=Each(YieldIndex.day, wire="day", error="invalid day parameter"),
     final=Final.WHEN_PUBLISHED,
+    unbroken=True,
     alias="/api/v1/ethstore/{day}",
 )
 
