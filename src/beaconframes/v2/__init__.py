@@ -18,6 +18,7 @@ from beaconframes.v2.block import BLOCK, load_block
 from beaconframes.v2.block_rewards import BLOCK_REWARDS, load_block_rewards
 from beaconframes.v2.config import CONFIG, load_config
 from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
+from beaconframes.v2.queues import QUEUES, load_queues
 from beaconframes.v2.rewards import REWARDS, load_rewards
 from beaconframes.v2.rewards_aggregate import REWARDS_AGGREGATE, load_rewards_aggregate
 from beaconframes.v2.slot import SLOT, load_slot
@@ -54,6 +55,7 @@ ENDPOINTS = (
     CONFIG,
     SYNC_COMMITTEE,
     SYNC_COMMITTEE_VALIDATORS,
+    QUEUES,
     MACHINE_NAMES,
 )
 
@@ -67,6 +69,7 @@ __all__ = [
     "load_block_rewards",
     "load_config",
     "load_machine_names",
+    "load_queues",
     "load_rewards",
     "load_rewards_aggregate",
     "load_slot",

@@ -8,6 +8,7 @@ from beaconframes.service.generation2.rows import (
     blocks,
     duties,
     machine_names,
+    queues,
     rewards,
     slot,
     slot_withdrawals,
@@ -33,6 +34,7 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "slot_attestation_duties": duties.attestations,
     "slot_sync_committee_duties": duties.sync_committees,
     "sync_committee": sync_committees.rows,
+    "queues": queues.rows,
     "machine_names": machine_names.rows,
 }
 """All rows of an endpoint, from which a request selects; in the order in which they are sent."""
@@ -46,6 +48,7 @@ RANGELESS = {
     "block",
     "block_rewards",
     "machine_names",
+    "queues",
     "slot",
     "slot_attestation_duties",
     "slot_sync_committee_duties",

@@ -1,0 +1,204 @@
+"""The queues of the network: what waits to enter and to leave, and how long it will."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape
+from beaconframes.errors import SchemaError
+from beaconframes.schema import Count, Epoch, Json, Table, Text, UnixTime, Wei
+from beaconframes.v2._columns import FINALITY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Chain
+    from beaconframes.client import Explorer, Options
+    from beaconframes.schema import Around
+
+EPOCH_SECONDS = 384
+"""The interval of the churn in answers of the old shape, which did not say it."""
+
+
+class Queues(Table):
+    """The queues of the network. One row per reading."""
+
+    deposit_count = Count(
+        "Deposits for new validators that wait; in the old shape top-ups too.",
+        wire="deposit_queue.deposit_count",
+    )
+    deposit_balance_wei = Wei(
+        "What they bring; in the old shape with the top-ups.",
+        wire="deposit_queue.deposit_balance",
+        text=True,
+    )
+    topup_count = Count(
+        "Deposits for validators that there are; null in the old shape.",
+        wire="deposit_queue.topup_count",
+    )
+    topup_balance_wei = Wei(
+        "What they bring; null in the old shape.", wire="deposit_queue.topup_balance", text=True
+    )
+    deposit_processed_epoch = Epoch(
+        "When the last of both will be credited, as estimated; null in the old shape.",
+        wire="deposit_queue.estimated_processed_at.epoch",
+    )
+    deposit_processed_time = UnixTime(
+        "The same as an instant, UTC.", wire="deposit_queue.estimated_processed_at.timestamp"
+    )
+    deposit_churn_wei = Wei(
+        "What the deposit queue lets in per interval.", wire="deposit_queue.churn.amount", text=True
+    )
+    deposit_churn_seconds = Count(
+        "That interval, in seconds.", wire="deposit_queue.churn.interval_seconds"
+    )
+    exit_count = Count("Validators that wait to leave.", wire="exit_queue.count")
+    exit_balance_wei = Wei("What they take with them.", wire="exit_queue.balance", text=True)
+    exit_processed_epoch = Epoch(
+        "When the last of them will have left, as estimated; null in the old shape.",
+        wire="exit_queue.estimated_processed_at.epoch",
+    )
+    exit_processed_time = UnixTime(
+        "The same as an instant, UTC.", wire="exit_queue.estimated_processed_at.timestamp"
+    )
+    exit_churn_wei = Wei(
+        "What the exit queue lets out per interval.", wire="exit_queue.churn.amount", text=True
+    )
+    exit_churn_seconds = Count(
+        "That interval, in seconds.", wire="exit_queue.churn.interval_seconds"
+    )
+    manual_withdrawal_count = Count(
+        "Requested withdrawals that wait; null in the old shape.",
+        wire="manual_withdrawal_queue.count",
+    )
+    manual_withdrawal_balance_wei = Wei(
+        "What they take; null in the old shape.", wire="manual_withdrawal_queue.balance", text=True
+    )
+    manual_withdrawal_processed_epoch = Epoch(
+        "When the last of them will be paid, as estimated.",
+        wire="manual_withdrawal_queue.estimated_processed_at.epoch",
+    )
+    manual_withdrawal_processed_time = UnixTime(
+        "The same as an instant, UTC.",
+        wire="manual_withdrawal_queue.estimated_processed_at.timestamp",
+    )
+    sweep_last_index = Count(
+        "Validator that the sweep came to last; of the old shape.",
+        wire="withdrawal_sweep.last_swept_validator_index",
+    )
+    sweep_delay_seconds = Count(
+        "Seconds until the sweep has been round, as estimated; of the old shape.",
+        wire="withdrawal_sweep.estimated_sweep_delay",
+    )
+    finality = Text(FINALITY)
+    more = Json("Everything else that the service tells, as JSON: further queues.")
+
+    @classmethod
+    def decode(
+        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+    ) -> pl.DataFrame:
+        """Return the readings, those of the old shape in the columns of the new one."""
+        return super().decode((in_new_shape(page) for page in pages), chain, around)
+
+    @classmethod
+    def encode(
+        cls,
+        frame: pl.DataFrame,
+        chain: Chain,
+        *,
+        without: Collection[str] = (),
+        public: bool = False,
+    ) -> bytes:
+        """Return the readings in the new shape, which has no sweep that anybody described."""
+        old = {path for path in KNOWN if path.startswith("withdrawal_sweep.")}
+        return super().encode(frame, chain, without={*without, *old, "more"}, public=public)
+
+
+KNOWN = {path for column in Queues.columns for path in column.spellings} - {"more"}
+
+
+def in_new_shape(page: bytes) -> bytes:
+    """Return a reading in the new shape, and apart in it what nobody described."""
+    found = msgspec.json.decode(page)
+    if isinstance(found, list) and len(found) < 2:
+        found = found[0] if found else None
+    if found is None:
+        return b"[]"
+    if not isinstance(found, dict):
+        raise SchemaError("queues is no object")
+    for name in ("deposit_queue", "exit_queue"):
+        queue = found.get(name)
+        if isinstance(queue, dict):
+            renew(queue)
+    known, rest = divided(found)
+    return msgspec.json.encode({**known, "more": rest or None})
+
+
+def renew(queue: dict[str, Any]) -> None:
+    """Bring one queue into the new shape, if it has the old one."""
+    if isinstance(queue.get("estimated_processed_at"), int):
+        queue["estimated_processed_at"] = {"timestamp": queue["estimated_processed_at"]}
+    if isinstance(queue.get("churn"), str):
+        queue["churn"] = {"amount": queue["churn"], "interval_seconds": EPOCH_SECONDS}
+    if "deposit_count" in queue and "balance" in queue:
+        queue["deposit_balance"] = queue.pop("balance")
+
+
+def divided(record: dict[str, Any], prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what of *record* has a column, and the rest."""
+    known: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for name, value in record.items():
+        path = f"{prefix}{name}"
+        if path in KNOWN and not isinstance(value, dict):
+            known[name] = value
+        elif isinstance(value, dict) and any(one.startswith(f"{path}.") for one in KNOWN):
+            inner, others = divided(value, f"{path}.")
+            known |= {name: inner} if inner else {}
+            rest |= {name: others} if others else {}
+        else:
+            rest[name] = value
+    return known, rest
+
+
+QUEUES = Endpoint(
+    "queues",
+    route="POST /api/v2/ethereum/queues",
+    table=Queues,
+    where=(OnChain(),),
+    envelope=Envelope.V2,
+    shape=Shape.OBJECT,
+    accept="application/vnd.beaconcha.in.v2.1+json",
+)
+
+
+def load_queues(*, explorer: Explorer | None = None, **options: Unpack[Options]) -> pl.DataFrame:
+    """Load what waits to enter and to leave the network, and until when, one row, in wei.
+
+    Parameters
+    ----------
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row. When something comes through is the service's estimate from the churn of today,
+        for the very last in each queue. What comes in is ``deposit_balance_wei`` and
+        ``topup_balance_wei``, what goes out ``exit_balance_wei`` and
+        ``manual_withdrawal_balance_wei``.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/queues`` in its version 2.1; the shape before that is understood too.
+    Queues that nobody has described, such as those of consolidations, are in ``more``. Never final.
+    """
+    return load(QUEUES, explorer, options)
