@@ -1,0 +1,194 @@
+"""Every limit and every error of generation 1, a row each: what is asked, and what comes back."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from beaconframes.service import Server
+
+HUNDRED = ",".join(map(str, range(100)))
+MANY = ",".join(map(str, range(101)))
+NOBODY = "0x" + "ab" * 48
+ADDRESS = "0x" + "ab" * 20
+ADDRESSES = ",".join(f"0x{number:040x}" for number in range(21))
+LONG = "9" * 5_000
+
+# The chain of these tests ends in epoch 469, which is finalized up to epoch 467.
+OF_VALIDATORS = (
+    "validator/{}", "validator/{}/proposals", "validator/{}/attestations",
+    "validator/{}/balancehistory", "validator/{}/incomedetailhistory", "validator/{}/deposits",
+    "validator/{}/blsChange", "validator/{}/execution/performance", "validator/{}/performance",
+    "validator/{}/attestationefficiency", "validator/{}/withdrawals", "poolprotocol/validator/{}",
+)  # fmt: skip
+OF_SLOTS = (
+    "attestations", "attesterslashings", "proposerslashings", "voluntaryexits", "withdrawals",
+    "deposits",
+)  # fmt: skip
+
+NO_INDEX = "invalid validator argument, pubkey(s) did not resolve to a validator index"
+NO_ADDRESS = "invalid eth1 address provided"
+NO_PRODUCER = "invalid address, validator index or pubkey or exceeded max of 100 params"
+NO_CREDENTIALS = "invalid withdrawal credentials or eth1 address provided"
+
+ERRORS = [
+    *((path.format(MANY), "only a maximum of 100 query parameters are allowed")
+      for path in OF_VALIDATORS),
+    *((path.format("1, 2"), "invalid validator-parameter:  2") for path in OF_VALIDATORS),
+    *((path.format("seven"), "invalid validator-parameter: seven") for path in OF_VALIDATORS),
+    *((path.format("-1"), "invalid validator-parameter: -1") for path in OF_VALIDATORS),
+    *((path.format("1,"), "invalid validator-parameter: ") for path in OF_VALIDATORS),
+    *((path.format(NOBODY), NO_INDEX) for path in OF_VALIDATORS if "deposits" not in path),
+    # One key that does not resolve is enough, though another validator of the request exists.
+    (f"validator/5,{NOBODY}/blsChange", NO_INDEX),
+    ("validator/5/proposals?epoch=latest", "invalid epoch parameter"),
+    ("validator/5/proposals?epoch=-1", "invalid epoch parameter"),
+    ("validator/5/proposals?epoch=", "invalid epoch parameter"),
+    ("validator/5/attestations?startEpoch=369", "invalid start epoch parameter"),
+    ("validator/5/attestations?startEpoch=470", "invalid start epoch parameter"),
+    ("validator/5/attestations?startEpoch=401&endEpoch=400", "invalid start epoch parameter"),
+    ("validator/5/attestations?startEpoch=new", "invalid start epoch parameter"),
+    ("validator/5/attestations?endEpoch=470", "invalid end epoch parameter"),
+    ("validator/5/attestations?endEpoch=369", "invalid end epoch parameter"),
+    ("validator/5/attestations?endEpoch=-1", "invalid end epoch parameter"),
+    *((f"validator/5/{path}?{query}", f"invalid {name} parameter")
+      for path in ("balancehistory", "incomedetailhistory")
+      for query, name in [
+          ("latest_epoch=470", "latest epoch"), ("latest_epoch=new", "latest epoch"),
+          ("latest_epoch=-1", "latest epoch"), ("limit=0", "limit"), ("limit=101", "limit"),
+          ("limit=", "limit"), ("limit=-1", "limit"), ("offset=-1", "offset"),
+          ("latest_epoch=5&offset=6", "offset"), ("offset=470", "offset"),
+      ]),
+    # Balances are there up to the head, income is not.
+    ("validator/5/incomedetailhistory?latest_epoch=468", "invalid latest epoch parameter"),
+    (f"validator/stats/{NOBODY}", "invalid validator index"),
+    ("validator/stats/1,2", "invalid validator index"),
+    ("validator/stats/5?end_day=x", "invalid end_day parameter"),
+    ("validator/stats/5?start_day=x", "invalid start_day parameter"),
+    ("validator/stats/5?start_day=1.5", "invalid start_day parameter"),
+    ("validator/stats/5?start_day=-2", "invalid start_day parameter"),
+    ("validator/stats/5?start_day=2&end_day=1", "start_day must be less than end_day"),
+    ("validators/proposalLuck", "no validators provided"),
+    ("validators/proposalLuck?validators=", "no validators provided"),
+    ("validators/proposalLuck?validators=seven", "could not parse validators"),
+    (f"validators/proposalLuck?validators={MANY}", "could not parse validators"),
+    (f"validators/proposalLuck?validators={NOBODY}", "could not resolve pubkeys to indices"),
+    *((f"validator/eth1/{who}", NO_ADDRESS)
+      for who in ("0x12", ADDRESS + "00", "nobody.eth", "rich.com")),
+    *((f"validator/withdrawalCredentials/{who}", NO_CREDENTIALS) for who in ("0x12", "nobody.eth")),
+    *((f"epoch/{epoch}{path}", "invalid epoch parameter")
+      for epoch in ("470", "-1", "newest", "1.5", "0x10", LONG) for path in ("", "/slots")),
+    *((f"slot/{slot}", "could not parse slot number")
+      for slot in ("newest", "-1", "1.5", "0x1234")),
+    ("slot/999999", "could not retrieve db results"),
+    *((f"slot/{bad}/{name}", "invalid block slot provided")
+      for name in OF_SLOTS for bad in ("head", "1.5", "0x10", "finalized", "٣")),
+    ("slot/15029/attestations", "slot is in the future. The latest slot is 15028"),
+    ("slot/-1/attestations", "slot must be a positive number"),
+    ("eth1deposit/0x12", "invalid eth1 tx hash provided"),
+    ("eth1deposit/" + "zz" * 32, "invalid eth1 tx hash provided"),
+    *((f"sync_committee/{period}", "invalid epoch parameter") for period in ("finalized", "-1")),
+    *((f"sync_committee/{period}", "invalid request") for period in ("99999", LONG)),
+    ("graffitiwall?startx=10&endx=9", "invalid area provided by the coordinates"),
+    ("graffitiwall?slot=x", "invalid slot provided"),
+    ("graffitiwall?startSlot=x", "invalid startSlot provided"),
+    ("graffitiwall?startSlot=12000&slot=11000", "start slot greater than end slot"),
+    ("graffitiwall?summarize=maybe", "invalid value for summarize provided"),
+    *((f"yieldindex/{day}", "invalid day parameter") for day in ("today", "-1", "1.5")),
+    (f"execution/block/{MANY}", "only a maximum of 100 query parameters are allowed"),
+    *((f"execution/block/{blocks}", "invalid block number")
+      for blocks in ("latest", "-1", "1.5", "1,", "1, 2", LONG)),
+    (f"execution/{MANY}/produced", NO_PRODUCER),
+    (f"execution/{ADDRESSES}/produced", "you are only allowed to query up to max 20 addresses"),
+    *((f"execution/{who}/produced", NO_PRODUCER)
+      for who in ("nobody", "0xab", "-1", "1,,2", NOBODY[2:])),
+    *((f"execution/address/{who}", "error invalid address")
+      for who in ("0xab", ADDRESS + "00", ADDRESS[:-1] + "g", "0xab/erc20tokens")),
+    *((f"execution/address/{ADDRESS}?token={token}", "error invalid token query param")
+      for token in ("0xab", "")),
+    *((f"ens/lookup/{name}", "failed to resolve ens")
+      for name in ("ab.eth", "somebody.com", "nobody-has-this-name.eth")),
+    *((f"chart/{name}", "no data available for the requested chart")
+      for name in ("nothing", "graffiti_wordcloud")),
+]  # fmt: skip
+
+EPOCHS = [
+    ("validator/5/proposals", 369, 469),
+    ("validator/5/proposals?epoch=150", 50, 150),
+    ("validator/5/attestations", 370, 469),
+    ("validator/5/attestations?startEpoch=370&endEpoch=469", 370, 469),
+    ("validator/5/balancehistory", 370, 469),
+    ("validator/5/balancehistory?limit=100", 370, 469),
+    ("validator/5/balancehistory?limit=1", 469, 469),
+    ("validator/5/balancehistory?latest_epoch=200&offset=10&limit=20", 171, 190),
+    ("validator/5/balancehistory?latest_epoch=5&offset=5", 0, 0),
+    ("validator/5/balancehistory?latest_epoch=5&limit=100", 0, 5),
+    ("validator/5/incomedetailhistory", 368, 467),
+    ("validator/5/incomedetailhistory?latest_epoch=467&limit=100", 368, 467),
+    ("validator/5/incomedetailhistory?latest_epoch=200&offset=10&limit=20", 171, 190),
+]
+"""The epochs that an answer is about, the first and the last that may be in it."""
+
+NUMBERS = [
+    *(f"validator/5/{path}={LONG}" for path in (
+        "balancehistory?latest_epoch", "balancehistory?offset", "balancehistory?limit",
+        "incomedetailhistory?latest_epoch", "attestations?startEpoch", "attestations?endEpoch",
+        "proposals?epoch", "withdrawals?epoch",
+    )),
+    *(path.format(LONG) for path in OF_VALIDATORS),
+    *(f"slot/{LONG}/{name}" for name in OF_SLOTS),
+    *(f"graffitiwall?{name}={LONG}" for name in ("startx", "starty", "endx", "endy", "slot")),
+    *(f"{path}/{LONG}" for path in ("slot", "yieldindex", "validator/stats")),
+    f"validator/stats/5?start_day={LONG}", f"validator/stats/5?end_day={LONG}",
+    f"validator/eth1/{ADDRESS}?limit={LONG}", f"validator/eth1/{ADDRESS}?offset={LONG}",
+    f"execution/{LONG}/produced", f"execution/5/produced?offset={LONG}",
+    f"graffitiwall?startSlot={LONG}", f"validators/proposalLuck?validators={LONG}",
+]  # fmt: skip
+
+
+def names(row):
+    """What a test is called: not by five thousand digits."""
+    return str(row).replace(LONG, "long").replace(MANY, "101")[:70]
+
+
+@pytest.fixture(scope="module")
+def ask(chain):
+    """A client of the local explorer that is not ours."""
+    with Server(chain) as server, httpx.Client(base_url=f"{server.url}/api/v1/") as client:
+        yield client.get
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body"),
+    [(path, 400, {"status": f"ERROR: {words}", "data": None}) for path, words in ERRORS]
+    + [(path.format(HUNDRED), 200, None) for path in OF_VALIDATORS]
+    + [(path, 200, range(first, last + 1)) for path, first, last in EPOCHS]
+    + [("validator/leaderboard", 200, 100), (f"execution/block/{HUNDRED}", 200, None)],
+    ids=names,
+)
+def test_every_limit_and_every_error(ask, path, status, body):
+    """An error has its status and its words; what is just permitted is answered in full."""
+    answer = ask(path)
+
+    assert status == answer.status_code, answer.text[:200]
+    told = answer.json()
+    if isinstance(body, dict):
+        assert body == told
+        return
+    assert "OK" == told["status"]
+    if isinstance(body, int):
+        assert body == len(told["data"])
+    if isinstance(body, range):
+        epochs = {record["epoch"] for record in told["data"]}
+        assert epochs <= set(body)
+        # One block or another is proposed within a hundred epochs; all else has each epoch.
+        assert epochs if "proposals" in path else set(body) == epochs
+
+
+@pytest.mark.parametrize("path", NUMBERS, ids=names)
+def test_no_number_is_too_long(ask, path):
+    """Five thousand digits are a bad value or a thing that is not there: never a failure."""
+    answer = ask(path)
+
+    assert answer.status_code in {200, 400}, answer.text[:200]
+    assert {"status", "data"} == set(answer.json())
