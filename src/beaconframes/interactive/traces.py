@@ -9,14 +9,15 @@ import numpy as np
 from beaconframes import colours
 from beaconframes.analysis.charts import series
 from beaconframes.analysis.charts.drawing import Area, Bars, Dots, Grid, Level, Line
+from beaconframes.interactive.outlines import faded, outline
 
 if TYPE_CHECKING:
-    from beaconframes.analysis.charts.drawing import Axis, Drawing, Floats, Layer, Places
+    from beaconframes.analysis.charts.drawing import Axis, Drawing, Layer, Places
 
 MOST = 20_000
 """Points of a line: more have no room on a screen, and a browser needs seconds for them."""
 
-_DRAWN = 5_000  # More points than this are painted by the graphics card.
+_PAINTED = 5_000  # More dots than this are painted by WebGL; lines are quicker without it.
 _SYMBOLS = {"o": "circle", "|": "line-ns-open", "x": "x-thin-open", "X": "x", "D": "diamond"}
 # The scale of shares leaves the upper right corner to the legend.
 _BESIDE = {"len": 0.8, "y": 0, "yanchor": "bottom"}
@@ -47,15 +48,21 @@ def moments(x: Places) -> Places:
     return seconds if (seconds == x).all() else x.astype("datetime64[ms]")
 
 
-def _hover(drawing: Drawing, y: str = "y", *, name: bool = True) -> str:
+def _hover(drawing: Drawing, y: str = "y") -> str:
     """Say place, height with its unit, and name: a text of ours, whatever the data hold."""
-    extra = "%{fullData.name}" if name else ""
-    return f"%{{x}}<br>%{{{y}:,.9~r}} {_unit(drawing.y)}<extra>{extra}</extra>"
+    height = f"%{{{y}:{_digits(drawing.y)}}} {_unit(drawing.y)}"
+    return f"%{{x}}<br>{height}<extra>%{{fullData.name}}</extra>"
 
 
 def _unit(axis: Axis) -> str:
     """Find the unit that the name of an axis ends in."""
-    return axis.label.rpartition("(")[2].removesuffix(")") if axis.label.endswith(")") else ""
+    unit = axis.label.rpartition("(")[2].removesuffix(")") if axis.label.endswith(")") else ""
+    return unit.rpartition(", ")[2]
+
+
+def _digits(axis: Axis) -> str:
+    """Give as many digits as tell something: all of an amount, few of a share."""
+    return ",.6~r" if "%" in axis.label else ",.12~r"
 
 
 def _place(layer: Line | Dots | Bars | Area, drawing: Drawing) -> dict[str, Any]:
@@ -70,16 +77,18 @@ def _place(layer: Line | Dots | Bars | Area, drawing: Drawing) -> dict[str, Any]
 def _scatter(count: int) -> Any:
     from plotly import graph_objects as go
 
-    return go.Scattergl if count > _DRAWN else go.Scatter
+    return go.Scattergl if count > _PAINTED else go.Scatter
 
 
 def _line(layer: Line, drawing: Drawing) -> tuple[list[Any], str | None]:
+    from plotly import graph_objects as go
+
     x, y, each = series.thinned(layer.x, layer.y, MOST)
     note = None
     if each > 1:
         note = (
             f"{len(layer.x):,} points: of every {each:,} neighbours the lowest and the highest are "
-            "drawn, and holes as long as that"
+            "drawn; shorter holes are not"
         )
     colour = layer.colour or colours.CYCLE[_rank(layer, drawing) % len(colours.CYCLE)]
     look: dict[str, Any] = _place(layer, drawing) | {
@@ -93,12 +102,12 @@ def _line(layer: Line, drawing: Drawing) -> tuple[list[Any], str | None]:
         hollow = layer.hollow if layer.hollow is not None and each == 1 else np.zeros(len(x), bool)
         fill = np.where(hollow, colours.PAPER, colour)
         look["marker"] = {"size": 6, "color": fill, "line": {"color": colour, "width": 1.5}}
-    drawn = [_scatter(len(x))(x=moments(x), y=y, **look)]
+    drawn = [go.Scatter(x=moments(x), y=y, **look)]
     # A point with a hole on either side has no line to be seen by: it gets a marker.
     alone = [] if layer.marked else series.lonely(y)
     if alone:
         look |= {"mode": "markers", "marker": {"size": 5, "color": colour}, "showlegend": False}
-        drawn.append(_scatter(len(x))(x=moments(x[alone]), y=y[alone], **look))
+        drawn.append(_scatter(len(alone))(x=moments(x[alone]), y=y[alone], **look))
     return drawn, note
 
 
@@ -122,16 +131,15 @@ def _dots(layer: Dots, drawing: Drawing) -> Any:
     if layer.strip:
         look |= {"yaxis": "y2", "hovertemplate": "%{x}<extra>%{fullData.name}</extra>"}
     elif drawing.y.names:
-        names = np.array(drawing.y.names)[layer.y.astype(int)]
-        text = "%{x}<br>validator %{text}<extra>%{fullData.name}</extra>"
-        look |= {"text": names, "hovertemplate": text}
+        look["hovertemplate"] = "%{x}<br>validator %{text}<extra>%{fullData.name}</extra>"
     elif drawing.y.whole:
         look["hovertemplate"] = "%{x}<br>validator %{y:d}<extra>%{fullData.name}</extra>"
     else:
         look["hovertemplate"] = _hover(drawing)
-    if drawing.x.names:
-        look["text"] = drawing.x.names
-        look["hovertemplate"] = look["hovertemplate"].replace("%{x}", "validator %{text}")
+    if layer.who:
+        look["text"] = layer.who
+        if not drawing.x.every:
+            look["hovertemplate"] = look["hovertemplate"].replace("%{x}", "validator %{text}")
     return _scatter(len(layer.x))(x=moments(layer.x), y=layer.y, **look)
 
 
@@ -144,7 +152,9 @@ def _bars(layer: Bars, drawing: Drawing) -> Any:
     marker: dict[str, Any] = {"color": layer.colour or colours.BLUE, "line": {"width": 0}}
     if layer.cut is not None and layer.cut.any():
         shapes = np.where(layer.cut, "/", "")
-        marker["pattern"] = {"shape": shapes, "fgcolor": colours.PAPER, "size": 6, "solidity": 0.25}
+        stripes = {"shape": shapes, "fgcolor": colours.PAPER, "size": 6, "solidity": 0.25}
+        # Otherwise the stripes replace the bar instead of lying on it.
+        marker["pattern"] = stripes | {"fillmode": "overlay"}
     look = _place(layer, drawing) | {"marker": marker, "width": width, "base": layer.base}
     axis = drawing.x if layer.lying else drawing.y
     names = drawing.y.names if layer.lying else drawing.x.names
@@ -156,7 +166,7 @@ def _bars(layer: Bars, drawing: Drawing) -> Any:
     # Of a bar that stands on others plotly would tell the height of all.
     look["customdata"] = layer.height
     look["hovertemplate"] = (
-        f"{where}<br>%{{customdata:,.9~r}} {_unit(axis)}"
+        f"{where}<br>%{{customdata:{_digits(axis)}}} {_unit(axis)}"
         f"<extra>{'%{fullData.name}' if layer.name else ''}</extra>"
     )
     if layer.lying:
@@ -168,16 +178,18 @@ def _area(layer: Area, drawing: Drawing) -> tuple[list[Any], str | None]:
     from plotly import graph_objects as go
 
     x, low, high, each = series.enveloped(layer.x, layer.low, layer.high, MOST)
-    own = layer.own if layer.own is not None and each == 1 else high
-    x, low, high, own = _outline(x, low, high, own, steps=layer.steps)
     note = f"{len(layer.x):,} points: of every {each:,} neighbours the extremes are drawn"
+    own = np.where(abs(low) > abs(high), low, high)
+    if layer.own is not None and each == 1:
+        own = layer.own
+    around, heights, amounts = outline(x, low, high, own, steps=layer.steps)
     trace = go.Scatter(
-        x=moments(x),
-        y=high,
-        customdata=own,
+        x=moments(around),
+        y=heights,
+        customdata=amounts,
         mode="lines",
         fill="toself",
-        fillcolor=_faded(layer.colour, layer.opacity),
+        fillcolor=faded(layer.colour, layer.opacity),
         line={"width": 0.5 if layer.steps else 0, "color": layer.colour},
         hoveron="points",
         hovertemplate=_hover(drawing, "customdata"),
@@ -186,42 +198,16 @@ def _area(layer: Area, drawing: Drawing) -> tuple[list[Any], str | None]:
     return [trace], note if each > 1 else None
 
 
-def _outline(
-    x: Places, low: Floats, high: Floats, own: Floats, *, steps: bool
-) -> tuple[Places, Floats, Floats, Floats]:
-    """Go around every run of an area: forth above, back beneath; a hole parts the runs."""
-    parts: list[tuple[Any, Any, Any]] = []
-    runs = np.ma.clump_unmasked(np.ma.masked_invalid(high + low))  # type: ignore[no-untyped-call]
-    for run in runs:
-        px, above, beneath, values = x[run], high[run], low[run], own[run]
-        if steps:
-            # Each height up to the next place.
-            px = np.repeat(px, 2)[1:]
-            above, beneath, values = (np.repeat(one, 2)[:-1] for one in (above, beneath, values))
-        parts.append(
-            (
-                np.concatenate((px, px[::-1], px[:1])),
-                np.concatenate((above, beneath[::-1], [np.nan])),
-                np.concatenate((values, values[::-1], [np.nan])),
-            )
-        )
-    joined = [np.concatenate([part[i] for part in parts]) for i in range(3)]
-    return joined[0], joined[1], joined[1], joined[2]
-
-
-def _faded(colour: str, opacity: float) -> str:
-    """Write a colour that lets through what lies behind it."""
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{opacity})"
-
-
 def _grid(layer: Grid, drawing: Drawing) -> list[Any]:
     from plotly import graph_objects as go
 
-    # A map is placed by the middle of its cells.
+    starts = layer.start + layer.step * np.arange(layer.cells.shape[1])
     look: dict[str, Any] = {
-        "x0": str(moments(np.array([layer.start + layer.step // 2]))[0]),
-        "dx": layer.step / np.timedelta64(1, "ms"),
+        "x": moments(starts),
+        # Cells stand between one start and the next, and tell their start.
+        "xperiod": layer.step / np.timedelta64(1, "ms"),
+        "xperiod0": str(moments(starts[:1])[0]),
+        "xperiodalignment": "middle",
         "y": layer.rows,
         "z": layer.cells,
     }
@@ -253,6 +239,7 @@ def _grid(layer: Grid, drawing: Drawing) -> list[Any]:
             mode="markers",
             marker={"symbol": "square", "size": 10, "color": colour},
             name=name.replace("\n", "<br>"),
+            showlegend=True,
             legendrank=1000 + drawing.legend.index(name),
         )
         for name, colour in layer.kinds

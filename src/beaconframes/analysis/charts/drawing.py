@@ -42,7 +42,10 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Dots:
-    """Points of one kind; in the *strip* they stand in a row of their own, *y* from 0 to 1."""
+    """Points of one kind; in the *strip* they stand in a row of their own, *y* from 0 to 1.
+
+    *who* are the validators to tell, where no axis does.
+    """
 
     x: Places
     y: Floats
@@ -53,6 +56,7 @@ class Dots:
     hollow: bool = False
     strip: bool = False
     main: bool = False
+    who: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

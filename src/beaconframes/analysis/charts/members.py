@@ -46,15 +46,18 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
     if show == "matrix":
         return _matrix(blocks, committees, rows, only)
     named = rows.height <= _NAMED
-    names = tuple(str(index) for index in rows["validator_index"]) if named else ()
     ranks = np.arange(rows.height) + (0 if named else 1)
-    members = Dots(ranks, rows["rate"].to_numpy() * 100, "Member", colours.BLUE, size=3, main=True)
+    who = tuple(str(index) for index in rows["validator_index"])
+    look = (colours.BLUE, "o", 3)
+    members = Dots(ranks, rows["rate"].to_numpy() * 100, "Member", *look, main=True, who=who)
     mean = 100 * int(rows["signed"].sum()) / int(rows["duties"].sum())
     level = Level(mean, f"All together: {mean:.2f} %")
     worst = rows.tail(_LOWEST).reverse().select("validator_index", "rate")
     lowest = [f"validator {index}: {100 * rate:.1f} %" for index, rate in worst.iter_rows()]
     return Drawing(
-        Axis("Validator, best first" if named else "Member, best first", names=names),
+        Axis(
+            "Validator, best first" if named else "Member, best first", names=who if named else ()
+        ),
         Axis("Blocks signed (%)"),
         (members, level),
         only=only,

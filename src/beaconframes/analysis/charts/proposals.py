@@ -64,7 +64,9 @@ def proposals(
             points = series.moments(some["time"]), ranks.cast(pl.Float64).to_numpy()
             hollow = status == "scheduled"
             fit = min(size, _size(some.height))
-            layers.append(Dots(*points, label, colour, symbol, fit, hollow, main=True))
+            who = tuple(map(str, some["proposer_index"])) if named else ()
+            dots = Dots(*points, label, colour, symbol, fit, hollow, main=True, who=who)
+            layers.append(dots)
     legend = tuple(layer.name for layer in layers)
     return Drawing(x, y, tuple(layers), nothing, only, legend=legend)
 

@@ -78,7 +78,9 @@ def moments(times: pl.Series) -> Places:
 
 def heights(amounts: pl.Series, unit: Unit) -> Floats:
     """Turn exact amounts into floats to draw, in *unit*; the end of their name says theirs."""
-    return np.asarray(to_eth(amounts).to_numpy() * _PER_ETH[unit], float)
+    if amounts.name.endswith(f"_{unit}"):
+        return floats(amounts)
+    return floats(to_eth(amounts) * _PER_ETH[unit])
 
 
 def floats(numbers: pl.Series) -> Floats:
@@ -135,41 +137,54 @@ def steps(x: Places, end: Places, where: Flags) -> tuple[Places, Any]:
 
 
 def thinned(x: Places, y: Floats, most: int) -> tuple[Places, Floats, int]:
-    """Keep the lowest and the highest of so many neighbours that *most* points are left.
+    """Keep the lowest and the highest of so many neighbours that about *most* points are left.
 
-    Returns how many neighbours that are. Runs of several lines (time goes back between them) are
-    never mixed; a hole is kept where none of the neighbours is known.
+    Returns how many neighbours that are. Holes as long as these are kept; several lines, between
+    which time goes back, are never mixed.
     """
-    if len(x) <= most:
+    each = -(-2 * len(x) // most) if len(x) > most else 1
+    if each == 1:
         return x, y, 1
-    each = -(-2 * len(x) // most)
-    # Where time goes back, the next line begins with the hole that parts it from the one before.
-    begins = np.concatenate(([False], x[1:] < x[:-1]))
     lowest, highest = pl.col("y").arg_min().fill_null(0), pl.col("y").arg_max().fill_null(0)
     kept = (
-        pl.DataFrame({"row": np.arange(len(x)), "line": np.cumsum(begins), "y": y})
-        .with_columns(pl.col("y").fill_nan(None), group=pl.col("row") // each)
-        .group_by("line", "group")
+        _neighbours(x, y, each)
+        .with_columns(y=pl.Series(y).fill_nan(None))
+        .group_by("line", "hole", "group")
         .agg(low=pl.col("row").get(lowest), high=pl.col("row").get(highest))
     )
-    at = np.unique(np.concatenate((kept["low"], kept["high"], np.flatnonzero(begins))))
+    at = np.unique(np.concatenate((kept["low"], kept["high"])))
     return x[at], y[at], each
 
 
 def enveloped(
     x: Places, low: Floats, high: Floats, most: int
 ) -> tuple[Places, Floats, Floats, int]:
-    """Put so many neighbours of an area into one that *most* points are left.
+    """Put so many neighbours of an area into one that about *most* points are left.
 
     Each goes from the lowest to the highest of its neighbours; returns how many these are.
     """
     each = -(-len(x) // most)
     if each <= 1:
         return x, low, high, 1
-    rows = pl.DataFrame({"row": np.arange(len(x)), "low": low, "high": high})
     kept = (
-        rows.with_columns(pl.col("low", "high").fill_nan(None), group=pl.col("row") // each)
-        .group_by("group", maintain_order=True)
+        _neighbours(x, high, each)
+        .with_columns(
+            low=pl.Series(np.fmin(low, high)).fill_nan(None),
+            high=pl.Series(np.fmax(low, high)).fill_nan(None),
+        )
+        .group_by("line", "hole", "group")
         .agg(pl.first("row"), pl.min("low"), pl.max("high"))
+        .sort("row")
     )
     return x[kept["row"].to_numpy()], floats(kept["low"]), floats(kept["high"]), each
+
+
+def _neighbours(x: Places, y: Floats, each: int) -> pl.DataFrame:
+    """Give the line and the group of *each* neighbours of every point. One row per point."""
+    steps = np.diff(x)
+    typical = np.median(steps[steps > np.zeros(1, steps.dtype)])
+    # The hole before another line, or one that is longer than a group, is a group of its own.
+    long = (steps >= each * typical) & np.isnan(y[1:])
+    hole = np.concatenate(([False], (x[1:] < x[:-1]) | long))
+    row = np.arange(len(x))
+    return pl.DataFrame({"row": row, "line": np.cumsum(hole), "hole": hole, "group": row // each})

@@ -1,0 +1,42 @@
+"""Go around areas, so that plotly fills each of their runs and nothing between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from beaconframes.analysis.charts.drawing import Floats, Places
+
+
+def outline(
+    x: Places, low: Floats, high: Floats, own: Floats, *, steps: bool
+) -> tuple[Places, Floats, Floats]:
+    """Give the way around every run: forth above, back beneath; a hole parts the runs.
+
+    Returns its places, its heights, and at each point the amount to tell. With *steps* each height
+    is kept up to the next place.
+    """
+    parts = []
+    runs = np.ma.clump_unmasked(np.ma.masked_invalid(high + low))  # type: ignore[no-untyped-call]
+    for run in runs:
+        places, above, beneath, told = x[run], high[run], low[run], own[run]
+        if steps:
+            places = np.repeat(places, 2)[1:]
+            above, beneath, told = (np.repeat(y, 2)[:-1] for y in (above, beneath, told))
+        parts.append(
+            (
+                np.concatenate((places, places[::-1], places[:1])),
+                np.concatenate((above, beneath[::-1], [np.nan])),
+                np.concatenate((told, told[::-1], [np.nan])),
+            )
+        )
+    around, heights, amounts = (np.concatenate(some) for some in zip(*parts, strict=True))
+    return around, heights, amounts
+
+
+def faded(colour: str, opacity: float) -> str:
+    """Write a colour that lets through what lies behind it."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
