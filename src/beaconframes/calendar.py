@@ -205,17 +205,29 @@ def _bound(
         return number
     if isinstance(value, str) and value == "latest":
         return latest()
-    try:
-        meant = _read(argument, value) if isinstance(value, str) else value
-        start, end = _instants(argument, meant, now)
-    except OverflowError:
-        raise UsageError(f"{argument}={_show(value)} is beyond the calendar") from None
+    start, end = instants(argument, value, now)
     if end < chain.genesis:
         raise _before_genesis(chain, argument, value)
     if argument == "until":
         return chain.at(unit, end)
     # Rounded up: the unit that is under way at `start` began before it.
     return max(0, -((chain.genesis - start) // _length(chain, unit)))
+
+
+def instants(argument: str, value: Any, now: Callable[[], datetime]) -> tuple[datetime, datetime]:
+    """Return the first and the last instant that a text, date, datetime or timedelta means."""
+    try:
+        meant = _read(argument, value) if isinstance(value, str) else value
+        if isinstance(meant, timedelta) and meant >= timedelta(0):
+            instant = _utc("now", now()) - meant
+            return instant, instant
+        if isinstance(meant, date) and not isinstance(meant, datetime):
+            midnight = datetime.combine(meant, time(), UTC)
+            return midnight, midnight + (timedelta(days=1) - _TICK)
+        instant = _utc(argument, meant)
+    except OverflowError:
+        raise UsageError(f"{argument}={_show(value)} is beyond the calendar") from None
+    return instant, instant
 
 
 def _read(argument: str, text: str) -> date | datetime | timedelta:
@@ -231,20 +243,6 @@ def _read(argument: str, text: str) -> date | datetime | timedelta:
     except ValueError:
         pass
     raise UsageError(f"{argument}={_show(text)} is no moment", hint=_SAY_WHEN)
-
-
-def _instants(
-    argument: str, value: object, now: Callable[[], datetime]
-) -> tuple[datetime, datetime]:
-    """Return the first and the last instant that a date, datetime or timedelta means."""
-    if isinstance(value, timedelta) and value >= timedelta(0):
-        instant = _utc("now", now()) - value
-        return instant, instant
-    if isinstance(value, date) and not isinstance(value, datetime):
-        midnight = datetime.combine(value, time(), UTC)
-        return midnight, midnight + (timedelta(days=1) - _TICK)
-    instant = _utc(argument, value)
-    return instant, instant
 
 
 def _utc(argument: str, moment: Any) -> datetime:

@@ -3,6 +3,7 @@
 from beaconframes.endpoint.cursor import Cursor
 from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
 from beaconframes.endpoint.horizon import End, Head, Horizon
+from beaconframes.endpoint.machines import Between, MachinesIn
 from beaconframes.endpoint.members import EpochIn, OnChain, SomeOf, ValidatorsIn, WindowIn
 from beaconframes.endpoint.pages import Pages
 from beaconframes.endpoint.pixels import Region, Switch
@@ -28,6 +29,7 @@ __all__ = [
     "UNRESOLVED",
     "Absent",
     "Batch",
+    "Between",
     "BlockIn",
     "Call",
     "Cursor",
@@ -43,6 +45,7 @@ __all__ = [
     "Head",
     "Horizon",
     "Identifiers",
+    "MachinesIn",
     "OnChain",
     "Page",
     "Pages",

@@ -17,6 +17,7 @@ from beaconframes.endpoint.sets import (
 from beaconframes.v2.block import BLOCK, load_block
 from beaconframes.v2.block_rewards import BLOCK_REWARDS, load_block_rewards
 from beaconframes.v2.config import CONFIG, load_config
+from beaconframes.v2.machine_metrics import MACHINE_METRICS, load_machine_metrics
 from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
 from beaconframes.v2.queues import QUEUES, load_queues
 from beaconframes.v2.rewards import REWARDS, load_rewards
@@ -56,6 +57,7 @@ ENDPOINTS = (
     SYNC_COMMITTEE,
     SYNC_COMMITTEE_VALIDATORS,
     QUEUES,
+    MACHINE_METRICS,
     MACHINE_NAMES,
 )
 
@@ -68,6 +70,7 @@ __all__ = [
     "load_block",
     "load_block_rewards",
     "load_config",
+    "load_machine_metrics",
     "load_machine_names",
     "load_queues",
     "load_rewards",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from beaconframes.service.generation2.rows import (
     blocks,
     duties,
+    machine_metrics,
     machine_names,
     queues,
     rewards,
@@ -35,6 +36,7 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "slot_sync_committee_duties": duties.sync_committees,
     "sync_committee": sync_committees.rows,
     "queues": queues.rows,
+    "machine_metrics": machine_metrics.rows,
     "machine_names": machine_names.rows,
 }
 """All rows of an endpoint, from which a request selects; in the order in which they are sent."""
@@ -47,6 +49,7 @@ SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
 RANGELESS = {
     "block",
     "block_rewards",
+    "machine_metrics",
     "machine_names",
     "queues",
     "slot",

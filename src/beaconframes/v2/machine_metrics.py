@@ -1,0 +1,158 @@
+"""What machines push: how they, their nodes and their validators do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from beaconframes.client import load
+from beaconframes.endpoint import Between, Cursor, Endpoint, Envelope, MachinesIn, Shape
+from beaconframes.errors import SchemaError
+from beaconframes.schema import Count, Flag, Number, Slot, Table, Text, UnixTime
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Chain, Moment
+    from beaconframes.client import Explorer, Options
+    from beaconframes.schema import Around
+
+ENDING = "_metrics"
+PROCESSES = ("system", "validator", "node")
+
+
+class MachineMetrics(Table):
+    """Metrics of machines. One row per machine, process and reading."""
+
+    machine = Text("Name of the machine. Anybody may choose any.", key=True)
+    process = Text("What it is about: system, validator or node.", key=True)
+    client_name = Text("Name of the client; null for system.", key=True, nullable=True)
+    time = UnixTime("When it was read, UTC.", key=True, wire="timestamp")
+    exporter_version = Text("Version of what pushed it.")
+    cpu_cores = Count("Cores; of system.")
+    cpu_threads = Count("Threads; of system.")
+    cpu_node_system_seconds_total = Number("Seconds of CPU in the kernel; of system.")
+    cpu_node_user_seconds_total = Number("Seconds of CPU in programs; of system.")
+    cpu_node_iowait_seconds_total = Number("Seconds of CPU waiting for disks; of system.")
+    cpu_node_idle_seconds_total = Number("Seconds of CPU idle; of system.")
+    memory_node_bytes_total = Count("Bytes of memory; of system.")
+    memory_node_bytes_free = Count("Bytes of it that are free.")
+    memory_node_bytes_cached = Count("Bytes of it that hold files.")
+    memory_node_bytes_buffers = Count("Bytes of it that hold buffers.")
+    disk_node_bytes_total = Count("Bytes of disk; of system.")
+    disk_node_bytes_free = Count("Bytes of it that are free.")
+    disk_node_io_seconds = Number("Seconds that disks were busy; of system.")
+    disk_node_reads_total = Count("Reads from disk; of system.")
+    disk_node_writes_total = Count("Writes to disk; of system.")
+    network_node_bytes_total_receive = Count("Bytes received; of system.")
+    network_node_bytes_total_transmit = Count("Bytes sent; of system.")
+    boot_time = UnixTime("When it started, UTC; of system.", wire="misc_node_boot_ts_seconds")
+    os = Text("Operating system; of system.", wire="misc_os")
+    cpu_process_seconds_total = Number("Seconds of CPU; of validator and node.")
+    memory_process_bytes = Count("Bytes of memory; of validator and node.")
+    client_version = Text("Version of the client; of validator and node.")
+    client_build = Text("Build of the client; of validator and node.")
+    sync_eth2_fallback_configured = Flag("Whether a second beacon node is set.")
+    sync_eth2_fallback_connected = Flag("Whether it is in use.")
+    validator_total = Count("Keys; of validator.")
+    validator_active = Count("Keys that are active; of validator.")
+    disk_beaconchain_bytes_total = Count("Bytes of the chain on disk; of node.")
+    network_libp2p_bytes_total_receive = Count("Bytes received from peers; of node.")
+    network_libp2p_bytes_total_transmit = Count("Bytes sent to peers; of node.")
+    network_peers_connected = Count("Peers; of node.")
+    sync_eth1_connected = Flag("Whether an execution client is connected; of node.")
+    sync_eth2_synced = Flag("Whether it is at the head; of node.")
+    sync_beacon_head_slot = Slot("Slot of its head; of node.")
+    sync_eth1_fallback_configured = Flag("Whether a second execution client is set; of node.")
+    sync_eth1_fallback_connected = Flag("Whether it is in use; of node.")
+
+    @classmethod
+    def decode(
+        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+    ) -> pl.DataFrame:
+        """Return the readings: each list of a page is of one kind of process."""
+        return super().decode((one_list(page) for page in pages), chain, around)
+
+    @classmethod
+    def encode(
+        cls,
+        frame: pl.DataFrame,
+        chain: Chain,
+        *,
+        without: Collection[str] = (),
+        public: bool = False,
+    ) -> bytes:
+        """Return the readings as one object of lists."""
+        raw = super().encode(frame, chain, without=without, public=public)
+        lists: dict[str, list[Any]] = {f"{process}{ENDING}": [] for process in PROCESSES}
+        for record in msgspec.json.decode(raw):
+            told = {name: value for name, value in record.items() if value is not None}
+            lists[f"{told.pop('process')}{ENDING}"].append(told)
+        return msgspec.json.encode([lists])
+
+
+def one_list(page: bytes) -> bytes:
+    """Return the readings of a page in one list, each with the process that it is about."""
+    if page == b"[]":
+        return page
+    try:
+        found = msgspec.json.decode(page, type=dict[str, list[dict[str, Any]] | None])
+    except msgspec.MsgspecError as error:
+        raise SchemaError(f"machine_metrics are no lists of readings ({error})") from None
+    return msgspec.json.encode(
+        [
+            {**record, "process": name.removesuffix(ENDING)}
+            for name, records in found.items()
+            for record in records or []
+        ]
+    )
+
+
+MACHINE_METRICS = Endpoint(
+    "machine_metrics",
+    route="POST /api/v2/machine-metrics",
+    table=MachineMetrics,
+    where=(MachinesIn(MachineMetrics.machine), Between(MachineMetrics.time)),
+    paging=Cursor(),
+    envelope=Envelope.V2,
+    shape=Shape.OBJECT,
+)
+
+
+def load_machine_metrics(
+    machines: str | Iterable[str] | None = None,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load what machines pushed with this key, one row per machine, process and reading.
+
+    Parameters
+    ----------
+    machines
+        Names of machines; `load_machine_names` lists them. Left out: all.
+    since, until
+        First and last instant, both inclusive: a date, a datetime or ``"12h"``. Left out: whatever
+        the service keeps. A machine's time is no chain's, so no number is taken.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``machine``, ``process``, ``client_name``, ``time``. Totals count from the start
+        of a process. What a kind of process does not have is null.
+
+    Notes
+    -----
+    ``POST /api/v2/machine-metrics``. Ten readings a request. Times are taken for Unix seconds.
+    """
+    return load(MACHINE_METRICS, explorer, options, machines=machines, since=since, until=until)
