@@ -36,7 +36,7 @@ def rows(validators, epochs):
 def keep(dataset, validators, first, last, frame=None):
     found = rows(validators, range(first, last + 1)) if frame is None else frame
     with dataset.writing() as writer:
-        writer.keep("t", found, GRID, subjects=[*map(str, validators)], first=first, last=last)
+        writer.keep("t", found, GRID, {str(v): ((first, last),) for v in validators})
 
 
 def read(dataset, validators, *parts):
@@ -77,7 +77,10 @@ class TestCovering:
                 if dice.random() < 0.6
                 else (coverage.remove, set.difference_update)
             )
-            change(connection, "t", names, first, last)
+            if change is coverage.add:
+                change(connection, "t", dict.fromkeys(names, ((first, last),)))
+            else:
+                change(connection, "t", names, first, last)
             for name in names:
                 method(truth[name], range(first, last + 1))
             if step % 50 == 0:
@@ -99,7 +102,7 @@ class TestCovering:
         names = [str(n) for n in range(1000)]
         told = dataset.coverage("t", names)
         with dataset.writing() as writer:
-            coverage.add(writer.connection, "t", names, 5_040, 5_060)
+            coverage.add(writer.connection, "t", dict.fromkeys(names, ((5040, 5060),)))
 
         assert time.perf_counter() - begun < 2
         assert 100_000 == sum(map(len, told.values()))
@@ -119,7 +122,7 @@ class TestCovering:
         grid = Grid(None, "epoch", ("epoch",))
         frame = rows([1], range(10))
         with dataset.writing() as writer:
-            writer.keep("chain", frame, grid, subjects=[""], first=0, last=9)
+            writer.keep("chain", frame, grid, {"": ((0, 9),)})
 
         assert {"": ((0, 9),)} == dataset.coverage("chain")
         found = dataset.select("chain", [""], [(2, 3), (8, 20)], schema=SCHEMA).collect()
@@ -127,6 +130,18 @@ class TestCovering:
 
 
 class TestKeeping:
+    def test_runs_of_each(self, dataset):
+        """What is complete may be another run for each subject; a gap in the rows is a gap."""
+        frame = rows([1, 2], range(10)).filter(
+            ~((pl.col("validator") == 2) & pl.col("epoch").is_in([3, 4, 9]))
+        )
+        found = coverage.cells(frame, GRID)
+        with dataset.writing() as writer:
+            writer.keep("t", rows([1, 2], range(10)), GRID, found)
+
+        assert {"1": ((0, 9),), "2": ((0, 2), (5, 8))} == found == dataset.coverage("t")
+        assert frame.equals(dataset.scan("t").collect())
+
     def test_only_the_rectangle(self, dataset):
         """Rows beside what is said to be complete are not kept."""
         keep(dataset, [1, 2], 10, 19, rows(range(5), range(30)))
@@ -159,9 +174,7 @@ class TestKeeping:
                     "t",
                     rows(validators, epochs),
                     GRID,
-                    subjects=[*map(str, validators)],
-                    first=epochs[0],
-                    last=epochs[-1],
+                    {str(v): ((epochs[0], epochs[-1]),) for v in validators},
                 )
 
         expected = pl.concat([rows([1], range(10)), rows([2], range(8)), rows([3], range(5, 10))])
@@ -173,7 +186,7 @@ class TestKeeping:
 
         def fail():
             with dataset.writing() as writer:
-                writer.keep("t", rows([1], range(9)), GRID, subjects=["1"], first=0, last=8)
+                writer.keep("t", rows([1], range(9)), GRID, {"1": ((0, 8),)})
                 raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
@@ -207,9 +220,7 @@ class TestKeeping:
             pytest.raises(UsageError, match="table t is covered by other columns"),
             dataset.writing() as w,
         ):
-            w.keep(
-                "t", rows([1], [5]), Grid(None, "epoch", ("epoch",)), subjects=[""], first=5, last=5
-            )
+            w.keep("t", rows([1], [5]), Grid(None, "epoch", ("epoch",)), {"": ((5, 5),)})
 
 
 class TestSelecting:
@@ -300,7 +311,7 @@ class TestCompacting:
                 reward=pl.when(pl.col("validator") == 2).then(epoch)
             )
             with dataset.writing() as writer:
-                writer.keep("t", frame, grid, subjects=["1", "2"], first=epoch, last=epoch)
+                writer.keep("t", frame, grid, {"1": ((epoch, epoch),), "2": ((epoch, epoch),)})
         dataset.compact()
 
         expected = [*range(8), *[None] * 8]
@@ -469,7 +480,7 @@ for first in range(0, 400, 10):
         rows = [(v, e, v * 1_000_003 + e) for v in missing for e in range(first, first + 10)]
         with data.writing() as writer:
             writer.keep("t", pl.DataFrame(rows, schema=schema, orient="row"), grid,
-                        subjects=[*map(str, missing)], first=first, last=first + 9)
+                        {str(v): ((first, first + 9),) for v in missing})
     if first % 50 == 40:
         data.compact()
 print("done", flush=True)

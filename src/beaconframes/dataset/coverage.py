@@ -57,11 +57,9 @@ def get(
     return {subject: tuple(parts) for subject, parts in found.items()}
 
 
-def add(
-    connection: sqlite3.Connection, table: str, subjects: Iterable[str], first: int, last: int
-) -> None:
-    """Cover the units from *first* to *last* for each of *subjects*; what adjoins becomes one."""
-    for subject in subjects:
+def add(connection: sqlite3.Connection, table: str, complete: Covered) -> None:
+    """Cover the runs of each subject in *complete*; what adjoins becomes one."""
+    for subject, first, last in ((s, *run) for s, parts in complete.items() for run in parts):
         # Runs are apart, so those that touch begin in between, or are the one before.
         before, after = connection.execute(
             "SELECT min(first), max(last) FROM coverage WHERE table_name = ?1 AND subject = ?2"
@@ -117,23 +115,37 @@ def told(grids: dict[str, Grid]) -> dict[str, Any]:
     return {GRIDS: {table: asdict(grid) for table, grid in grids.items()}}
 
 
-def outside(rows: pl.DataFrame, grid: Grid, covered: Covered) -> pl.DataFrame:
-    """Return the *rows* that are not covered."""
+def held(rows: pl.DataFrame, grid: Grid, covered: Covered, *, inside: bool = True) -> pl.DataFrame:
+    """Return the *rows* that are covered; those that are not with ``inside=False``."""
     runs = [(subject, *run) for subject, parts in covered.items() for run in parts]
-    if not runs or rows.is_empty():
-        return rows
     schema = {"subject": pl.String, "first": pl.Int64, "last": pl.Int64}
     known = pl.DataFrame(runs, schema=schema, orient="row").sort("first")
     place = rows.select(
         place=pl.int_range(pl.len()),
         unit=pl.col(grid.unit).cast(pl.Int64),
         subject=subject_of(grid),
-    ).sort("unit")
-    beside = place.join_asof(
+    )
+    beside = place.sort("unit").join_asof(
         known, left_on="unit", right_on="first", by="subject", check_sortedness=False
     )
-    free = beside.filter(pl.col("last").is_null() | (pl.col("unit") > pl.col("last")))
-    return rows[free["place"].sort()]
+    here = (pl.col("unit") <= pl.col("last")).fill_null(value=False)
+    found = beside.filter(here if inside else ~here)
+    return rows if found.height == rows.height else rows[found["place"].sort()]
+
+
+def cells(rows: pl.DataFrame, grid: Grid) -> Covered:
+    """Return the subjects and units that *rows* are of, as runs."""
+    there = rows.select(subject=subject_of(grid), unit=pl.col(grid.unit).cast(pl.Int64))
+    there = there.drop_nulls().unique().sort("subject", "unit")
+    runs = (
+        there.with_columns(run=pl.col("unit") - pl.int_range(pl.len()))
+        .group_by("subject", "run", maintain_order=True)
+        .agg(first=pl.col("unit").min(), last=pl.col("unit").max())
+    )
+    found: dict[str, list[tuple[int, int]]] = {}
+    for subject, first, last in runs.select("subject", "first", "last").iter_rows():
+        found.setdefault(subject, []).append((first, last))
+    return {subject: tuple(parts) for subject, parts in found.items()}
 
 
 def subject_of(grid: Grid) -> pl.Expr:

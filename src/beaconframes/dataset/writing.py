@@ -11,10 +11,10 @@ from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from beaconframes.dataset.coverage import Grid
+    from beaconframes.dataset.coverage import Covered, Grid
 
 
 class _Waiting:
@@ -74,31 +74,25 @@ class Writer:
         elif waiting.bytes >= segments.BYTES:
             self._write(table, waiting.take())
 
-    def keep(
-        self,
-        table: str,
-        rows: pl.DataFrame,
-        grid: Grid,
-        *,
-        subjects: Collection[str],
-        first: int,
-        last: int,
-    ) -> None:
-        """Add the rows of a rectangle together with the fact that it is complete.
+    def keep(self, table: str, rows: pl.DataFrame, grid: Grid, complete: Covered) -> None:
+        """Add rows together with the fact that what they are of is *complete*.
 
-        Of *rows* those count that are of one of *subjects* and of a unit from *first* to *last*,
-        and that were not covered yet: it does no harm to bring something twice, also when another
-        process has just brought it.
+        Of *rows* those count whose subject and unit are complete by that, and were not before: it
+        does no harm to bring something twice, also when another process has just brought it.
         """
         if self._grids.get(table) != grid:
             if table in self._grids:
                 raise UsageError(f"table {table} is covered by other columns than these")
             self._grids[table] = grid
             ledger.set_meta(self.connection, coverage.told(self._grids))
-        here = coverage.inside(grid, list(subjects), [(first, last)], rows.schema)
-        known = coverage.get(self.connection, table, subjects, first, last)
-        self.add(table, coverage.outside(rows.filter(here), grid, known))
-        coverage.add(self.connection, table, subjects, first, last)
+        runs = [run for parts in complete.values() for run in parts]
+        if not runs:
+            return
+        first, last = min(run[0] for run in runs), max(run[1] for run in runs)
+        known = coverage.get(self.connection, table, complete, first, last)
+        here = coverage.held(rows, grid, complete)
+        self.add(table, here if not known else coverage.held(here, grid, known, inside=False))
+        coverage.add(self.connection, table, complete)
 
     def add_segment(self, table: str, rows: pl.DataFrame) -> None:
         """Add *rows*, if there are any, as one segment of their own."""
