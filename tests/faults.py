@@ -3,6 +3,9 @@
 It answers well unless told otherwise. A fault is named as in "429_seconds?retry_after=2&times=1":
 what it does, its parameters, and for how many requests (all, unless `times` says so). Every
 request is counted with the moment of its arrival, by a clock that the client does not share.
+
+With an `upstream` its answers are that server's, so that rows can be spoiled which a loader knows.
+A fault with `path` is for those requests alone whose target contains that.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import socket
 import struct
 import threading
 import time
+import urllib.error
+import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl
@@ -112,8 +117,14 @@ class FaultServer:
     """Serves on a free port of this machine, inside a ``with`` block."""
 
     def __init__(
-        self, fault: str = "", *, latency: float = 0.0, tls: ssl.SSLContext | None = None
+        self,
+        fault: str = "",
+        *,
+        latency: float = 0.0,
+        tls: ssl.SSLContext | None = None,
+        upstream: str = "",
     ) -> None:
+        self.upstream = upstream
         self.seen: list[Seen] = []
         self.latency = latency
         self._tls = tls
@@ -161,20 +172,32 @@ class FaultServer:
             while (seen := _receive(plug)) is not None:
                 with self._lock:
                     self.seen.append(seen)
-                    misbehave = self._left > 0
+                    misbehave = self._left > 0 and self._parameters.get("path", "") in seen.target
                     self._left -= misbehave
                 if self.latency:
                     time.sleep(self.latency)
                 line = Line(plug, seen, self._stopping)
-                good = v2_body() if seen.v2 else v1_body()
-                if misbehave:
+                status, good = self._good(seen)
+                if misbehave and status == 200:
                     self._do(line, seen, good, self._parameters)
                 else:
-                    line.answer(200, good)
+                    line.answer(status, good)
                 if not line.open:
                     break
         with self._lock:
             self._open -= 1
+
+    def _good(self, seen: Seen) -> tuple[int, bytes]:
+        if not self.upstream:
+            return 200, v2_body() if seen.v2 else v1_body()
+        asked = urllib.request.Request(
+            self.upstream + seen.target, data=seen.body or None, method=seen.method
+        )
+        try:
+            with urllib.request.urlopen(asked) as reply:
+                return reply.status, reply.read()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read()
 
     def _secured(self, plug: socket.socket) -> socket.socket:
         return plug if self._tls is None else self._tls.wrap_socket(plug, server_side=True)
@@ -443,6 +466,33 @@ def key_echo(line: Line, seen: Seen, good: bytes, p: P) -> None:
     )
 
 
+def spoilt(spoil: Callable[[list[Any], P], list[Any]]) -> Callable[[Line, Seen, bytes, P], None]:
+    """A fault that answers with other rows than the good ones."""
+
+    def answer(line: Line, seen: Seen, good: bytes, p: P) -> None:
+        envelope = json.loads(good)
+        rows = envelope["data"]
+        envelope["data"] = spoil(rows if isinstance(rows, list) else [rows], p)
+        line.answer(200, json.dumps(envelope).encode())
+
+    return answer
+
+
+def conflicting(rows: list[Any], p: P) -> list[Any]:
+    return [*rows, rows[0] | {p["field"]: rows[0][p["field"]] + 1}]
+
+
+def foreign(rows: list[Any], p: P) -> list[Any]:
+    return [*rows, rows[0] | {p["field"]: int(p["value"])}]
+
+
+def lacking(rows: list[Any], p: P) -> list[Any]:
+    """Without the rows whose fields, named in `fields`, have the values of one of the `cells`."""
+    names = p["fields"].split(",")
+    cells = {tuple(map(int, cell.split("-"))) for cell in p["cells"].split(",")}
+    return [row for row in rows if tuple(int(row[name]) for name in names) not in cells]
+
+
 FAULTS: dict[str, Callable[[Line, Seen, bytes, P], None]] = {
     "429_seconds": lambda line, seen, good, p: too_many(line, Retry_After=p["retry_after"]),
     "429_date": by_date,
@@ -495,6 +545,17 @@ FAULTS: dict[str, Callable[[Line, Seen, bytes, P], None]] = {
     "empty_200": whole(b""),
     "body": lambda line, seen, good, p: line.answer(200, bytes.fromhex(p["hex"])),
     "error_200": lambda line, seen, good, p: line.answer(200, error_body(seen, "no luck today")),
+    "rows_drop": spoilt(
+        lambda rows, p: [
+            row for n, row in enumerate(rows) if n % int(p.get("every", 10)) != int(p.get("at", 3))
+        ]
+    ),
+    "rows_lack": spoilt(lacking),
+    "rows_empty": spoilt(lambda rows, p: []),
+    "rows_dup": spoilt(lambda rows, p: [*rows, *rows[::3]]),
+    "rows_shuffle": spoilt(lambda rows, p: [*rows[1::2], *reversed(rows[::2])]),
+    "rows_conflict": spoilt(conflicting),
+    "rows_extra": spoilt(foreign),
     "key_echo": key_echo,
     "learn": lambda line, seen, good, p: line.answer(
         200, good, ratelimit_limit=p["limit"], ratelimit_window=p.get("window", "second")

@@ -86,6 +86,9 @@ def load_validators(
         The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
     options
         ``strict=True`` raises `MissingRows` for validators that do not exist, instead of warning.
+        What does not come is asked for once more first. What lacks then between final rows, where
+        the chain cannot lack it, is an ``IntegrityError`` in any case. Either error has all that
+        came in ``rows``, and what did not in ``missing``.
 
     Returns
     -------
