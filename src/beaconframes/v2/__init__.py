@@ -19,6 +19,7 @@ from beaconframes.v2.block_rewards import BLOCK_REWARDS, load_block_rewards
 from beaconframes.v2.config import CONFIG, load_config
 from beaconframes.v2.machine_metrics import MACHINE_METRICS, load_machine_metrics
 from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
+from beaconframes.v2.network_performance import NETWORK_PERFORMANCE, load_network_performance
 from beaconframes.v2.queues import QUEUES, load_queues
 from beaconframes.v2.rewards import REWARDS, load_rewards
 from beaconframes.v2.rewards_aggregate import REWARDS_AGGREGATE, load_rewards_aggregate
@@ -58,6 +59,7 @@ ENDPOINTS = (
     SYNC_COMMITTEE_VALIDATORS,
     QUEUES,
     MACHINE_METRICS,
+    NETWORK_PERFORMANCE,
     MACHINE_NAMES,
 )
 
@@ -72,6 +74,7 @@ __all__ = [
     "load_config",
     "load_machine_metrics",
     "load_machine_names",
+    "load_network_performance",
     "load_queues",
     "load_rewards",
     "load_rewards_aggregate",

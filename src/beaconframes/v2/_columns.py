@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from beaconframes.schema import Count, Epoch, Text
+from beaconframes.schema import Count, Epoch, Table, Text, UnixTime
 
 FINALITY = "Whether it can still change: finalized or not_finalized."
 
@@ -50,3 +50,13 @@ class Ordinal(Count):
     def spellings(self) -> tuple[str, ...]:
         """None: the wire does not have it."""
         return ()
+
+
+class Windowed(Table):
+    """The window that something is of, and which epochs the service took for it."""
+
+    window = Text("Window that was asked for.", beside="asked.range.evaluation_window")
+    first_epoch = Epoch("First epoch of the window.", beside="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the window.", beside="range.epoch.end")
+    start_time = UnixTime("Start of the window, UTC.", beside="range.timestamp.start")
+    end_time = UnixTime("Its last second, UTC.", beside="range.timestamp.end")

@@ -9,7 +9,7 @@ import polars.selectors as cs
 
 from beaconframes.client import load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
-from beaconframes.schema import Epoch, Text, UnixTime
+from beaconframes.v2._columns import Windowed
 from beaconframes.v2._rewards import RewardParts
 
 if TYPE_CHECKING:
@@ -19,14 +19,8 @@ if TYPE_CHECKING:
     from beaconframes.v2._subjects import Validators
 
 
-class RewardsAggregate(RewardParts):
+class RewardsAggregate(Windowed, RewardParts):
     """Rewards of a whole set over a window. One row. Penalties are positive: subtract them."""
-
-    window = Text("Window that was asked for.", beside="asked.range.evaluation_window")
-    first_epoch = Epoch("First epoch of the window.", beside="range.epoch.start")
-    last_epoch = Epoch("Last epoch of the window.", beside="range.epoch.end")
-    start_time = UnixTime("Start of the window, UTC.", beside="range.timestamp.start")
-    end_time = UnixTime("Its last second, UTC.", beside="range.timestamp.end")
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:

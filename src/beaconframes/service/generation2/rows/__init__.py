@@ -9,6 +9,7 @@ from beaconframes.service.generation2.rows import (
     duties,
     machine_metrics,
     machine_names,
+    performance,
     queues,
     rewards,
     slot,
@@ -37,11 +38,13 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "sync_committee": sync_committees.rows,
     "queues": queues.rows,
     "machine_metrics": machine_metrics.rows,
+    "network_performance": performance.rows_to_add,
     "machine_names": machine_names.rows,
 }
 """All rows of an endpoint, from which a request selects; in the order in which they are sent."""
 
 SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
+    "network_performance": performance.summary,
     "rewards_aggregate": rewards.summary,
 }
 """What is made of the selected rows, where the answer is about all of them at once."""

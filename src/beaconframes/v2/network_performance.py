@@ -1,0 +1,62 @@
+"""How all validators together did their duties over a window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, WindowIn
+from beaconframes.v2._columns import Windowed
+from beaconframes.v2._performance import PerformanceParts
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+
+class NetworkPerformance(Windowed, PerformanceParts):
+    """Performance of all validators together over a window. One row."""
+
+
+NETWORK_PERFORMANCE = Endpoint(
+    "network_performance",
+    route="POST /api/v2/ethereum/performance-aggregate",
+    table=NetworkPerformance,
+    where=(OnChain(), WindowIn(NetworkPerformance.last_epoch, finalized=True)),
+    envelope=Envelope.V2,
+    shape=Shape.OBJECT,
+)
+
+
+def load_network_performance(
+    window: str = "30d", *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load how all validators together did over a window: one row. One request.
+
+    What to hold your own set against. The service would silently ignore validators here: for
+    those there is the performance of a set.
+
+    Parameters
+    ----------
+    window
+        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``: it ends now.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row, and which epochs the service took. Scores are fractions; never average those of
+        several windows: add the duties up. To show a score in public, the service asks for its
+        badge beside it.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/performance-aggregate``. Never final: the window moves.
+    """
+    return load(NETWORK_PERFORMANCE, explorer, options, window=window)
