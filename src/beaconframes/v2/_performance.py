@@ -7,55 +7,53 @@ from beaconframes.v2._columns import FINALITY
 
 
 class PerformanceParts(Table):
-    """Scores from 0 to 1, null without such duties, and the duties that they are made of."""
+    """Scores and the duties that they are made of. A score is null where there was no duty."""
 
-    beaconscore = Fraction("The service's score of all duties together.", wire="beaconscore.total")
+    beaconscore = Fraction("BeaconScore of all duties, 0 to 1.", wire="beaconscore.total")
     beaconscore_attestation = Fraction("Of attestations.", wire="beaconscore.attestation")
     beaconscore_proposal = Fraction("Of proposals.", wire="beaconscore.proposal")
     beaconscore_sync_committee = Fraction("Of sync committees.", wire="beaconscore.sync_committee")
-    attestation_assigned = Count("Attestations on duty.", wire="duties.attestation.assigned")
-    attestation_included = Count("Those that were included.", wire="duties.attestation.included")
-    attestation_missed = Count("Those that were not.", wire="duties.attestation.missed")
-    attestation_correct_head = Count("With the right head.", wire="duties.attestation.correct_head")
-    attestation_correct_source = Count(
-        "With the right source.", wire="duties.attestation.correct_source"
-    )
-    attestation_correct_target = Count(
-        "With the right target.", wire="duties.attestation.correct_target"
-    )
-    attestation_valuable_correct_head = Count(
-        "With the right head, and of value to the chain.",
+    attestations_assigned = Count("Attestations to make.", wire="duties.attestation.assigned")
+    attestations_included = Count("Those that a block has.", wire="duties.attestation.included")
+    attestations_missed = Count("Those that no block has.", wire="duties.attestation.missed")
+    correct_head = Count("Right votes for the head.", wire="duties.attestation.correct_head")
+    correct_source = Count("Right votes for the source.", wire="duties.attestation.correct_source")
+    correct_target = Count("Right votes for the target.", wire="duties.attestation.correct_target")
+    valuable_correct_head = Count(
+        "Right votes for the head that were in time to be worth something.",
         wire="duties.attestation.valuable_correct_head",
     )
-    attestation_valuable_correct_source = Count(
-        "With the right source, and of value.", wire="duties.attestation.valuable_correct_source"
+    valuable_correct_source = Count(
+        "The same for the source.", wire="duties.attestation.valuable_correct_source"
     )
-    attestation_valuable_correct_target = Count(
-        "With the right target, and of value.", wire="duties.attestation.valuable_correct_target"
+    valuable_correct_target = Count(
+        "The same for the target.", wire="duties.attestation.valuable_correct_target"
     )
-    avg_inclusion_delay = Number(
-        "Slots from the duty to its inclusion, on average.",
+    average_inclusion_delay = Number(
+        "Slots from the attested one to the block that has the vote; 1 is best.",
         wire="duties.attestation.avg_inclusion_delay",
     )
-    avg_inclusion_delay_excluding_missed_slots = Number(
+    average_inclusion_delay_without_missed_slots = Number(
         "The same without slots that had no block.",
         wire="duties.attestation.avg_inclusion_delay_excluding_missed_slots",
     )
     sync_committee_assigned = Count(
-        "Signatures of sync committees on duty.", wire="duties.sync_committee.assigned"
+        "Slots to sign as a member of a sync committee.", wire="duties.sync_committee.assigned"
     )
     sync_committee_successful = Count(
-        "Those that were given.", wire="duties.sync_committee.successful"
+        "Those that were signed.", wire="duties.sync_committee.successful"
     )
     sync_committee_missed = Count("Those that were not.", wire="duties.sync_committee.missed")
     sync_committee_scheduled = Count(
-        "Those that lie ahead; null in answers without it.",
+        "Those to come; null where the service does not count them.",
         wire="duties.sync_committee.scheduled",
     )
-    proposal_assigned = Count("Blocks on duty.", wire="duties.proposal.assigned")
-    proposal_successful = Count("Those that came.", wire="duties.proposal.successful")
-    proposal_missed = Count("Those that did not.", wire="duties.proposal.missed")
-    proposal_included_slashings = Count(
-        "Slashings that they included.", wire="duties.proposal.included_slashings"
+    proposals_assigned = Count("Blocks to propose.", wire="duties.proposal.assigned")
+    proposals_successful = Count(
+        "Those that became part of the chain.", wire="duties.proposal.successful"
+    )
+    proposals_missed = Count("Those that did not.", wire="duties.proposal.missed")
+    slashings_included = Count(
+        "Slashings that proposed blocks reported.", wire="duties.proposal.included_slashings"
     )
     finality = Text(FINALITY)
