@@ -16,6 +16,7 @@ from beaconframes.interactive.proposals import proposals
 from beaconframes.interactive.style import style
 from beaconframes.interactive.sync_members import sync_members
 from beaconframes.interactive.sync_participation import sync_participation
+from beaconframes.interactive.wall import wall
 from beaconframes.interactive.withdrawals import withdrawals
 from beaconframes.interactive.yield_index import yield_index
 
@@ -31,6 +32,7 @@ __all__ = [
     "style",
     "sync_members",
     "sync_participation",
+    "wall",
     "withdrawals",
     "yield_index",
 ]

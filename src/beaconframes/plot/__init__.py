@@ -15,6 +15,7 @@ from beaconframes.plot.proposals import proposals
 from beaconframes.plot.style import style
 from beaconframes.plot.sync_members import sync_members
 from beaconframes.plot.sync_participation import sync_participation
+from beaconframes.plot.wall import wall
 from beaconframes.plot.withdrawals import withdrawals
 from beaconframes.plot.yield_index import yield_index
 
@@ -30,6 +31,7 @@ __all__ = [
     "style",
     "sync_members",
     "sync_participation",
+    "wall",
     "withdrawals",
     "yield_index",
 ]

@@ -28,15 +28,13 @@ def age(frame: IntoFrameT, *, until: int | None = None, region: Region | None = 
     and ``age_slots`` is how many slots before *until* that was. Later writes do not count; left
     out, *until* is the last slot of *frame*.
     """
-    rows = _rows(frame, region, "time", "validator_index")
+    rows = _rows(frame, None, "time", "validator_index")
     if until is not None and (type(until) is not int or until < 0):
         raise UsageError(f"until={until!r} is no slot", hint="Give an integer from 0 on.")
-    end = rows["slot"].max() if until is None else until
-    kept = rows.filter(pl.col("slot") <= end)
-    columns = ("x", "y", "slot", "time", "color", "validator_index")
-    return give_back(
-        _last(kept).select(*columns, age_slots=pl.lit(end, pl.Int64) - pl.col("slot")), frame
-    )
+    end = pl.col("slot").max() if until is None else pl.lit(until)
+    kept = rows.filter(pl.col("slot") <= end).with_columns(age_slots=end - pl.col("slot"))
+    columns = ("x", "y", "slot", "time", "color", "validator_index", "age_slots")
+    return give_back(_last(_inside(kept, region)).select(columns), frame)
 
 
 def overwrites(frame: IntoFrameT, *, region: Region | None = None) -> IntoFrameT:
@@ -98,8 +96,12 @@ def territory(
 
 def _rows(frame: IntoFrameT, region: Region | None, *more: str) -> pl.DataFrame:
     """Read the writes to pixels of the region, oldest first."""
+    return _inside(sound(frame, *more).sort("slot", maintain_order=True), region)
+
+
+def _inside(rows: pl.DataFrame, region: Region | None) -> pl.DataFrame:
+    """Keep the rows of the region."""
     x0, y0, x1, y1 = checked(region)
-    rows = sound(frame, *more).sort("slot", maintain_order=True)
     return rows.filter(pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1))
 
 

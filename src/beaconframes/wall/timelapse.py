@@ -14,7 +14,8 @@ from polars.exceptions import PolarsError
 from beaconframes.errors import UsageError
 from beaconframes.wall.changes import SIZE, checked, read
 from beaconframes.wall.files import about, whole
-from beaconframes.wall.movies import Film, Shot, writer
+from beaconframes.wall.film import Film, Shot
+from beaconframes.wall.movies import writer
 from beaconframes.wall.painting import fits, solid
 
 if TYPE_CHECKING:

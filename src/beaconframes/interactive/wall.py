@@ -1,0 +1,227 @@
+"""The graffiti wall: zoom into it, ask any pixel who painted it, and go back in time."""
+
+from __future__ import annotations
+
+import base64
+import io
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from beaconframes import colours
+from beaconframes.errors import UsageError
+from beaconframes.interactive.style import template
+from beaconframes.text import for_plotly
+from beaconframes.wall.changes import checked, sound
+from beaconframes.wall.painting import indexed, paint, rgba, solid
+from beaconframes.wall.views import view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from narwhals.stable.v2.typing import IntoFrame
+    from plotly.graph_objects import Figure, Heatmap, Image, Scattergl
+    from plotly.graph_objects.layout import Slider
+
+    from beaconframes.wall.changes import Region
+    from beaconframes.wall.views import View
+
+_STEPS = 24
+_MOST = 100
+_SIDE = 560  # Pixels of the screen for the longer side of the wall.
+_NARROWEST = 260
+
+
+def wall(
+    frame: IntoFrame,
+    *,
+    show: str = "color",
+    region: Region | None = None,
+    groups: Mapping[str, Iterable[int]] | None = None,
+    background: str | None = None,
+    steps: int = _STEPS,
+    **kwargs: Any,
+) -> Figure:
+    """Show the graffiti wall: every pixel tells who painted it, and a slider goes back in time.
+
+    *frame* is what ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)`` gives. The mouse
+    tells of the painted pixel beneath it, or nearest to it, the place, colour, slot, time and
+    validator, as of the slot that the slider shows; the slider has so many *steps*, of equally many
+    slots each. ``Figure.write_html`` makes a file that needs no network, with about 55 bytes for
+    each write that some step shows.
+
+    *show*, *region*, *groups* and *background* are as in ``bf.plot.wall``; what is not
+    ``show="color"`` has no slider.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+    from plotly import graph_objects as go
+
+    if type(steps) is not int or not 1 <= steps <= _MOST:
+        raise UsageError(
+            f"steps={steps!r} does not work", hint=f"Give an integer from 1 to {_MOST}."
+        )
+    corners = checked(region)
+    seen = view(frame, show, region, groups)
+    figure = go.Figure(layout={"template": template(), "showlegend": False})
+    _frame(figure, corners, solid(background))
+    if seen is None:
+        drawn = _history(figure, frame, corners, steps)
+    else:
+        drawn = bool(np.isfinite(seen.cells).any())
+        figure.add_trace(_map(seen, corners))
+        figure.update_layout(width=figure.layout.width + 190, margin_b=70)
+        figure.update_layout(height=figure.layout.height - 80)
+    if not drawn:
+        nothing = {
+            "text": "No pixels to draw",
+            "showarrow": False,
+            "xref": "paper",
+            "yref": "paper",
+        }
+        figure.add_annotation(nothing, x=0.5, y=0.5)
+    return figure.update_layout(kwargs)
+
+
+def _frame(figure: Figure, corners: Region, background: int) -> None:
+    """Give every pixel of the wall a square, and the mouse a plain label."""
+    x0, y0, x1, y1 = corners
+    width, height = x1 - x0 + 1, y1 - y0 + 1
+    screen = min(_SIDE / width, _SIDE / height)
+    figure.update_xaxes(title_text="x (pixels)", range=[x0 - 0.5, x1 + 0.5], constrain="domain")
+    figure.update_yaxes(title_text="y (pixels)", range=[y1 + 0.5, y0 - 0.5], constrain="domain")
+    figure.update_yaxes(scaleanchor="x", showgrid=False)
+    figure.update_layout(
+        width=max(round(width * screen), _NARROWEST) + 110,
+        height=max(round(height * screen), _NARROWEST) + 190,
+        margin={"l": 75, "r": 35, "t": 40, "b": 150},
+        # However far one zooms into a pixel, all of it is about the pixel.
+        hoverdistance=-1,
+        hoverlabel={"bgcolor": colours.PAPER, "font": {"color": colours.INK}},
+    )
+    if background:
+        figure.update_layout(plot_bgcolor=f"#{background >> 8:06x}")
+
+
+def _history(figure: Figure, frame: IntoFrame, corners: Region, steps: int) -> bool:
+    """Draw the wall as it was at each step; tell whether there was anything."""
+    x0, y0, x1, y1 = corners
+    rows = (
+        sound(frame, "time", "validator_index")
+        .sort("slot", maintain_order=True)
+        .filter(pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1))
+    )
+    if rows.is_empty():
+        return False
+    ends = _ends(rows, steps)
+    shown = [rows.head(end) for end in ends]
+    # The newest come first: of several writes to a pixel the mouse finds the first.
+    told = [_told(rows[start:end]) for start, end in pairwise([0, *ends])][::-1]
+    figure.add_traces([*(_picture(part, corners) for part in shown), *told])
+    for place, picture in enumerate(figure.data[: len(ends)]):
+        picture.visible = place == len(ends) - 1
+    if len(ends) > 1:
+        figure.update_layout(sliders=[_slider(shown)])
+    return True
+
+
+def _ends(rows: pl.DataFrame, steps: int) -> list[int]:
+    """Tell of each step how many of the writes it shows; steps in which nothing changes go."""
+    first, last = rows["slot"][0], rows["slot"][-1]
+    slots = [first + (last - first + 1) * step // steps for step in range(1, steps + 1)]
+    found = rows["slot"].search_sorted(pl.Series(slots), side="left")
+    return sorted({int(end) for end in found if end})
+
+
+def _picture(rows: pl.DataFrame, corners: Region) -> Image:
+    """Draw the wall as it was, crisp at any zoom."""
+    from plotly import graph_objects as go
+
+    picture = paint(rows, corners)
+    kept = io.BytesIO()
+    (indexed(picture, None) or rgba(picture, None)).save(kept, format="PNG")
+    source = "data:image/png;base64," + base64.b64encode(kept.getvalue()).decode()
+    return go.Image(source=source, x0=corners[0], y0=corners[1], hoverinfo="skip")
+
+
+def _told(rows: pl.DataFrame) -> Scattergl:
+    """Lay what is known of pixels over the picture, where it is not seen."""
+    from plotly import graph_objects as go
+
+    last = rows.unique(["x", "y"], keep="last", maintain_order=True)
+    return go.Scattergl(
+        x=last["x"].cast(pl.Int16).to_numpy(),
+        y=last["y"].cast(pl.Int16).to_numpy(),
+        text=last["color"].to_list(),
+        hovertext=last["time"].dt.strftime("%b %-d, %Y, %H:%M:%S").to_list(),
+        customdata=last.select(pl.col("slot", "validator_index").cast(pl.Int32)).to_numpy(),
+        mode="markers",
+        marker={"opacity": 0, "size": 1},
+        hovertemplate=(
+            "x %{x}, y %{y}: #%{text}<br>slot %{customdata[0]}<br>%{hovertext} UTC"
+            "<br>validator %{customdata[1]}<extra></extra>"
+        ),
+    )
+
+
+def _slider(shown: list[pl.DataFrame]) -> Slider:
+    """Let the user choose the slot up to which the wall is shown."""
+    from plotly.graph_objects import layout
+
+    count = len(shown)
+    steps = []
+    for place, rows in enumerate(shown):
+        slot, time = rows.row(-1, named=True)["slot"], rows["time"][-1]
+        pictures = [other == place for other in range(count)]
+        hovers = [other <= place for other in range(count)][::-1]
+        steps.append(
+            {
+                "method": "restyle",
+                "args": [{"visible": pictures + hovers}],
+                "label": f"{slot} ({time:%b} {time.day}, {time.year})",
+            }
+        )
+    return layout.Slider(
+        steps=steps,
+        active=count - 1,
+        currentvalue={"prefix": "Up to slot "},
+        pad={"t": 65},
+        font={"color": colours.INK},
+        ticklen=4,
+    )
+
+
+def _map(seen: View, corners: Region) -> Heatmap:
+    """Draw a number for each pixel, or a name."""
+    from plotly import graph_objects as go
+
+    look: dict[str, Any] = {
+        "z": seen.cells.astype(np.float32),
+        "x0": corners[0],
+        "y0": corners[1],
+        "hoverongaps": False,
+        "colorscale": colours.SHARES,
+        "reversescale": seen.reverse,
+        "colorbar": {"title": {"text": seen.label, "side": "right"}, "tickformat": "d"},
+        "hovertemplate": f"x %{{x}}, y %{{y}}<br>{seen.label}: %{{z:d}}<extra></extra>",
+    }
+    if seen.kinds:
+        # Upside down, so that the largest stands at the top.
+        names = [f"{for_plotly(name)}: {pixels:,}" for name, pixels, _ in seen.kinds][::-1]
+        shades = [colour for _, _, colour in seen.kinds][::-1]
+        count = len(names)
+        ranks = count - 1 - seen.cells
+        texts = np.full(ranks.shape, "", dtype=object)
+        known = np.isfinite(ranks)
+        texts[known] = np.array(names, dtype=object)[ranks[known].astype(np.int64)]
+        # Each has an even part of the scale.
+        edges = [(rank + side) / count for rank in range(count) for side in (0, 1)]
+        even = [*zip(edges, [shade for shade in shades for _ in (0, 1)], strict=True)]
+        look |= {"z": ranks.astype(np.float32), "text": texts, "colorscale": even}
+        look |= {"zmin": -0.5, "zmax": count - 0.5}
+        look["hovertemplate"] = "x %{x}, y %{y}<br>%{text}<extra></extra>"
+        look["colorbar"] |= {"tickvals": [*range(count)], "ticktext": names, "ticks": ""}
+        look["colorbar"]["title"]["side"] = "top"
+    return go.Heatmap(look)

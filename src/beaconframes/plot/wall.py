@@ -1,0 +1,92 @@
+"""The graffiti wall, with axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib import ticker
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
+
+from beaconframes import colours
+from beaconframes.plot import canvas
+from beaconframes.text import for_matplotlib
+from beaconframes.wall import render
+from beaconframes.wall.changes import checked
+from beaconframes.wall.painting import solid
+from beaconframes.wall.views import view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from matplotlib.axes import Axes
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.wall.changes import Region
+    from beaconframes.wall.views import View
+
+
+def wall(
+    frame: IntoFrame,
+    *,
+    show: str = "color",
+    region: Region | None = None,
+    groups: Mapping[str, Iterable[int]] | None = None,
+    background: str | None = None,
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
+    """Draw the graffiti wall: what it shows, or what is behind it.
+
+    *frame* is what ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)`` gives. *show* is
+    ``"color"``, ``"age"`` (slots since the last write to a pixel), ``"overwrites"`` (how often it
+    was painted over) or ``"territory"``: who holds it, validators or *groups* of them such as
+    ``{"ours": range(250)}``, of which the largest have a colour of their own. *region* and
+    *background* are as in ``bf.wall.render``, which draws without axes.
+
+    *kwargs* go to ``Axes.imshow``.
+    """
+    x0, y0, x1, y1 = checked(region)
+    seen = view(frame, show, region, groups)
+    look: dict[str, Any] = {
+        "extent": (x0 - 0.5, x1 + 0.5, y1 + 0.5, y0 - 0.5),
+        "interpolation": "nearest",
+    }
+    with canvas.open_axes(ax) as axes:
+        axes.grid(visible=False)
+        axes.set_facecolor(f"#{solid(background) >> 8:06x}" if background else colours.PAPER)
+        if seen is None:
+            pixels = np.asarray(render(frame, region=region))
+            axes.imshow(pixels, **look | kwargs)
+        else:
+            pixels = np.isfinite(seen.cells)
+            _measured(axes, seen, look | kwargs)
+        if not pixels.any():
+            axes.text(
+                *(0.5, 0.5), "No pixels to draw", transform=axes.transAxes, ha="center", va="center"
+            )
+        axes.set_xlabel("x (pixels)")
+        axes.set_ylabel("y (pixels)")
+    return axes
+
+
+def _measured(ax: Axes, seen: View, look: dict[str, Any]) -> None:
+    """Draw numbers with a scale beside them, or names with a legend."""
+    figure = ax.get_figure(root=True)
+    if not np.isfinite(seen.cells).any() or figure is None:
+        ax.imshow(seen.cells, **{"vmin": 0, "vmax": 1} | look)
+    elif seen.kinds:
+        look.setdefault("cmap", ListedColormap([colour for _, _, colour in seen.kinds]))
+        ax.imshow(seen.cells, **{"vmin": -0.5, "vmax": len(seen.kinds) - 0.5} | look)
+        handles = [
+            Patch(color=colour, label=f"{for_matplotlib(name)}: {pixels:,}")
+            for name, pixels, colour in seen.kinds
+        ]
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
+        ax.legend(handles=handles, title=seen.label, alignment="left", **place)
+    else:
+        look.setdefault("cmap", colours.SHARES + ("_r" if seen.reverse else ""))
+        image = ax.imshow(seen.cells, **look)
+        ticks = ticker.MaxNLocator(nbins=6, integer=True)
+        figure.colorbar(image, ax=ax, label=seen.label, ticks=ticks, shrink=0.8)

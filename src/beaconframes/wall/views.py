@@ -1,0 +1,85 @@
+"""What a chart of the wall shows: a number for each pixel, or the name of its holder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from beaconframes import colours
+from beaconframes.frames import choose
+from beaconframes.wall.changes import checked, sound
+from beaconframes.wall.measures import age, overwrites, territory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from narwhals.stable.v2.typing import IntoFrame
+    from numpy.typing import NDArray
+
+    from beaconframes.wall.changes import Region
+
+_SHOWS = ("color", "age", "overwrites", "territory")
+_NAMED = tuple(colour for colour in colours.CYCLE if colour != colours.GREY)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A map of a region of the wall: a number per pixel, not-a-number where nobody painted."""
+
+    cells: NDArray[np.float64]
+    label: str
+    reverse: bool = False
+    """Whether small numbers are the bright ones."""
+    kinds: tuple[tuple[str, int, str], ...] = ()
+    """Who the numbers from 0 on stand for, if they do: name as it is, pixels and colour."""
+
+
+def view(
+    frame: IntoFrame,
+    show: str,
+    region: Region | None,
+    groups: Mapping[str, Iterable[int]] | None,
+) -> View | None:
+    """Measure the pixels of the region; None if their colour is what is to be shown."""
+    choose("show", show, _SHOWS)
+    if show == "color":
+        return None
+    # Read once, whatever the frame is.
+    rows = sound(frame, "time", "validator_index")
+    if show == "age":
+        ages = age(rows, region=region)
+        return View(_cells(ages, ages["age_slots"], region), "Age of the paint (slots)", True)
+    if show == "overwrites":
+        counts = overwrites(rows, region=region)
+        return View(_cells(counts, counts["overwrites"], region), "Times painted over")
+    return _holders(rows, region, groups)
+
+
+def _holders(
+    rows: pl.DataFrame, region: Region | None, groups: Mapping[str, Iterable[int]] | None
+) -> View:
+    """Tell the largest holders apart; all others are one."""
+    held = territory(rows, groups=groups, region=region)
+    pixels = territory(rows, groups=groups, region=region, per_pixel=True)
+    kind = "validator_index" if groups is None else "group"
+    held = held.filter(pl.col("pixels") > 0, pl.col(kind).is_not_null()).head(len(_NAMED))
+    names = held[kind].cast(pl.String)
+    kinds = [*zip(names, held["pixels"], _NAMED, strict=False)]
+    rank = pixels[kind].replace_strict(
+        held[kind], pl.int_range(held.height, eager=True), default=held.height
+    )
+    if others := pixels.height - int(held["pixels"].sum()):
+        kinds.append(("everybody else", others, colours.GREY))
+    label = "Validator: pixels" if groups is None else "Group: pixels"
+    return View(_cells(pixels, rank, region), label, kinds=tuple(kinds))
+
+
+def _cells(pixels: pl.DataFrame, values: pl.Series, region: Region | None) -> NDArray[np.float64]:
+    """Put the values of pixels where these are."""
+    x0, y0, x1, y1 = checked(region)
+    cells = np.full((y1 - y0 + 1, x1 - x0 + 1), np.nan)
+    cells[pixels["y"].to_numpy() - y0, pixels["x"].to_numpy() - x0] = values.to_numpy()
+    return cells
