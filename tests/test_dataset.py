@@ -404,7 +404,7 @@ class TestDamage:
 
 
 def test_knows_nothing_of_chains_or_http():
-    """The format stands alone: it imports the errors and nothing else of this project."""
+    """The format stands alone: it imports errors and safe texts, and nothing else of this project."""
     code = (
         "import sys, beaconframes.dataset\n"
         "mine = {m for m in sys.modules if m.startswith('beaconframes.')}\n"
@@ -412,7 +412,7 @@ def test_knows_nothing_of_chains_or_http():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "['beaconframes.errors']" == done.stdout.strip()
+    assert "['beaconframes.errors', 'beaconframes.text']" == done.stdout.strip()
 
 
 def test_location_may_have_any_name(tmp_path):

@@ -167,8 +167,8 @@ def test_the_version_stands_in_one_place():
     assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_the_readme_shows_what_its_example_prints(tmp_path):
-    """The README's example runs from an empty cache and prints exactly what stands below it."""
+def test_the_readme_shows_what_its_example_prints(tmp_path, sample_cache):
+    """The README's example runs as it stands and prints exactly what stands below it."""
     readme = (ROOT / "README.md").read_text()
     found = re.search(
         r"```python\n(import beaconframes.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL
@@ -177,7 +177,7 @@ def test_the_readme_shows_what_its_example_prints(tmp_path):
     program, printed = found.groups()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BEACONFRAMES_")}
     environment |= {
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "XDG_CACHE_HOME": str(sample_cache),
         "MPLBACKEND": "agg",
         "PYTHONIOENCODING": "utf-8",
     }
