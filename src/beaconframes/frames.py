@@ -11,7 +11,7 @@ from beaconframes.errors import UsageError
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
@@ -46,9 +46,17 @@ def take(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFra
             f"the column time holds {kind}, not times",
             hint=f"Keep it as bf.{loader}(...) gives it: a UTC datetime.",
         )
+    if lazy.implementation.is_duckdb() or lazy.implementation.is_spark_like():
+        # Instants have no zone there; in which one they are shown is up to the connection.
+        if not isinstance(kind, nw.Datetime) or kind.time_zone is None:
+            raise UsageError(
+                "the column time has no time zone",
+                hint="Say that it is UTC; in DuckDB: timezone('UTC', time) AS time.",
+            )
+        return lazy
     # pandas knows other zones, and times finer than a microsecond.
     utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
-    return lazy.with_columns(utc)
+    return each_row(lazy, lambda rows: rows.with_columns(utc))
 
 
 def _lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -66,7 +74,9 @@ def _lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 def collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
     """Compute *lazy* in its own engine and bring the result into polars."""
-    return cast("pl.DataFrame", lazy.collect("polars").to_native())
+    table = cast("pl.DataFrame", lazy.collect("polars").to_native())
+    times = pl.selectors.datetime(time_zone="*")
+    return table.with_columns(times.dt.convert_time_zone("UTC").dt.cast_time_unit("us"))
 
 
 def to_polars(frame: IntoFrame) -> pl.DataFrame:
@@ -114,6 +124,31 @@ def known(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
             kept = kept & nw.col(column).is_finite()
         lazy = lazy.filter(kept)
     return lazy
+
+
+def each_row(
+    lazy: nw.LazyFrame[Any], change: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]]
+) -> nw.LazyFrame[Any]:
+    """Apply what needs no more than the row itself.
+
+    Dask has no decimals to speak of, nor time zones; so polars does it, partition by partition.
+    """
+    if not lazy.implementation.is_dask():
+        return change(lazy)
+    import dask.dataframe.dispatch as dask
+
+    def in_polars(part: Any) -> Any:
+        done = collect(change(nw.from_native(pl.from_pandas(part).lazy())))
+        return done.to_pandas(use_pyarrow_extension_array=True)
+
+    native: Any = lazy.to_native()
+    meta = in_polars(dask.make_meta(native))  # type: ignore[no-untyped-call]
+    return as_lazy(native.map_partitions(in_polars, meta=meta, clear_divisions=True))
+
+
+def as_lazy(native: Any) -> nw.LazyFrame[Any]:
+    """Take a lazy frame of an engine as what expressions are written for."""
+    return cast("nw.LazyFrame[Any]", nw.from_native(native))
 
 
 def is_empty(frame: IntoFrame) -> bool:

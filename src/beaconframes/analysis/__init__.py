@@ -1,12 +1,16 @@
 """What charts and reports are made of: frames in (polars, pandas, ...), the same kind out."""
 
+from beaconframes.analysis.earnings import income
 from beaconframes.analysis.income import PENALTIES, REWARDS, net_income
+from beaconframes.analysis.own_yield import own_yield
 from beaconframes.analysis.sync import sync_members, sync_participation
 
 __all__ = [
     "PENALTIES",
     "REWARDS",
+    "income",
     "net_income",
+    "own_yield",
     "sync_members",
     "sync_participation",
 ]

@@ -1,0 +1,177 @@
+"""What engines do differently, so that analysis need not know which one computes.
+
+Frames in memory (polars, pandas, pyarrow) are computed by polars, lazy ones where they are: by
+polars, DuckDB, Dask or PySpark. Whatever the engine, sums of money are exact or an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+from zoneinfo import ZoneInfo
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.errors import UsageError
+from beaconframes.frames import as_lazy, collect, each_row, give_back, take
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    Lazy = nw.LazyFrame[Any]
+
+Calendar = Literal["day", "week", "month", "year"]
+
+_TRUNCATED = {"day": "1d", "week": "1w", "month": "1mo", "year": "1y"}
+_ABOUT = "about how much"
+_ALL = "all rows alike"
+# No chain has that much: 4.6 billion ether. Sums of 64 bits that stay below did not run over.
+_MOST_GWEI = 2.0**62
+
+
+def opened(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy:
+    """Take *columns* out of a frame of any kind, lazily, once each, and see that money is exact."""
+    lazy = take(frame, list(dict.fromkeys(columns)), loader=loader)
+    for name, kind in lazy.collect_schema().items():
+        if not name.endswith(("_gwei", "_wei")) or kind.is_integer():
+            continue
+        if isinstance(kind, nw.Decimal) and kind.scale == 0:
+            continue
+        if not _without_values(frame, name):
+            raise UsageError(
+                f"the column {name} holds {kind}: amounts are whole numbers, no float or text",
+                hint=f"Keep it as bf.{loader}(...) gives it; bf.to_pandas(...) keeps every digit.",
+            )
+        lazy = lazy.with_columns(nw.col(name).cast(amount_type(name)))
+    return lazy
+
+
+def amount_type(name: str) -> Any:
+    """Say what the amounts of a column are kept in: the end of its name is their unit."""
+    return nw.Decimal(28, 0) if name.endswith("_wei") else nw.Int64()
+
+
+def _without_values(frame: IntoFrame, name: str) -> bool:
+    """Tell whether nothing is in a column: then its type in pandas says nothing either."""
+    known: Any = nw.from_native(cast("Any", frame))
+    return isinstance(known, nw.DataFrame) and bool(known[name].is_null().all())
+
+
+def beside(frame: IntoFrame, columns: Sequence[str], *, loader: str, like: Lazy) -> Lazy:
+    """Open a second frame for the engine of the first; one of another kind is moved there."""
+    lazy = opened(frame, columns, loader=loader)
+    if lazy.implementation.value == like.implementation.value:
+        return lazy
+    return moved(collect(lazy), like)
+
+
+def moved(table: pl.DataFrame, like: Lazy) -> Lazy:
+    """Move a table into the engine of *like*."""
+    native: Any = like.to_native()
+    kind = like.implementation
+    if kind.is_polars():
+        result: Any = table.lazy()
+    elif kind.is_duckdb():
+        # DuckDB finds the table by the name of the variable; the query runs on its connection.
+        result = native.query("this_relation", "SELECT * FROM table")
+    elif kind.is_dask():
+        import dask.dataframe as dd
+
+        frame = table.to_pandas(use_pyarrow_extension_array=True)
+        result = dd.from_pandas(frame, npartitions=1)  # type: ignore[no-untyped-call]
+    elif kind.is_pyspark():
+        result = native.sparkSession.createDataFrame(table.to_arrow())
+    else:
+        raise UsageError(
+            f"a frame of {kind.value} cannot be computed together with another one",
+            hint="Bring both into polars, DuckDB, Dask or PySpark first.",
+        )
+    return as_lazy(result)
+
+
+def finished(lazy: Lazy, like: IntoFrameT) -> IntoFrameT:
+    """Give a result back as the kind of frame that *like* is; a lazy one stays lazy."""
+    known: Any = nw.from_native(cast("Any", like))
+    if isinstance(known, nw.LazyFrame):
+        return cast("IntoFrameT", lazy.to_native())
+    return give_back(collect(lazy), like)
+
+
+def dated(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
+    """Add ``date``: the first day of the row's calendar unit, where clocks show the zone *tz*."""
+    try:
+        ZoneInfo(tz)
+    except (ValueError, OSError, TypeError, KeyError):
+        raise UsageError(
+            f"tz={tz!r} is no time zone", hint='Give a name such as "UTC" or "Europe/Berlin".'
+        ) from None
+    if lazy.implementation.is_duckdb() or lazy.implementation.is_spark_like():
+        return _dated_by_sql(lazy, every, tz)
+    # Without its zone a clock has no gaps, so every midnight exists.
+    clock = pl.col("time").dt.convert_time_zone(tz).dt.replace_time_zone(None)
+    date = clock.dt.truncate(_TRUNCATED[every]).dt.date().alias("date")
+    return each_row(lazy, lambda rows: as_lazy(rows.to_native().with_columns(date)))
+
+
+def _dated_by_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
+    native: Any = lazy.to_native()
+    if lazy.implementation.is_duckdb():
+        clock = f"date_trunc('{every}', timezone('{tz}', time))"
+        return as_lazy(native.project(f"*, CAST({clock} AS DATE) AS date"))
+    from pyspark.sql import functions as sql
+
+    clock = sql.convert_timezone(
+        sql.current_timezone(), sql.lit(tz), sql.col("time").cast("timestamp_ntz")
+    )
+    return as_lazy(native.withColumn("date", sql.date_trunc(every, clock).cast("date")))
+
+
+def added(rows: Lazy, keys: Sequence[str], amounts: Sequence[str], *others: nw.Expr) -> Lazy:
+    """Add up whole *amounts* by *keys*, beside *others*; what does not fit is an error.
+
+    Sums of gwei and counts come out as Int64, sums of wei as Decimal(28, 0).
+    """
+    kind = rows.implementation
+    sums = [nw.col(name).sum() for name in amounts]
+    gwei = [name for name in amounts if not name.endswith("_wei")]
+    # polars and Arrow run over 64 bits without a word; the others say so.
+    silent = (kind.is_polars() or kind.is_dask()) and gwei
+    if silent:
+        rows = each_row(rows, lambda part: part.with_columns(_about(gwei).alias(_ABOUT)))
+        sums.append(nw.col(_ABOUT).sum())
+    if keys:
+        result = rows.group_by(*keys).agg(*others, *sums)
+    else:
+        alike = rows.with_columns(nw.lit(1).alias(_ALL))
+        result = alike.group_by(_ALL).agg(*others, *sums).drop(_ALL)
+    if silent:
+        result = _checked(result)
+    types = [nw.col(name).cast(amount_type(name)) for name in amounts]
+    return each_row(result, lambda part: part.with_columns(types))
+
+
+def _about(names: Sequence[str]) -> nw.Expr:
+    return nw.sum_horizontal(*(nw.col(name).abs().cast(nw.Float64) for name in names))
+
+
+def _checked(result: Lazy) -> Lazy:
+    """Raise where sums might have run over, at the time that they are computed."""
+
+    def check(part: Any) -> Any:
+        if len(part) and float(part[_ABOUT].max()) >= _MOST_GWEI:
+            raise UsageError(
+                "the amounts add up to more than a chain has",
+                hint="Check that they are gwei and wei, as the loaders give them.",
+            )
+        return part
+
+    native: Any = result.to_native()
+    if isinstance(native, pl.LazyFrame):
+        checked: Any = native.map_batches(
+            check, projection_pushdown=False, predicate_pushdown=False, slice_pushdown=False
+        )
+    else:
+        checked = native.map_partitions(check)
+    return as_lazy(checked).drop(_ABOUT)

@@ -1,0 +1,114 @@
+"""Every kind of frame that analysis takes: how to make it of a polars frame, and to read it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+import shutil
+
+import duckdb
+import polars as pl
+import pytest
+
+from beaconframes.frames import to_polars
+from beaconframes.units import to_pandas
+
+NUMBERS = itertools.count()
+
+
+@functools.cache
+def connection():
+    return duckdb.connect()
+
+
+def in_duckdb(frame):
+    """A relation of a table, as it would be of a file."""
+    name = f"frame_{next(NUMBERS)}"
+    connection().register(name, frame.to_arrow())
+    return connection().table(name)
+
+
+def in_dask(frame):
+    import dask.dataframe as dd
+
+    return dd.from_pandas(to_pandas(frame), npartitions=min(3, max(1, frame.height)))
+
+
+@functools.cache
+def session():
+    spark = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("PySpark needs Java")
+    builder = spark.SparkSession.builder.master("local[1]")
+    quiet = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.log.level": "OFF",
+    }
+    for name, value in quiet.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def in_spark(frame):
+    return session().createDataFrame(frame.to_arrow())
+
+
+KINDS = {
+    "polars": lambda frame: frame,
+    "polars-lazy": pl.DataFrame.lazy,
+    "pandas-numpy": pl.DataFrame.to_pandas,
+    "pandas-arrow": to_pandas,
+    "duckdb": in_duckdb,
+    "dask": in_dask,
+}
+each_engine = pytest.mark.parametrize(
+    "kind",
+    # A Spark session takes half a minute to start, and each of its queries seconds.
+    [*KINDS, pytest.param("pyspark", marks=pytest.mark.long)],
+)
+
+
+def make(kind, frame):
+    """The frame in another kind."""
+    return in_spark(frame) if kind == "pyspark" else KINDS[kind](frame)
+
+
+def assert_equal(expected, result, *, like=None):
+    """The same rows in the same order: money and text exactly, ratios to 1e-12.
+
+    Dask gives rows back in no order; then both are sorted by their first columns.
+    """
+    if like is not None:
+        assert isinstance(result, type(like))
+    found = to_polars(result)
+    assert expected.columns == found.columns
+    assert dict(expected.schema) == dict(found.schema)
+    if "dask" in type(result).__module__:
+        keys = [name for name, dtype in expected.schema.items() if not dtype.is_float()]
+        expected, found = expected.sort(keys), found.sort(keys)
+    for name, dtype in expected.schema.items():
+        if dtype.is_float():
+            for one, other in zip(expected[name], found[name], strict=True):
+                assert (one is None) == (other is None), (name, one, other)
+                if one is not None:
+                    assert math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-15), (
+                        name,
+                        one,
+                        other,
+                    )
+        else:
+            assert expected[name].to_list() == found[name].to_list(), name
+
+
+@contextlib.contextmanager
+def in_zone(zone):
+    """A DuckDB session whose clock shows another zone than UTC."""
+    connection().execute(f"SET TimeZone = '{zone}'")
+    try:
+        yield
+    finally:
+        connection().execute("SET TimeZone = 'UTC'")

@@ -1,0 +1,331 @@
+"""Income by calendar, by the days of the chain, and by group, on every engine."""
+
+from collections import defaultdict
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beaconframes import analysis
+from beaconframes.calendar import Chain
+from beaconframes.errors import UsageError
+from beaconframes.frames import to_polars
+
+from .engines import assert_equal, each_engine, in_duckdb, in_zone, make
+
+GENESIS = datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC)
+EPOCH = timedelta(seconds=384)
+REWARDS = (
+    "attestation_head_reward_gwei",
+    "attestation_source_reward_gwei",
+    "attestation_target_reward_gwei",
+    "proposer_attestation_inclusion_reward_gwei",
+    "proposer_slashing_inclusion_reward_gwei",
+    "proposer_sync_inclusion_reward_gwei",
+    "sync_committee_reward_gwei",
+    "slashing_reward_gwei",
+)
+PENALTIES = (
+    "attestation_source_penalty_gwei",
+    "attestation_target_penalty_gwei",
+    "finality_delay_penalty_gwei",
+    "sync_committee_penalty_gwei",
+    "slashing_penalty_gwei",
+)
+SCHEMA = (
+    {"validator_index": pl.Int64, "epoch": pl.Int64, "time": pl.Datetime("us", "UTC")}
+    | dict.fromkeys([*REWARDS, *PENALTIES, "proposals_missed"], pl.Int64)
+    | {"tx_fee_reward_wei": pl.Decimal(28, 0)}
+)
+UNITS = ("day", "week", "month", "year", "all")
+
+
+def history(*rows):
+    """An income history from (validator, epoch, amounts): what is left out is 0."""
+    zero = dict.fromkeys([*REWARDS, *PENALTIES, "proposals_missed"], 0)
+    return pl.DataFrame(
+        [
+            {
+                "validator_index": validator,
+                "epoch": epoch,
+                "time": GENESIS + EPOCH * epoch,
+                **zero,
+                "tx_fee_reward_wei": Decimal(0),
+                **amounts,
+            }
+            for validator, epoch, amounts in rows
+        ],
+        schema=SCHEMA,
+    )
+
+
+def varied(validators, epochs):
+    """An income history in which each amount is another one, of every kind and size."""
+    return history(
+        *(
+            (
+                validator,
+                epoch,
+                {
+                    name: (validator * 7 + epoch * 13 + turn * 101) % 9973
+                    for turn, name in enumerate((*REWARDS, *PENALTIES))
+                }
+                | {
+                    "proposals_missed": (validator + epoch) % 2,
+                    "tx_fee_reward_wei": Decimal((validator + 1) * 10**22 + epoch),
+                },
+            )
+            for validator in validators
+            for epoch in epochs
+        )
+    )
+
+
+def by_hand(frame, key):
+    """Net income in wei of what *key* puts together, in plain Python."""
+    sums = defaultdict(int)
+    for row in frame.iter_rows(named=True):
+        gwei = sum(row[name] for name in REWARDS) - sum(row[name] for name in PENALTIES)
+        sums[key(row)] += gwei * 10**9 + int(row["tx_fee_reward_wei"])
+    return dict(sums)
+
+
+def start(moment, every):
+    """The first day of a calendar unit, in plain Python."""
+    day = moment.date()
+    return {
+        "day": day,
+        "week": day - timedelta(days=day.weekday()),
+        "month": day.replace(day=1),
+        "year": day.replace(month=1, day=1),
+    }[every]
+
+
+@each_engine
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"every": "week", "by": "validator_index", "tz": "Europe/Berlin"},
+        {"day": "beacon", "by": ["operator", "big"]},
+        {"every": "all"},
+    ],
+    ids=["zone", "beacon", "all"],
+)
+def test_every_engine_adds_up_the_same(kind, options):
+    """To the wei, in the engine's own frame: by calendar, by beacon day and group, and all."""
+    epochs = [*range(26_200, 26_350), *range(73_000, 73_200, 7)]  # around two changes of clocks
+    frame = labelled(varied(range(3), epochs))
+    expected = analysis.income(frame, **options)
+    given_frame = make(kind, frame)
+
+    result = analysis.income(given_frame, **options)
+
+    assert_equal(expected, result, like=given_frame)
+
+
+def labelled(frame):
+    """The same with labels, one of which is unknown."""
+    return frame.with_columns(
+        operator=pl.col("validator_index").replace_strict({1: None}, default="a"),
+        big=pl.col("validator_index") > 1,
+    )
+
+
+@pytest.mark.parametrize("every", UNITS[:-1])
+@pytest.mark.parametrize("tz", ["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/Los_Angeles"])
+def test_income_by_calendar_is_that_of_plain_python(every, tz):
+    """Days, weeks, months and years of four zones, over both changes of clocks."""
+    frame = varied(range(2), range(25_000, 75_000, 97))
+
+    rows = analysis.income(frame, every=every, by="validator_index", tz=tz)
+
+    found = {(day, who): int(wei) for day, who, wei in rows.select(KEYS).iter_rows()}
+    assert found == by_hand(
+        frame,
+        lambda row: (start(row["time"].astimezone(ZoneInfo(tz)), every), row["validator_index"]),
+    )
+    assert rows.height == len(found)
+
+
+KEYS = ["date", "validator_index", "net_income_wei"]
+
+
+def test_a_day_of_23_hours_and_one_of_25():
+    """In Berlin 28 March 2021 lost an hour and 31 October 2021 won one: 225 epochs are 24 hours."""
+    epochs = [*range(26_100, 26_700), *range(40_500, 48_000), *range(74_900, 75_600)]
+    frame = history(*((1, epoch, {"slashing_reward_gwei": 1}) for epoch in epochs))
+
+    rows = analysis.income(frame, tz="Europe/Berlin")
+
+    lengths = dict(rows.select("date", "validator_epochs").iter_rows())
+    hours = {day: round(lengths[day] * 384 / 3600) for day in lengths}
+    assert 23 == hours[date(2021, 3, 28)]
+    assert 25 == hours[date(2021, 10, 31)]
+    assert {24} == {hours[date(2021, 6, day)] for day in range(1, 31)}
+
+
+def test_the_zone_of_a_connection_changes_nothing():
+    """DuckDB shows instants in the zone of the session; days are those of *tz*."""
+    frame = varied([1], range(100, 600))
+    with in_zone("Asia/Tokyo"):
+        assert_equal(analysis.income(frame), analysis.income(in_duckdb(frame)))
+        assert_equal(
+            analysis.income(frame, every="week", tz="Europe/Berlin"),
+            analysis.income(in_duckdb(frame), every="week", tz="Europe/Berlin"),
+        )
+
+
+def test_beacon_days_begin_at_the_hour_of_genesis():
+    """Epoch 224 is the last of day 0, epoch 225 the first of day 1; a calendar says otherwise."""
+    frame = history(
+        *((1, epoch, {"slashing_reward_gwei": epoch}) for epoch in (112, 113, 224, 225))
+    )
+
+    beacon = analysis.income(frame, day="beacon")
+    calendar = analysis.income(frame)
+
+    assert [(0, 449), (1, 225)] == beacon.select("day", "consensus_income_gwei").rows()
+    assert [(date(2020, 12, 1), 112), (date(2020, 12, 2), 562)] == calendar.select(
+        "date", "consensus_income_gwei"
+    ).rows()
+
+
+def test_beacon_weeks_and_other_chains():
+    """A week is seven beacon days; a chain of other slots has other days."""
+    frame = history(*((1, epoch, {"slashing_reward_gwei": 1}) for epoch in (0, 1574, 1575)))
+    short = Chain("short", genesis=GENESIS, seconds_per_slot=6)
+
+    assert [(0, 2), (1, 1)] == analysis.income(frame, every="week", day="beacon").select(
+        "week", "validator_epochs"
+    ).rows()
+    assert [0, 3] == analysis.income(frame, day="beacon", chain=short)["day"].to_list()
+
+
+def test_groups_are_any_columns():
+    """A label that was joined, beside another; null is a group of its own."""
+    frame = labelled(varied(range(3), range(3)))
+
+    result = analysis.income(frame, every="all", by=["operator", "big"])
+
+    keyed = result.select("operator", "big", "net_income_wei").iter_rows()
+    assert by_hand(frame, lambda row: (row["operator"], row["big"])) == {
+        (operator, big): int(wei) for operator, big, wei in keyed
+    }
+
+
+def test_columns_say_what_they_hold():
+    """Powers of two tell which were added; a count is never added to an amount."""
+    rewards = {name: 2**i for i, name in enumerate(REWARDS)}
+    penalties = {name: 2 ** (20 + i) for i, name in enumerate(PENALTIES)}
+    amounts = rewards | penalties | {"tx_fee_reward_wei": Decimal(7), "proposals_missed": 3}
+
+    (row,) = analysis.income(history((1, 5, amounts)), every="all").iter_rows(named=True)
+
+    net = 0b11111111 - (0b11111 << 20)
+    assert {
+        "validator_epochs": 1,
+        "first_epoch": 5,
+        "last_epoch": 5,
+        "attestation_reward_gwei": 0b111,
+        "proposal_reward_gwei": 0b111000,
+        "sync_committee_reward_gwei": 2**6,
+        "slashing_reward_gwei": 2**7,
+        "attestation_penalty_gwei": 0b11 << 20,
+        "finality_delay_penalty_gwei": 2**22,
+        "sync_committee_penalty_gwei": 2**23,
+        "slashing_penalty_gwei": 2**24,
+        "consensus_income_gwei": net,
+        "execution_income_wei": 7,
+        "net_income_wei": net * 10**9 + 7,
+        "proposals_missed": 3,
+    } == row
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, 999), max_size=6), st.sampled_from(UNITS))
+def test_any_partition_adds_up_to_the_total(cuts, every):
+    """However a range is cut into parts, the parts together are the whole, to the wei."""
+    frame = varied([4], range(0, 1000, 7))
+    edges = sorted({0, 1000, *cuts})
+
+    parts = [
+        analysis.income(frame.filter(pl.col("epoch").is_between(first, last - 1)), every=every)[
+            "net_income_wei"
+        ].sum()
+        for first, last in pairwise(edges)
+    ]
+
+    whole = analysis.income(frame, every="all")["net_income_wei"].item()
+    assert int(whole) == sum(int(part or 0) for part in parts)
+
+
+def test_the_simulated_chain_adds_up(chain):
+    """By any unit and group the sum is that of the raw rows."""
+    raw = chain.scan("income_history")
+    total = by_hand(raw.filter(pl.col("validator_index") < 50).collect(), lambda row: None)[None]
+    some = raw.filter(pl.col("validator_index") < 50)
+
+    for options in ({"every": "day"}, {"by": "validator_index"}, {"day": "beacon"}):
+        rows = analysis.income(some, **options).collect()
+        assert total == int(rows["net_income_wei"].sum())
+
+
+@each_engine
+def test_unknown_income_is_left_out(kind):
+    """A row with an amount missing is not added as zero."""
+    frame = varied([1], [5, 6]).with_columns(
+        slashing_reward_gwei=pl.when(pl.col("epoch") == 5).then("slashing_reward_gwei")
+    )
+    if kind == "pandas-numpy":  # which turns whole numbers beside a hole into floats
+        with pytest.raises(UsageError, match="slashing_reward_gwei holds Float64"):
+            analysis.income(make(kind, frame))
+        return
+
+    result = to_polars(analysis.income(make(kind, frame)))
+
+    assert [(1, 5, 5)] == result.select("validator_epochs", "first_epoch", "last_epoch").rows()
+
+
+@each_engine
+def test_a_sum_beyond_64_bits_is_an_error(kind):
+    """No engine runs over in silence: three times 2^62 gwei are no number of 64 bits."""
+    frame = history(*((1, epoch, {"slashing_reward_gwei": 2**62}) for epoch in (1, 2, 3)))
+
+    with pytest.raises(Exception, match=r"more than a chain has|out of range|OVERFLOW"):
+        to_polars(analysis.income(make(kind, frame)))
+
+
+@each_engine
+def test_no_rows_are_no_error(kind):
+    """An empty history has no days, and the columns of any other."""
+    expected = analysis.income(varied([1], [1])).clear()
+
+    assert_equal(expected, analysis.income(make(kind, varied([1], [1]).clear())))
+
+
+def test_wrong_arguments_are_explained():
+    """Each says what is wrong, and what to do."""
+    frame = varied([1], [1])
+    with pytest.raises(UsageError, match="every='hour'"):
+        analysis.income(frame, every="hour")
+    with pytest.raises(UsageError, match="day='local'"):
+        analysis.income(frame, day="local")
+    with pytest.raises(UsageError, match="tz='Mars/Olympus' is no time zone"):
+        analysis.income(frame, tz="Mars/Olympus")
+    with pytest.raises(UsageError, match="beacon days make no month"):
+        analysis.income(frame, every="month", day="beacon")
+    with pytest.raises(UsageError, match="beacon days know no tz"):
+        analysis.income(frame, day="beacon", tz="Asia/Tokyo")
+    with pytest.raises(UsageError, match="no column operator"):
+        analysis.income(frame, by="operator")
+    with pytest.raises(UsageError, match="by='epoch' is a column of the result"):
+        analysis.income(frame, by="epoch")
+    with pytest.raises(UsageError, match="tx_fee_reward_wei holds String"):
+        analysis.income(frame.with_columns(pl.col("tx_fee_reward_wei").cast(pl.String)))
+    with pytest.raises(UsageError, match="the column time has no time zone"):
+        analysis.income(in_duckdb(frame.with_columns(pl.col("time").dt.replace_time_zone(None))))
