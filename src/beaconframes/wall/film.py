@@ -43,8 +43,10 @@ class Film:
     width: int
     height: int
     scale: int
+    tick: int
+    """Milliseconds of a frame in which something changes."""
     delays: list[int]
-    """Milliseconds for which each frame is shown."""
+    """Milliseconds for which each frame is shown: longer where nothing follows for a while."""
     shots: Iterator[Shot]
     colours: Ints
     """Every colour that occurs, in order."""

@@ -151,11 +151,10 @@ def _mp4(film: Film, part: Path) -> None:
         ) from None
     width, height = film.width * film.scale, film.height * film.scale
     even = width + width % 2, height + height % 2  # Its colours lie in squares of 2 x 2 pixels.
-    tick = min(film.delays)
     sink = imageio_ffmpeg.write_frames(
         str(part),
         even,
-        fps=1000 / tick,
+        fps=1000 / film.tick,
         quality=None,
         macro_block_size=2,
         ffmpeg_log_level="error",
@@ -165,7 +164,7 @@ def _mp4(film: Film, part: Path) -> None:
     for canvas, delay in zip(film.canvases(), film.delays, strict=True):
         picture = Image.new("RGB", even)
         picture.paste(canvas.convert("RGBA").convert("RGB"))
-        for _ in range(round(delay / tick)):
+        for _ in range(round(delay / film.tick)):
             sink.send(picture.tobytes())
     sink.close()
 

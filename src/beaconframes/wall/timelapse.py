@@ -89,13 +89,14 @@ def timelapse(
     merged = [
         (stop, sum(1 for _ in same)) for stop, same in groupby(_stops(changes, frames, every))
     ]
-    # GIF counts in hundredths of a second.
-    shown = [round(100 / fps) * 10 * count for _, count in merged]
+    tick = round(100 / fps) * 10  # GIF counts in hundredths of a second.
+    shown = [tick * count for _, count in merged]
     shown[-1] += round(100 * hold) * 10
     film = Film(
         width=width,
         height=height,
         scale=scale,
+        tick=tick,
         delays=shown,
         shots=_shots(changes, [stop for stop, _ in merged], corners, unpainted),
         colours=_colours(changes, unpainted),

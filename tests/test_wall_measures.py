@@ -1,0 +1,286 @@
+"""What the wall tells beside its picture: age, overwrites, territory, and what to paint next."""
+
+import itertools
+import struct
+import zlib
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from beaconframes import wall
+from beaconframes.errors import UsageError
+from beaconframes.units import to_pandas
+
+START = datetime(2026, 10, 1, tzinfo=UTC)
+
+
+def painted(*rows):
+    """A wall from (slot, x, y, color, validator)."""
+    schema = {"slot": pl.Int64, "x": pl.Int64, "y": pl.Int64}
+    schema |= {"color": pl.String, "validator_index": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        time=pl.lit(START) + pl.duration(seconds=12 * pl.col("slot"))
+    )
+
+
+# Validators 7, 8 and 9 quarrel about (1, 0); the rows are in no order.
+WALL = painted(
+    (30, 1, 0, "00FF00", 9),
+    (10, 1, 0, "ff0000", 7),
+    (25, 2, 0, "0000ff", 7),
+    (20, 1, 0, "00ff00", 8),
+    (40, 1, 1, "123456", 8),
+)
+
+
+def many(count=20_000, seed=4):
+    rng = np.random.default_rng(seed)
+    return painted(
+        *zip(
+            rng.permutation(count).tolist(),
+            rng.integers(0, 40, count).tolist(),
+            rng.integers(0, 30, count).tolist(),
+            [f"{value:06x}" for value in rng.integers(0, 3, count)],
+            rng.integers(0, 50, count).tolist(),
+            strict=True,
+        )
+    )
+
+
+def test_age_is_that_of_the_last_write():
+    """Row by row of the wall: who painted a pixel last, when, and how many slots ago."""
+    aged = wall.age(WALL)
+
+    columns = ["x", "y", "slot", "time", "color", "validator_index", "age_slots"]
+    assert columns == aged.columns
+    assert [(1, 0, 30, 9, 10), (2, 0, 25, 7, 15), (1, 1, 40, 8, 0)] == aged.select(
+        "x", "y", "slot", "validator_index", "age_slots"
+    ).rows()
+
+
+def test_age_of_the_wall_as_it_was():
+    """Writes after *until* do not count, and age counts from there, whatever the region is."""
+    assert [(1, 0, 20, 8, 2)] == wall.age(WALL, until=22).select(
+        "x", "y", "slot", "validator_index", "age_slots"
+    ).rows()
+    assert [10, 15] == wall.age(WALL, region=(0, 0, 9, 0))["age_slots"].to_list()
+
+
+@pytest.mark.parametrize("until", [-1, 1.5, True, "9"])
+def test_bad_slots_are_refused(until):
+    """A slot is a positive integer."""
+    with pytest.raises(UsageError, match="until="):
+        wall.age(WALL, until=until)
+
+
+def test_overwrites_count_what_lies_beneath():
+    """The first write paints over nothing; the same colour in other letters is no new colour."""
+    counted = wall.overwrites(WALL)
+
+    assert {
+        "x": [1, 2, 1],
+        "y": [0, 0, 1],
+        "paints": [3, 1, 1],
+        "overwrites": [2, 0, 0],
+        "recolours": [1, 0, 0],
+        "painters": [3, 1, 1],
+        "first_slot": [10, 25, 40],
+        "last_slot": [30, 25, 40],
+    } == counted.to_dict(as_series=False)
+
+
+def test_many_writes_are_counted_as_a_loop_does():
+    """20,000 writes in no order to 1,200 pixels."""
+    frame = many()
+    history = {}
+    for slot, x, y, color, painter, _ in sorted(frame.iter_rows()):
+        history.setdefault((y, x), []).append((slot, color, painter))
+    expected = [
+        (
+            *(x, y, len(writes), len(writes) - 1),
+            sum(a[1] != b[1] for a, b in itertools.pairwise(writes)),
+            len({painter for *_, painter in writes}),
+            *(writes[0][0], writes[-1][0]),
+        )
+        for (y, x), writes in sorted(history.items())
+    ]
+
+    assert expected == wall.overwrites(frame).rows()
+    held = wall.territory(frame, per_pixel=True)
+    assert [
+        (x, y, writes[-1][2], writes[-1][0]) for (y, x), writes in sorted(history.items())
+    ] == held.rows()
+
+
+def test_territory_by_validator():
+    """Who painted a pixel last holds it; who lost all is listed with what was written."""
+    held = wall.territory(WALL.filter(pl.col("x") == 1))
+
+    assert {
+        "validator_index": [8, 9, 7],
+        "pixels": [1, 1, 0],
+        "share": [0.5, 0.5, 0.0],
+        "paints": [2, 1, 1],
+    } == held.to_dict(as_series=False)
+
+
+def test_territory_by_group():
+    """Groups are names of validators; null stands for everybody else."""
+    held = wall.territory(WALL, groups={"ours": range(8), "theirs": [9]})
+
+    expected = [("ours", 1, 1 / 3, 2), ("theirs", 1, 1 / 3, 1), (None, 1, 1 / 3, 2)]
+    assert ["group", "pixels", "share", "paints"] == held.columns
+    assert sorted(expected, key=str) == sorted(held.rows(), key=str)
+    assert [("theirs", 1), ("ours", 2), (None, 1)] == wall.territory(
+        WALL, groups={"ours": range(8), "theirs": [9]}, per_pixel=True
+    ).select("group", "x").rows()
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ({"a": [1], "b": [1]}, "validator 1 is in more than one group"),
+        ({"a": 1}, "are no groups"),
+        ({"a": ["x"]}, "are no groups"),
+        (["a"], "are no groups"),
+    ],
+)
+def test_bad_groups_are_refused(groups, said):
+    """A validator is in one group at most, and a group is a name for several."""
+    with pytest.raises(UsageError, match=said):
+        wall.territory(WALL, groups=groups)
+
+
+MEASURES = [wall.age, wall.overwrites, wall.territory]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_measures_give_back_the_kind_of_frame(measure):
+    """Pandas in, pandas out; lazy in, lazy out; the same rows."""
+    expected = measure(WALL)
+
+    assert expected.equals(measure(WALL.lazy()).collect())
+    assert expected.equals(pl.from_pandas(measure(to_pandas(WALL))))
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_measures_of_no_rows_have_all_columns(measure):
+    """Nothing painted is no error."""
+    assert measure(WALL).schema == measure(WALL.head(0)).schema
+    assert measure(WALL.head(0)).is_empty()
+
+
+def target(*pixels, size=(3, 2)):
+    """A picture from (x, y, colour, opacity), transparent elsewhere."""
+    image = Image.new("RGBA", size)
+    for x, y, color, opacity in pixels:
+        image.putpixel((x, y), (*bytes.fromhex(color), opacity))
+    return image
+
+
+def test_diff_tells_what_to_paint_next():
+    """Pixels that are wrong or empty, row by row, each with the text that mends it."""
+    picture = target((1, 0, "00ff00", 255), (2, 0, "fedcba", 255), (0, 1, "010203", 255))
+
+    todo = wall.diff(WALL, picture)
+
+    assert {
+        "x": [2, 0],
+        "y": [0, 1],
+        "painted": ["0000ff", None],
+        "color": ["fedcba", "010203"],
+        "graffiti": ["graffitiwall:2:0:#fedcba", "graffitiwall:0:1:#010203"],
+    } == todo.to_dict(as_series=False)
+
+
+def test_diff_in_the_short_form_at_another_place():
+    """The upper left corner of the picture belongs at the place."""
+    todo = wall.diff(WALL, target((2, 1, "abcdef", 255)), at=(40, 7), form="short")
+
+    assert [(42, 8, None, "abcdef", "gw:042008abcdef")] == todo.rows()
+
+
+def test_what_is_transparent_is_not_wanted():
+    """Below half opacity any colour is right; from there on the colour counts."""
+    picture = target((1, 0, "ffffff", 127), (2, 0, "ffffff", 128))
+
+    assert [(2, 0)] == wall.diff(WALL, picture).select("x", "y").rows()
+
+
+def test_black_is_not_unpainted():
+    """A black pixel is wanted where nobody painted, and is there once somebody painted black."""
+    picture = target((0, 0, "000000", 255))
+
+    assert [(None, "000000")] == wall.diff(WALL, picture).select("painted", "color").rows()
+    assert wall.diff(painted((1, 0, 0, "000000", 1)), picture).is_empty()
+
+
+@pytest.mark.parametrize("form", ["long", "short"])
+def test_painting_the_texts_makes_the_picture(form, tmp_path):
+    """Blocks that carry the texts paint the picture; after that nothing is to be done."""
+    rng = np.random.default_rng(6)
+    pixels = rng.integers(0, 256, (20, 30, 4), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "target.png")
+    todo = wall.diff(WALL, tmp_path / "target.png", at=(970, 980), form=form)
+    assert todo["graffiti"].str.len_bytes().max() <= 32
+    blocks = todo.select(
+        slot=100 + pl.int_range(pl.len()),
+        time=pl.lit(START),
+        status=pl.lit("proposed"),
+        proposer_index=pl.lit(5, pl.Int64),
+        graffiti="0x" + pl.col("graffiti").str.encode("hex"),
+    )
+
+    after = pl.concat([WALL, wall.from_blocks(blocks).select(WALL.columns)])
+
+    assert todo.height == int((pixels[..., 3] >= 128).sum())
+    assert wall.diff(after, tmp_path / "target.png", at=(970, 980)).is_empty()
+    shown = np.asarray(wall.render(after, region=(970, 980, 999, 999)))
+    wanted = pixels[..., 3] >= 128
+    assert np.array_equal(pixels[wanted][:, :3], shown[wanted][:, :3])
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas])
+def test_diff_takes_and_gives_other_frames(kind):
+    """Lazy and pandas frames give the same rows."""
+    picture = target((2, 0, "fedcba", 255))
+    given = wall.diff(kind(WALL), picture)
+    rows = given.collect() if isinstance(given, pl.LazyFrame) else pl.from_pandas(given)
+
+    assert wall.diff(WALL, picture).equals(rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"at": (998, 0)}, r"at=\(998, 0\)"),
+        ({"at": (0, 999)}, r"at=\(0, 999\)"),
+        ({"at": (-1, 0)}, "at="),
+        ({"at": 5}, "at=5"),
+        ({"form": "hex"}, "form='hex'"),
+    ],
+)
+def test_bad_places_are_refused(options, said):
+    """A picture lies on the wall with all its pixels."""
+    with pytest.raises(UsageError, match=said):
+        wall.diff(WALL, target(), **options)
+
+
+def test_pictures_that_cannot_be_opened_are_named(tmp_path):
+    """No file, no picture, half a picture, and one that is larger than the wall."""
+    (tmp_path / "text.png").write_text("no picture")
+    Image.new("L", (500, 500)).save(tmp_path / "whole.png")
+    whole = (tmp_path / "whole.png").read_bytes()
+    (tmp_path / "half.png").write_bytes(whole[:100])
+    header = b"IHDR" + struct.pack(">II", 60_000, 60_000) + whole[24:29]
+    bomb = whole[:12] + header + struct.pack(">I", zlib.crc32(header)) + whole[33:]
+    (tmp_path / "bomb.png").write_bytes(bomb)
+
+    for name in ("missing.png", "text.png", "half.png", "bomb.png"):
+        with pytest.raises(UsageError, match="picture"):
+            wall.diff(WALL, tmp_path / name)
+    with pytest.raises(UsageError, match="1001 x 1 pixels"):
+        wall.diff(WALL, Image.new("RGB", (1001, 1)))

@@ -1,0 +1,324 @@
+"""The wall in motion: what each frame shows, for how long, and what of it is in the file."""
+
+import struct
+import sys
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image, ImageSequence
+
+from beaconframes import wall
+from beaconframes.errors import DatasetError, UsageError
+
+EXACT = ("gif", "png", "webp")
+START = datetime(2026, 10, 1, tzinfo=UTC)
+
+
+def paint(*rows):
+    """A wall from (slot, x, y, color)."""
+    schema = {"slot": pl.Int64, "x": pl.Int64, "y": pl.Int64, "color": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        time=pl.lit(START) + pl.duration(seconds=12 * pl.col("slot"))
+    )
+
+
+def crowded(count=3000, colours=40, seed=2):
+    """Many writes to few pixels in the upper left corner, two of them in most slots."""
+    rng = np.random.default_rng(seed)
+    names = [f"{value:06x}" for value in rng.choice(2**24, colours, replace=False)]
+    return paint(
+        *zip(
+            rng.integers(0, count // 2, count).tolist(),
+            rng.integers(0, 30, count).tolist(),
+            rng.integers(0, 20, count).tolist(),
+            [names[i] for i in rng.integers(0, colours, count)],
+            strict=True,
+        )
+    )
+
+
+def frames(path):
+    """Every frame as people see it, and how many milliseconds it is shown."""
+    with Image.open(path) as image:
+        return [
+            (np.asarray(frame.convert("RGBA")).copy(), frame.info["duration"])
+            for frame in ImageSequence.Iterator(image)
+        ]
+
+
+def painted_by_a_loop(frame, until, width, height, background=(0, 0, 0, 0)):
+    """The definition: every change up to a slot, over what was there."""
+    pixels = np.full((height, width, 4), background, np.uint8)
+    for slot, x, y, color, _ in frame.sort("slot", maintain_order=True).iter_rows():
+        if slot <= until and x < width and y < height:
+            pixels[y, x] = (*bytes.fromhex(color), 255)
+    return pixels
+
+
+def same(left, right):
+    """Whether two pictures look the same: the colour of what is transparent does not matter."""
+    seen = (left[..., 3:] > 0) | (right[..., 3:] > 0)
+    return np.array_equal(np.where(seen, left, 0), np.where(seen, right, 0))
+
+
+def parts(path):
+    """The size of the rectangle that each frame of an animated PNG holds."""
+    data, start, found = path.read_bytes(), 8, []
+    while start < len(data):
+        length, kind = struct.unpack_from(">I4s", data, start)
+        if kind == b"fcTL":
+            found.append(struct.unpack_from(">4xII", data, start + 8))
+        start += length + 12
+    return found
+
+
+@pytest.mark.parametrize("form", EXACT)
+@pytest.mark.parametrize("colours", [40, 400])
+def test_every_frame_is_exact(tmp_path, form, colours):
+    """Each of 15 frames is what a loop leaves there, with colours for one palette and for more."""
+    frame = crowded(colours=colours)
+    path = wall.timelapse(frame, tmp_path / f"a.{form}", every=100, region=(0, 0, 29, 19))
+
+    shown = frames(path)
+
+    assert 15 == len(shown)
+    for number, (pixels, _) in enumerate(shown):
+        assert same(painted_by_a_loop(frame, 100 * number + 99, 30, 20), pixels)
+
+
+@pytest.mark.parametrize("form", EXACT)
+def test_region_scale_and_background_are_as_in_render(tmp_path, form):
+    """The last frame is the picture that render makes, larger and on white."""
+    frame = crowded()
+    options = {"region": (3, 2, 25, 12), "scale": 3, "background": "white"}
+
+    path = wall.timelapse(frame, tmp_path / f"a.{form}", frames=7, **options)
+
+    assert np.array_equal(np.asarray(wall.render(frame, **options)), frames(path)[-1][0])
+
+
+@pytest.mark.parametrize("form", ["gif", "png"])
+def test_more_new_colours_than_a_palette_has(tmp_path, form):
+    """A frame that brings 600 colours at once ends up exact in a format that holds 255."""
+    first = paint(*((0, i % 30, i // 30, f"{i * 7:06x}") for i in range(600)))
+    second = paint(*((9, i % 30, i // 30, f"{i * 11:06x}") for i in range(600)))
+    frame = pl.concat([first, second])
+
+    path = wall.timelapse(frame, tmp_path / f"a.{form}", frames=2, region=(0, 0, 29, 19), fps=5)
+
+    shown = frames(path)
+    assert same(painted_by_a_loop(frame, 9, 30, 20), shown[-1][0])
+    assert any(same(painted_by_a_loop(frame, 0, 30, 20), pixels) for pixels, _ in shown)
+    assert 2 * 200 + 2000 == sum(duration for _, duration in shown)
+
+
+def test_only_what_changed_is_in_the_file(tmp_path):
+    """A frame that changes two pixels is the rectangle around them, in a PNG and in a GIF."""
+    frame = paint(
+        (0, 0, 0, "111111"), (1, 999, 999, "222222"), (2, 5, 7, "333333"), (2, 8, 9, "444444")
+    )
+
+    png = wall.timelapse(frame, tmp_path / "a.png", every=1)
+    gif = wall.timelapse(frame, tmp_path / "a.gif", every=1)
+
+    expected = [(1000, 1000), (1, 1), (4, 3)]
+    assert expected == parts(png)
+    with Image.open(gif) as image:
+        boxes = [frame.dispose_extent for frame in ImageSequence.Iterator(image)]
+    assert expected == [(x1 - x0, y1 - y0) for x0, y0, x1, y1 in boxes]
+
+
+def test_paint_of_the_same_colour_is_no_change(tmp_path):
+    """Writing the colour that is there already costs a pixel, not a rectangle."""
+    frame = paint(
+        (0, 0, 0, "111111"), (0, 9, 9, "111111"), (1, 0, 0, "111111"), (1, 9, 9, "111111")
+    )
+
+    path = wall.timelapse(frame, tmp_path / "a.png", every=1, region=(0, 0, 9, 9))
+
+    assert [(10, 10), (1, 1)] == parts(path)
+    assert same(frames(path)[0][0], frames(path)[1][0])
+
+
+@pytest.mark.parametrize("form", EXACT)
+def test_a_pause_is_one_frame_shown_for_longer(tmp_path, form):
+    """Where nothing is painted for three slots, three frames of 100 ms are one of 300 ms."""
+    frame = paint((0, 0, 0, "111111"), (3, 1, 0, "222222"), (4, 2, 0, "333333"))
+
+    path = wall.timelapse(
+        frame, tmp_path / f"a.{form}", every=1, fps=10, hold=1, region=(0, 0, 3, 3)
+    )
+
+    assert [300, 100, 1100] == [duration for _, duration in frames(path)]
+
+
+def test_frames_divide_the_slots_evenly(tmp_path):
+    """Four frames of slots 0 to 7 end at slots 1, 3, 5 and 7."""
+    frame = paint(*((slot, slot, 0, "abcdef") for slot in range(8)))
+
+    shown = frames(wall.timelapse(frame, tmp_path / "a.png", frames=4, region=(0, 0, 7, 0)))
+
+    assert [2, 4, 6, 8] == [int((pixels[..., 3] > 0).sum()) for pixels, _ in shown]
+
+
+@pytest.mark.parametrize(
+    ("every", "counts"),
+    [
+        ("1d", [2, 2, 3]),
+        (timedelta(days=1), [2, 2, 3]),
+        ("36h", [2, 3]),
+        ("1mo", [3]),
+        (7200, [2, 2, 3]),
+    ],
+)
+def test_frames_by_time_begin_at_round_times(tmp_path, every, counts):
+    """A day in UTC, 36 hours, a month; 7200 slots are a day as well. A day of rest is a pause."""
+    frame = paint((0, 0, 0, "111111"), (7199, 1, 0, "222222"), (2 * 7200, 2, 0, "333333"))
+
+    path = wall.timelapse(frame, tmp_path / "a.png", every=every, fps=10, hold=0)
+
+    shown = frames(path)
+    expected = [n for i, n in enumerate(counts) if i == 0 or counts[i - 1] != n]
+    assert expected == [int((pixels[..., 3] > 0).sum()) for pixels, _ in shown]
+    assert 100 * len(counts) == sum(duration for _, duration in shown)
+
+
+@pytest.mark.parametrize("form", EXACT)
+def test_an_empty_wall_is_one_frame(tmp_path, form):
+    """Nothing painted is no error."""
+    path = wall.timelapse(paint(), tmp_path / f"a.{form}", region=(0, 0, 4, 4))
+
+    with Image.open(path) as image:
+        assert not np.asarray(image.convert("RGBA"))[..., 3].any()
+
+
+@pytest.mark.parametrize("form", EXACT)
+def test_the_file_tells_slots_and_chain(tmp_path, form):
+    """As a still picture does: in PNG's text, GIF's comment, WebP's description."""
+    frame = paint((12, 1, 1, "ffffff"), (90, 2, 2, "000000"))
+
+    path = wall.timelapse(frame, tmp_path / f"a.{form}", chain="hoodi", simulated=True)
+
+    with Image.open(path) as image:
+        if form == "png":
+            told = "; ".join(f"{name}: {text}" for name, text in image.text.items())
+        else:
+            told = image.info["comment"].decode() if form == "gif" else image.getexif()[0x010E]
+    assert (
+        "Software: beaconframes; First slot: 12; Last slot: 90; Chain: hoodi; Simulated: yes"
+    ) == told
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, pl.DataFrame.to_pandas])
+def test_takes_other_frames(tmp_path, kind):
+    """Lazy and pandas frames make the same file, by slot and by time."""
+    frame = crowded(300)
+    for every in (50, "10m"):
+        expected = wall.timelapse(frame, tmp_path / "a.gif", every=every).read_bytes()
+        assert expected == wall.timelapse(kind(frame), tmp_path / "b.gif", every=every).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"frames": 0}, "frames=0"),
+        ({"frames": True}, "frames=True"),
+        ({"frames": 10**6}, "frames=1000000"),
+        ({"frames": 3, "every": 3}, "frames and every"),
+        ({"every": 0}, "every=0"),
+        ({"every": "1 fortnight"}, "every='1 fortnight'"),
+        ({"every": "-1d"}, "every='-1d'"),
+        ({"every": timedelta(0)}, "every=datetime.timedelta"),
+        ({"every": timedelta(days=-1)}, "every=datetime.timedelta"),
+        ({"every": "1us"}, "every='1us'"),
+        ({"fps": 0}, "fps=0"),
+        ({"fps": 100}, "fps=100"),
+        ({"hold": -1}, "hold=-1"),
+        ({"scale": 0}, "scale=0"),
+        ({"scale": 100, "region": (0, 0, 999, 0)}, "scale=100"),
+        ({"region": (0, 0, 1000, 0)}, "region="),
+        ({"background": "nocolour"}, "background="),
+    ],
+)
+def test_bad_arguments_are_named(tmp_path, options, named):
+    """Each is an error that names the value, and nothing is written."""
+    with pytest.raises(UsageError) as caught:
+        wall.timelapse(crowded(100), tmp_path / "a.gif", **options)
+
+    assert named in str(caught.value)
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a", "a.gif.txt"])
+def test_other_forms_are_refused(tmp_path, name):
+    """The message lists what there is."""
+    with pytest.raises(UsageError, match=r"\.gif, \.png, \.webp, \.mp4"):
+        wall.timelapse(paint(), tmp_path / name)
+
+
+def test_a_film_that_webp_has_no_room_for_is_refused(tmp_path):
+    """2,000 frames of the whole wall would take gigabytes; the message names the other forms."""
+    frame = paint(*((slot, slot % 1000, slot // 1000, "abcdef") for slot in range(2000)))
+
+    with pytest.raises(UsageError, match=r"too much for WebP.*\.gif"):
+        wall.timelapse(frame, tmp_path / "a.webp", frames=2000)
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    """A full disk in the middle of writing: the old file stays, no part is left behind."""
+    path = wall.timelapse(crowded(100), tmp_path / "a.gif", frames=5)
+    before = path.read_bytes()
+
+    def fill_the_disk(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("PIL.GifImagePlugin.getdata", fill_the_disk)
+    with pytest.raises(DatasetError, match="No space left"):
+        wall.timelapse(crowded(100, seed=3), path, frames=5)
+
+    assert before == path.read_bytes()
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_mp4_without_its_package_says_what_to_install(tmp_path, monkeypatch):
+    """The message names the extra; nothing is written."""
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+
+    with pytest.raises(UsageError, match=r"beaconframes\[video\]"):
+        wall.timelapse(crowded(100), tmp_path / "a.mp4", frames=5)
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_mp4_shows_every_frame_for_its_time(tmp_path, monkeypatch):
+    """What ffmpeg is given: whole frames of even size, repeated for as long as they are shown."""
+    given = []
+
+    class Ffmpeg:
+        @staticmethod
+        def write_frames(path, size, fps, **_):
+            given.append((size, fps))
+            with open(path, "wb") as file:  # noqa: PTH123  # as ffmpeg, it has a name in text
+                while (frame := (yield)) is not None:
+                    given.append(np.frombuffer(frame, np.uint8).reshape(*size[::-1], 3))
+                    file.write(b"frame")
+
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", Ffmpeg)
+    frame = paint((0, 0, 0, "112233"), (2, 2, 1, "445566"))
+
+    path = wall.timelapse(
+        frame, tmp_path / "a.mp4", every=1, fps=10, hold=0.2, region=(0, 0, 2, 2), scale=3
+    )
+
+    (size, fps), *pictures = given
+    assert ((10, 10), 10) == (size, fps)
+    assert b"frame" * 5 == path.read_bytes()
+    assert [(0x11, 0x22, 0x33)] * 5 == [tuple(picture[2, 2].tolist()) for picture in pictures]
+    last = [tuple(picture[5, 8].tolist()) for picture in pictures]
+    assert [(0, 0, 0)] * 2 + [(0x44, 0x55, 0x66)] * 3 == last
+    assert not pictures[-1][9].any()
+    assert not pictures[-1][:, 9].any()
