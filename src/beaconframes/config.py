@@ -7,7 +7,7 @@ setting        variable                     meaning
 ``api_key``    ``BEACONFRAMES_API_KEY``     the key; it is never shown
 ``chain``      ``BEACONFRAMES_CHAIN``       a known name, or a ``Chain`` made by hand
 ``rate``       ``BEACONFRAMES_RATE``        requests per second; None: what the plan allows
-``store``      ``BEACONFRAMES_STORE``       folder of what was loaded; None: the platform's
+``store``      ``BEACONFRAMES_STORE``       keep what is final: true, false, or in which folder
 ``offline``    ``BEACONFRAMES_OFFLINE``     answer from the store only
 ``frame``      ``BEACONFRAMES_FRAME``       "polars" or "pandas": what loaders return
 ``strict``     ``BEACONFRAMES_STRICT``      missing rows are an error, not a warning
@@ -105,7 +105,7 @@ class Settings:
     api_key: Secret | None = None
     chain: str | Any = "mainnet"
     rate: float | None = None
-    store: Path | None = None
+    store: Path | bool | None = None
     offline: bool = False
     frame: Literal["polars", "pandas"] = "polars"
     strict: bool = False
@@ -187,7 +187,7 @@ def check_url(url: Any, *, has_key: bool = False) -> str:
         host = None
     if not host or not re.fullmatch(r"[^\s\\\x00-\x1f\x7f]+", url):
         raise ConfigError(f"the url {url[:80]!r} is no address: host or port cannot be read")
-    if has_key and parts.scheme == "http" and not _is_loopback(host):
+    if has_key and parts.scheme == "http" and not is_loopback(host):
         raise ConfigError(
             f"a key would travel in the clear to {host}",
             hint="Use https://, or no key (api_key=None)",
@@ -195,7 +195,8 @@ def check_url(url: Any, *, has_key: bool = False) -> str:
     return url.rstrip("/")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Tell whether *host* is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -239,7 +240,7 @@ def _environment(*, without: Iterable[str]) -> dict[str, Any]:
         if name == "rate":
             with contextlib.suppress(ValueError):
                 value = float(text)
-        elif name in _BOOLEANS:
+        elif name in _BOOLEANS or (name == "store" and text.strip().lower() in _YES_NO):
             value = _YES_NO.get(text.strip().lower(), text)
         found[name] = _checked(name, value, variable)
     return found
@@ -259,7 +260,7 @@ def _checked(name: str, value: Any, source: str) -> Any:
     wanted, fits = _WANTED[name]
     if not fits(value):
         raise ConfigError(f"{source} is {repr(value)[:80]}: it must be {wanted}")
-    if name == "store":
+    if name == "store" and not isinstance(value, bool):
         try:
             return Path(value).expanduser()
         except RuntimeError:
@@ -278,8 +279,8 @@ _WANTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: type(value) in {int, float} and 0 < value < 1e9,
     ),
     "store": (
-        "a folder",
-        lambda value: isinstance(value, str | os.PathLike) and bool(str(value).strip()),
+        "true, false or a folder",
+        lambda value: isinstance(value, str | os.PathLike | bool) and bool(str(value).strip()),
     ),
     "frame": ('"polars" or "pandas"', ("polars", "pandas").__contains__),
     "offline": _SWITCH,

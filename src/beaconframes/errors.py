@@ -28,6 +28,7 @@
     │   └── MissingRows         rows that did not come back                    (also UserWarning)
     ├── EndpointEnds        the service announced the end of an endpoint       (also UserWarning)
     └── DatasetError        files at rest: damaged, foreign, locked or unwritable
+        └── NotKept             the store cannot be used: loaders go on without (also UserWarning)
 
 Every error carries facts, not only text: ``category``, ``endpoint``, ``hint``, ``retryable``
 and ``retry_after``. None carries a key, a URL query or a header.
@@ -239,3 +240,9 @@ class DatasetError(BeaconframesError):
     """Files at rest that are damaged, foreign, locked or cannot be written."""
 
     category = "dataset"
+
+
+class NotKept(DatasetError, UserWarning):
+    """The store cannot be used: a warning, once; loaders go on, and ask for everything again."""
+
+    category = "not kept"

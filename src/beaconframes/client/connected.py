@@ -8,6 +8,8 @@ from beaconframes.client.explorer import Explorer
 from beaconframes.config import configure
 
 if TYPE_CHECKING:
+    import os
+
     from beaconframes.calendar import Chain
 
 _current: Explorer | None = None
@@ -21,13 +23,15 @@ def connect(
     rate: float | None = None,
     frame: Literal["polars", "pandas"] | None = None,
     strict: bool | None = None,
+    store: bool | str | os.PathLike[str] | None = None,
+    offline: bool | None = None,
 ) -> Explorer:
     """Make an explorer and let every loader ask it from now on.
 
     Takes what `Explorer` takes, and returns the explorer. What is left out comes from the
     environment; but a key from there is not sent to an address given here.
     """
-    explorer = Explorer(url, api_key=api_key, chain=chain, rate=rate)
+    explorer = Explorer(url, api_key=api_key, chain=chain, rate=rate, store=store, offline=offline)
     said = {"frame": frame, "strict": strict}
     configure(**{name: value for name, value in said.items() if value is not None})
     use(explorer)

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import warnings
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from beaconframes.calendar import Chain, get_chain
-from beaconframes.client.again import again
-from beaconframes.client.completeness import broken_rows, missing_rows, new_in, only_asked
-from beaconframes.client.gaps import certain, gaps
+from beaconframes.client.asking import Asking
+from beaconframes.client.completeness import broken_rows, missing_rows
+from beaconframes.client.fresh import fresh
+from beaconframes.client.gaps import certain
 from beaconframes.client.head import Views, Watch
-from beaconframes.client.notices import Notices
+from beaconframes.client.keeping import from_store
 from beaconframes.client.session import Session
-from beaconframes.client.walking import Allowance, Walk
+from beaconframes.client.whereabouts import PUBLIC, PUBLIC_V2, public_url, shelf_head, shelf_of
 from beaconframes.config import current as current_settings
-from beaconframes.endpoint import Envelope, Horizon
-from beaconframes.errors import ConfigError, NotServed, ServiceError, UsageError
+from beaconframes.endpoint import Envelope, Head, Horizon
+from beaconframes.errors import UsageError
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import os
+    from collections.abc import Mapping
     from types import TracebackType
     from typing import Self
 
     import polars as pl
 
-    from beaconframes.endpoint import Call, Endpoint, Head, Request
-
-PUBLIC = {"mainnet": "https://beaconcha.in", "hoodi": "https://hoodi.beaconcha.in"}
-"""Where the public service answers generation 1, by chain."""
-
-PUBLIC_V2 = PUBLIC["mainnet"]
-"""Where it answers generation 2, whose requests name the chain themselves."""
+    from beaconframes.endpoint import Endpoint, Request
 
 
 class Explorer:
@@ -52,6 +48,11 @@ class Explorer:
         ``"polars"`` or ``"pandas"``: what loaders return.
     strict
         Whether missing rows are an error instead of a warning.
+    store
+        Whether what is final is kept and not asked for again: True, False, or in which folder.
+        Left out: in the platform's folder for data, but not what a service on this machine tells.
+    offline
+        Whether to answer from the store alone, and to name what it lacks.
     head
         The end of the chain, where it cannot move any more (a dataset served locally).
     """
@@ -65,26 +66,38 @@ class Explorer:
         rate: float | None = None,
         frame: Literal["polars", "pandas"] | None = None,
         strict: bool | None = None,
+        store: bool | str | os.PathLike[str] | None = None,
+        offline: bool | None = None,
         head: Head | None = None,
     ) -> None:
         """Check the settings; nothing is sent yet."""
         settings = current_settings(
-            url=url, api_key=api_key, chain=chain, rate=rate, frame=frame, strict=strict
+            url=url,
+            api_key=api_key,
+            chain=chain,
+            rate=rate,
+            frame=frame,
+            strict=strict,
+            store=store,
+            offline=offline,
         )
         # A key belongs to the address that it was given with: never to another one.
         key = settings.api_key if url is None or api_key is not None else None
         self._own = {"frame": frame, "strict": strict}
         self.chain = get_chain(settings.chain)
-        self.url = settings.url or public_url(self.chain, has_key=key is not None)
-        self._public = self.url in PUBLIC.values()
+        self.offline = settings.offline
+        self.url = settings.url or public_url(self.chain, has_key=key is not None or self.offline)
+        public = self.url in PUBLIC.values()
         self._session = self._session_v2 = Session(self.url, key, rate=settings.rate)
-        if self._public and self.url != PUBLIC_V2:
+        if public and self.url != PUBLIC_V2:
             # One key, one allowance: whichever generation is asked.
             self._session_v2 = Session(PUBLIC_V2, key, pacer=self._session.pacer)
+        self.asking = Asking(self._session, self._session_v2, public=public)
+        self.shelf = shelf_of(settings.store, self.url, self.chain, needed=self.offline)
+        if self.offline and head is None:
+            head = shelf_head(self.shelf, self.chain)
         self._watch = Watch(self.fetch, known=head)
         self._views = Views(self.fetch, self.chain)
-        self._allowance = Allowance()
-        self._ends_told: set[str] = set()
 
     def __repr__(self) -> str:
         """Return where it asks; never with which key."""
@@ -105,13 +118,13 @@ class Explorer:
 
     def close(self) -> None:
         """Close the connections; a later call opens them again."""
-        for session in {self._session, self._session_v2}:
+        for session in self.asking.sessions:
             session.close()
 
     @property
     def requests(self) -> int:
         """Return how many requests were sent so far, retries included."""
-        return sum(session.requests for session in {self._session, self._session_v2})
+        return sum(session.requests for session in self.asking.sessions)
 
     def horizon_of(self, endpoint: Endpoint) -> Horizon:
         """Return what is known about the end of the chain, by the generation of *endpoint*."""
@@ -127,7 +140,7 @@ class Explorer:
         """Return what is known about the end of the chain, by way of generation 2."""
         known = self._watch.known
         end = self._views if known is None else known
-        return Horizon(self.chain, lambda: end, self.now, known, self._allowance.at_once)
+        return Horizon(self.chain, lambda: end, self.now, known, self.asking.allowance.at_once)
 
     def now(self) -> datetime:
         """Return the present; of a chain that does not move any more, that is its end."""
@@ -135,7 +148,12 @@ class Explorer:
         return self.chain.time_of("slot", known.slot) if known else datetime.now(UTC)
 
     def load(
-        self, endpoint: Endpoint, values: Mapping[str, Any], *, strict: bool | None = None
+        self,
+        endpoint: Endpoint,
+        values: Mapping[str, Any],
+        *,
+        strict: bool | None = None,
+        lazy: bool = False,
     ) -> Any:
         """Return every row that *values* select, as the frame of the settings.
 
@@ -144,70 +162,35 @@ class Explorer:
         BeaconframesError
             The service failed, or what it sent cannot be trusted; see `beaconframes.errors`.
         """
-        calls, rows, denied = self.ask(endpoint, [values])
-        rows = endpoint.table.arrange(only_asked(endpoint, calls, rows))
-        horizon = self.horizon_of(endpoint)
-        lost = gaps(endpoint, calls, rows, horizon)
-        for asked in again(endpoint, calls, denied, lost):
-            if not asked:
-                continue
-            try:
-                more = self.ask(endpoint, [{**values, **part} for part in asked])
-            except (UsageError, ServiceError):
-                # What came before is worth more; what is still lost is named below.
-                break
-            found = only_asked(endpoint, more.calls, more.rows)
-            found = new_in(endpoint.table.key(), found, rows)
-            if found.is_empty():
-                break
-            rows = endpoint.table.arrange(rows.vstack(found))
-            lost = gaps(endpoint, calls, rows, horizon)
-        for selector in endpoint.selectors:
-            rows = selector.finish(rows, values)
-        settings = current_settings(**self._own)
-        frame = to_pandas(rows) if settings.frame == "pandas" else rows
-        self.tell_missing(
-            endpoint,
-            certain(lost, horizon),
-            frame,
-            strict=settings.strict if strict is None else strict,
-        )
+        found = None if self.shelf is None else from_store(self, self.shelf, endpoint, values)
+        if found is None:
+            if self.offline:
+                raise UsageError(
+                    f"load_{endpoint.name} asks for what no store keeps, and this is offline",
+                    hint="Connect without offline=True",
+                )
+            found = fresh(self, endpoint, values)
+        if lazy:
+            frame: Any = found.as_lazy(endpoint, values)
+        else:
+            rows = found.as_frame(endpoint, values)
+            settings = current_settings(**self._own)
+            frame = to_pandas(rows) if settings.frame == "pandas" else rows
+        for notice in found.notices:
+            warnings.warn(notice, stacklevel=4)
+        if strict is None:
+            strict = current_settings(**self._own).strict
+        lost = certain(found.lost, self.horizon_of(endpoint))
+        self.tell_missing(endpoint, lost, frame, strict=strict)
         return frame
-
-    def ask(self, endpoint: Endpoint, asked: Sequence[Mapping[str, Any]]) -> Came:
-        """Return what the arguments in *asked* brought, each of them a selection of rows.
-
-        The specification and the public service name some endpoints differently. Which names a
-        service goes by is learned from the first that it does not know, and kept in mind.
-        """
-        try:
-            return self.ask_as(endpoint, asked, public=self._public)
-        except NotServed:
-            if endpoint.alias is None:
-                raise
-            came = self.ask_as(endpoint, asked, public=not self._public)
-            self._public = not self._public
-            return came
-
-    def ask_as(
-        self, endpoint: Endpoint, asked: Sequence[Mapping[str, Any]], *, public: bool
-    ) -> Came:
-        """Return what came, asked by the *public* names or by the specification's."""
-        horizon = self.horizon_of(endpoint)
-        calls = [call for values in asked for call in endpoint.plan(values, horizon, public=public)]
-        session = self._session_v2 if endpoint.envelope is Envelope.V2 else self._session
-        notices = Notices(endpoint)
-        walk = Walk(endpoint, session, self._allowance, public=public)
-        rows = endpoint.decode(notices.along(walk.pages(calls)), self.chain)
-        for notice in (notices.moved, notices.ends(self._ends_told)):
-            if notice is not None:
-                warnings.warn(notice, stacklevel=6)
-        return Came(calls, rows, notices.denied)
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one answer as it came: JSON out of its envelope, or a picture."""
-        session = self._session_v2 if request.envelope is Envelope.V2 else self._session
-        return session.fetch(request).data
+        if self.offline:
+            raise UsageError(
+                "nothing is sent while offline=True", hint="Connect without offline=True"
+            )
+        return self.asking.fetch(request)
 
     def tell_missing(
         self, endpoint: Endpoint, lost: pl.DataFrame, frame: Any, *, strict: bool
@@ -220,27 +203,3 @@ class Explorer:
             raise error
         if missing is not None:
             warnings.warn(missing, stacklevel=5)
-
-
-class Came(NamedTuple):
-    """What came: for which requests, which rows, and what the service said that there is not."""
-
-    calls: list[Call]
-    rows: pl.DataFrame
-    denied: list[Call]
-
-
-def public_url(chain: Chain, *, has_key: bool) -> str:
-    """Return the public service's address for *chain*."""
-    if chain.name not in PUBLIC:
-        raise ConfigError(
-            f"the public service does not know the chain {chain.name!r}",
-            hint="Say where its explorer is: bf.connect(url, chain=...)",
-        )
-    if not has_key:
-        raise ConfigError(
-            "the public service needs an API key and none is set",
-            hint="Set BEACONFRAMES_API_KEY or call bf.connect(api_key=...); "
-            "without a key, bf.local() serves a simulated chain on this machine",
-        )
-    return PUBLIC[chain.name]

@@ -27,6 +27,11 @@ class Options(TypedDict, total=False):
     the chain cannot lack it, that is an `IntegrityError`, strict or not. Either error has all that
     did come back in ``rows``, and what did not in ``missing``.
     """
+    lazy: bool
+    """Return a `polars.LazyFrame` over the store, for what does not fit into memory.
+
+    Rows of the store come first, and then those that are too young to be kept. Nothing is sorted.
+    """
 
 
 def load(

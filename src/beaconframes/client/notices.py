@@ -51,6 +51,11 @@ class Notices:
             self._asked[id(call.batches)] = call.batches, msgspec.json.encode(asked)
         return self._asked[id(call.batches)][1]
 
+    def all(self, told: set[str]) -> list[Warning]:
+        """Return every warning that there is; about ends, those not *told* yet."""
+        both = (self.moved, self.ends(told))
+        return [notice for notice in both if notice is not None]
+
     @property
     def moved(self) -> WindowMoved | None:
         """The warning that pages which belong together are of different parts of the chain."""

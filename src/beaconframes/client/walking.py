@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from beaconframes.endpoint import Trail
@@ -16,6 +17,7 @@ from beaconframes.errors import (
     PaginationError,
     ServiceError,
     TooManyIdentifiers,
+    UsageError,
 )
 
 if TYPE_CHECKING:
@@ -80,13 +82,48 @@ class Walk:
             self.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
+    def as_they_come(self, calls: list[Call]) -> Iterator[Found]:
+        """Yield the pages of each call when it has all of them, whichever comes first.
+
+        When one fails, those that had come are yielded before its error is raised. No more is on
+        its way than twice what is asked at once, so that whoever takes it in sets the pace.
+        """
+        rest = iter(calls)
+        if calls and (len(calls) == 1 or self.unsure(calls)):
+            yield self.whole(next(rest))
+        pool = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="beaconframes")
+        waiting: set[Future[Found]] = set()
+        try:
+            while True:
+                more = islice(rest, 2 * AT_ONCE - len(waiting))
+                waiting |= {pool.submit(self.whole, call) for call in more}
+                if not waiting:
+                    return
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                good = [future for future in done if future.exception() is None]
+                yield from (future.result() for future in good)
+                if len(good) < len(done):
+                    next(future for future in done if future.exception() is not None).result()
+        except (Exception, KeyboardInterrupt):
+            came = (future for future in waiting if future.done() and not future.cancelled())
+            yield from (future.result() for future in came if future.exception() is None)
+            raise
+        finally:
+            # After an error or Ctrl-C nothing more is sent, and nobody waits for what was.
+            self.stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
     def unsure(self, calls: list[Call]) -> bool:
         """Tell whether nobody knows yet if the service takes as many as the first call has."""
         return not self.allowance.known and self.is_large(calls[0])
 
     def is_large(self, call: Call) -> bool:
         """Tell whether *call* names more validators than every plan allows."""
-        return len(self.endpoint.parts(call, self.allowance.least)) > 1
+        try:
+            return len(self.endpoint.parts(call, self.allowance.least)) > 1
+        except UsageError:
+            # So many cannot be parted, and it is not yet known whether they have to be.
+            return True
 
     def whole(self, call: Call) -> Found:
         """Return the pages of *call*, made as many calls as the service's limit wants."""

@@ -102,14 +102,15 @@ class Covering(ABC):
         )
         return rows.filter(here)
 
-    def compact(self) -> None:
-        """Write the tables that have coverage anew: sorted by key, in few large segments.
+    def compact(self, table: str | None = None) -> None:
+        """Write a table that has coverage anew, or all of them: sorted by key, in large segments.
 
         Memory holds one segment at a time. What is being read stays readable for an hour.
         """
-        for table, grid in self.grids().items():
-            with self.writing() as writer:
-                tending.compact(self.path, writer, table, grid)
+        for name, grid in self.grids().items():
+            if table in (None, name):
+                with self.writing() as writer:
+                    tending.compact(self.path, writer, name, grid)
 
     def prune(
         self,

@@ -101,7 +101,7 @@ def reading(folder: Path) -> Iterator[sqlite3.Connection]:
     """Open the ledger for one reading; everything read in the block is of one moment."""
     # A reader, too, joins the write-ahead log. Where nobody can write there is no log to join.
     mode = "mode=rw" if os.access(folder, os.W_OK) else "immutable=1"
-    with _judged(folder), closing(_connect(folder, mode)) as connection:
+    with judged(folder), closing(_connect(folder, mode)) as connection:
         connection.execute("BEGIN")
         yield connection
         connection.execute("COMMIT")
@@ -112,15 +112,15 @@ def writing(folder: Path) -> Iterator[sqlite3.Connection]:
     """Hold the write lock of the ledger; commit at the end of the block, or not at all."""
     if not os.access(folder, os.W_OK):
         raise DatasetError(f"{folder} cannot be written to", hint="Check its owner and permissions")
-    with _judged(folder):
+    with judged(folder):
         connection = _connect(folder, "mode=rw")
     with closing(connection):
-        with _judged(folder):
+        with judged(folder):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
         # What the block raises passes through: it is not the ledger's. Closing rolls back.
         yield connection
-        with _judged(folder):
+        with judged(folder):
             connection.execute("COMMIT")
 
 
@@ -187,7 +187,7 @@ def _connect(folder: Path, mode: str) -> sqlite3.Connection:
 
 
 @contextmanager
-def _judged(folder: Path) -> Iterator[None]:
+def judged(folder: Path) -> Iterator[None]:
     """Turn what SQLite raises into a DatasetError that says what to do."""
     try:
         yield

@@ -89,10 +89,11 @@ class Writer:
         if not runs:
             return
         first, last = min(run[0] for run in runs), max(run[1] for run in runs)
-        known = coverage.get(self.connection, table, complete, first, last)
+        with ledger.judged(self._folder):
+            known = coverage.get(self.connection, table, complete, first, last)
+            coverage.add(self.connection, table, complete)
         here = coverage.held(rows, grid, complete)
         self.add(table, here if not known else coverage.held(here, grid, known, inside=False))
-        coverage.add(self.connection, table, complete)
 
     def add_segment(self, table: str, rows: pl.DataFrame) -> None:
         """Add *rows*, if there are any, as one segment of their own."""

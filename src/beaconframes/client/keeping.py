@@ -1,0 +1,247 @@
+"""Keeping: what is in the store is not asked for, and what is final goes into it as it comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.client.again import again
+from beaconframes.client.completeness import new_in, only_asked
+from beaconframes.client.gaps import KEYLESS, MUST
+from beaconframes.client.keys import resolve
+from beaconframes.client.loaded import Loaded
+from beaconframes.client.lost import lost_of, not_kept, only, runs_in
+from beaconframes.dataset import Grid
+from beaconframes.dataset.coverage import cells, held
+from beaconframes.endpoint import Envelope
+from beaconframes.endpoint.keeping import CHAIN, Keeping
+from beaconframes.endpoint.rectangles import minus, runs, within
+from beaconframes.errors import DatasetError, ServiceError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from beaconframes.client.asking import Came
+    from beaconframes.client.explorer import Explorer
+    from beaconframes.client.shelf import Shelf
+    from beaconframes.dataset import Covered
+    from beaconframes.endpoint import Call, Endpoint, Horizon
+    from beaconframes.endpoint.keeping import Want
+    from beaconframes.endpoint.rectangles import Runs
+
+
+def from_store(
+    explorer: Explorer, shelf: Shelf, endpoint: Endpoint, values: Mapping[str, Any]
+) -> Loaded | None:
+    """Return what *values* select, asking for what the store lacks; None if nothing is kept."""
+    kept, keyless = prepare(explorer, shelf, endpoint, values)
+    if kept is None:
+        return None
+    found = kept.load()
+    if keyless:
+        unknown = pl.DataFrame({KEYLESS: [keyless], MUST: [False]})
+        found.lost = pl.concat([found.lost, unknown], how="diagonal")
+    return found
+
+
+def prepare(
+    explorer: Explorer, shelf: Shelf, endpoint: Endpoint, values: Mapping[str, Any]
+) -> tuple[Kept | None, int]:
+    """Return the call whose rows can be kept, if they can, and how many keys nobody has."""
+    keeping = Keeping.of(endpoint)
+    horizon = explorer.horizon_of(endpoint)
+    table = keeping.table(values, horizon) if keeping else None
+    want = keeping.want(values, horizon) if keeping and table else None
+    if keeping is None or table is None or want is None:
+        return None, 0
+    keyless = 0
+    if want.keys:
+        # Rows do not say keys, so that they are kept and asked for by index.
+        known = resolve(explorer, shelf, want.keys)
+        keyless = len(want.keys) - len(known)
+        named = dict.fromkeys([*want.subjects, *map(str, known.values())])
+        want = replace(want, subjects=tuple(named), keys=())
+    return Kept(explorer, shelf, keeping, table, want, values), keyless
+
+
+@dataclass
+class Kept:
+    """One call of a loader whose rows can be kept: what it wants, has and lacks."""
+
+    explorer: Explorer
+    shelf: Shelf
+    keeping: Keeping
+    table: str
+    want: Want
+    values: Mapping[str, Any]
+    loose: list[pl.DataFrame] = field(default_factory=list)
+    """Rows that came and are not in the store: mostly because they may still change."""
+    notices: list[Warning] = field(default_factory=list)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Return the endpoint that is asked."""
+        return self.keeping.endpoint
+
+    @property
+    def horizon(self) -> Horizon:
+        """Return what is known of the end of the chain."""
+        return self.explorer.horizon_of(self.endpoint)
+
+    @property
+    def grid(self) -> Grid:
+        """Return the columns by which the table is covered."""
+        keeping = self.keeping
+        return Grid(keeping.subject_column, keeping.unit_column, tuple(self.endpoint.table.key()))
+
+    def missing(self) -> dict[str, Runs]:
+        """Return what is not in the store, as runs of each subject."""
+        if not self.want.parts:
+            return {}
+        covered = self.shelf.coverage(self.table, self.want.subjects, self.want.parts)
+        lacking = ((s, minus(self.want.parts, covered.get(s, ()))) for s in self.want.subjects)
+        return {subject: parts for subject, parts in lacking if parts}
+
+    def load(self) -> Loaded:
+        """Return the rows, asking for those that are not in the store, and what is lost of them."""
+        self.shelf.fit(self.table, self.endpoint.table.schema())
+        try:
+            return self.once()
+        except DatasetError:
+            # What was damaged has been forgotten by now, and is asked for like anything else.
+            self.loose = []
+            return self.once()
+
+    def once(self) -> Loaded:
+        """Return the rows and what is lost, or raise DatasetError for damage in the store."""
+        missing = self.missing()
+        self.select()
+        if not missing:
+            lost = lost_of(self)
+        elif self.explorer.offline:
+            lost = not_kept(self.grid, missing)
+        else:
+            lost = self.bring(missing)
+            self.shelf.tidy(self.table)
+        rows = self.keeping.narrow(self.select(), self.values, self.horizon)
+        return Loaded(rows, lost, self.notices)
+
+    def select(self) -> pl.LazyFrame:
+        """Return what of the wanted is there: what is kept by its key, and then the rest."""
+        schema = self.endpoint.table.schema()
+        subjects = None if self.want.subjects == CHAIN else self.want.subjects
+        kept = self.shelf.select(self.table, subjects, self.want.parts, schema)
+        if not self.loose:
+            return kept
+        return pl.concat([kept, *(frame.lazy() for frame in self.loose)])
+
+    def bring(self, missing: dict[str, Runs]) -> pl.DataFrame:
+        """Ask for what is *missing*, and once more for what did not come; return what is lost."""
+        finalized = self.finalized(max(parts[-1][1] for parts in missing.values()))
+        calls: list[Call] = []
+        denied: list[Call] = []
+        asked = self.keeping.asking(missing, self.values, self.horizon)
+        for came in self.explorer.asking.pieces(self.endpoint, asked, self.horizon):
+            calls += came.calls
+            denied += came.denied
+            self.keep(came, finalized)
+        lost = lost_of(self)
+        for more in again(self.endpoint, calls, denied, only(self.grid, lost, missing)):
+            if more and not self.once_more(more, finalized):
+                break
+            lost = lost_of(self) if more else lost
+        self.keep_absences(only(self.grid, lost, missing), finalized)
+        return lost
+
+    def once_more(self, asked: list[dict[str, Any]], finalized: int) -> bool:
+        """Ask again for what did not come; return whether anything new did."""
+        every = [{**self.values, **self.keeping.neutral, **one} for one in asked]
+        new = False
+        try:
+            for came in self.explorer.asking.pieces(self.endpoint, every, self.horizon):
+                there = self.select().select(self.endpoint.table.key()).collect()
+                rows = new_in(there.columns, came.rows, there)
+                new |= not rows.is_empty()
+                self.keep(came._replace(rows=rows), finalized)
+        except (UsageError, ServiceError):
+            # What came before is worth more; what is still lost is named.
+            return False
+        return new
+
+    def keep(self, came: Came, finalized: int) -> None:
+        """Keep what is final of what *came*, and hold on to the rest."""
+        self.notices += came.notices
+        rows = self.endpoint.table.arrange(only_asked(self.endpoint, came.calls, came.rows))
+        last = self.keeping.final_until(self.horizon, finalized)
+        is_final = pl.all_horizontal(pl.col(self.grid.unit) <= last, *self.keeping.settled)
+        final = rows.filter(is_final.fill_null(value=False))
+        if self.want.every:
+            complete = cells(self.whole(final), self.grid)
+        else:
+            complete = asked_for(came.calls, self.grid, last)
+        if not complete:
+            self.loose.append(rows)
+        elif self.shelf.keep(self.table, final, self.grid, complete, finalized):
+            self.loose.append(rows.filter(~is_final.fill_null(value=False)))
+            self.loose.append(held(final, self.grid, complete, inside=False))
+        else:
+            covered = self.shelf.coverage(self.table, self.want.subjects, self.want.parts)
+            self.loose.append(held(rows, self.grid, covered, inside=False))
+        self.loose = [frame for frame in self.loose if not frame.is_empty()]
+
+    def whole(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of those units that have all their parts, such as slots of an epoch."""
+        if self.want.per_unit is None:
+            return rows
+        part, parts = self.want.per_unit
+        return rows.filter(pl.col(part).n_unique().over(self.grid.unit) >= parts)
+
+    def keep_absences(self, lost: pl.DataFrame, finalized: int) -> None:
+        """Keep that there is nothing where there never will be, so that nobody asks again.
+
+        Where the service has rows of anybody, it has them of everybody. Of what is newer it may
+        not have told yet, unless it is old enough.
+        """
+        settled = self.keeping.absent_until(self.horizon, finalized)
+        if self.keeping.unit_name:
+            unit = self.grid.unit
+            loose: list[Any] = [frame[unit].max() for frame in self.loose]
+            newest = max(self.shelf.newest(self.table, unit), *loose, -1)
+            until = self.keeping.final_until(self.horizon, finalized)
+            settled = max(settled, min(until, newest))
+        absent: Covered = {}
+        for row, subject, first, last in runs_in(self.grid, lost):
+            if not row[MUST] and first <= settled:
+                absent[subject] = (*absent.get(subject, ()), (first, min(last, settled)))
+        if absent:
+            self.shelf.keep(self.table, self.endpoint.table.empty(), self.grid, absent, finalized)
+
+    def finalized(self, last: int) -> int:
+        """Return the last epoch that is final, asking for it if *last* may lie beyond."""
+        known = self.shelf.finalized
+        if known >= 0 and self.keeping.final_until(self.horizon, known) >= last:
+            return known
+        found = self.horizon.latest("epoch", finalized=True)
+        if self.endpoint.envelope is not Envelope.V2:
+            # At first, epoch 0 counts as final and is yet running.
+            found = min(found, self.horizon.latest("epoch") - 1)
+        return max(known, found)
+
+
+def asked_for(calls: Iterable[Call], grid: Grid, last: int) -> Covered:
+    """Return what *calls* asked for, as far as it is final: up to *last*."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for call in calls:
+        units: list[tuple[int, int]] = []
+        subjects: list[str] = [] if grid.subject else list(CHAIN)
+        for wanted in call.wanted:
+            for name, values in wanted.values.items():
+                if name == grid.unit:
+                    units += runs(values)
+                elif name == grid.subject:
+                    subjects += map(str, values)
+        for subject in subjects:
+            found.setdefault(subject, []).extend(within(units, 0, last))
+    return {subject: tuple(parts) for subject, parts in found.items() if parts}
