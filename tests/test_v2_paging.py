@@ -258,6 +258,24 @@ def test_a_limit_that_is_not_about_numbers_is_another_matter():
     assert 1 == len(server.posted)
 
 
+@pytest.mark.parametrize("limit", [20, 100])
+def test_scores_of_a_set_are_never_put_together(limit):
+    """As many as one request takes are asked for; a plan that takes fewer refuses them."""
+
+    def reply(body):
+        refused = validators(limit)(body)
+        return refused if isinstance(refused, tuple) else b'{"data": {"finality": "finalized"}}'
+
+    with serving(reply) as (server, explorer):
+        if limit == 20:
+            with pytest.raises(errors.UsageError, match="21 validators are more than the 20"):
+                bf.v2.load_performance_aggregate(range(21), explorer=explorer)
+        else:
+            assert 1 == bf.v2.load_performance_aggregate(range(100), explorer=explorer).height
+
+    assert 1 == len(server.posted)
+
+
 def test_amounts_of_many_are_added_only_when_nobody_counts_twice():
     """An index in one request and the same validator's key in another would."""
     with (

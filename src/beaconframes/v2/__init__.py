@@ -14,12 +14,15 @@ from beaconframes.endpoint.sets import (
     validators,
     withdrawal,
 )
+from beaconframes.v2.balances import BALANCES, load_balances
 from beaconframes.v2.block import BLOCK, load_block
 from beaconframes.v2.block_rewards import BLOCK_REWARDS, load_block_rewards
 from beaconframes.v2.config import CONFIG, load_config
 from beaconframes.v2.machine_metrics import MACHINE_METRICS, load_machine_metrics
 from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
 from beaconframes.v2.network_performance import NETWORK_PERFORMANCE, load_network_performance
+from beaconframes.v2.performance import PERFORMANCE, load_performance
+from beaconframes.v2.performance_aggregate import PERFORMANCE_AGGREGATE, load_performance_aggregate
 from beaconframes.v2.queues import QUEUES, load_queues
 from beaconframes.v2.rewards import REWARDS, load_rewards
 from beaconframes.v2.rewards_aggregate import REWARDS_AGGREGATE, load_rewards_aggregate
@@ -44,8 +47,11 @@ from beaconframes.v2.validator_list import VALIDATORS, load_validators
 
 ENDPOINTS = (
     VALIDATORS,
+    BALANCES,
     REWARDS,
     REWARDS_AGGREGATE,
+    PERFORMANCE,
+    PERFORMANCE_AGGREGATE,
     SLOT,
     SLOT_WITHDRAWALS,
     BLOCK,
@@ -69,12 +75,15 @@ __all__ = [
     "deposit_address",
     "entities",
     "entity",
+    "load_balances",
     "load_block",
     "load_block_rewards",
     "load_config",
     "load_machine_metrics",
     "load_machine_names",
     "load_network_performance",
+    "load_performance",
+    "load_performance_aggregate",
     "load_queues",
     "load_rewards",
     "load_rewards_aggregate",

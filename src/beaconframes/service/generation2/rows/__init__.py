@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.service.generation2.rows import (
+    balances,
     blocks,
     duties,
     machine_metrics,
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 
 TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "validators": validators.rows,
+    "balances": balances.rows,
     "rewards": rewards.rows,
     "rewards_aggregate": rewards.rows_to_add,
+    "performance": performance.rows,
+    "performance_aggregate": performance.rows_to_add,
     "slot": slot.rows,
     "slot_withdrawals": slot_withdrawals.rows,
     "block": blocks.rows,
@@ -46,6 +50,7 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
 SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "network_performance": performance.summary,
     "rewards_aggregate": rewards.summary,
+    "performance_aggregate": performance.summary,
 }
 """What is made of the selected rows, where the answer is about all of them at once."""
 

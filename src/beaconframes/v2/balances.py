@@ -1,0 +1,92 @@
+"""Balances of validators, epoch by epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    EpochIn,
+    Final,
+    OnChain,
+    ValidatorsIn,
+)
+from beaconframes.schema import Count, Epoch, EpochTime, Hex, Table, Text, Wei
+from beaconframes.v2._columns import FINALITY
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class Balances(Table):
+    """Balances. One row per validator per epoch."""
+
+    validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
+    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
+    epoch = Epoch("Epoch.", key=True, beside=("range.epoch.start", "asked.epoch"))
+    time = EpochTime("Start of the epoch, UTC.")
+    balance_wei = Wei("Balance.", wire="balance.current", text=True)
+    effective_balance_wei = Wei("Effective balance.", wire="balance.effective", text=True)
+    finality = Text(FINALITY)
+
+
+BALANCES = Endpoint(
+    "balances",
+    route="POST /api/v2/ethereum/validators/balances",
+    table=Balances,
+    where=(
+        OnChain(),
+        ValidatorsIn(Balances.validator_index, pubkey=Balances.pubkey),
+        EpochIn(Balances.epoch),
+    ),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_balances(
+    validators: Validators,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load balances, one row per validator per epoch, in wei.
+
+    One epoch a call and ten rows a request: a year of one validator is 82,000 requests, and of a
+    hundred 820,000. `beaconframes.load_balance_history` has a hundred validators and epochs in one.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest (``since=-10`` is the last ten), a date, a datetime or ``"2h"``.
+        Left out: the latest epoch.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_rewards`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``pubkey``, ``epoch``.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/balances``. Final once the epoch is.
+    """
+    return load(BALANCES, explorer, options, validators=validators, since=since, until=until)

@@ -1,0 +1,92 @@
+"""Performance: how validators did their duties, epoch by epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    EpochIn,
+    Final,
+    OnChain,
+    ValidatorsIn,
+)
+from beaconframes.schema import Count, Epoch, EpochTime, Hex
+from beaconframes.v2._performance import PerformanceParts
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class Performance(PerformanceParts):
+    """Performance. One row per validator per epoch."""
+
+    validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
+    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
+    epoch = Epoch("Epoch of the duties.", key=True, beside=("range.epoch.start", "asked.epoch"))
+    time = EpochTime("Start of the epoch, UTC.")
+
+
+PERFORMANCE = Endpoint(
+    "performance",
+    route="POST /api/v2/ethereum/validators/performance-list",
+    table=Performance,
+    where=(
+        OnChain(),
+        ValidatorsIn(Performance.validator_index, pubkey=Performance.pubkey),
+        EpochIn(Performance.epoch, finalized=True),
+    ),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_performance(
+    validators: Validators,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load how validators did their duties, one row per validator per epoch: scores and counts.
+
+    One epoch a call and ten rows a request: a year of one validator is 82,000 requests.
+    `load_performance_aggregate` has a set and a window in one, and `beaconframes.load_attestations`
+    the single votes of a hundred validators and epochs.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    since, until
+        First and last epoch, both inclusive: an epoch, a negative number counting back from the
+        latest finalized epoch (``since=-10`` is the last ten), a date, a datetime or ``"2h"``.
+        Left out: the latest finalized epoch.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_rewards`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``pubkey``, ``epoch``. Scores of several rows are not to be
+        averaged: add up the duties, or ask for the aggregate. Whoever shows BeaconScores in public
+        owes the service its badge.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/performance-list``. Final once the epoch is.
+    """
+    return load(PERFORMANCE, explorer, options, validators=validators, since=since, until=until)

@@ -1,0 +1,79 @@
+"""Performance of a set of validators over a window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
+from beaconframes.schema import Epoch, Text, UnixTime
+from beaconframes.v2._performance import PerformanceParts
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class PerformanceAggregate(PerformanceParts):
+    """Performance of a whole set over a window. One row."""
+
+    window = Text("Window that was asked for.", beside="asked.range.evaluation_window")
+    first_epoch = Epoch("First epoch of the window.", beside="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the window.", beside="range.epoch.end")
+    start_time = UnixTime("Start of the window, UTC.", beside="range.timestamp.start")
+    end_time = UnixTime("Its last second, UTC.", beside="range.timestamp.end")
+
+
+PERFORMANCE_AGGREGATE = Endpoint(
+    "performance_aggregate",
+    route="POST /api/v2/ethereum/validators/performance-aggregate",
+    table=PerformanceAggregate,
+    where=(
+        OnChain(),
+        ValidatorsIn(batched="refused"),
+        WindowIn(PerformanceAggregate.last_epoch, finalized=True),
+    ),
+    envelope=Envelope.V2,
+    shape=Shape.OBJECT,
+)
+
+
+def load_performance_aggregate(
+    validators: Validators,
+    window: str = "30d",
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load how a set of validators did its duties over a window: one row.
+
+    One request, always: the score of a set does not follow from the scores of its parts, so more
+    than 100 validators (20 on the smallest plans) are refused. A dashboard may be of any size.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    window
+        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``: it ends with the latest
+        finalized epoch.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row, and which epochs it is of. Whoever shows BeaconScores in public owes the service
+        its badge.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/performance-aggregate``.
+    """
+    return load(PERFORMANCE_AGGREGATE, explorer, options, validators=validators, window=window)

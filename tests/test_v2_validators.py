@@ -1,0 +1,101 @@
+"""Generation 2 about validators: the same story as generation 1, on the simulated chain."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes import errors
+
+
+def test_balances_are_those_of_generation_1(explorer):
+    """Wei against gwei, over some epochs and validators; the latest epoch is not final."""
+    first = bf.to_wei(bf.load_balance_history(range(790, 830), since=-3))
+    second = bf.v2.load_balances(range(790, 830), since=-3)
+
+    assert_frame_equal(first, second.select(first.columns))
+    assert second.height == second["pubkey"].n_unique() * 3
+    final = second["epoch"] <= explorer.service.head.finalized_epoch
+    assert 0 < final.sum() < len(final)
+    assert final.to_list() == (second["finality"] == "finalized").to_list()
+
+
+@pytest.fixture(scope="module")
+def late(chain):
+    """An epoch whose duties are kept, in which somebody missed one."""
+    missed = chain.scan("attestations").filter(pl.col("status") == "missed").collect()
+    final = missed.filter(pl.col("epoch") <= chain.meta["finalized_epoch"])
+    return int(final.group_by("epoch").len().sort("len", "epoch")["epoch"][-1])
+
+
+def test_attestation_duties_are_those_of_generation_1(late, explorer):
+    """Who voted, how late, and whether it was worth something."""
+    who = range(0, 800, 7)
+    votes = bf.load_attestations(who, since=late, until=late)
+    income = bf.load_income_history(who, since=late, until=late)
+    found = bf.v2.load_performance(votes["validator_index"].to_list(), since=late, until=late)
+
+    included = votes["status"] == "included"
+    assert 0 < included.sum() < len(included)
+    assert included.cast(int).to_list() == found["attestations_included"].to_list()
+    assert (~included).cast(int).to_list() == found["attestations_missed"].to_list()
+    delay = votes["inclusion_slot"] - votes["attester_slot"]
+    assert delay.to_list() == found["average_inclusion_delay"].to_list()
+    for vote in ("head", "source", "target"):
+        right = income[f"attestation_{vote}_reward_gwei"] > 0
+        assert right.cast(int).to_list() == found[f"correct_{vote}"].to_list()
+    weighed = 14 * found["correct_head"] + 14 * found["correct_source"]
+    score = (weighed + 26 * found["correct_target"]) / 54
+    assert score.to_list() == pytest.approx(found["beaconscore_attestation"].to_list())
+
+
+def test_other_duties_are_those_of_blocks_and_committees(explorer):
+    """Proposals of an epoch from its slots, signatures from the duties of its slots."""
+    slots = bf.load_epoch_slots(since=40, until=40)
+    found = bf.v2.load_performance(bf.v2.dashboard(1), since=40, until=40)
+
+    proposed = slots.filter(pl.col("proposer_index") < 100, pl.col("status") != "scheduled")
+    expected = dict(proposed.group_by("proposer_index").len().iter_rows())
+    assert expected
+    assert expected == dict(
+        found.filter(pl.col("proposals_assigned") > 0)
+        .select("validator_index", "proposals_assigned")
+        .iter_rows()
+    )
+    assert proposed.filter(status="proposed").height == found["proposals_successful"].sum()
+    member = found.filter(pl.col("sync_committee_assigned") > 0)["validator_index"][0]
+    duties = bf.v2.load_slot_sync_committee_duties(range(1280, 1312), member)
+    own = found.filter(validator_index=member)
+    assert [32] == own["sync_committee_assigned"].to_list()
+    signed = duties.filter(status="success").height
+    assert [signed] == own["sync_committee_successful"].to_list()
+    assert [32 - signed] == own["sync_committee_missed"].to_list()
+
+
+def test_performance_of_a_set_follows_from_its_duties(explorer):
+    """Counts are added, and scores are worked out anew from them."""
+    whole = bf.v2.load_performance_aggregate(range(0, 1000, 11), "24h")
+    first, last = whole["first_epoch"][0], whole["last_epoch"][0]
+    income = bf.load_income_history(range(0, 1000, 11), since=first, until=last)
+
+    assert (225, explorer.service.head.finalized_epoch) == (last - first + 1, last)
+    right = {v: (income[f"attestation_{v}_reward_gwei"] > 0).sum() for v in ("head", "target")}
+    assert right == {vote: whole[f"correct_{vote}"][0] for vote in right}
+    assert [income.height] == whole["attestations_assigned"].to_list()
+    parts = whole.select("beaconscore_attestation", "beaconscore_proposal").row(0)
+    sync = whole["beaconscore_sync_committee"][0]
+    total = 0.844 * parts[0] + 0.125 * parts[1] + 0.031 * sync
+    assert total == pytest.approx(whole["beaconscore"][0])
+
+
+def test_scores_of_many_are_refused_and_never_averaged(explorer):
+    """The error says why and what to do; a set by name may be of any size."""
+    before = explorer.requests
+
+    with pytest.raises(errors.UsageError, match="does not follow from what it gives for parts"):
+        bf.v2.load_performance_aggregate(range(101))
+
+    assert before == explorer.requests
+    assert 1 == bf.v2.load_performance_aggregate(bf.v2.entity("Skerry Staking")).height
