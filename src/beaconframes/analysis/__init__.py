@@ -3,6 +3,7 @@
 from beaconframes.analysis.earnings import income
 from beaconframes.analysis.income import PENALTIES, REWARDS, net_income
 from beaconframes.analysis.own_yield import own_yield
+from beaconframes.analysis.reconcile import reconcile
 from beaconframes.analysis.sync import sync_members, sync_participation
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "income",
     "net_income",
     "own_yield",
+    "reconcile",
     "sync_members",
     "sync_participation",
 ]

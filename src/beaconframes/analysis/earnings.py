@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals.stable.v2 as nw
 
-from beaconframes.analysis.engines import added, dated, finished, opened
+from beaconframes.analysis.engines import added, dated, finished, in_order, opened
 from beaconframes.analysis.income import PENALTIES, REWARDS
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
@@ -152,8 +152,3 @@ def net_wei(gwei: str, wei: str) -> nw.Expr:
     in_wei: Any = nw.col(gwei).cast(nw.Decimal(19, 0)) * nw.lit(Decimal(GWEI_PER_WEI))
     both: nw.Expr = (in_wei + nw.col(wei)).cast(nw.Decimal(28, 0))
     return both
-
-
-def in_order(rows: Lazy, keys: Sequence[str]) -> Lazy:
-    """Sort by *keys*, where the engine has an order."""
-    return rows.sort(*keys) if keys and not rows.implementation.is_dask() else rows

@@ -67,22 +67,22 @@ def beside(frame: IntoFrame, columns: Sequence[str], *, loader: str, like: Lazy)
     return moved(collect(lazy), like)
 
 
-def moved(table: pl.DataFrame, like: Lazy) -> Lazy:
-    """Move a table into the engine of *like*."""
+def moved(rows: pl.DataFrame, like: Lazy) -> Lazy:
+    """Move rows into the engine of *like*."""
     native: Any = like.to_native()
     kind = like.implementation
     if kind.is_polars():
-        result: Any = table.lazy()
+        result: Any = rows.lazy()
     elif kind.is_duckdb():
-        # DuckDB finds the table by the name of the variable; the query runs on its connection.
-        result = native.query("this_relation", "SELECT * FROM table")
+        # DuckDB finds the rows by the name of the variable; the query runs on its connection.
+        result = native.query("this_relation", "SELECT * FROM rows")
     elif kind.is_dask():
         import dask.dataframe as dd
 
-        frame = table.to_pandas(use_pyarrow_extension_array=True)
+        frame = rows.to_pandas(use_pyarrow_extension_array=True)
         result = dd.from_pandas(frame, npartitions=1)  # type: ignore[no-untyped-call]
     elif kind.is_pyspark():
-        result = native.sparkSession.createDataFrame(table.to_arrow())
+        result = native.sparkSession.createDataFrame(rows.to_arrow())
     else:
         raise UsageError(
             f"a frame of {kind.value} cannot be computed together with another one",
@@ -126,6 +126,25 @@ def _dated_by_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
         sql.current_timezone(), sql.lit(tz), sql.col("time").cast("timestamp_ntz")
     )
     return as_lazy(native.withColumn("date", sql.date_trunc(every, clock).cast("date")))
+
+
+def stacked(tables: Sequence[Lazy]) -> Lazy:
+    """Put tables of the same columns one below the other."""
+    return nw.concat(tables, how="vertical")
+
+
+def ends(lazy: Lazy, name: str) -> tuple[int, int]:
+    """Look up the smallest and the largest number of a column, at once; 0 and -1 of no rows."""
+    alike = lazy.select(name).with_columns(nw.lit(1).alias(_ALL)).group_by(_ALL)
+    table = collect(alike.agg(nw.col(name).min().alias("first"), nw.col(name).max().alias("last")))
+    if table.is_empty() or table["first"][0] is None:
+        return 0, -1
+    return table["first"][0], table["last"][0]
+
+
+def in_order(rows: Lazy, keys: Sequence[str]) -> Lazy:
+    """Sort by *keys*, where the engine has an order."""
+    return rows.sort(*keys) if keys and not rows.implementation.is_dask() else rows
 
 
 def added(rows: Lazy, keys: Sequence[str], amounts: Sequence[str], *others: nw.Expr) -> Lazy:

@@ -1,0 +1,164 @@
+"""Whether balances move by exactly what is known to have moved them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import narwhals.stable.v2 as nw
+
+from beaconframes.analysis.earnings import AMOUNTS
+from beaconframes.analysis.engines import (
+    added,
+    beside,
+    ends,
+    finished,
+    in_order,
+    opened,
+    stacked,
+)
+from beaconframes.analysis.events import amounts_of
+from beaconframes.analysis.income import PENALTIES, REWARDS
+from beaconframes.calendar import MAINNET, get_chain
+from beaconframes.errors import UsageError
+from beaconframes.frames import each_row, known
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.analysis.engines import Lazy
+    from beaconframes.calendar import Chain
+
+_KEYS = ["validator_index", "epoch"]
+_MOVED = ["income_gwei", "deposits_gwei", "withdrawals_gwei", "consolidations_gwei"]
+_ALL = ["start_gwei", "end_gwei", "starts", "ends", *_MOVED]
+_DEFERRED = (
+    "attestation_reward_gwei",
+    "attestation_penalty_gwei",
+    "finality_delay_penalty_gwei",
+)
+
+
+def reconcile(
+    balances: IntoFrameT,
+    income: IntoFrame,
+    *,
+    deposits: IntoFrame | None = None,
+    withdrawals: IntoFrame | None = None,
+    consolidations: IntoFrame | None = None,
+    validators: IntoFrame | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    attestations_settle: int = 0,
+    chain: Chain | str = MAINNET,
+) -> IntoFrameT:
+    """Explain every change of balance, to the gwei. One row per validator and epoch.
+
+    The change from the first slot of an epoch to that of the next is income + deposits -
+    withdrawals + consolidations of that epoch; ``unexplained_gwei`` is what does not add up. Filter
+    on it for the list of what is wrong: a missing row, a wrong amount, an event left out.
+
+    Parameters
+    ----------
+    balances, income
+        What `load_balance_history` and `load_income_history` give. The first says which engine
+        computes, and of what kind the result is. A validator-epoch without an income row, or
+        with an amount missing, has nothing there that explains its balance.
+    deposits, withdrawals
+        Deposits that blocks included (`load_slot_deposits`) and withdrawals that they paid out
+        (`load_validator_withdrawals`, `load_slot_withdrawals`), or frames of your own with
+        ``validator_index``, ``epoch`` or ``slot``, and ``amount_gwei``.
+    consolidations
+        Balances that moved from one validator to another: ``source_index``, ``target_index``,
+        ``epoch`` or ``slot``, ``amount_gwei``.
+    validators
+        What `load_validators` gives; needed where deposits name public keys alone.
+    since, until
+        First and last epoch to explain. Left out: those of *income*, which are looked up at once.
+    attestations_settle
+        After how many epochs attestations are paid. 0 is for simulated chains, which pay everything
+        at the end of the epoch; the mainnet pays attestations one epoch later, so 1.
+    chain
+        Whose slots they are; it says how many make an epoch.
+
+    Returns
+    -------
+    The same kind of frame
+        ``validator_index``, ``epoch``, ``change_gwei``, the four parts, ``unexplained_gwei``.
+        Epochs of which either balance is not there are left out. Sorted, but for Dask.
+    """
+    clock = get_chain(chain)
+    if type(attestations_settle) is not int or attestations_settle < 0:
+        raise UsageError(
+            f"attestations_settle={attestations_settle!r} is no whole number from 0 up"
+        )
+    columns = [*_KEYS, "balance_gwei"]
+    held = known(opened(balances, columns, loader="load_balance_history"), columns)
+    earned = beside(income, [*_KEYS, *AMOUNTS[:-1]], loader="load_income_history", like=held)
+    if since is None or until is None:
+        first, last = ends(earned, "epoch")
+        since = first + attestations_settle if since is None else since
+        until = last if until is None else until
+    balance = nw.col("balance_gwei")
+    tables = [
+        _shaped(held, start_gwei=balance, starts=nw.lit(1)),
+        _shaped(held, epoch=nw.col("epoch") - 1, end_gwei=balance, ends=nw.lit(1)),
+        *_income(earned, attestations_settle),
+    ]
+    moves = {
+        "deposits_gwei": (deposits, "load_slot_deposits"),
+        "withdrawals_gwei": (withdrawals, "load_validator_withdrawals"),
+    }
+    amount = nw.col("amount_gwei")
+    for name, (frame, loader) in moves.items():
+        if frame is not None:
+            rows = amounts_of(frame, held, clock, loader=loader, validators=validators)
+            tables.append(_shaped(rows, **{name: amount}))
+    if consolidations is not None:
+        for who, moved in (("source_index", nw.lit(0) - amount), ("target_index", amount)):
+            rows = amounts_of(consolidations, held, clock, loader="load_...", who=who)
+            tables.append(_shaped(rows, consolidations_gwei=moved))
+    within = [table.filter(nw.col("epoch").is_between(since, until)) for table in tables]
+    sums = added(stacked(within), _KEYS, _ALL)
+    return finished(in_order(each_row(sums, _compared), _KEYS), balances)
+
+
+def _income(earned: Lazy, delay: int) -> list[Lazy]:
+    """Give consensus income by the epoch in which it is paid."""
+    prompt, deferred = (
+        _total([part for part in REWARDS if (part in _DEFERRED) == late])
+        - _total([part for part in PENALTIES if (part in _DEFERRED) == late])
+        for late in (False, True)
+    )
+    if not delay:
+        return [_shaped(earned, income_gwei=prompt + deferred)]
+    return [
+        _shaped(earned, income_gwei=prompt),
+        _shaped(earned, epoch=nw.col("epoch") + delay, income_gwei=deferred),
+    ]
+
+
+def _total(parts: list[str]) -> nw.Expr:
+    columns = [column for part in parts for column in {**REWARDS, **PENALTIES}[part]]
+    return nw.sum_horizontal(*columns)
+
+
+def _shaped(rows: Lazy, **columns: nw.Expr) -> Lazy:
+    """Give rows the columns that all tables have; what is not said is 0."""
+    keys = {name: columns.pop(name, nw.col(name)) for name in _KEYS}
+    every = keys | {name: columns.get(name, nw.lit(0)) for name in _ALL}
+    return each_row(
+        rows, lambda part: part.select(*(e.cast(nw.Int64).alias(n) for n, e in every.items()))
+    )
+
+
+def _compared(rows: Lazy) -> Lazy:
+    """Keep what has both balances, and say what is left of their difference."""
+    gains = nw.col("income_gwei") + nw.col("deposits_gwei") + nw.col("consolidations_gwei")
+    explained = gains - nw.col("withdrawals_gwei")
+    change = nw.col("end_gwei") - nw.col("start_gwei")
+    return rows.filter((nw.col("starts") > 0) & (nw.col("ends") > 0)).select(
+        *_KEYS,
+        change.alias("change_gwei"),
+        *_MOVED,
+        (change - explained).alias("unexplained_gwei"),
+    )
