@@ -99,3 +99,22 @@ def test_scores_of_many_are_refused_and_never_averaged(explorer):
 
     assert before == explorer.requests
     assert 1 == bf.v2.load_performance_aggregate(bf.v2.entity("Skerry Staking")).height
+
+
+def test_yields_follow_from_income_and_stake(explorer):
+    """A day of a dashboard: rewards less penalties over the mean effective balance."""
+    found = bf.v2.load_apy_roi(bf.v2.dashboard(3, group=1), "24h")
+    first, last = found["first_epoch"][0], found["last_epoch"][0]
+    who = range(201, 300, 4)
+    income = bf.load_income_history(who, since=first, until=last)
+    stakes = bf.load_balance_history(who, since=first, until=last)
+
+    gain = sum(income[name].sum() for name in income.columns if name.endswith("_reward_gwei"))
+    loss = sum(income[name].sum() for name in income.columns if name.endswith("_penalty_gwei"))
+    stake = stakes["effective_balance_gwei"].sum() / 225
+    assert found["consensus_roi"][0] == pytest.approx((gain - loss) / stake)
+    fees = float(income["tx_fee_reward_wei"].sum()) / 10**9
+    assert found["execution_roi"][0] == pytest.approx(fees / stake)
+    assert found["roi"][0] == pytest.approx((gain - loss + fees) / stake)
+    for name in ("consensus_", "execution_", ""):
+        assert found[f"{name}apy"][0] == pytest.approx(365 * found[f"{name}roi"][0])

@@ -14,6 +14,7 @@ from beaconframes.endpoint.sets import (
     validators,
     withdrawal,
 )
+from beaconframes.v2.apy_roi import APY_ROI, load_apy_roi
 from beaconframes.v2.balances import BALANCES, load_balances
 from beaconframes.v2.block import BLOCK, load_block
 from beaconframes.v2.block_rewards import BLOCK_REWARDS, load_block_rewards
@@ -52,6 +53,7 @@ ENDPOINTS = (
     REWARDS_AGGREGATE,
     PERFORMANCE,
     PERFORMANCE_AGGREGATE,
+    APY_ROI,
     SLOT,
     SLOT_WITHDRAWALS,
     BLOCK,
@@ -75,6 +77,7 @@ __all__ = [
     "deposit_address",
     "entities",
     "entity",
+    "load_apy_roi",
     "load_balances",
     "load_block",
     "load_block_rewards",

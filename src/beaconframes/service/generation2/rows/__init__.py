@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.service.generation2.rows import (
+    apy_roi,
     balances,
     blocks,
     duties,
@@ -33,6 +34,7 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "rewards_aggregate": rewards.rows_to_add,
     "performance": performance.rows,
     "performance_aggregate": performance.rows_to_add,
+    "apy_roi": apy_roi.rows,
     "slot": slot.rows,
     "slot_withdrawals": slot_withdrawals.rows,
     "block": blocks.rows,
@@ -50,6 +52,7 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
 SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "network_performance": performance.summary,
     "rewards_aggregate": rewards.summary,
+    "apy_roi": apy_roi.summary,
     "performance_aggregate": performance.summary,
 }
 """What is made of the selected rows, where the answer is about all of them at once."""

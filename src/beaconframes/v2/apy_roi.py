@@ -1,0 +1,150 @@
+"""What a set of validators yielded over a window: return on investment, and the same for a year."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+from beaconframes.client import load
+from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
+from beaconframes.schema import Epoch, Fraction, Table, Text, UnixTime
+from beaconframes.v2._columns import FINALITY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Unpack
+
+    from beaconframes.calendar import Chain
+    from beaconframes.client import Explorer, Options
+    from beaconframes.schema import Around
+    from beaconframes.v2._subjects import Validators
+
+LAYERS = ("execution_layer", "consensus_layer", "combined")
+RETURNS = ("roi", "apy")
+
+
+class Percent(Fraction):
+    """A share that the wire writes as a number of per cents, or as text that is a share already."""
+
+    def parse(self, value: Any) -> float | None:
+        """Return the per cents."""
+        number = super().parse(value)
+        return float(Decimal(value) * 100) if isinstance(value, str) else number
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return shares: by way of decimals, so that 2.76 per cent is 0.0276."""
+        shares = [None if v is None else float(Decimal(repr(v)) / 100) for v in values]
+        return pl.Series(self.name, shares, dtype=self.dtype)
+
+    def encode(self) -> pl.Expr:
+        """Return per cents."""
+        return (pl.col(self.name) * 100).round(12)
+
+
+class ApyRoi(Table):
+    """Yield of a whole set over a window. One row. Every figure is a share: 0.03 is 3 per cent."""
+
+    window = Text("Window that was asked for.", beside="asked.range.evaluation_window")
+    first_epoch = Epoch("First epoch of the window.", beside="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the window.", beside="range.epoch.end")
+    start_time = UnixTime("Start of the window, UTC.", beside="range.timestamp.start")
+    end_time = UnixTime("Its last second, UTC.", beside="range.timestamp.end")
+    execution_roi = Percent(
+        "Execution-layer rewards of the window, as a share of what is staked.",
+        wire="execution_layer.roi.total",
+    )
+    execution_roi_missed = Percent(
+        "What was missed of them; negative.", wire="execution_layer.roi.missed"
+    )
+    execution_apy = Percent("The same for a year.", wire="execution_layer.apy.total")
+    execution_apy_missed = Percent(
+        "What was missed of that; negative.", wire="execution_layer.apy.missed"
+    )
+    consensus_roi = Percent(
+        "Consensus-layer rewards of the window, as a share of what is staked.",
+        wire="consensus_layer.roi.total",
+    )
+    consensus_roi_missed = Percent(
+        "What was missed of them; negative.", wire="consensus_layer.roi.missed"
+    )
+    consensus_apy = Percent("The same for a year.", wire="consensus_layer.apy.total")
+    consensus_apy_missed = Percent(
+        "What was missed of that; negative.", wire="consensus_layer.apy.missed"
+    )
+    roi = Percent("Both layers together.", wire="combined.roi.total")
+    roi_missed = Percent("What was missed of them; negative.", wire="combined.roi.missed")
+    apy = Percent("The same for a year.", wire="combined.apy.total")
+    apy_missed = Percent("What was missed of that; negative.", wire="combined.apy.missed")
+    finality = Text(FINALITY)
+
+    @classmethod
+    def decode(
+        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+    ) -> pl.DataFrame:
+        """Return the rows of all *pages*, of the older form as well."""
+        return super().decode(map(in_parts, pages), chain, around)
+
+
+def in_parts(page: bytes) -> bytes:
+    """Return *page* with an object for each return: an older form had the bare total."""
+    record = msgspec.json.decode(page)
+    layers = [record.get(layer) for layer in LAYERS] if isinstance(record, dict) else []
+    for layer in layers:
+        for name in RETURNS:
+            if isinstance(layer, dict) and isinstance(layer.get(name), str | int | float):
+                layer[name] = {"total": layer[name]}
+    return msgspec.json.encode(record)
+
+
+APY_ROI = Endpoint(
+    "apy_roi",
+    route="POST /api/v2/ethereum/validators/apy-roi",
+    table=ApyRoi,
+    where=(
+        OnChain(),
+        ValidatorsIn(batched="refused"),
+        WindowIn(ApyRoi.last_epoch, finalized=True),
+    ),
+    envelope=Envelope.V2,
+    shape=Shape.OBJECT,
+)
+
+
+def load_apy_roi(
+    validators: Validators,
+    window: str = "30d",
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load what a set of validators yielded over a window: one row, as shares (0.03 is 3 per cent).
+
+    One request, always: the yield of a set does not follow from those of its parts, so more than
+    100 validators (20 on the smallest plans) are refused. A dashboard may be of any size.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    window
+        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``: it ends with the latest
+        finalized epoch.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row, and which epochs it is of. The service writes numbers of per cents, or, in an
+        older form, texts of shares: both become shares. The older form tells nothing missed.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/apy-roi``.
+    """
+    return load(APY_ROI, explorer, options, validators=validators, window=window)
