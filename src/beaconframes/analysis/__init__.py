@@ -1,7 +1,9 @@
 """What charts and reports are made of: frames in (polars, pandas, ...), the same kind out."""
 
+from beaconframes.analysis.completeness import completeness
 from beaconframes.analysis.earnings import income
 from beaconframes.analysis.income import PENALTIES, REWARDS, net_income
+from beaconframes.analysis.ledger import ledger
 from beaconframes.analysis.own_yield import own_yield
 from beaconframes.analysis.reconcile import reconcile
 from beaconframes.analysis.sync import sync_members, sync_participation
@@ -9,7 +11,9 @@ from beaconframes.analysis.sync import sync_members, sync_participation
 __all__ = [
     "PENALTIES",
     "REWARDS",
+    "completeness",
     "income",
+    "ledger",
     "net_income",
     "own_yield",
     "reconcile",

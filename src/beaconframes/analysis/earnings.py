@@ -81,7 +81,7 @@ def income(
             hint="Give that column of the frame another name first.",
         )
     lazy = opened(frame, [*columns, *groups], loader="load_income_history")
-    rows, unit = _in_units(each_row(lazy, _known_in_parts), every, tz, day, get_chain(chain))
+    rows, unit = _in_units(each_row(lazy, known_in_parts), every, tz, day, get_chain(chain))
     keys = [*unit, *groups]
     sums = added(
         rows,
@@ -95,7 +95,7 @@ def income(
     return finished(in_order(result, keys), frame)
 
 
-def _known_in_parts(rows: Lazy) -> Lazy:
+def known_in_parts(rows: Lazy) -> Lazy:
     """Keep rows that have every amount, and add up the columns that people speak of together."""
     unknown = [nw.col(name).is_null() for name in ("epoch", "time", *AMOUNTS)]
     parts = (
@@ -124,11 +124,8 @@ def _in_units(rows: Lazy, every: Every, tz: str, day: Day, chain: Chain) -> tupl
 
 def with_totals(rows: Lazy, keys: Sequence[str]) -> Lazy:
     """Add income of the two layers up, and put the columns in order."""
-    consensus = sum((nw.col(name) for name in REWARDS), start=nw.lit(0)) - sum(
-        (nw.col(name) for name in PENALTIES), start=nw.lit(0)
-    )
     return (
-        rows.with_columns(consensus.alias("consensus_income_gwei"))
+        rows.with_columns(total_gwei().alias("consensus_income_gwei"))
         .with_columns(
             nw.col("validator_epochs", "first_epoch", "last_epoch").cast(nw.Int64),
             net_wei("consensus_income_gwei", "tx_fee_reward_wei").alias("net_income_wei"),
@@ -145,6 +142,12 @@ def with_totals(rows: Lazy, keys: Sequence[str]) -> Lazy:
             "proposals_missed",
         )
     )
+
+
+def total_gwei() -> nw.Expr:
+    """Give rewards less penalties."""
+    total: nw.Expr = nw.sum_horizontal(*REWARDS) - nw.sum_horizontal(*PENALTIES)
+    return total
 
 
 def net_wei(gwei: str, wei: str) -> nw.Expr:
