@@ -135,11 +135,14 @@ def _time_ticks(ax: Axes, times: Any, every: str) -> None:
         # matplotlib would show years around a single moment.
         ax.set_xlim(times[0] - _AROUND[every], times[0] + _AROUND[every])
     locator: dates.DateLocator
+    span = (times.max() - times.min()) // np.timedelta64(1, "D")
     if every == "week" and buckets <= 16:
         every_nth = -(-buckets // 8)
         locator = dates.WeekdayLocator(dates.MO, every_nth, "UTC")  # type: ignore[no-untyped-call]
+    elif every == "day" and span < 8:
+        locator = dates.DayLocator(tz="UTC")  # type: ignore[no-untyped-call]
     else:
-        # As many ticks as there are buckets: with more, days would be divided into hours.
+        # As many ticks as there are buckets: with more, months would be divided into days.
         fewest = min(buckets, 3) if every in {"day", "week", "month"} else 3
         locator = dates.AutoDateLocator("UTC", fewest, 8)  # type: ignore[no-untyped-call]
     formatter = dates.ConciseDateFormatter(locator, "UTC")  # type: ignore[no-untyped-call]
@@ -147,6 +150,8 @@ def _time_ticks(ax: Axes, times: Any, every: str) -> None:
     formatter.offset_formats[2] = "%Y"
     formatter.zero_formats[3] = "%b %d"
     formatter.offset_formats[3:] = ["%b %d, %Y"] * 3
+    formatter.formats[5], formatter.zero_formats[5] = ":%S", "%H:%M"
+    formatter.offset_formats[5] = "%b %d, %Y %H:%M"
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(formatter)
 

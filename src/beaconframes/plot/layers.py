@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from beaconframes.analysis.charts.drawing import Layer
 
 _ROWS_NAMED = 20  # As many rows of a map have room for a name.
+_EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, how far the named rows are from each other.
 
 
 def draw_layer(ax: Axes, layer: Layer, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
@@ -87,9 +88,10 @@ def _bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
     if layer.lying:
         ax.grid(visible=False, axis="y")
         ax.grid(axis="x")
-    for bar in bars if layer.base is not None else ():
-        # What stands on others ends the chart no more than they do.
-        bar.sticky_edges.y.clear()
+    for bar in bars:
+        if bar.get_y():
+            # The foot of what stands on others is no end of the chart.
+            bar.sticky_edges.y.clear()
     if layer.cut is not None:
         for bar in np.array(bars, object)[layer.cut]:
             bar.set(hatch="/////", edgecolor=ax.get_facecolor(), linewidth=0)
@@ -110,6 +112,10 @@ def _grid(ax: Axes, layer: Grid, named: tuple[str, ...], kwargs: dict[str, Any])
     count, columns = layer.cells.shape
     ends = dates.date2num(np.array([layer.start, layer.start + columns * layer.step]))  # type: ignore[no-untyped-call]
     look: dict[str, Any] = {"extent": (*ends, count - 0.5, -0.5), "aspect": "auto"}
+    room = ax.get_window_extent()
+    # Legend and labels will take some of the room.
+    if columns <= 0.65 * room.width and count <= 0.65 * room.height:
+        look["interpolation"] = "nearest"
     if layer.shares is None:
         # In colours of their own, cells that are smaller than a pixel are mixed, none is dropped.
         table = [to_rgba("white", 0), *(to_rgba(colour) for _, colour in layer.kinds)]
@@ -128,6 +134,6 @@ def _grid(ax: Axes, layer: Grid, named: tuple[str, ...], kwargs: dict[str, Any])
     ax.set(xlim=ends, ylim=(count - 0.5, -0.5))
     ax.xaxis_date("UTC")
     ax.grid(visible=False)
-    each = 1 if count <= _ROWS_NAMED else -(-count // 6)
+    each = 1 if count <= _ROWS_NAMED else next(n for n in _EVERY if 8 * n >= count)
     rows = range(0, count, each)
     ax.set_yticks(rows, [layer.rows[row] for row in rows])

@@ -1,0 +1,115 @@
+"""What drawing costs beside the aggregation that it needs, and what a large figure weighs.
+
+The static chart is drawn to its last pixel. The ways run in turn, so that a busy moment of the
+machine falls on all of them; figures are CPU seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import statistics
+import time
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import polars as pl
+from matplotlib import pyplot as plt
+
+from beaconframes import interactive, plot
+from beaconframes.analysis import net_income
+from beaconframes.analysis.income import PENALTIES, REWARDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GENESIS = datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC)
+PARTS = [
+    column for parts in (REWARDS, PENALTIES) for columns in parts.values() for column in columns
+]
+
+
+def income(rows: int) -> pl.DataFrame:
+    """Return an income history of 1,000 validators."""
+    validator, epoch = pl.col("row") % 1000, pl.col("row") // 1000
+    return (
+        pl.DataFrame({"row": pl.int_range(rows, eager=True)})
+        .select(
+            validator_index=validator,
+            epoch=epoch,
+            time=pl.lit(GENESIS).dt.cast_time_unit("us") + pl.duration(seconds=384 * epoch),
+            proposals_missed=pl.lit(0, pl.Int64),
+            tx_fee_reward_wei=pl.lit(Decimal(10**15), pl.Decimal(28, 0)),
+            **{name: pl.col("row") * 7919 % 10_000 for name in PARTS},
+        )
+        .rechunk()
+    )
+
+
+def slots(rows: int) -> pl.DataFrame:
+    """Return a block per slot."""
+    slot = pl.int_range(rows, eager=True).alias("slot")
+    return slot.to_frame().with_columns(
+        epoch=slot // 32,
+        time=pl.lit(GENESIS).dt.cast_time_unit("us") + pl.duration(seconds=12 * slot),
+        status=pl.when(slot % 97 == 0).then(pl.lit("missed")).otherwise(pl.lit("proposed")),
+        sync_aggregate_participation=slot % 89 / 100,
+    )
+
+
+def static(frame: pl.DataFrame, **options: str) -> None:
+    """Draw an income chart to its last pixel."""
+    ax = plot.income(frame, **options)  # type: ignore[arg-type]
+    ax.figure.savefig(io.BytesIO(), format="png")  # type: ignore[union-attr]
+    plt.close("all")
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """Return the CPU seconds that *work* needs."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def main() -> None:
+    """Run the ways in turn and print medians."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    chosen = parser.parse_args()
+    frame = income(chosen.rows)
+
+    for every in ("day", "epoch"):
+        ways: dict[str, Callable[[], object]] = {
+            "aggregation alone": lambda every=every: net_income(frame, every=every),
+            "chart": lambda every=every: static(frame, every=every),
+            "chart by component": lambda every=every: static(frame, every=every, by="component"),
+        }
+        for way in ways.values():
+            way()
+        taken: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(chosen.rounds):
+            for name, way in ways.items():
+                taken[name].append(cpu(way))
+        alone = statistics.median(taken["aggregation alone"])
+        print(f"income of {chosen.rows:,} rows by {every}, {chosen.rounds} rounds")
+        for name, seconds in taken.items():
+            median = statistics.median(seconds)
+            print(f"  {name:<20}{median * 1e3:>9.0f} ms{median / alone:>8.2f} x aggregation")
+
+    million = slots(1_000_000)
+    interactive.sync_participation(million)
+    figure = interactive.sync_participation(million)
+    drawn = sum(len(trace.x) for trace in figure.data)
+    print("interactive participation of 1,000,000 slots")
+    print(f"  {cpu(lambda: interactive.sync_participation(million)) * 1e3:.0f} ms of CPU")
+    print(f"  {drawn:,} points, {len(figure.to_json()) / 1e6:.1f} MB in the page")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,9 @@
+"""What became of attestation duties: a row per validator, a column per epoch."""
+
+import beaconframes as bf
+
+with bf.local():
+    duties = bf.load_attestations(range(60), since=-100, until=-3)
+
+ax = bf.plot.attestations(duties)
+figure = bf.interactive.attestations(duties)

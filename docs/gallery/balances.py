@@ -1,0 +1,9 @@
+"""The balance of a validator, beside its effective balance."""
+
+import beaconframes as bf
+
+with bf.local():
+    balances = bf.load_balance_history(3, since=-450)
+
+ax = bf.plot.balances(balances)
+figure = bf.interactive.balances(balances)

@@ -1,0 +1,9 @@
+"""Deposits per month, with those that came to nothing."""
+
+import beaconframes as bf
+
+with bf.local():
+    deposits = bf.load_deposits(range(2000))
+
+ax = bf.plot.deposits(deposits, every="month")
+figure = bf.interactive.deposits(deposits, every="month")

@@ -1,0 +1,9 @@
+"""What gas costs, by how long one waits."""
+
+import beaconframes as bf
+
+with bf.local():
+    fees = bf.load_gas_fees()
+
+ax = bf.plot.gas_fees(fees)
+figure = bf.interactive.gas_fees(fees)

@@ -1,0 +1,9 @@
+"""How many slots after their own attestations were included."""
+
+import beaconframes as bf
+
+with bf.local():
+    duties = bf.load_attestations(range(250), since=-100, until=-3)
+
+ax = bf.plot.attestations(duties, show="distance")
+figure = bf.interactive.attestations(duties, show="distance")

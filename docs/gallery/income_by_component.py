@@ -1,0 +1,9 @@
+"""What income is made of, with penalties below zero."""
+
+import beaconframes as bf
+
+with bf.local():
+    income = bf.load_income_history(range(30), since="2026-10-02", until="2026-10-06")
+
+ax = bf.plot.income(income, by="component")
+figure = bf.interactive.income(income, by="component")

@@ -1,0 +1,9 @@
+"""Income of each of many validators, and their median."""
+
+import beaconframes as bf
+
+with bf.local():
+    income = bf.load_income_history(range(30), since="2026-10-02", until="2026-10-06")
+
+ax = bf.plot.income(income, by="validator")
+figure = bf.interactive.income(income, by="validator")

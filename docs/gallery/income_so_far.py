@@ -1,0 +1,9 @@
+"""Net income since the first epoch, in gwei."""
+
+import beaconframes as bf
+
+with bf.local():
+    income = bf.load_income_history(range(50), since=-450)
+
+ax = bf.plot.income(income, every="epoch", unit="gwei", cumulative=True)
+figure = bf.interactive.income(income, every="epoch", unit="gwei", cumulative=True)

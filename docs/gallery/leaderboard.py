@@ -1,0 +1,9 @@
+"""The validators that earned most in a week."""
+
+import beaconframes as bf
+
+with bf.local():
+    leaders = bf.load_leaderboard()
+
+ax = bf.plot.leaderboard(leaders, top=15)
+figure = bf.interactive.leaderboard(leaders, top=15)

@@ -1,0 +1,10 @@
+"""What proposed blocks brought on the execution layer."""
+
+import beaconframes as bf
+
+with bf.local():
+    blocks = bf.load_proposals(range(100), since=-700)
+    produced = bf.load_produced_blocks(range(100))
+
+ax = bf.plot.proposals(blocks, produced)
+figure = bf.interactive.proposals(blocks, produced)

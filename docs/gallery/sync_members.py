@@ -1,0 +1,10 @@
+"""The members of a sync committee, ranked by what they signed."""
+
+import beaconframes as bf
+
+with bf.local():
+    blocks = bf.load_epoch_slots(since=-60)
+    committee = bf.load_sync_committees(blocks["epoch"].max() // 256)
+
+ax = bf.plot.sync_members(blocks, committee)
+figure = bf.interactive.sync_members(blocks, committee)

@@ -1,0 +1,9 @@
+"""How much of the sync committee signed each block, and the blocks that are not there."""
+
+import beaconframes as bf
+
+with bf.local():
+    blocks = bf.load_epoch_slots(since=-40)
+
+ax = bf.plot.sync_participation(blocks)
+figure = bf.interactive.sync_participation(blocks)

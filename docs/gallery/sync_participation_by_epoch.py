@@ -1,0 +1,11 @@
+"""Participation by epoch, and that of some seats of the committee."""
+
+import beaconframes as bf
+
+with bf.local():
+    blocks = bf.load_epoch_slots(since=-80)
+    period = blocks["epoch"].max() // 256
+    seats = bf.load_sync_committees(period).head(20)
+
+ax = bf.plot.sync_participation(blocks, seats, every="epoch")
+figure = bf.interactive.sync_participation(blocks, seats, every="epoch")

@@ -1,0 +1,9 @@
+"""The daily yield of the network, and its averages."""
+
+import beaconframes as bf
+
+with bf.local():
+    index = bf.load_yield_index(since=-120)
+
+ax = bf.plot.yield_index(index)
+figure = bf.interactive.yield_index(index)
