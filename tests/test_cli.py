@@ -77,6 +77,41 @@ def test_simulate_says_what_it_wrote(run, tmp_path):
     assert (tmp_path / "made" / "ledger.sqlite").exists()
 
 
+def test_serve_knows_the_tier_of_each_key(chain):
+    """A free key is refused what a premium one is given; without a key nobody is answered."""
+    keys = ["--key", "a:b:free", "--key", "larger:premium"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "beaconframes", "serve", str(chain.path), "--port", "0", *keys],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        url = re.search(r"http://\S+", process.stdout.readline())[0]
+        statuses = [
+            httpx.post(
+                f"{url}/api/v2/ethereum/validators",
+                json={"chain": "mainnet", "validator": {"entity": "Fyrlykt"}},
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+            ).status_code
+            for key in (None, "a:b", "larger")
+        ]
+    finally:
+        process.terminate()
+        process.wait(10)
+        process.stdout.close()
+
+    assert [401, 403, 200] == statuses
+
+
+@pytest.mark.parametrize("text", ["key", "key:", ":free", "key:gold"])
+def test_serve_refuses_a_key_of_no_tier(run, text):
+    """Before anything is served."""
+    told = run("serve", "--key", text)
+
+    assert 2 == told.exit_code
+    assert "KEY:free or KEY:premium" in told.output
+
+
 def test_serve_answers_until_it_is_stopped(chain):
     """On loopback, over HTTP; with a key in the environment only to those who know it."""
     process = subprocess.Popen(

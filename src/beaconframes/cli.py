@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.service import Local
+    from beaconframes.service.generation2.tiers import Tier
 
 FAILED = 1
 
@@ -108,26 +109,51 @@ class Told:
     help="Names, shapes and errors of the specification, or those of the public service.",
 )
 @click.option("--rate", type=click.IntRange(min=1), help="Requests a second that are permitted.")
+@click.option(
+    "--key",
+    "tiers",
+    multiple=True,
+    metavar="KEY:TIER",
+    callback=lambda _context, _option, texts: tiers_of(texts),
+    help="A made-up key and its tier, free or premium, to try tiers with; once for each.",
+)
 def serve(
-    dataset: str | None, port: int, wire: Literal["spec", "public"], rate: int | None
+    dataset: str | None,
+    port: int,
+    wire: Literal["spec", "public"],
+    rate: int | None,
+    tiers: dict[str, Tier],
 ) -> None:
     """Serve DATASET, or the simulated sample, as an explorer on this machine.
 
-    With a key in the environment variable BEACONFRAMES_SERVE_KEY, only requests that carry it are
-    answered: an option would show it to everybody who lists the processes.
+    With keys, only requests that carry one are answered. One that is to stay secret belongs into
+    the environment variable BEACONFRAMES_SERVE_KEY: everybody who lists the processes sees the
+    options.
     """
     from beaconframes.dataset import Dataset
     from beaconframes.service import Server, sample
 
     served = sample() if dataset is None else Dataset.open(dataset)
-    key = os.environ.get("BEACONFRAMES_SERVE_KEY")
-    with Server(served, port=port, keys=(key,) if key else (), wire=wire, rate=rate) as server:
+    if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
+        tiers = {**tiers, key: "premium"}
+    with Server(served, port=port, keys=tiers, wire=wire, rate=rate) as server:
         chain = server.service.chain.name
         click.echo(f"Serving {served.path} ({chain}) at {server.url} until Ctrl-C")
         try:
             server.wait()
         except KeyboardInterrupt:
             click.echo("Stopped")
+
+
+def tiers_of(texts: tuple[str, ...]) -> dict[str, Tier]:
+    """Return keys by their tier; refuse what is none."""
+    found: dict[str, Tier] = {}
+    for text in texts:
+        key, _, tier = text.rpartition(":")
+        if not key or tier not in ("free", "premium"):
+            raise click.BadParameter("a key is written KEY:free or KEY:premium")
+        found[key] = cast("Tier", tier)
+    return found
 
 
 @commands.command()

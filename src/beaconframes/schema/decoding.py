@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from beaconframes.schema.column import Column
     from beaconframes.schema.table import Table
 
-RECORDS_PER_FRAME = 100_000
+RECORDS_PER_FRAME = 10_000
+"""Few enough that what was parsed is still in the processor's cache when it becomes columns."""
+
 CANNOT_HOLD = (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError)
 LAST_YEAR = datetime(9999, 1, 1, tzinfo=UTC)
 

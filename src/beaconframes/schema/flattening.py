@@ -60,7 +60,7 @@ def flatten(
             series = series if series.name not in names else series.alias(path)
             names.add(series.name)
             more.append(series)
-    return frame.with_columns(more)
+    return pl.DataFrame([*frame.get_columns(), *more])
 
 
 def fields(records: list[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -78,8 +78,10 @@ class Node:
             yield leaf, records
         for head, node in self.inner.items():
             blank = node.record()
-            parents = map(attrgetter(self.attributes[head]), records)
-            yield from node.holders([blank if parent is None else parent for parent in parents])
+            parents = list(map(attrgetter(self.attributes[head]), records))
+            if not all(parents):
+                parents = [blank if parent is None else parent for parent in parents]
+            yield from node.holders(parents)
 
 
 def declared(column: Column, *, is_list: bool) -> tuple[Any, Any]:
