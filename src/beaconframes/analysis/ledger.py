@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _KEYS = ["date", "validator_index"]
 _SUMS = [*PARTS, "tx_fee_reward_wei", "withdrawals_gwei"]
+_TOTALS = ["time", "consensus_income_gwei", "execution_income_wei", "net_income_wei"]
 _WEI_PER_ETH = 1e18
 
 
@@ -105,7 +106,18 @@ def _in_columns(sums: Lazy) -> Lazy:
 
 def _daily(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
     """Give the last price of each day."""
-    rows = known(take(prices, ["time", price], loader="..."), ["time", price])
+    if price in {*_KEYS, *_SUMS, *_TOTALS}:
+        raise UsageError(
+            f"price={price!r} is a column of the ledger itself",
+            hint='Give the column of prices another name, such as "eur".',
+        )
+    try:
+        rows = known(take(prices, ["time", price], loader="ledger"), ["time", price])
+    except UsageError as error:
+        raise UsageError(
+            f"prices: {error.message}",
+            hint=f"Pass a frame with a column time, in UTC, and {price}, the price of 1 ETH.",
+        ) from None
     if not rows.collect_schema()[price].is_numeric():
         raise UsageError(
             f"the column {price} of prices holds no numbers",
