@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,10 +15,8 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
-from beaconframes.schema import Count, Hex, Slot, Table, Text
 
-from .replay import replaying, spelled
+from .replay import replaying
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "recorded"
 RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", BESIDE))
@@ -151,45 +148,28 @@ def test_a_recorded_refusal_is_an_error_with_its_words(file):
         assert "allowed limit of 20" in str(caught.value)
 
 
-class Proposals(Table):
-    """Proposals. One row per slot."""
-
-    slot = Slot("Slot.", key=True)
-    validator_index = Count("Validator.", wire="validator.index")
-    pubkey = Hex("Key.", wire="validator.public_key")
-    block = Count("Block.")
-    finality = Text("Finality.")
-
-
-PROPOSALS = Endpoint(
-    "proposal_slots",
-    route="POST /api/v2/ethereum/validators/proposal-slots",
-    table=Proposals,
-    where=(OnChain(), ValidatorsIn()),
-    paging=Cursor(),
-    envelope=Envelope.V2,
-)
+MAINNET_GENESIS = 1_606_824_023
 CHAIN = [f for f in INDEX if f.startswith("v2-validators-proposal-slots--")]
 
 
 @pytest.mark.skipif(not CHAIN, reason="not recorded")
 def test_the_recorded_pages_are_walked_to_their_end():
-    """Seven pages, each asked for once and in the very words of the recording."""
+    """Seven pages, each asked for once; the span of time is the same for all of them."""
     bodies = {file: json.loads(INDEX[file]["request_body"]) for file in CHAIN}
     pages = {file: json.loads((RECORDED / file).read_bytes()) for file in CHAIN}
-    replies = {
-        spelled(f"POST {INDEX[file]['path']}", bodies[file]): (RECORDED / file).read_bytes()
-        for file in CHAIN
-    }
+    ends = []
+
+    def recorded(body):
+        # The recording left the range to the service; everything else is asked in its words.
+        ends.append(body.pop("range")["timestamp"])
+        (file,) = [file for file in CHAIN if bodies[file] == body]
+        return (RECORDED / file).read_bytes()
 
     with (
-        replaying(replies) as server,
+        replaying({f"POST {INDEX[CHAIN[0]]['path']}": recorded}) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
-        warnings.catch_warnings(),
     ):
-        # The recorded head moved on while they were recorded.
-        warnings.simplefilter("ignore", errors.WindowMoved)
-        frame = explorer.load(PROPOSALS, {"validators": [45_555, 54_333]})
+        frame = bf.v2.load_proposal_slots([45_555, 54_333], explorer=explorer)
 
     expected = sorted(
         (
@@ -203,8 +183,10 @@ def test_the_recorded_pages_are_walked_to_their_end():
         for r in page["data"]
     )
     assert 62 == len(expected)
-    assert expected == frame.rows()
+    assert expected == frame.drop("time").rows()
     assert len(CHAIN) == len(server.posted)
+    assert [MAINNET_GENESIS] == sorted({end["start"] for end in ends})
+    assert 1 == len({end["end"] for end in ends})
     assert [page["paging"].get("next_cursor") or "" for page in pages.values()][:-1] == [
         json.loads(sent)["cursor"] for sent in server.posted
     ][1:]

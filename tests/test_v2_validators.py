@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -118,3 +119,64 @@ def test_yields_follow_from_income_and_stake(explorer):
     assert found["roi"][0] == pytest.approx((gain - loss + fees) / stake)
     for name in ("consensus_", "execution_", ""):
         assert found[f"{name}apy"][0] == pytest.approx(365 * found[f"{name}roi"][0])
+
+
+def test_slots_to_propose_in_are_the_proposals_of_generation_1(explorer):
+    """Every finalized one, with its block if it has one; pages come newest first."""
+    who = range(0, 1010, 6)
+    proposals = bf.load_proposals(who, since=0)
+    found = bf.v2.load_proposal_slots(who)
+
+    final = proposals.filter(pl.col("epoch") <= explorer.service.head.finalized_epoch)
+    blocks = final.group_by("slot", "proposer_index").agg(
+        pl.col("exec_block_number").filter(pl.col("status") == "proposed").first()
+    )
+    assert found["block_number"].null_count()
+    assert (
+        blocks.sort("slot").rows() == found.select("slot", "validator_index", "block_number").rows()
+    )
+
+
+@pytest.mark.parametrize(
+    ("span", "first", "last"),
+    [
+        ({"since": 5000, "until": 5010}, 5000, 5010),
+        ({"until": 40}, 1, 40),
+        ({"since": -200}, 14_829, 14_975),
+        ({"since": "2026-10-02T12:00:23", "until": "2026-10-02T12:04:22"}, 7200, 7219),
+        ({"since": "2026-10-02", "until": "2026-10-02"}, 3599, 10_798),
+        ({"since": 15_000}, 0, -1),
+    ],
+)
+def test_a_span_of_time_is_its_slots(span, first, last, chain, explorer):
+    """Both ends included, as far as they are finalized: epoch 467 ends with slot 14,975."""
+    before = explorer.requests
+
+    found = bf.v2.load_proposal_slots(bf.v2.entity("Skerry Staking"), **span)
+
+    known = chain.scan("validators").filter(pl.col("name") == "Skerry Staking")
+    blocks = chain.scan("blocks").filter(pl.col("slot").is_between(first, last))
+    theirs = blocks.join(known, left_on="proposer_index", right_on="validator_index")
+    slots = theirs.select(pl.col("slot").unique().sort()).collect()["slot"].to_list()
+    assert slots == found["slot"].to_list()
+    assert max(-(-len(slots) // 10), 1) == explorer.requests - before
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        {"epoch": {"start": 1, "end": 2}},
+        {"timestamp": {"start": 5, "end": 4}},
+        {"timestamp": {"start": -1}},
+        {"timestamp": {"end": 2**31}},
+        {"timestamp": [1, 2]},
+        [1],
+        "24h",
+    ],
+)
+def test_a_span_that_is_none_is_a_bad_request(span, explorer):
+    """An end before its start, another unit, no object."""
+    body = {"validator": {"dashboard_id": 1}, "range": span}
+    reply = httpx.post(f"{explorer.url}/api/v2/ethereum/validators/proposal-slots", json=body)
+
+    assert 400 == reply.status_code

@@ -11,6 +11,7 @@ from beaconframes.endpoint.places import BlockIn, PeriodIn, SlotIn
 from beaconframes.endpoint.request import Envelope, Page, Request
 from beaconframes.endpoint.selection import Absent, Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.selectors import UNRESOLVED, Identifiers, Values
+from beaconframes.endpoint.spans import TimestampsIn
 from beaconframes.endpoint.texts import ADDRESS, CREDENTIALS, ENS_NAME, TRANSACTION, Texts
 from beaconframes.endpoint.trail import Trail
 from beaconframes.endpoint.windows import (
@@ -62,6 +63,7 @@ __all__ = [
     "SomeOf",
     "Switch",
     "Texts",
+    "TimestampsIn",
     "Trail",
     "ValidatorsIn",
     "Values",

@@ -24,6 +24,7 @@ from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
 from beaconframes.v2.network_performance import NETWORK_PERFORMANCE, load_network_performance
 from beaconframes.v2.performance import PERFORMANCE, load_performance
 from beaconframes.v2.performance_aggregate import PERFORMANCE_AGGREGATE, load_performance_aggregate
+from beaconframes.v2.proposal_slots import PROPOSAL_SLOTS, load_proposal_slots
 from beaconframes.v2.queues import QUEUES, load_queues
 from beaconframes.v2.rewards import REWARDS, load_rewards
 from beaconframes.v2.rewards_aggregate import REWARDS_AGGREGATE, load_rewards_aggregate
@@ -54,6 +55,7 @@ ENDPOINTS = (
     PERFORMANCE,
     PERFORMANCE_AGGREGATE,
     APY_ROI,
+    PROPOSAL_SLOTS,
     SLOT,
     SLOT_WITHDRAWALS,
     BLOCK,
@@ -87,6 +89,7 @@ __all__ = [
     "load_network_performance",
     "load_performance",
     "load_performance_aggregate",
+    "load_proposal_slots",
     "load_queues",
     "load_rewards",
     "load_rewards_aggregate",

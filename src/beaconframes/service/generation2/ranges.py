@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.endpoint import EpochIn, PeriodIn, SlotIn, WindowIn
+from beaconframes.endpoint import EpochIn, PeriodIn, SlotIn, TimestampsIn, WindowIn
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import Endpoint, Fields, View
@@ -20,6 +20,8 @@ def range_of(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, Any]:
         elif isinstance(selector, WindowIn):
             begin, end = selector.epochs(fields, view)
             first, last = begin * size, (end + 1) * size - 1
+        elif isinstance(selector, TimestampsIn):
+            first, last = selector.slots(fields, view)
         elif isinstance(selector, SlotIn):
             first = last = selector.number(fields, view)
         elif isinstance(selector, PeriodIn):

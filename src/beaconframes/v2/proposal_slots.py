@@ -1,0 +1,93 @@
+"""Slots that validators were to propose in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    Final,
+    OnChain,
+    TimestampsIn,
+    ValidatorsIn,
+)
+from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text
+from beaconframes.v2._columns import FINALITY
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class ProposalSlots(Table):
+    """Slots to propose in. One row per slot."""
+
+    slot = Slot("Slot.", key=True)
+    time = SlotTime("Start of the slot, UTC.")
+    validator_index = Count("Validator that was to propose.", wire="validator.index")
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
+    block_number = Count(
+        "Execution block; null before the merge, and since then where there is no block.",
+        wire="block",
+    )
+    finality = Text(FINALITY)
+
+
+PROPOSAL_SLOTS = Endpoint(
+    "proposal_slots",
+    route="POST /api/v2/ethereum/validators/proposal-slots",
+    table=ProposalSlots,
+    where=(
+        OnChain(),
+        ValidatorsIn(ProposalSlots.validator_index, pubkey=ProposalSlots.pubkey, every=False),
+        TimestampsIn(ProposalSlots.slot),
+    ),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_proposal_slots(
+    validators: Validators,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the slots that validators were to propose in, one row per slot.
+
+    Ten rows a request, of 100 validators (20 on the smallest plans) and any span of time.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    since, until
+        First and last slot, both inclusive: a slot, a negative number counting back from the
+        latest, a date, a datetime or ``"30d"``. Left out: since the chain began, until now.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`. A validator that had nothing to propose has no rows; that is no gap.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``slot``. Finalized slots only. Whether a slot without a block was missed or its
+        block orphaned is for `load_slot` or `beaconframes.load_proposals` to tell.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/proposal-slots``. Final at once.
+    """
+    return load(PROPOSAL_SLOTS, explorer, options, validators=validators, since=since, until=until)
