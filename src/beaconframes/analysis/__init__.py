@@ -1,5 +1,6 @@
 """What charts and reports are made of: frames in (polars, pandas, ...), the same kind out."""
 
+from beaconframes.analysis.attesting import attestation_effectiveness, attestation_faults
 from beaconframes.analysis.completeness import completeness
 from beaconframes.analysis.earnings import income
 from beaconframes.analysis.income import PENALTIES, REWARDS, net_income
@@ -11,6 +12,8 @@ from beaconframes.analysis.sync import sync_members, sync_participation
 __all__ = [
     "PENALTIES",
     "REWARDS",
+    "attestation_effectiveness",
+    "attestation_faults",
     "completeness",
     "income",
     "ledger",

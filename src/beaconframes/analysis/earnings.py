@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals.stable.v2 as nw
 
-from beaconframes.analysis.engines import added, dated, finished, in_order, opened
+from beaconframes.analysis.engines import added, dated, finished, in_order, listed, opened
 from beaconframes.analysis.income import PENALTIES, REWARDS
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
@@ -73,7 +73,7 @@ def income(
     """
     choose("every", every, get_args(Every))
     choose("day", day, get_args(Day))
-    groups = [by] if isinstance(by, str) else list(by)
+    groups = listed(by)
     columns = ["epoch", "time", "proposals_missed", *AMOUNTS]
     if taken := {"date", "day", "week", *columns, *PARTS} & set(groups):
         raise UsageError(

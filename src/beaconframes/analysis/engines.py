@@ -142,6 +142,11 @@ def ends(lazy: Lazy, name: str) -> tuple[int, int]:
     return table["first"][0], table["last"][0]
 
 
+def listed(by: str | Sequence[str]) -> list[str]:
+    """Give the columns that tell groups apart as a list."""
+    return [by] if isinstance(by, str) else list(by)
+
+
 def in_order(rows: Lazy, keys: Sequence[str]) -> Lazy:
     """Sort by *keys*, where the engine has an order."""
     return rows.sort(*keys) if keys and not rows.implementation.is_dask() else rows

@@ -1,0 +1,191 @@
+"""How soon validators' attestations were included, and why not sooner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.analysis.engines import (
+    added,
+    ends,
+    finished,
+    in_order,
+    listed,
+    moved,
+    opened,
+)
+from beaconframes.analysis.sync import one_per_slot
+from beaconframes.calendar import MAINNET, get_chain
+from beaconframes.frames import collect, each_row, known, take
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.analysis.engines import Lazy
+    from beaconframes.calendar import Chain
+
+_DUTY = ["validator_index", "epoch", "attester_slot", "inclusion_slot", "status"]
+_FIRST = ["first_block", "covered_until"]
+_COUNTS = ["duties", "included", "missed", "late", "distance"]
+
+
+def attestation_effectiveness(
+    attestations: IntoFrameT,
+    blocks: IntoFrame | None = None,
+    *,
+    by: str | Sequence[str] = "validator_index",
+    until: int | None = None,
+) -> IntoFrameT:
+    """Rate how soon attestations were included. One row per validator or group.
+
+    Parameters
+    ----------
+    attestations
+        What `load_attestations` gives.
+    blocks
+        What `load_epoch_slots` gives, of the same epochs and the one after: then a slot without a
+        block can be told from a fault of the validator.
+    by
+        Columns that tell groups apart. ``()``: all together.
+    until
+        The last epoch that counts. Left out: two before the latest of the frame, which is looked up
+        at once, because later duties can still be included.
+
+    Returns
+    -------
+    The same kind of frame
+        ``duties``, ``included``, ``missed`` and ``late`` (included later than in the next slot) are
+        counts. ``mean_distance`` is the mean number of slots until inclusion, of those included.
+        ``effectiveness`` is the mean of 1 / distance over all duties, where a missed one is 0: the
+        service's efficiency is 2 less it. With *blocks*, ``effectiveness_possible`` measures the
+        distance from the first slot that had a block instead; duties of slots that *blocks* does
+        not cover count as before. Sorted, but for Dask.
+    """
+    groups = listed(by)
+    rows = _settled(attestations, [*_DUTY, *groups], until)
+    names = ["inverse"]
+    if blocks is not None:
+        rows = rows.join(moved(_first_blocks(blocks), rows), on="attester_slot", how="left")
+        names.append("possible")
+    rows = each_row(rows, lambda part: _counted(part, [*groups, *_COUNTS, *names]))
+    sums = added(rows, groups, _COUNTS, *(nw.col(name).sum() for name in names))
+    result = each_row(sums, lambda part: _rated(part, groups, names))
+    return finished(in_order(result, groups), attestations)
+
+
+def attestation_faults(
+    attestations: IntoFrameT,
+    blocks: IntoFrame | None = None,
+    *,
+    until: int | None = None,
+    chain: Chain | str = MAINNET,
+) -> IntoFrameT:
+    """List missed and late attestations. One row per duty that was not included in the next slot.
+
+    ``fault`` is ``missed`` or ``late``. ``reason`` is ``block missing`` where no block could have
+    included it earlier (or at all, until the end of the next epoch), ``own fault`` where a block
+    did not, which then had not seen it in time, and null where *blocks* cannot tell.
+
+    The arguments are those of `attestation_effectiveness`; *chain* says how many slots make an
+    epoch. Columns: ``validator_index``, ``epoch``, ``attester_slot``, ``inclusion_slot``,
+    ``distance``, ``fault``, ``reason``. Sorted, but for Dask.
+    """
+    per_epoch = get_chain(chain).slots_per_epoch
+    rows = _settled(attestations, _DUTY, until)
+    if blocks is not None:
+        rows = rows.join(moved(_first_blocks(blocks), rows), on="attester_slot", how="left")
+    result = each_row(rows, lambda part: _faults(part, per_epoch, judged=blocks is not None))
+    keys = ["epoch", "validator_index"]
+    return finished(in_order(result, keys), attestations)
+
+
+def _settled(attestations: IntoFrame, columns: list[str], until: int | None) -> Lazy:
+    """Give the duties that nobody can do any more."""
+    needed = ["epoch", "attester_slot", "status"]
+    rows = known(opened(attestations, columns, loader="load_attestations"), needed)
+    last = ends(rows, "epoch")[1] - 2 if until is None else until
+    return rows.filter(nw.col("epoch") <= last)
+
+
+def _distance() -> nw.Expr:
+    """Give the slots until inclusion; null where there was none."""
+    return nw.when(nw.col("status") == "included").then(
+        (nw.col("inclusion_slot") - nw.col("attester_slot")).cast(nw.Int64)
+    )
+
+
+def _counted(rows: Lazy, columns: list[str]) -> Lazy:
+    distance = _distance()
+    included = ~distance.is_null()
+    possible = nw.lit(0.0)
+    if "possible" in columns:
+        wait = nw.col("first_block") - nw.col("attester_slot")
+        possible = wait.fill_null(1) / distance
+    flags = {
+        "duties": nw.lit(1),
+        "included": included,
+        "missed": ~included,
+        "late": (distance > 1).fill_null(value=False),
+        "distance": distance.fill_null(0),
+    }
+    return rows.with_columns(
+        *(flag.cast(nw.Int64).alias(name) for name, flag in flags.items()),
+        (1 / distance).fill_null(0.0).alias("inverse"),
+        possible.fill_null(0.0).alias("possible"),
+    ).select(*columns)
+
+
+def _rated(sums: Lazy, groups: list[str], names: list[str]) -> Lazy:
+    shares = {"inverse": "effectiveness", "possible": "effectiveness_possible"}
+    met = nw.when(nw.col("included") > 0).then(nw.col("distance") / nw.col("included"))
+    return sums.select(
+        *groups,
+        *_COUNTS[:-1],
+        met.alias("mean_distance"),
+        *((nw.col(name) / nw.col("duties")).alias(shares[name]) for name in names),
+    )
+
+
+def _faults(rows: Lazy, per_epoch: int, *, judged: bool) -> Lazy:
+    distance = _distance()
+    missed = distance.is_null()
+    reason = nw.lit(None, nw.String)
+    if judged:
+        first, window = nw.col("first_block"), (nw.col("epoch") + 2) * per_epoch - 1
+        ends_at = nw.when(missed).then(window + 1).otherwise(nw.col("inclusion_slot"))
+        # Nobody included it before: was there a block, or do we know that there was none?
+        reason = nw.when(first < ends_at).then(nw.lit("own fault"))
+        none = (first >= ends_at) | (nw.col("covered_until") >= ends_at - 1)
+        reason = reason.otherwise(nw.when(none).then(nw.lit("block missing")))
+    return (
+        rows.filter(missed | (distance > 1))
+        .with_columns(
+            nw.when(missed).then(nw.lit("missed")).otherwise(nw.lit("late")).alias("fault"),
+            distance.alias("distance"),
+            reason.alias("reason"),
+        )
+        .select(
+            *(nw.col(name).cast(nw.Int64) for name in _DUTY[:-1]), "distance", "fault", "reason"
+        )
+    )
+
+
+def _first_blocks(blocks: IntoFrame) -> pl.DataFrame:
+    """Give, for each slot, the first block after it, and how far it is known that there is none."""
+    columns = ["slot", "status"]
+    rows = one_per_slot(
+        collect(known(take(blocks, columns, loader="load_epoch_slots"), columns)).filter(
+            pl.col("status") != "scheduled"
+        )
+    )
+    run = pl.col("slot") - pl.int_range(pl.len())  # the same as long as no slot is left out
+    proposed = pl.when(pl.col("status") == "proposed").then(pl.col("slot"))
+    return rows.select(
+        (pl.col("slot") - 1).alias("attester_slot"),
+        proposed.backward_fill().over(run, order_by="slot").alias("first_block"),
+        pl.col("slot").max().over(run).alias("covered_until"),
+    )
