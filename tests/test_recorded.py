@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import beaconframes as bf
+from beaconframes.endpoint import Head
 from beaconframes.errors import SchemaError
 
 from .contract import CALENDAR, TABLES, rows, unknown
@@ -91,9 +92,11 @@ def call(file):
 def replay(file):
     """Load what was recorded through the client; return the frame, and what is missing."""
     arguments, target = call(file)
+    # Examples have fewer slots than an epoch, which only an epoch may that is not final.
+    open_end = Head(10**7, 0, 32 * 10**7) if table_of(file) == "epoch_slots" else None
     with (
         replaying({"*": (RECORDED / file).read_bytes()}) as server,
-        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        bf.Explorer(server.url, chain="mainnet", rate=1000, head=open_end) as explorer,
         warnings.catch_warnings(record=True) as caught,
     ):
         server.status = INDEX[file]["status"]

@@ -686,7 +686,11 @@ def test_a_wrong_value_in_a_random_cell_is_named_or_fits():
     for case in range(300):
         table = chance.choice(list(TABLES))
         lines = [line for line in TABLES[table] if line.wire]
-        key = {line.wire[0]: n for n, line in enumerate(lines) if line.key or line.name in NUMBERED}
+        key = {
+            line.wire[0]: f"0x0{n}" if line.kind == "root" else n
+            for n, line in enumerate(lines)
+            if line.key or line.name in NUMBERED
+        }
         records = [dict(key) for _ in range(3)]
         row, line = chance.randrange(3), chance.choice(lines)
         spelling = chance.choice(line.wire)
@@ -794,3 +798,87 @@ def test_the_week_of_an_epoch_needs_no_column_and_no_note(table, caplog):
         decode(table, {"validatorindex": 1, "epoch": 1, "week": 0, "week_start": "", "week_end": 5})
 
     assert [] == caplog.records
+
+
+# What is decoded without being noticed.
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b'[{"epoch":1,"epoch":2,"validatorindex":3}]',
+        b'{"epoch":1,"validatorindex":3,"balance":1,"balance":1}',
+        b'[{"epoch":1,"validatorindex":3,"week":1,"week":1},{"epoch":2,"validatorindex":3}]',
+        b'[{"epoch":1,"validatorindex":3,"more":[{"a":1,"a":1},{"a":2}]}]',
+    ],
+)
+def test_a_field_that_comes_twice_is_refused(page):
+    """Known or not, at the top or further inside: nobody can tell which one counts."""
+    with pytest.raises(ProtocolError, match="twice"):
+        HERE["balance_history"].decode([page], MAINNET)
+
+
+def test_a_field_that_comes_twice_on_a_later_page_is_refused():
+    """Also among thousands of pages that are all made alike."""
+    good = [f'{{"epoch":{n},"validatorindex":3}}'.encode() for n in range(50)]
+    bad = b'{"epoch":50,"validatorindex":3,"validatorindex":4}'
+
+    with pytest.raises(ProtocolError, match="validatorindex"):
+        HERE["balance_history"].decode([*good, bad], MAINNET)
+
+
+def test_text_that_looks_like_fields_is_text():
+    """What stands in quotes inside a text is no field."""
+    record = {"slot": 1, "graffiti_text": '"a":1,"a":2,"slot":7,},{"'}
+
+    assert record["graffiti_text"] == decode("epoch_slots", record)["graffiti_text"][0]
+
+
+def test_unknown_fields_of_every_page_are_noted_once(caplog):
+    """In the log, with the name, however many pages have them; the rows are the same."""
+    pages = [f'[{{"epoch":{n},"validatorindex":1}}]'.encode() for n in range(3)]
+    odd = [b'[{"epoch":9,"validatorindex":1,"color of page two":5}]'] * 2
+
+    frame = HERE["balance_history"].decode([*pages, *odd], MAINNET)
+
+    assert [0, 1, 2, 9, 9] == frame["epoch"].to_list()
+    told = [record.message for record in caplog.records]
+    assert 1 == len(told)
+    assert told[0].startswith("balance_history: the service also sends 'color of page two'")
+
+
+@pytest.mark.parametrize(
+    ("table", "field", "value"),
+    [
+        ("balance_history", "epoch", -1),
+        ("balance_history", "validatorindex", -5),
+        ("validators", "activation_epoch", "-3"),
+        ("epoch_slots", "slot", -1),
+        ("epoch_slots", "attestationscount", -2),
+        ("sync_committees", "period", -1),
+        ("sync_committees", "validators", [5, -5]),
+        ("epoch_slots", "graffiti", "hello"),
+        ("epoch_slots", "stateroot", "0xzz"),
+        ("validators", "pubkey", "aabb"),
+        ("validators", "pubkey", ""),
+    ],
+)
+def test_what_no_column_of_that_kind_can_be_is_refused(table, field, value):
+    """A negative number of something, or text that is not hexadecimal: field and row are named."""
+    lines = [line for line in TABLES[table] if line.key and line.wire and line.kind != "root"]
+    whole = {line.wire[0]: [1] if table == "sync_committees" and "[]" in line.wire[0] else 1
+             for line in lines}  # fmt: skip
+    if table == "sync_committees":
+        whole["validators"] = [1]
+
+    with pytest.raises(SchemaError, match=f"row 1: {field} is") as refused:
+        decode(table, whole, {**whole, field: value})
+
+    assert "nothing was guessed" in str(refused.value)
+
+
+def test_what_may_be_negative_stays_so():
+    """An amount lost is an amount."""
+    record = {"validatorindex": 1, "epoch": 2, "balance": -7}
+
+    assert [-7] == decode("balance_history", record)["balance_gwei"].to_list()

@@ -13,7 +13,7 @@ from beaconframes.errors import SchemaError
 from beaconframes.schema.around import NOTHING, around_records
 from beaconframes.schema.cells import Cells, by_cell, unfit
 from beaconframes.schema.numbers import Position
-from beaconframes.schema.records import by_record, layout, note_unknown_fields
+from beaconframes.schema.records import Scrutiny, by_record, layout
 from beaconframes.schema.times import TimeOf
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def decode(
         first_row += sum(heights)
         heights.clear()
 
-    for number, page in enumerate(pages):
-        if number == 0:
-            note_unknown_fields(table, node, page)
+    scrutiny = Scrutiny(table, node)
+    for page in pages:
+        scrutiny.of(page)
         try:
             found = decoder.decode(page)
         except (msgspec.MsgspecError, RecursionError, ValueError):
@@ -79,7 +79,7 @@ def assemble(table: type[Table], cells: Cells, first_row: int, chain: Chain) -> 
     """Return the frame of *cells*, with derived columns, in the table's order."""
     lists = [c for c in table.columns if any(path.endswith("[]") for path in c.spellings)]
     series = [
-        pl.Series(column.name, [c or [] for c in cells[column.name]], dtype=pl.List(column.dtype))
+        lists_of(table, column, cells[column.name], first_row)
         if column in lists
         else build(table, column, cells[column.name], first_row)
         for column in table.columns
@@ -101,6 +101,21 @@ def assemble(table: type[Table], cells: Cells, first_row: int, chain: Chain) -> 
             # Whoever asks for the rows fills it in later.
             more.append(pl.lit(None, column.dtype).alias(column.name))
     return frame.with_columns(more).select(table.schema().names())
+
+
+def lists_of(table: type[Table], column: Column, values: list[Any], first_row: int) -> pl.Series:
+    """Return a series of lists, none of them null, or name the first that the column refuses."""
+    lists = [value or [] for value in values]
+    try:
+        column.build([item for value in lists for item in value])
+    except CANNOT_HOLD:
+        for row, value in enumerate(lists, first_row):
+            try:
+                column.build(value)
+            except CANNOT_HOLD:
+                raise unfit(table, column, column.spellings[0], value, row) from None
+        raise
+    return pl.Series(column.name, lists, dtype=pl.List(column.dtype))
 
 
 def refuse_endless(

@@ -28,8 +28,20 @@ class Whole(Column):
         return whole(value)
 
 
+class Natural(Whole):
+    """A whole number from 0 up that fits 64 bits."""
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return *values* as Int64; refuse a negative one."""
+        series = super().build(values)
+        least: Any = series.min()
+        if least is not None and least < 0:
+            raise ValueError(self.name)
+        return series
+
+
 @dataclass(eq=False)
-class Count(Whole):
+class Count(Natural):
     """A whole number without a unit: a count, an index, a position.
 
     ``none`` is the number that the wire uses for "there is none"; it becomes null.
@@ -60,13 +72,13 @@ class Day(Whole):
     unit = "day"
 
 
-class Period(Whole):
+class Period(Natural):
     """A sync-committee period."""
 
     unit = "period"
 
 
-class Epoch(Whole):
+class Epoch(Natural):
     """An epoch; the far-future marker is null."""
 
     unit = "epoch"
@@ -118,7 +130,8 @@ class Wei(Column):
         """Return *values* as exact decimals, by way of 128-bit integers (16 times faster)."""
         whole_wei = self._digits(values) if self.text else None
         if whole_wei is None:
-            values = [self.parse(value) if isinstance(value, str) else value for value in values]
+            if self.text:
+                values = [self.parse(v) if isinstance(v, str) else v for v in values]
             whole_wei = pl.Series(self.name, values, dtype=pl.Int128)
         if self.absent is not None and whole_wei.null_count():
             whole_wei = whole_wei.fill_null(self.absent)
@@ -201,6 +214,14 @@ class Indices(Column):
         if not isinstance(value, list) or None in value:
             raise ValueError(value)
         return [whole(item) for item in value]
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return *values* as lists; refuse a negative number in one."""
+        series = super().build(values)
+        least: Any = series.list.min().min()
+        if least is not None and least < 0:
+            raise ValueError(self.name)
+        return series
 
 
 @dataclass(eq=False)

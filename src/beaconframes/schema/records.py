@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from beaconframes.errors import ProtocolError
 from beaconframes.schema.cells import Cells, short
 
 if TYPE_CHECKING:
@@ -114,17 +115,77 @@ def by_record(node: Node, records: list[Any]) -> Cells:
     return cells
 
 
-def note_unknown_fields(table: type[Table], node: Node, page: bytes) -> None:
-    """Look at the first record of *page* for fields that no column takes."""
+class Scrutiny:
+    """Looks at the first record of every page: at what is decoded without being noticed.
+
+    A page that has as many colons as one that was looked at is taken to be made like it: there are
+    thousands with a record each.
+    """
+
+    def __init__(self, table: type[Table], node: Node) -> None:
+        self._table = table
+        self._node = node
+        self._known = {field.wire for field in table.implied}
+        self._seen: set[int] = set()
+
+    def of(self, page: bytes) -> None:
+        """Note fields that no column takes; raise ProtocolError for a field that is there twice."""
+        if len(page) < SMALL:
+            colons = page.count(b":")
+            if colons in self._seen:
+                return
+            self._seen.add(colons)
+        try:
+            head = first_record(page)
+            record = msgspec.json.decode(head)
+            if fields(record) != head.count(b'":'):
+                refuse_twins(self._table, head)
+        except (msgspec.MsgspecError, RecursionError, ValueError):
+            # Whoever decodes the page says what is wrong with it.
+            return
+        unknown = set(self._node.unknown(record)) - self._known
+        if unknown:
+            warn_once(self._table.table_name, tuple(sorted(short(name) for name in unknown)))
+
+
+def first_record(page: bytes) -> bytes:
+    """Return the first record of *page*, as it is written."""
     start = page.find(b"{")
-    try:
-        head = page[start : start + 200_000].decode(errors="replace")
-        record, _ = json.JSONDecoder().raw_decode(head)
-    except (ValueError, RecursionError):
-        return
-    unknown = set(node.unknown(record)) - {field.wire for field in table.implied}
-    if unknown:
-        warn_once(table.table_name, tuple(sorted(short(name) for name in unknown)))
+    end = page.find(b"},{", start)
+    if end < 0:
+        return page[start:].rstrip(b"] \t\r\n")
+    head = page[start : end + 1]
+    if head.count(b"[") == head.count(b"]"):
+        return head
+    # That was between two parts of a record.
+    text = page[start : start + 200_000].decode(errors="replace")
+    return text[: json.JSONDecoder().raw_decode(text)[1]].encode()
+
+
+SMALL = 16 * 2**10
+
+
+def fields(value: Any) -> int:
+    """Return how many fields *value* and all that is in it have."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(fields, value.values()))
+    return sum(map(fields, value)) if isinstance(value, list) else 0
+
+
+def refuse_twins(table: type[Table], record: bytes) -> None:
+    """Raise ProtocolError if an object in *record* has a field twice."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ProtocolError(
+                    f"a record of {table.table_name} has {short(name)} twice",
+                    hint="Nobody can tell which of the two counts; nothing was guessed",
+                )
+        return dict(pairs)
+
+    json.loads(record.decode(errors="replace"), object_pairs_hook=once)
 
 
 @cache

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+HEXADECIMAL = "^0x[0-9a-f]*$"
+
+
 class Text(Column):
     """Text, kept as it came. From the chain it may say anything: never trust it."""
 
@@ -114,8 +117,10 @@ class Hex(Text):
     none: tuple[str, ...] = ()
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return lower-case text, placeholders as null."""
+        """Return lower-case text, placeholders as null; refuse what is not hexadecimal."""
         series = super().build(values).str.to_lowercase()
+        if not series.str.contains(HEXADECIMAL).all():
+            raise ValueError(self.name)
         return series.replace(dict.fromkeys(self.none)) if self.none else series
 
 

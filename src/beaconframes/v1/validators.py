@@ -50,7 +50,7 @@ class Validators(Table):
         "Withdrawal credentials, 32 bytes: 0x00 BLS, 0x01 address, 0x02 compounding.",
         wire=("withdrawal_credentials", "withdrawalcredentials"),
     )
-    name = Text("Name that somebody gave it; empty when nobody did.")
+    name = Text("Name that somebody gave it; empty, or null, when nobody did.")
     total_withdrawals_gwei = Gwei("Everything withdrawn so far.", wire="total_withdrawals")
 
     public_spelling = -1
