@@ -97,6 +97,38 @@ UNDESCRIBED = [
         "sync-committee/validators",
         {**CHAIN, "sync_committee_period": {"view": "latest"}},
     ),
+    *(
+        (
+            load,
+            {"validators": 7, "since": 12_771_000, "until": 12_771_167},
+            f"validators/{path}",
+            # Genesis and twelve seconds for each slot; the last second of the last one.
+            {
+                **CHAIN,
+                **ME,
+                "range": {"timestamp": {"start": 1_760_076_023, "end": 1_760_078_038}},
+                **FIRST_PAGE,
+            },
+        )
+        for load, path in (
+            (bf.v2.load_attestation_slots, "attestation-slots"),
+            (bf.v2.load_deposit_slots, "deposit-slots"),
+            (bf.v2.load_withdrawal_slots, "withdrawal-slots"),
+        )
+    ),
+    (
+        bf.v2.load_upcoming_duty_slots,
+        {"validators": [7]},
+        "validators/upcoming-duty-slots",
+        {**CHAIN, **ME, **FIRST_PAGE},
+    ),
+    (
+        bf.v2.load_sync_committee_periods,
+        {"validators": bf.v2.dashboard(4)},
+        "validators/sync-committee-periods",
+        {**CHAIN, "validator": {"dashboard_id": 4}, **FIRST_PAGE},
+    ),
+    (bf.v2.load_validator_queues, {"validators": 7}, "validators/queues", {**CHAIN, **ME}),
 ]
 
 

@@ -15,10 +15,12 @@ from beaconframes.endpoint.sets import (
     withdrawal,
 )
 from beaconframes.v2.apy_roi import APY_ROI, load_apy_roi
+from beaconframes.v2.attestation_slots import ATTESTATION_SLOTS, load_attestation_slots
 from beaconframes.v2.balances import BALANCES, load_balances
 from beaconframes.v2.block import BLOCK, load_block
 from beaconframes.v2.block_rewards import BLOCK_REWARDS, load_block_rewards
 from beaconframes.v2.config import CONFIG, load_config
+from beaconframes.v2.deposit_slots import DEPOSIT_SLOTS, load_deposit_slots
 from beaconframes.v2.machine_metrics import MACHINE_METRICS, load_machine_metrics
 from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
 from beaconframes.v2.network_performance import NETWORK_PERFORMANCE, load_network_performance
@@ -41,11 +43,18 @@ from beaconframes.v2.slot_sync_committee_duties import (
 from beaconframes.v2.slot_withdrawals import SLOT_WITHDRAWALS, load_slot_withdrawals
 from beaconframes.v2.state import STATE, load_state
 from beaconframes.v2.sync_committee import SYNC_COMMITTEE, load_sync_committee
+from beaconframes.v2.sync_committee_periods import (
+    SYNC_COMMITTEE_PERIODS,
+    load_sync_committee_periods,
+)
 from beaconframes.v2.sync_committee_validators import (
     SYNC_COMMITTEE_VALIDATORS,
     load_sync_committee_validators,
 )
+from beaconframes.v2.upcoming_duty_slots import UPCOMING_DUTY_SLOTS, load_upcoming_duty_slots
 from beaconframes.v2.validator_list import VALIDATORS, load_validators
+from beaconframes.v2.validator_queues import VALIDATOR_QUEUES, load_validator_queues
+from beaconframes.v2.withdrawal_slots import WITHDRAWAL_SLOTS, load_withdrawal_slots
 
 ENDPOINTS = (
     VALIDATORS,
@@ -56,6 +65,12 @@ ENDPOINTS = (
     PERFORMANCE_AGGREGATE,
     APY_ROI,
     PROPOSAL_SLOTS,
+    ATTESTATION_SLOTS,
+    DEPOSIT_SLOTS,
+    WITHDRAWAL_SLOTS,
+    UPCOMING_DUTY_SLOTS,
+    SYNC_COMMITTEE_PERIODS,
+    VALIDATOR_QUEUES,
     SLOT,
     SLOT_WITHDRAWALS,
     BLOCK,
@@ -80,10 +95,12 @@ __all__ = [
     "entities",
     "entity",
     "load_apy_roi",
+    "load_attestation_slots",
     "load_balances",
     "load_block",
     "load_block_rewards",
     "load_config",
+    "load_deposit_slots",
     "load_machine_metrics",
     "load_machine_names",
     "load_network_performance",
@@ -100,8 +117,12 @@ __all__ = [
     "load_slot_withdrawals",
     "load_state",
     "load_sync_committee",
+    "load_sync_committee_periods",
     "load_sync_committee_validators",
+    "load_upcoming_duty_slots",
+    "load_validator_queues",
     "load_validators",
+    "load_withdrawal_slots",
     "validators",
     "withdrawal",
 ]

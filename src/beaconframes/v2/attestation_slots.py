@@ -1,0 +1,87 @@
+"""Slots that validators were to attest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    Final,
+    OnChain,
+    TimestampsIn,
+    ValidatorsIn,
+)
+from beaconframes.schema import Slot, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class AttestationSlots(Table):
+    """Slots to attest. One row per slot, with whatever the service tells of it."""
+
+    first_slot = Slot("First slot that the service looked at.", beside="range.slot.start")
+    last_slot = Slot("Last slot that it looked at.", beside="range.slot.end")
+
+    keeps_every_field = True
+
+
+ATTESTATION_SLOTS = Endpoint(
+    "attestation_slots",
+    route="POST /api/v2/ethereum/validators/attestation-slots",
+    table=AttestationSlots,
+    where=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_attestation_slots(
+    validators: Validators,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the slots that validators were to attest, one row per slot, with how many of them.
+
+    One request a page, of 100 validators at most (20 on the smallest plans): a row counts those of
+    its request alone. A dashboard may be of any
+    size. `beaconframes.load_attestations` has the single votes, 100 epochs back.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    since, until
+        First and last slot, both inclusive: a slot, a negative number counting back from the
+        latest, a date, a datetime or ``"30d"``. Left out: since the chain began, until now.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the order of the service. Every field of its records is a column.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/attestation-slots``. Finalized slots only. The shape of its
+    answer is not published: names and types follow from what comes.
+    """
+    return load(
+        ATTESTATION_SLOTS, explorer, options, validators=validators, since=since, until=until
+    )

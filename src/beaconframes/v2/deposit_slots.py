@@ -1,0 +1,86 @@
+"""Slots with deposits for validators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    Final,
+    OnChain,
+    TimestampsIn,
+    ValidatorsIn,
+)
+from beaconframes.schema import Slot, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class DepositSlots(Table):
+    """Slots with deposits. One row per record of the service, with whatever it tells."""
+
+    first_slot = Slot("First slot that the service looked at.", beside="range.slot.start")
+    last_slot = Slot("Last slot that it looked at.", beside="range.slot.end")
+
+    keeps_every_field = True
+
+
+DEPOSIT_SLOTS = Endpoint(
+    "deposit_slots",
+    route="POST /api/v2/ethereum/validators/deposit-slots",
+    table=DepositSlots,
+    where=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
+    paging=Cursor(),
+    final=Final.AT_FINALITY,
+    envelope=Envelope.V2,
+)
+
+
+def load_deposit_slots(
+    validators: Validators,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the slots that had deposits for validators, one row per record of the service.
+
+    One request a page, of 100 validators at most (20 on the smallest plans): rows may not say whose
+    they are, so that those of several requests could not be told apart. A dashboard may be of any
+    size. `beaconframes.load_deposits` has every deposit, in described columns.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    since, until
+        First and last slot, both inclusive: a slot, a negative number counting back from the
+        latest, a date, a datetime or ``"30d"``. Left out: since the chain began, until now.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the order of the service. Every field of its records is a column.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/deposit-slots``. Its request is taken to be that of
+    validators/proposal-slots, and the shape of its answer is not published: names and types follow
+    from what comes. A service that does not have it yet raises `NotServed`.
+    """
+    return load(DEPOSIT_SLOTS, explorer, options, validators=validators, since=since, until=until)

@@ -1,0 +1,71 @@
+"""Sync-committee periods of validators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.schema import Epoch, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class SyncCommitteePeriods(Table):
+    """Sync-committee periods. One row per record of the service, with whatever it tells."""
+
+    first_epoch = Epoch("First epoch that the service looked at.", beside="range.epoch.start")
+    last_epoch = Epoch("Last epoch that it looked at.", beside="range.epoch.end")
+
+    keeps_every_field = True
+
+
+SYNC_COMMITTEE_PERIODS = Endpoint(
+    "sync_committee_periods",
+    route="POST /api/v2/ethereum/validators/sync-committee-periods",
+    table=SyncCommitteePeriods,
+    where=(OnChain(), ValidatorsIn(batched="refused")),
+    paging=Cursor(),
+    envelope=Envelope.V2,
+)
+
+
+def load_sync_committee_periods(
+    validators: Validators,
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the periods in which validators are in a sync committee, one row per record.
+
+    One request a page, of 100 validators at most (20 on the smallest plans): rows may not say whose
+    they are, so that those of several requests could not be told apart. A dashboard may be of any
+    size.
+    `beaconframes.load_sync_committees` has the members of a period.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the order of the service. Every field of its records is a column.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/sync-committee-periods``. The shape of its answer
+    is not published: names and types follow from what comes.
+    """
+    return load(SYNC_COMMITTEE_PERIODS, explorer, options, validators=validators)

@@ -1,0 +1,71 @@
+"""Slots in which validators will have duties."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.schema import Slot, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class UpcomingDutySlots(Table):
+    """Slots with duties to come. One row per record of the service, with whatever it tells."""
+
+    first_slot = Slot("First slot that the service looked at.", beside="range.slot.start")
+    last_slot = Slot("Last slot that it looked at.", beside="range.slot.end")
+
+    keeps_every_field = True
+
+
+UPCOMING_DUTY_SLOTS = Endpoint(
+    "upcoming_duty_slots",
+    route="POST /api/v2/ethereum/validators/upcoming-duty-slots",
+    table=UpcomingDutySlots,
+    where=(OnChain(), ValidatorsIn(batched="refused")),
+    paging=Cursor(),
+    envelope=Envelope.V2,
+)
+
+
+def load_upcoming_duty_slots(
+    validators: Validators,
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the slots in which validators will have duties, one row per record of the service.
+
+    One request a page, of 100 validators at most (20 on the smallest plans): rows may not say whose
+    they are, so that those of several requests could not be told apart. A dashboard may be of any
+    size.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the order of the service. Every field of its records is a column.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/upcoming-duty-slots``. Its request is taken to be that of
+    validators/sync-committee-periods, and the shape of its answer is not published: names and types
+    follow from what comes. A service that does not have it yet raises `NotServed`.
+    """
+    return load(UPCOMING_DUTY_SLOTS, explorer, options, validators=validators)

@@ -1,0 +1,69 @@
+"""Validators in queues: where they stand, and until when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.schema import Epoch, Table
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class ValidatorQueues(Table):
+    """Places in queues. One row per record of the service, with whatever it tells."""
+
+    epoch = Epoch("Epoch that the service saw it in.", beside="range.epoch.end")
+
+    keeps_every_field = True
+
+
+VALIDATOR_QUEUES = Endpoint(
+    "validator_queues",
+    route="POST /api/v2/ethereum/validators/queues",
+    table=ValidatorQueues,
+    where=(OnChain(), ValidatorsIn()),
+    paging=Cursor(sized=False),
+    envelope=Envelope.V2,
+)
+
+
+def load_validator_queues(
+    validators: Validators,
+    *,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load where validators stand in queues and until when, one row per record of the service.
+
+    100 validators a request (20 on the smallest plans). What comes when is an estimate from the
+    present churn. `load_queues` has the queues as a whole.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the order of the service. Every field of its records is a column.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/queues``. Its request is taken to be that of
+    validators/sync-committee-periods, and the shape of its answer is not published: names and types
+    follow from what comes. A service that does not have it yet raises `NotServed`.
+    """
+    return load(VALIDATOR_QUEUES, explorer, options, validators=validators)
