@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from beaconframes.wall.changes import Region
 
 
+_NAME = 200  # Characters of a chain's name.
 _LEVEL = 5  # A third less work than what Pillow chooses, and a tenth more bytes.
 
 
@@ -75,7 +76,7 @@ def about(slots: Mapping[Any, object], chain: str | None, simulated: bool | None
         if key in slots:
             told[name] = str(slots[key])
     if chain is not None:
-        told["Chain"] = visible(str(chain))
+        told["Chain"] = visible(chain, _NAME)
     if simulated is not None:
         told["Simulated"] = "yes" if simulated else "no"
     return told

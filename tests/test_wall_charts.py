@@ -1,0 +1,321 @@
+"""The wall with axes, static and interactive: what is drawn, how, and what it tells."""
+
+import base64
+import io
+import re
+from datetime import UTC, datetime
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib import pyplot as plt
+from PIL import Image
+from plotly import io as plotly_io
+
+from beaconframes import colours, interactive, plot, wall
+from beaconframes.errors import UsageError
+from beaconframes.units import to_pandas
+
+START = datetime(2026, 10, 1, tzinfo=UTC)
+REGION = (0, 0, 3, 2)
+
+
+def painted(*rows):
+    """A wall from (slot, x, y, color, validator)."""
+    schema = {"slot": pl.Int64, "x": pl.Int64, "y": pl.Int64}
+    schema |= {"color": pl.String, "validator_index": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        time=pl.lit(START) + pl.duration(seconds=12 * pl.col("slot"))
+    )
+
+
+WALL = painted(
+    (30, 1, 0, "00FF00", 9),
+    (10, 1, 0, "ff0000", 7),
+    (25, 2, 0, "0000ff", 7),
+    (20, 1, 0, "00ff00", 8),
+    (40, 1, 1, "123456", 8),
+)
+NAN = float("nan")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def cells(axes):
+    """What the image of the axes shows, not-a-number where there is nothing."""
+    (image,) = axes.images
+    return np.ma.filled(np.ma.masked_invalid(image.get_array()).astype(float), NAN)
+
+
+def picture(trace):
+    """The image that a trace of plotly holds."""
+    kind, data = trace.source.split(",", 1)
+    assert "data:image/png;base64" == kind
+    with Image.open(io.BytesIO(base64.b64decode(data))) as image:
+        return np.asarray(image.convert("RGBA"))
+
+
+def same(left, right):
+    """Whether two pictures look the same: the colour of what is transparent does not matter."""
+    return np.array_equal(left * (left[..., 3:] > 0), right * (right[..., 3:] > 0))
+
+
+def test_the_static_wall_has_axes_in_pixels():
+    """Every pixel of the region has its square, y counts downwards, and the colours are exact."""
+    axes = plot.wall(WALL, region=REGION, background="white")
+
+    (image,) = axes.images
+    assert np.array_equal(np.asarray(wall.render(WALL, region=REGION)), image.get_array())
+    assert (-0.5, 3.5, 2.5, -0.5) == tuple(image.get_extent())
+    assert "nearest" == image.get_interpolation()
+    assert ("x (pixels)", "y (pixels)") == (axes.get_xlabel(), axes.get_ylabel())
+    assert (1.0, 1.0, 1.0, 1.0) == axes.get_facecolor()
+    assert "" == axes.get_title()
+
+
+def test_age_has_a_scale_in_slots():
+    """Slots since the last write; what is fresh is bright; the scale names its unit."""
+    axes = plot.wall(WALL, show="age", region=REGION)
+
+    expected = [[NAN, 10, 15, NAN], [NAN, 0, NAN, NAN], [NAN] * 4]
+    assert np.array_equal(expected, cells(axes), equal_nan=True)
+    assert "cividis_r" == axes.images[0].get_cmap().name
+    assert "Age of the paint (slots)" == axes.images[0].colorbar.ax.get_ylabel()
+
+
+def test_overwrites_have_a_scale_of_whole_numbers():
+    """How often a pixel was painted over."""
+    axes = plot.wall(WALL, show="overwrites", region=REGION)
+
+    assert np.array_equal(
+        [[NAN, 2, 0, NAN], [NAN, 0, NAN, NAN], [NAN] * 4], cells(axes), equal_nan=True
+    )
+    ticks = axes.images[0].colorbar.get_ticks()
+    assert [int(tick) for tick in ticks] == list(ticks)
+
+
+def test_territory_has_a_legend_with_the_largest_first():
+    """Nine holders have a colour; everybody else shares the grey; the legend counts pixels."""
+    frame = painted(*((slot, slot % 20, 0, "abcdef", slot % 20 // 2) for slot in range(20)))
+    frame = pl.concat([frame, painted(*((90 + x, x, 1, "abcdef", 5) for x in range(3)))])
+
+    axes = plot.wall(frame, show="territory", region=(0, 0, 19, 1))
+
+    texts = [label.get_text() for label in axes.get_legend().get_texts()]
+    expected = ["5: 5", *(f"{index}: 2" for index in (0, 1, 2, 3, 4, 6, 7, 8)), "everybody else: 2"]
+    assert expected == texts
+    shades = [mpl.colors.to_hex(patch.get_facecolor()) for patch in axes.get_legend().get_patches()]
+    assert 10 == len(set(shades))
+    assert colours.GREY == shades[-1]
+    drawn = axes.images[0].to_rgba(axes.images[0].get_array())
+    assert shades[0] == mpl.colors.to_hex(drawn[0, 10])
+    assert shades[-1] == mpl.colors.to_hex(drawn[0, 18])
+    assert "Validator: pixels" == axes.get_legend().get_title().get_text()
+
+
+def test_territory_of_groups():
+    """Validators of no group are everybody else."""
+    axes = plot.wall(WALL, show="territory", groups={"ours": [8, 9]}, region=REGION)
+
+    texts = [label.get_text() for label in axes.get_legend().get_texts()]
+    assert ["ours: 2", "everybody else: 1"] == texts
+
+
+SHOWS = ["color", "age", "overwrites", "territory"]
+
+
+@pytest.mark.parametrize("show", SHOWS)
+def test_empty_walls_say_so(show):
+    """No rows, or none in the region: a note instead of a picture, static and interactive."""
+    for frame, region in ((WALL.head(0), None), (WALL, (900, 900, 910, 910))):
+        axes = plot.wall(frame, show=show, region=region)
+        axes.get_figure().canvas.draw()
+        figure = interactive.wall(frame, show=show, region=region)
+
+        assert ["No pixels to draw"] == [note.get_text() for note in axes.texts]
+        assert ["No pixels to draw"] == [note.text for note in figure.layout.annotations]
+
+
+@pytest.mark.parametrize("show", SHOWS)
+@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas])
+def test_other_frames_draw_the_same(show, kind):
+    """Lazy and pandas frames."""
+    expected = plot.wall(WALL, show=show, region=REGION)
+    drawn = plot.wall(kind(WALL), show=show, region=REGION)
+
+    assert np.array_equal(
+        expected.images[0].get_array().filled(-1)
+        if np.ma.isMA(expected.images[0].get_array())
+        else expected.images[0].get_array(),
+        drawn.images[0].get_array().filled(-1)
+        if np.ma.isMA(drawn.images[0].get_array())
+        else drawn.images[0].get_array(),
+    )
+    assert interactive.wall(WALL, show=show, region=REGION).to_json() == (
+        interactive.wall(kind(WALL), show=show, region=REGION).to_json()
+    )
+
+
+@pytest.mark.parametrize("show", SHOWS)
+def test_charts_of_the_wall_change_nothing_else(show):
+    """Neither matplotlib's settings, nor plotly's, nor axes that somebody else made."""
+    before, template = dict(mpl.rcParams), plotly_io.templates.default
+    figure, axes = plt.subplots()
+
+    assert axes is plot.wall(WALL, show=show, region=REGION, ax=axes, alpha=0.5)
+    interactive.wall(WALL, show=show, region=REGION)
+
+    assert 0.5 == axes.images[0].get_alpha()
+    assert [figure.number] == plt.get_fignums()
+    assert before == dict(mpl.rcParams)
+    assert template == plotly_io.templates.default
+
+
+@pytest.mark.parametrize("draw", [plot.wall, interactive.wall])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"show": "colour"}, "show='colour'"),
+        ({"region": (0, 0, 1000, 0)}, "region="),
+        ({"background": "nocolour"}, "background="),
+        ({"show": "territory", "groups": {"a": 1}}, "groups="),
+    ],
+)
+def test_bad_arguments_are_named(draw, options, said):
+    """The error names the value."""
+    with pytest.raises(UsageError, match=said):
+        draw(WALL, **options)
+
+
+@pytest.mark.parametrize("steps", [0, 101, 1.5, True])
+def test_bad_steps_are_refused(steps):
+    """A slider has from 1 to 100 steps."""
+    with pytest.raises(UsageError, match="steps="):
+        interactive.wall(WALL, steps=steps)
+
+
+def history(figure):
+    """The pictures of a figure, oldest first, and what is told of pixels, newest first."""
+    pictures = [trace for trace in figure.data if "image" == trace.type]
+    return pictures, [trace for trace in figure.data if "scattergl" == trace.type]
+
+
+def test_the_slider_shows_the_wall_as_it_was():
+    """Slots 10 to 40 in three steps, to 19, to 29 and to 40; the last is shown at first."""
+    figure = interactive.wall(WALL, region=REGION, steps=3)
+
+    pictures, told = history(figure)
+    for trace, last in zip(pictures, (19, 29, 40), strict=True):
+        before = WALL.filter(pl.col("slot") <= last)
+        assert same(np.asarray(wall.render(before, region=REGION)), picture(trace))
+        assert (0, 0) == (trace.x0, trace.y0)
+    (slider,) = figure.layout.sliders
+    assert ["10 (Oct 1, 2026)", "25 (Oct 1, 2026)", "40 (Oct 1, 2026)"] == [
+        step.label for step in slider.steps
+    ]
+    assert 2 == slider.active
+    assert [False, False, True] == [trace.visible for trace in pictures]
+    assert [None] * 3 == [trace.visible for trace in told]
+    # Pictures one by one; what is told adds up, and stands newest first.
+    assert [
+        [True, False, False, False, False, True],
+        [False, True, False, False, True, True],
+        [False, False, True, True, True, True],
+    ] == [step.args[0]["visible"] for step in slider.steps]
+
+
+def test_every_pixel_tells_who_painted_it():
+    """Of several writes to a pixel within a step the last one, with slot, time and validator."""
+    _, told = history(interactive.wall(WALL, region=REGION, steps=2))
+
+    rows = [
+        [
+            (x, y, color, slot, validator, time)
+            for x, y, color, (slot, validator), time in zip(
+                *(trace.x, trace.y, trace.text, trace.customdata, trace.hovertext), strict=True
+            )
+        ]
+        for trace in told
+    ]
+    assert [
+        [
+            (2, 0, "0000ff", 25, 7, "Oct 1, 2026, 00:05:00"),
+            (1, 0, "00FF00", 30, 9, "Oct 1, 2026, 00:06:00"),
+            (1, 1, "123456", 40, 8, "Oct 1, 2026, 00:08:00"),
+        ],
+        [(1, 0, "00ff00", 20, 8, "Oct 1, 2026, 00:04:00")],
+    ] == rows
+    for trace in told:
+        assert 0 == trace.marker.opacity
+        for part in ("%{x}", "%{y}", "%{text}", "slot %{customdata[0]}", "%{hovertext} UTC"):
+            assert part in trace.hovertemplate
+        assert "validator %{customdata[1]}" in trace.hovertemplate
+
+
+def test_steps_in_which_nothing_changes_are_left_out():
+    """A slider that moved and changed nothing would look broken; one state needs none."""
+    frame = painted((0, 0, 0, "111111", 1), (99, 1, 0, "222222", 1))
+
+    assert 2 == len(interactive.wall(frame, region=REGION, steps=50).layout.sliders[0].steps)
+    assert () == interactive.wall(frame.head(1), region=REGION).layout.sliders
+
+
+def test_more_colours_than_a_palette_has():
+    """300 colours are exact in the interactive wall too."""
+    frame = painted(*((i, i, 0, f"{i * 777:06x}", 1) for i in range(300)))
+
+    (trace,), _ = history(interactive.wall(frame, region=(0, 0, 299, 0), steps=1))
+
+    assert same(np.asarray(wall.render(frame, region=(0, 0, 299, 0))), picture(trace))
+
+
+def test_interactive_maps_say_the_same_as_static_ones():
+    """The same numbers in the same colours, the largest holder at the top of the scale."""
+    for show in ("age", "overwrites"):
+        (trace,) = interactive.wall(WALL, show=show, region=REGION).data
+        expected = cells(plot.wall(WALL, show=show, region=REGION))
+        assert np.array_equal(expected, trace.z, equal_nan=True)
+    (trace,) = interactive.wall(WALL, show="territory", groups={"ours": [8, 9]}, region=REGION).data
+    assert ("everybody else: 1", "ours: 2") == trace.colorbar.ticktext
+    assert [["", "ours: 2", "everybody else: 1", ""], ["", "ours: 2", "", ""], [""] * 4] == (
+        trace.text.tolist()
+    )
+    assert {colours.GREY, colours.BLUE} == {shade for _, shade in trace.colorscale}
+
+
+def test_a_saved_wall_needs_no_network_and_uploads_nothing():
+    """The page holds all it needs: no file, no link, and no button that sends it away."""
+    figure = interactive.wall(WALL, region=REGION)
+    page = figure.to_html()
+
+    assert [] == re.findall(r"<(?:script|link|img|iframe)[^>]*\b(?:src|href)=[\"'](?!data:)h", page)
+    assert not re.search(r"<script[^>]+src=", page)
+    removed = figure.layout.template.layout.modebar.remove
+    assert {"sendChartToCloud", "sendDataToCloud"} <= set(removed)
+    assert figure.layout.modebar.remove is None
+    for key in ("showSendToCloud", "plotlyServerURL", "showEditInChartStudio", "showLink"):
+        assert f'"{key}"' not in page
+
+
+def test_the_wall_of_blocks_is_that_of_the_endpoint(explorer):
+    """A wall rebuilt from the graffiti of all blocks has the same rows as the service's own."""
+    import beaconframes as bf
+
+    blocks = bf.load_epoch_slots(since=0)
+
+    rebuilt = wall.from_blocks(blocks)
+
+    served = bf.load_graffiti_wall(since=0)
+    assert rebuilt.height > 1000
+    assert served.equals(rebuilt.select(served.columns))
+    assert np.array_equal(np.asarray(wall.render(served)), np.asarray(wall.render(rebuilt)))
+    texts = "0x" + b"gw:".hex(), "0x" + b"graffitiwall:".hex()
+    assert all(blocks["graffiti"].str.starts_with(text).any() for text in texts)
