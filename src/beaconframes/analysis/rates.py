@@ -1,0 +1,222 @@
+"""Yearly rates of income: on 32 ETH, on the effective balance, and beside the yield index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import narwhals.stable.v2 as nw
+
+from beaconframes.analysis.earnings import AMOUNTS, known_in_parts, total_gwei
+from beaconframes.analysis.engines import added, beside, finished, in_order, listed, opened
+from beaconframes.calendar import MAINNET, get_chain
+from beaconframes.errors import UsageError
+from beaconframes.frames import choose, each_row, known
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.analysis.engines import Lazy
+    from beaconframes.calendar import Chain
+
+Every = Literal["day", "all"]
+
+_KEYS = ["validator_index", "epoch"]
+_LIFE = ["validator_index", "activation_epoch", "exit_epoch"]
+_INDEX = ["day", "apr", "cl_apr", "el_apr"]
+_LAYERS = ("", "cl_", "el_")
+_DAYS_A_YEAR = 365
+_GWEI_32_ETH = 32e9
+_EXACT = ["validator_epochs", "whole_days", "consensus_income_gwei", "execution_income_wei"]
+_WHOLE = ["cl_whole", "el_whole", "stake_whole"]
+_INDEXED = [f"{layer}indexed" for layer in _LAYERS]
+
+
+def apr(
+    income: IntoFrameT,
+    balances: IntoFrame,
+    index: IntoFrame | None = None,
+    *,
+    validators: IntoFrame | None = None,
+    every: Every = "day",
+    by: str | Sequence[str] = (),
+    chain: Chain | str = MAINNET,
+) -> IntoFrameT:
+    """Give the yearly rate of income, three ways. One row per beacon day and group.
+
+    Rates are fractions (0.03 is 3 %), simple, for a year of 365 days, as in the yield index:
+
+    - ``apr_on_32_eth``: income over 32 ETH per validator, whatever its balance.
+    - ``apr_on_effective``: income over the effective balance, epoch by epoch.
+    - ``apr_as_index``: the yield index's own definition, 365 times the income of a day over the
+      effective balances at its beginning, of validators with income in each of its epochs.
+
+    Each is there whole, as its consensus part ``cl_...`` and as its execution part ``el_...``.
+
+    Parameters
+    ----------
+    income, balances
+        What `load_income_history` and `load_balance_history` give, of the same epochs: only
+        validator-epochs that both have are counted.
+    index
+        What `load_yield_index` gives. Then ``index_apr`` is its rate (over several days: weighted
+        by own balances, so that it is what the same stake would have earned), and
+        ``difference_bp`` is ``apr_as_index`` less it, in basis points. Days that the index lacks
+        have neither; of ``"all"`` they are left out of ``apr_as_index`` as well.
+    validators
+        What `load_validators` gives. Then ``apr_as_index`` counts those that were active the whole
+        day alone, as the index does; without it also those who were slashed or had left and still
+        had rows, by a basis point or so.
+    every
+        ``"day"``, counted from genesis like those of the index, or ``"all"`` together.
+    by
+        Columns of *income* that tell groups apart, such as ``"validator_index"``.
+    chain
+        Whose epochs they are; it says how many make a day.
+
+    Returns
+    -------
+    The same kind of frame
+        ``day`` and the columns of *by*; ``validator_epochs`` and ``whole_days`` (of validators)
+        that went in, income of both layers, exact, and the rates. Rates are null where nothing was
+        at stake. Sorted, but for Dask.
+    """
+    choose("every", every, get_args(Every))
+    groups, length = listed(by), get_chain(chain).epochs_per_day
+    if taken := {"day", *AMOUNTS} & set(groups):
+        raise UsageError(
+            f"by={min(taken)!r} is a column of the result itself",
+            hint="Give that column of the frame another name first.",
+        )
+    columns = list(dict.fromkeys([*_KEYS, *groups]))
+    earned = opened(income, [*columns, "time", *AMOUNTS], loader="load_income_history")
+    stakes = [*_KEYS, "effective_balance_gwei"]
+    held = known(beside(balances, stakes, loader="load_balance_history", like=earned), stakes)
+    rows = each_row(earned, lambda part: _summed(part, columns)).join(held, on=_KEYS, how="inner")
+    rows = each_row(rows, lambda part: _on_days(part, length))
+    # Whether a validator has the whole day can be told when its epochs are counted.
+    each = added(
+        rows,
+        list(dict.fromkeys(["day", "validator_index", *groups])),
+        ["epochs", "cl", "el_wei", "stake_gwei", "first_stake_gwei"],
+    )
+    if validators is None:
+        parts = each_row(each, lambda part: _weighed(part, _all_epochs(length)))
+    else:
+        lives = beside(validators, _LIFE, loader="load_validators", like=each)
+        alive = each.join(lives, on="validator_index", how="left")
+        parts = each_row(alive, lambda part: _weighed(part, _active(length)))
+    days = _together(parts, ["day", *groups], _WHOLE)
+    if index is not None:
+        known_days = known(beside(index, _INDEX, loader="load_yield_index", like=days), _INDEX)
+        renamed = known_days.rename({f"{layer}apr": f"index_{layer}apr" for layer in _LAYERS})
+        days = each_row(
+            days.join(renamed, on="day", how="left"),
+            lambda part: _beside_index(part, only=every == "all"),
+        )
+    keys = ["day", *groups] if every == "day" else groups
+    if every == "all":
+        extra = _INDEXED if index is not None else []
+        days = _together(days, keys, [*_WHOLE, *extra])
+    result = each_row(days, lambda part: _rated(part, keys, length, compared=index is not None))
+    return finished(in_order(result, keys), income)
+
+
+def _summed(rows: Lazy, columns: list[str]) -> Lazy:
+    """Give the income of each row by layer."""
+    return known_in_parts(rows).select(
+        *columns, total_gwei().alias("cl"), nw.col("tx_fee_reward_wei").alias("el_wei")
+    )
+
+
+def _on_days(rows: Lazy, length: int) -> Lazy:
+    stake = nw.col("effective_balance_gwei")
+    begins = nw.col("epoch") % length == 0
+    return rows.with_columns(
+        (nw.col("epoch") // length).cast(nw.Int64).alias("day"),
+        nw.lit(1).cast(nw.Int64).alias("epochs"),
+        stake.alias("stake_gwei"),
+        nw.when(begins).then(stake).otherwise(0).cast(nw.Int64).alias("first_stake_gwei"),
+    )
+
+
+def _all_epochs(length: int) -> nw.Expr:
+    """Tell whether a validator has income in each epoch of the day."""
+    return nw.col("epochs") == length
+
+
+def _active(length: int) -> nw.Expr:
+    """Tell whether it was active in each of them, too."""
+    first = nw.col("day") * length
+    stayed = nw.col("exit_epoch").is_null() | (nw.col("exit_epoch") >= first + length)
+    began = (nw.col("activation_epoch") <= first).fill_null(value=False)
+    return _all_epochs(length) & began & stayed
+
+
+def _weighed(each: Lazy, whole: nw.Expr) -> Lazy:
+    """Give what a validator's day adds to the sums; what divides is a float, sums do not fit."""
+    zero = nw.lit(0.0)
+
+    def if_whole(name: str) -> nw.Expr:
+        return nw.when(whole).then(nw.col(name).cast(nw.Float64)).otherwise(zero)
+
+    return each.with_columns(
+        nw.col("epochs").alias("validator_epochs"),
+        whole.cast(nw.Int64).alias("whole_days"),
+        nw.col("cl").alias("consensus_income_gwei"),
+        nw.col("el_wei").alias("execution_income_wei"),
+        nw.col("stake_gwei").cast(nw.Float64).alias("stake"),
+        if_whole("cl").alias("cl_whole"),
+        (if_whole("el_wei") / 1e9).alias("el_whole"),
+        if_whole("first_stake_gwei").alias("stake_whole"),
+    )
+
+
+def _together(rows: Lazy, keys: list[str], weights: list[str]) -> Lazy:
+    return added(rows, keys, _EXACT, *(nw.col(name).sum() for name in ["stake", *weights]))
+
+
+def _beside_index(days: Lazy, *, only: bool) -> Lazy:
+    """Weigh the index by own stakes; with *only*, what has no index counts for nothing."""
+    stake = nw.col("stake_whole")
+    days = days.with_columns(
+        *(
+            (nw.col(f"index_{layer}apr").cast(nw.Float64) * stake).alias(f"{layer}indexed")
+            for layer in _LAYERS
+        )
+    )
+    if not only:
+        return days
+    there = ~nw.col("indexed").is_null()
+    counted = [*_INDEXED, *_WHOLE]
+    return days.with_columns(
+        *(nw.when(there).then(nw.col(name)).otherwise(0.0).alias(name) for name in counted)
+    )
+
+
+def _rated(days: Lazy, keys: list[str], length: int, *, compared: bool) -> Lazy:
+    """Divide what was earned by what was at stake."""
+    el_gwei = nw.col("execution_income_wei").cast(nw.Float64) / 1e9
+    cl_gwei = nw.col("consensus_income_gwei").cast(nw.Float64)
+    earned = {"": cl_gwei + el_gwei, "cl_": cl_gwei, "el_": el_gwei}
+    cl, el = nw.col("cl_whole"), nw.col("el_whole")
+    whole = {"": cl + el, "cl_": cl, "el_": el}
+    epochs = nw.col("validator_epochs").cast(nw.Float64)
+    stake_whole = nw.col("stake_whole")
+    columns: dict[str, nw.Expr] = {}
+    for way, incomes, stakes, a_year in (
+        ("on_32_eth", earned, epochs * _GWEI_32_ETH, _DAYS_A_YEAR * length),
+        ("on_effective", earned, nw.col("stake"), _DAYS_A_YEAR * length),
+        ("as_index", whole, stake_whole, _DAYS_A_YEAR),
+    ):
+        for layer, amount in incomes.items():
+            columns[f"{layer}apr_{way}"] = nw.when(stakes > 0).then(amount * a_year / stakes)
+    if compared:
+        for layer in _LAYERS:
+            index = nw.col(f"{layer}indexed") / stake_whole
+            columns[f"index_{layer}apr"] = nw.when(stake_whole > 0).then(index)
+        for layer in _LAYERS:
+            gap = columns[f"{layer}apr_as_index"] - columns[f"index_{layer}apr"]
+            columns[f"{layer}difference_bp"] = gap * 1e4
+    return days.select(*keys, *_EXACT, *(value.alias(name) for name, value in columns.items()))
