@@ -404,7 +404,7 @@ class TestDamage:
 
 
 def test_knows_nothing_of_chains_or_http():
-    """The format stands alone: it imports errors and safe texts, and nothing else of this project."""
+    """The format stands alone: of this project it imports errors and safe texts, nothing else."""
     code = (
         "import sys, beaconframes.dataset\n"
         "mine = {m for m in sys.modules if m.startswith('beaconframes.')}\n"
