@@ -16,8 +16,12 @@ import nbformat
 import numpy as np
 import polars as pl
 import pytest
+from plotly import graph_objects as go
 
 import beaconframes as bf
+from beaconframes import text
+
+from .hostile import TEXTS
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -218,6 +222,47 @@ def test_a_million_points_open_and_pan(opened):
     after = span(page)
     assert after[1] > before[1]
     assert abs((after[1] - after[0]) - (before[1] - before[0])) < 60_000
+    assert [] == wanted
+
+
+def test_the_wall_tells_who_painted_a_pixel_at_the_slot_of_the_slider(opened):
+    """A pixel painted twice tells of the later write, and of the earlier one further back."""
+    schema = ("slot", "x", "y", "color", "validator_index")
+    rows = [(10, 5, 5, "ff0000", 7), (20, 5, 5, "0000ff", 8), (10, 0, 0, "00ff00", 9)]
+    frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        time=pl.from_epoch("slot").dt.replace_time_zone("UTC").cast(pl.Datetime("us", "UTC"))
+    )
+    page, wanted = opened(bf.interactive.wall(frame, region=(0, 0, 10, 10), steps=2))
+
+    def told():
+        x, y = middle(page)
+        page.mouse.move(x + 150, y)
+        page.mouse.move(x + 3, y + 3, steps=3)
+        page.locator(".hovertext").first.wait_for()
+        return page.locator(".hovertext").first.text_content()
+
+    assert "x 5, y 5: #0000ffslot 20Jan 1, 1970, 00:00:20 UTCvalidator 8" == told()
+    page.locator(".slider-rail-touch-rect").click(position={"x": 5, "y": 5}, force=True)
+    page.locator("text=Up to slot 10").wait_for()
+    assert "x 5, y 5: #ff0000slot 10Jan 1, 1970, 00:00:10 UTCvalidator 7" == told()
+    assert [] == wanted
+
+
+def test_hostile_names_are_drawn_letter_by_letter(opened):
+    """75 names in a legend, and one in a title: no link, no tag, no formula, and no script runs."""
+    figure = go.Figure(layout={"height": 2500, "title": text.for_plotly(TEXTS[0])})
+    for name in TEXTS:
+        figure.add_scatter(x=[1, 2], y=[1, 2], name=text.for_plotly(name))
+
+    page, wanted = opened(figure)
+
+    drawn = page.locator(".legendtext").evaluate_all("all => all.map(one => one.textContent)")
+    expected = [text.visible(name, text.LABEL) for name in TEXTS]
+    assert [" ".join(name.split()) for name in expected] == [
+        " ".join(name.split()) for name in drawn
+    ]
+    for live in ("svg a", "svg foreignObject", "svg script", "body img[onerror]", "body iframe"):
+        assert 0 == page.locator(live).count()
     assert [] == wanted
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import click
 
 from beaconframes.errors import BeaconframesError
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,7 +138,7 @@ def serve(
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
         tiers = {**tiers, key: "premium"}
     with Server(served, port=port, keys=tiers, wire=wire, rate=rate) as server:
-        chain = server.service.chain.name
+        chain = visible(server.service.chain.name)
         click.echo(f"Serving {served.path} ({chain}) at {server.url} until Ctrl-C")
         try:
             server.wait()
