@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from beaconframes import analysis, errors, interactive, plot, v2, wall
     from beaconframes.calendar import HOODI, MAINNET, Chain
-    from beaconframes.client import Explorer, connect
+    from beaconframes.client import Explorer, Store, connect, store
     from beaconframes.config import settings
     from beaconframes.dataset import Dataset
     from beaconframes.dictionary import describe
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 _CONTENTS = {
     # whom to ask
-    "beaconframes.client": ("Explorer", "connect"),
+    "beaconframes.client": ("Explorer", "connect", "Store", "store"),
     "beaconframes.service": ("Local", "local"),
     "beaconframes.config": ("settings",),
     "beaconframes.calendar": ("HOODI", "MAINNET", "Chain"),
@@ -143,6 +143,7 @@ __all__ = [
     "Explorer",
     "Local",
     "MissingRows",
+    "Store",
     "analysis",
     "connect",
     "describe",
@@ -192,6 +193,7 @@ __all__ = [
     "plot",
     "printable",
     "settings",
+    "store",
     "to_eth",
     "to_gwei",
     "to_pandas",

@@ -3,5 +3,6 @@
 from beaconframes.client.connected import connect, use
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.loading import Options, Subjects, load
+from beaconframes.client.stored import Store, store
 
-__all__ = ["Explorer", "Options", "Subjects", "connect", "load", "use"]
+__all__ = ["Explorer", "Options", "Store", "Subjects", "connect", "load", "store", "use"]

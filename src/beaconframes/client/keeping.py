@@ -204,6 +204,9 @@ class Kept:
         Where the service has rows of anybody, it has them of everybody. Of what is newer it may
         not have told yet, unless it is old enough.
         """
+        if lost[MUST].any():
+            # A service that leaves out what must be there may leave out anything.
+            return
         settled = self.keeping.absent_until(self.horizon, finalized)
         if self.keeping.unit_name:
             unit = self.grid.unit

@@ -163,7 +163,9 @@ class Shelf:
         if dataset is None:
             return
         named = dataset.segments(table)
-        if named and pl.read_parquet_schema(dataset.path / named[0].path) != dict(schema):
+        # What is damaged is found when it is read.
+        first = next((s for s in named if not s.damage(dataset.path, thorough=False)), None)
+        if first and pl.read_parquet_schema(dataset.path / first.path) != dict(schema):
             log.warning("table %s was kept with other columns; it is asked for anew", table)
             self._try(lambda d: d.prune(table))
 
@@ -176,7 +178,7 @@ class Shelf:
     def _create(self) -> None:
         """Make the dataset, unless it is there: whole or not at all, whoever else tries."""
         with self._lock:
-            if self._dataset is not None or self._warned:
+            if self._dataset is not None:
                 return
             if not (self.path / "ledger.sqlite").exists():
                 draft = self.path.with_name(f".{self.path.name}-{secrets.token_hex(4)}")

@@ -16,6 +16,7 @@ from beaconframes.errors import (
     NotServed,
     PaginationError,
     ServiceError,
+    SnapshotMoved,
     TooManyIdentifiers,
     UsageError,
 )
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from beaconframes.client.answer import Answer
     from beaconframes.client.session import Session
     from beaconframes.endpoint import Call, Endpoint
+    from beaconframes.errors import AnswerError
 
 AT_ONCE = 8
 ALLOWED = re.compile(r"limit of ([0-9]{1,3})\b", re.ASCII)
@@ -142,21 +144,17 @@ class Walk:
         return found
 
     def through(self, call: Call) -> Found:
-        """Return every page of *call*; a cursor that went stale costs one more beginning."""
+        """Return every page of *call*; pages that do not go together cost one more beginning."""
         try:
             return self.once_through(call)
-        except StaleCursor:
+        except BeginAgain:
             try:
                 return self.once_through(call)
-            except StaleCursor as stale:
-                raise PaginationError(
-                    f"page {stale.number} was refused twice: {stale.refusal.message}",
-                    endpoint=call.request.endpoint,
-                    hint="The service forgets where the next page begins; nothing was kept",
-                ) from None
+            except BeginAgain as again:
+                raise again.error from None
 
     def once_through(self, call: Call) -> Found:
-        """Return every page of *call*, or raise StaleCursor."""
+        """Return every page of *call*, or raise BeginAgain."""
         found: Found = []
         trail = Trail()
         following: Call | None = call
@@ -168,8 +166,10 @@ class Walk:
                 if not found:
                     raise self.first_refused(refusal) from None
                 # The same words without the cursor were good enough, so it is the cursor.
-                raise StaleCursor(len(found) + 1, refusal) from None
+                raise BeginAgain(stale(call, len(found) + 1, refusal)) from None
             found.append((call, page))
+            if renewed(found[0][1], page):
+                raise BeginAgain(moved(call))
             following = self.endpoint.next_page(call, page, public=self.public)
             if following is not None:
                 trail.lead_on(call, page, following)
@@ -191,10 +191,35 @@ class Walk:
         )
 
 
-class StaleCursor(Exception):
-    """A page after the first was refused; it never leaves this module."""
+class BeginAgain(Exception):
+    """Pages do not go together, and may when they are read once more.
 
-    def __init__(self, number: int, refusal: BadRequest | NotFound | NotServed) -> None:
-        super().__init__(number)
-        self.number = number
-        self.refusal = refusal
+    ``error`` is what it means if they do not. It never leaves this module.
+    """
+
+    def __init__(self, error: AnswerError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def stale(call: Call, number: int, refusal: ServiceError) -> PaginationError:
+    """Return what it means that a page after the first was refused."""
+    return PaginationError(
+        f"page {number} was refused twice: {refusal.message}",
+        endpoint=call.request.endpoint,
+        hint="The service forgets where the next page begins; nothing was kept",
+    )
+
+
+def renewed(first: Answer, page: Answer) -> bool:
+    """Tell whether the figures were worked out anew since the *first* page."""
+    return first.beside.get("last_updated") != page.beside.get("last_updated")
+
+
+def moved(call: Call) -> SnapshotMoved:
+    """Return what it means that figures were worked out anew while they were read."""
+    return SnapshotMoved(
+        "the figures were worked out anew twice while their pages were read",
+        endpoint=call.request.endpoint,
+        hint="Ask again in a while; nothing was kept",
+    )

@@ -39,8 +39,8 @@ CHAIN = ("",)
 """The only subject of rows that are of the chain as a whole."""
 
 UNLIMITED = 2**62
-DAYS_TO_PUBLISH = 2
-"""Days after which a daily row that is not there will not come any more."""
+DAYS_TO_COME = {Final.AT_FINALITY: 1, Final.WHEN_PUBLISHED: 2}
+"""Days after which a row that is final and not there will not come any more."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +252,8 @@ class Keeping:
     def final_until(self, horizon: Horizon, finalized: int) -> int:
         """Return the last unit that is final when *finalized* is the last such epoch."""
         chain = horizon.chain
+        if finalized < 0:
+            return -1
         if self.unit_name == "slot":
             return (finalized + 1) * chain.slots_per_epoch - 1
         if self.unit_name == "day":
@@ -265,8 +267,8 @@ class Keeping:
         """Return the last unit for which it is final that there is no row, if there is none."""
         if not self.unit_name:
             return -1
-        last = self.final_until(horizon, finalized)
-        return last - DAYS_TO_PUBLISH if self.endpoint.final is Final.WHEN_PUBLISHED else last
+        days = DAYS_TO_COME[self.endpoint.final]
+        return self.final_until(horizon, finalized - days * horizon.chain.epochs_per_day)
 
     def as_one(self, want: Want) -> Call:
         """Return *want* as one call, which is never sent: what came is held against it."""
