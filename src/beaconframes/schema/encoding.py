@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,22 +38,11 @@ def spell(
     With *public* as the public service has them: in its spelling, and what is 0 by default is
     left out.
     """
-    tree: Tree = {}
-    spelled = {
-        column: path
-        for column, path in spellings(table, public=public).items()
-        if column.spellings[0] not in without
-    }
-    for column, path in spelled.items():
-        place(tree, path, column.encode())
-    for field in table.implied:
-        if field.wire not in without:
-            place(tree, field.wire, pl.col(field.wire))
+    left_out = frozenset(without)
+    fields = expressions(table, left_out, public=public)  # type: ignore[arg-type]  # hashable
     frame = with_implied(table, frame, chain)
-    if public and (zeros := {leaf(path): c for c, path in spelled.items() if c.absent == 0}):
-        return frame.select(sparse(tree, zeros).alias(RECORD))
-    lists = [name for name in tree if name.endswith("[]")]
-    rows = frame.select(branch(node).alias(name) for name, node in tree.items())
+    rows = frame.select(fields.values())
+    lists = [name for name in fields if name.endswith("[]")]
     return gather(table, frame, rows, lists) if lists else rows
 
 
@@ -64,6 +54,27 @@ def write(table: type[Table], records: pl.DataFrame, *, public: bool = False) ->
     joined: bytes = records[RECORD].str.join(",").cast(pl.Binary).item()
     texts = [p for c, p in spellings(table, public=public).items() if isinstance(c, Json)]
     return splice(joined, [path.split(".") for path in texts]) if texts else joined
+
+
+@cache
+def expressions(
+    table: type[Table], without: frozenset[str], *, public: bool
+) -> Mapping[str, pl.Expr]:
+    """Return the expression of each field of a record, or the one that is the whole record."""
+    tree: Tree = {}
+    spelled = {
+        column: path
+        for column, path in spellings(table, public=public).items()
+        if column.spellings[0] not in without
+    }
+    for column, path in spelled.items():
+        place(tree, path, column.encode())
+    for field in table.implied:
+        if field.wire not in without:
+            place(tree, field.wire, pl.col(field.wire))
+    if public and (zeros := {leaf(path): c for c, path in spelled.items() if c.absent == 0}):
+        return {RECORD: sparse(tree, zeros).alias(RECORD)}
+    return {name: branch(node).alias(name) for name, node in tree.items()}
 
 
 def spellings(table: type[Table], *, public: bool) -> dict[Column, str]:

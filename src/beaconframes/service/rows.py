@@ -29,7 +29,6 @@ LARGEST_WINDOW = 2_000_000
 MEMORY = 512 * 2**20
 """Bytes of everything that is kept."""
 
-
 NAMES = 1_000
 """Windows that are remembered to have been asked for."""
 
@@ -94,7 +93,8 @@ class Rows:
             height = self._sizes[name].rows if name in self._sizes else 0
             if height * len(schema or rows.collect_schema()) > SMALL:
                 return 0, None
-            table = rows.collect()
+            # It comes in as many pieces as it has files, and each costs every request something.
+            table = rows.collect().rechunk()
             return int(table.estimated_size()), table
 
         table: pl.DataFrame | None = self._keep(name, make)
@@ -117,7 +117,7 @@ class Rows:
                 rows = selector.apply(rows, shared, view)
             if rows.select(pl.len()).collect().item() > LARGEST_WINDOW:
                 return 0, None
-            found = rows.collect()
+            found = rows.collect().rechunk()
             key = found.select(endpoint.table.key()).with_row_index("place")
             sent = endpoint.in_order(key.lazy()).collect()["place"].to_numpy()
             column = found[subject.column.name].to_numpy()
