@@ -14,6 +14,7 @@ from beaconframes.endpoint.sets import (
     validators,
     withdrawal,
 )
+from beaconframes.v2._twins import same_as_v1
 from beaconframes.v2.apy_roi import APY_ROI, load_apy_roi
 from beaconframes.v2.attestation_slots import ATTESTATION_SLOTS, load_attestation_slots
 from beaconframes.v2.balances import BALANCES, load_balances
@@ -123,6 +124,7 @@ __all__ = [
     "load_validator_queues",
     "load_validators",
     "load_withdrawal_slots",
+    "same_as_v1",
     "validators",
     "withdrawal",
 ]
