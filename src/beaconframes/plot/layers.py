@@ -109,24 +109,29 @@ def _area(ax: Axes, layer: Area, kwargs: dict[str, Any]) -> None:
 
 
 def _grid(ax: Axes, layer: Grid, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
-    count, columns = layer.cells.shape
+    cells = layer.cells
+    count, columns = cells.shape
     ends = dates.date2num(np.array([layer.start, layer.start + columns * layer.step]))  # type: ignore[no-untyped-call]
     look: dict[str, Any] = {"extent": (*ends, count - 0.5, -0.5), "aspect": "auto"}
     room = ax.get_window_extent()
     # Legend and labels will take some of the room.
     if columns <= 0.65 * room.width and count <= 0.65 * room.height:
         look["interpolation"] = "nearest"
+    else:
+        # What is mixed with its neighbours along one axis shall not be along the other as well.
+        down, across = int(room.height // count) or 1, int(room.width // columns) or 1
+        cells = cells.repeat(down, axis=0).repeat(across, axis=1)
     if layer.shares is None:
         # In colours of their own, cells that are smaller than a pixel are mixed, none is dropped.
         table = [to_rgba("white", 0), *(to_rgba(colour) for _, colour in layer.kinds)]
-        ax.imshow(np.array(table, np.float32)[layer.cells], **look | kwargs)
+        ax.imshow(np.array(table, np.float32)[cells], **look | kwargs)
         for name, colour in layer.kinds:
             if name in named:
                 ax.plot([], [], "s", color=colour, label=name)
     else:
-        lowest = min(90, np.nanmin(layer.cells, initial=100))
+        lowest = min(90, np.nanmin(cells, initial=100))
         drawn = ax.imshow(
-            layer.cells, **{"cmap": colours.SHARES, "vmin": lowest, "vmax": 100} | look | kwargs
+            cells, **{"cmap": colours.SHARES, "vmin": lowest, "vmax": 100} | look | kwargs
         )
         figure = ax.get_figure(root=True)
         assert figure is not None
