@@ -128,6 +128,33 @@ UNDESCRIBED = [
         "validators/sync-committee-periods",
         {**CHAIN, "validator": {"dashboard_id": 4}, **FIRST_PAGE},
     ),
+    (
+        bf.v2.load_owners,
+        {"window": "90d", "search": "li", "operator": "csm/a"},
+        "entities/owners",
+        {
+            **CHAIN,
+            "range": {"evaluation_window": "90d"},
+            "sort_by": "validator_count",
+            "sort_order": "desc",
+            "search": "li",
+            "operator": {"path": "csm/a"},
+            **FIRST_PAGE,
+        },
+    ),
+    (
+        bf.v2.load_operators,
+        {"sort_by": "beaconscore", "sort_order": "asc", "owner": 5},
+        "entities/operators",
+        {
+            **CHAIN,
+            "range": {"evaluation_window": "30d"},
+            "sort_by": "beaconscore",
+            "sort_order": "asc",
+            "owner": {"id": 5},
+            **FIRST_PAGE,
+        },
+    ),
     (bf.v2.load_validator_queues, {"validators": 7}, "validators/queues", {**CHAIN, **ME}),
 ]
 

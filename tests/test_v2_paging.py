@@ -287,6 +287,28 @@ def test_amounts_of_many_are_added_only_when_nobody_counts_twice():
     assert [] == server.posted
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_figures_that_are_renewed_between_pages_are_read_anew_once(times):
+    """Rows of two readings do not go together: some could lack, others be there twice."""
+    readings = [1, *[2] * 3] if times == 1 else [1, 2, 2, 3]
+
+    def hourly(body):
+        step, reading = place(body), readings.pop(0)
+        name = f"of reading {reading}, {step}"
+        record = {"entity": name, "validator_count": 5, "beaconscore": 1, "net_share": 0.5}
+        return answer([record], "1" if step == 0 else "", last_updated=1_760_076_000 + reading)
+
+    with serving(hourly) as (server, explorer):
+        if times == 2:
+            with pytest.raises(errors.SnapshotMoved, match="anew twice"):
+                bf.v2.load_entities("7d", explorer=explorer)
+        else:
+            found = bf.v2.load_entities("7d", explorer=explorer)
+            assert ["of reading 2, 0", "of reading 2, 1"] == found["entity"].to_list()
+
+    assert ["", "1", "", "1"] == [json.loads(sent)["cursor"] for sent in server.posted]
+
+
 def moving(body):
     """A service whose head moves between two pages."""
     step = place(body)
@@ -337,6 +359,16 @@ def test_the_end_of_an_endpoint_is_told_once():
         (lambda: bf.v2.load_rewards_aggregate(1, "31d"), "none of '24h'"),
         (lambda: bf.v2.load_slot_withdrawals(5, type_filter="sweep"), "none of 'manual'"),
         (lambda: bf.v2.load_slot_withdrawals("newest"), "is no number"),
+        (lambda: bf.v2.load_entities("all_time"), "none of '24h', '7d', '30d', '90d'"),
+        (lambda: bf.v2.load_entities(sort_by="name"), "sort_by='name' is none of 'net_share'"),
+        (lambda: bf.v2.load_owners(sort_by="sub_entity_count"), "is none of 'validator_count'"),
+        (lambda: bf.v2.load_owners(sort_order="down"), "sort_order='down' is none of 'asc'"),
+        (lambda: bf.v2.load_operators(search=" "), "search=' ' is no name"),
+        (lambda: bf.v2.load_owners(operator=-1), "operator -1 is not a whole number"),
+        (lambda: bf.v2.load_sub_entities(["Fyrlykt", 5]), "entity=5 is no name"),
+        (lambda: bf.v2.load_proposal_slots(1, since=9, until=8), "holds no slot"),
+        (lambda: bf.v2.load_proposal_slots(1, until=15_029), "slot 15029 is in the future"),
+        (lambda: bf.v2.load_apy_roi(range(101)), "101 validators are more than the 100"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is_sent(call, words, explorer):

@@ -9,6 +9,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.service import Server
 
 
 def test_balances_are_those_of_generation_1(explorer):
@@ -123,7 +124,7 @@ def test_yields_follow_from_income_and_stake(explorer):
 
 def test_slots_to_propose_in_are_the_proposals_of_generation_1(explorer):
     """Every finalized one, with its block if it has one; pages come newest first."""
-    who = range(0, 1010, 6)
+    who = range(0, 1010, 40)
     proposals = bf.load_proposals(who, since=0)
     found = bf.v2.load_proposal_slots(who)
 
@@ -152,9 +153,9 @@ def test_a_span_of_time_is_its_slots(span, first, last, chain, explorer):
     """Both ends included, as far as they are finalized: epoch 467 ends with slot 14,975."""
     before = explorer.requests
 
-    found = bf.v2.load_proposal_slots(bf.v2.entity("Skerry Staking"), **span)
+    found = bf.v2.load_proposal_slots(bf.v2.entity("Fyrlykt"), **span)
 
-    known = chain.scan("validators").filter(pl.col("name") == "Skerry Staking")
+    known = chain.scan("validators").filter(pl.col("name") == "Fyrlykt")
     blocks = chain.scan("blocks").filter(pl.col("slot").is_between(first, last))
     theirs = blocks.join(known, left_on="proposer_index", right_on="validator_index")
     slots = theirs.select(pl.col("slot").unique().sort()).collect()["slot"].to_list()
@@ -178,5 +179,72 @@ def test_a_span_that_is_none_is_a_bad_request(span, explorer):
     """An end before its start, another unit, no object."""
     body = {"validator": {"dashboard_id": 1}, "range": span}
     reply = httpx.post(f"{explorer.url}/api/v2/ethereum/validators/proposal-slots", json=body)
+
+    assert 400 == reply.status_code
+
+
+def test_metadata_are_what_generation_1_knows_of_validators(chain, explorer):
+    """Names, credentials, and the first address that deposited for each."""
+    first = bf.load_validators(range(780, 1010))
+    second = bf.v2.load_metadata(range(780, 1010))
+
+    same = ["validator_index", "pubkey", "withdrawal_credentials"]
+    assert_frame_equal(first.select(same), second.select(same))
+    assert first["name"].to_list() == second["entity"].fill_null("").to_list()
+    origins = chain.scan("deposit_origin").collect()
+    once = origins.unique("pubkey", keep="none")
+    both = second.join(once, on="pubkey")
+    assert 200 < both.height
+    assert both["from_address"].to_list() == both["deposit_address"].to_list()
+
+
+def test_entities_are_sets_of_validators_in_the_order_that_was_asked_for(explorer):
+    """Each has the score that its set has, and its share of all validators."""
+    for order in ("asc", "desc"):
+        for word in ("net_share", "beaconscore", "validator_count"):
+            found = bf.v2.load_entities("24h", sort_by=word, sort_order=order)
+            assert found[word].to_list() == found[word].sort(descending=order == "desc").to_list()
+
+    assert found["net_share"].sum() == pytest.approx(1)
+    assert {"Unknown", "Fyrlykt"} < set(found["entity"])
+    fyrlykt = found.filter(entity="Fyrlykt")
+    whole = bf.v2.load_performance_aggregate(bf.v2.entity("Fyrlykt"), "24h")
+    assert whole["beaconscore"][0] == pytest.approx(fyrlykt["beaconscore"][0])
+    part = bf.v2.load_sub_entities("Fyrlykt", "24h")
+    assert_frame_equal(fyrlykt.drop("sub_entity_count"), part.drop("sub_entity"))
+    assert bf.v2.load_validators(bf.v2.entity("Fyrlykt", part["sub_entity"][0])).height == 48
+
+
+def test_a_free_key_has_no_metadata_and_no_entities(chain):
+    """The error is the tier's."""
+    calls = [
+        lambda explorer: bf.v2.load_metadata(1, explorer=explorer),
+        lambda explorer: bf.v2.load_entities(explorer=explorer),
+        lambda explorer: bf.v2.load_sub_entities("Fyrlykt", explorer=explorer),
+    ]
+
+    with Server(chain, keys={"free-key-0123456789": "free"}) as server:
+        for call in calls:
+            with (
+                bf.Explorer(server.url, api_key="free-key-0123456789", chain="mainnet") as free,
+                pytest.raises(errors.TierTooLow, match="subscription tier"),
+            ):
+                call(free)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("entities", {"range": {"evaluation_window": "all_time"}}),
+        ("entities", {"range": {"evaluation_window": "24h"}, "sort_by": "entity"}),
+        ("entities", {"range": {"evaluation_window": "24h"}, "sort_by": ["net_share"]}),
+        ("entities", {"range": {"evaluation_window": "24h"}, "sort_order": "down"}),
+        ("entity/sub-entities", {"range": {"evaluation_window": "24h"}}),
+        ("entity/sub-entities", {"range": {"evaluation_window": "24h"}, "entity": 5}),
+    ],
+)
+def test_a_ranking_that_is_none_is_a_bad_request(path, body, explorer):
+    """All of time, another word, no entity."""
+    reply = httpx.post(f"{explorer.url}/api/v2/ethereum/{path}", json=body)
 
     assert 400 == reply.status_code

@@ -8,6 +8,7 @@ from beaconframes.endpoint.members import EpochIn, OnChain, SomeOf, ValidatorsIn
 from beaconframes.endpoint.pages import Pages
 from beaconframes.endpoint.pixels import Region, Switch
 from beaconframes.endpoint.places import BlockIn, PeriodIn, SlotIn
+from beaconframes.endpoint.ranking import EntityIn, PartyIn, Searched, SortedBy
 from beaconframes.endpoint.request import Envelope, Page, Request
 from beaconframes.endpoint.selection import Absent, Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.selectors import UNRESOLVED, Identifiers, Values
@@ -37,6 +38,7 @@ __all__ = [
     "Each",
     "End",
     "Endpoint",
+    "EntityIn",
     "Envelope",
     "EpochIn",
     "EpochTail",
@@ -50,17 +52,20 @@ __all__ = [
     "OnChain",
     "Page",
     "Pages",
+    "PartyIn",
     "PeriodIn",
     "Post",
     "RecentEpochs",
     "Refused",
     "Region",
     "Request",
+    "Searched",
     "Selector",
     "Shape",
     "SlotIn",
     "SlotWindow",
     "SomeOf",
+    "SortedBy",
     "Switch",
     "Texts",
     "TimestampsIn",

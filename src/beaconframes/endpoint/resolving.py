@@ -83,11 +83,11 @@ def deposited(member: Mapping[str, Any], view: View) -> list[int]:
 
 
 def of_entity(member: Mapping[str, Any], view: View) -> list[int]:
-    """Return the validators that have an entity's name; nothing here has sub-entities."""
+    """Return the validators that have an entity's name; its one sub-entity is called the same."""
     name, narrower = member["entity"], member.get("sub_entity")
     if not isinstance(name, str) or not (narrower is None or isinstance(narrower, str)):
         raise Refused("entity and sub_entity must be texts")
-    return named(name, view) if name and narrower is None else []
+    return named(name, view) if name and narrower in (None, name) else []
 
 
 def of_entities(member: Mapping[str, Any], view: View) -> list[int]:

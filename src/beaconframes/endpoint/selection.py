@@ -110,6 +110,10 @@ class Selector:
         """Return the *rows* that the wire *fields* select; raise Refused for bad ones."""
         raise NotImplementedError  # pragma: no cover
 
+    def of_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
+        """Return what *fields* select of sums, made of the rows that `apply` left. Usually all."""
+        return rows
+
     def leaves_out(self, fields: Fields) -> Collection[str]:
         """Return the wire fields that an answer to *fields* does not have. Usually none."""
         return ()

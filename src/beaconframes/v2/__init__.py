@@ -22,9 +22,13 @@ from beaconframes.v2.block import BLOCK, load_block
 from beaconframes.v2.block_rewards import BLOCK_REWARDS, load_block_rewards
 from beaconframes.v2.config import CONFIG, load_config
 from beaconframes.v2.deposit_slots import DEPOSIT_SLOTS, load_deposit_slots
+from beaconframes.v2.entity_list import ENTITIES, load_entities
 from beaconframes.v2.machine_metrics import MACHINE_METRICS, load_machine_metrics
 from beaconframes.v2.machine_names import MACHINE_NAMES, load_machine_names
+from beaconframes.v2.metadata import METADATA, load_metadata
 from beaconframes.v2.network_performance import NETWORK_PERFORMANCE, load_network_performance
+from beaconframes.v2.operators import OPERATORS, load_operators
+from beaconframes.v2.owners import OWNERS, load_owners
 from beaconframes.v2.performance import PERFORMANCE, load_performance
 from beaconframes.v2.performance_aggregate import PERFORMANCE_AGGREGATE, load_performance_aggregate
 from beaconframes.v2.proposal_slots import PROPOSAL_SLOTS, load_proposal_slots
@@ -43,6 +47,7 @@ from beaconframes.v2.slot_sync_committee_duties import (
 )
 from beaconframes.v2.slot_withdrawals import SLOT_WITHDRAWALS, load_slot_withdrawals
 from beaconframes.v2.state import STATE, load_state
+from beaconframes.v2.sub_entities import SUB_ENTITIES, load_sub_entities
 from beaconframes.v2.sync_committee import SYNC_COMMITTEE, load_sync_committee
 from beaconframes.v2.sync_committee_periods import (
     SYNC_COMMITTEE_PERIODS,
@@ -60,6 +65,7 @@ from beaconframes.v2.withdrawal_slots import WITHDRAWAL_SLOTS, load_withdrawal_s
 ENDPOINTS = (
     VALIDATORS,
     BALANCES,
+    METADATA,
     REWARDS,
     REWARDS_AGGREGATE,
     PERFORMANCE,
@@ -86,6 +92,10 @@ ENDPOINTS = (
     QUEUES,
     MACHINE_METRICS,
     NETWORK_PERFORMANCE,
+    ENTITIES,
+    SUB_ENTITIES,
+    OWNERS,
+    OPERATORS,
     MACHINE_NAMES,
 )
 
@@ -102,9 +112,13 @@ __all__ = [
     "load_block_rewards",
     "load_config",
     "load_deposit_slots",
+    "load_entities",
     "load_machine_metrics",
     "load_machine_names",
+    "load_metadata",
     "load_network_performance",
+    "load_operators",
+    "load_owners",
     "load_performance",
     "load_performance_aggregate",
     "load_proposal_slots",
@@ -117,6 +131,7 @@ __all__ = [
     "load_slot_sync_committee_duties",
     "load_slot_withdrawals",
     "load_state",
+    "load_sub_entities",
     "load_sync_committee",
     "load_sync_committee_periods",
     "load_sync_committee_validators",

@@ -12,7 +12,7 @@ from beaconframes.endpoint import Absent, Cursor, OnChain, Refused, Shape
 from beaconframes.endpoint.cursor import PAGE_SIZE
 from beaconframes.service.generation2.cursors import Cursors, question_of
 from beaconframes.service.generation2.ranges import range_of
-from beaconframes.service.generation2.rows import RANGELESS, SUMMARIES, TABLES
+from beaconframes.service.generation2.rows import RANGELESS, RENEWED, SUMMARIES, TABLES
 from beaconframes.service.generation2.tiers import forbidden
 from beaconframes.v2 import ENDPOINTS
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import Endpoint, View
     from beaconframes.service.generation2.tiers import Tier
+
+HOUR = 3600
+"""Seconds after which figures are worked out anew."""
 
 KEPT = 64
 """Answers that are kept for their next pages."""
@@ -100,6 +103,9 @@ class Generation2:
             if not records:
                 raise Absent(f"no {endpoint.name}")
             data = bytes(records[0])
+        if endpoint.name in RENEWED:
+            hour = int(self.view.chain.time_of("slot", self.view.head.slot).timestamp()) // HOUR
+            parts["last_updated"] = msgspec.Raw(msgspec.json.encode(hour * HOUR))
         if endpoint.name not in RANGELESS:
             told = range_of(endpoint, body, self.view)
             parts = {"range": msgspec.Raw(msgspec.json.encode(told)), **parts}
@@ -124,6 +130,8 @@ class Generation2:
         rows = endpoint.select(TABLES[endpoint.name](self.view), body, self.view)
         if endpoint.name in SUMMARIES:
             rows = SUMMARIES[endpoint.name](rows)
+            for selector in endpoint.selectors:
+                rows = selector.of_sums(rows, body)
         found = rows.collect()
         with self._lock:
             self._kept[question] = found

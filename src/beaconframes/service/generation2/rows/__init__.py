@@ -9,8 +9,10 @@ from beaconframes.service.generation2.rows import (
     balances,
     blocks,
     duties,
+    entities,
     machine_metrics,
     machine_names,
+    metadata,
     performance,
     proposal_slots,
     queues,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "validators": validators.rows,
     "balances": balances.rows,
+    "metadata": metadata.rows,
     "rewards": rewards.rows,
     "rewards_aggregate": rewards.rows_to_add,
     "performance": performance.rows,
@@ -47,6 +50,8 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "queues": queues.rows,
     "machine_metrics": machine_metrics.rows,
     "network_performance": performance.rows_to_add,
+    "entities": entities.rows,
+    "sub_entities": entities.rows,
     "machine_names": machine_names.rows,
 }
 """All rows of an endpoint, from which a request selects; in the order in which they are sent."""
@@ -54,6 +59,8 @@ TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
 SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "network_performance": performance.summary,
     "rewards_aggregate": rewards.summary,
+    "sub_entities": entities.summary,
+    "entities": entities.summary,
     "apy_roi": apy_roi.summary,
     "performance_aggregate": performance.summary,
 }
@@ -64,9 +71,13 @@ RANGELESS = {
     "block_rewards",
     "machine_metrics",
     "machine_names",
+    "metadata",
     "queues",
     "slot",
     "slot_attestation_duties",
     "slot_sync_committee_duties",
 }
 """Endpoints whose answers do not say which part of the chain they are of."""
+
+RENEWED = {"entities", "sub_entities"}
+"""Endpoints whose answers say when their figures were worked out."""

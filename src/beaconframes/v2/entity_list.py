@@ -1,0 +1,79 @@
+"""Entities: who runs how many validators, and how well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, SortedBy, WindowIn
+from beaconframes.schema import Count, Fraction, Text
+from beaconframes.v2._ranking import Ranking
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+
+class Entities(Ranking):
+    """Entities. One row per entity."""
+
+    entity = Text("Name; Unknown is everybody without one.", key=True, nullable=True)
+    validator_count = Count("Validators.")
+    sub_entity_count = Count("Parts that the service tells apart.")
+    beaconscore = Fraction("BeaconScore, 0 to 1.")
+    net_share = Fraction("Share of the network.")
+
+
+ENTITIES = Endpoint(
+    "entities",
+    route="POST /api/v2/ethereum/entities",
+    table=Entities,
+    where=(
+        OnChain(),
+        WindowIn(Entities.last_epoch, finalized=True, all_time=False),
+        SortedBy(("net_share", "beaconscore", "validator_count", "sub_entity_count")),
+    ),
+    paging=Cursor(),
+    envelope=Envelope.V2,
+)
+
+
+def load_entities(
+    window: str = "30d",
+    *,
+    sort_by: str = "net_share",
+    sort_order: str = "desc",
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load who runs how many validators and how well, one row per entity.
+
+    Ten rows a request. For the larger plans only: others raise `TierTooLow`.
+
+    Parameters
+    ----------
+    window
+        ``"24h"``, ``"7d"``, ``"30d"`` or ``"90d"``.
+    sort_by, sort_order
+        ``"net_share"``, ``"beaconscore"``, ``"validator_count"`` or ``"sub_entity_count"``, and
+        ``"desc"`` or ``"asc"``.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the order that was asked for. The figures are worked out once an hour: when that happens
+        between two pages, all of them are asked for once more.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/entities``. The service has announced to end it on 2026-12-17:
+    `load_owners` and `load_operators` replace it.
+    """
+    return load(ENTITIES, explorer, options, window=window, sort_by=sort_by, sort_order=sort_order)

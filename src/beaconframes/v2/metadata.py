@@ -1,0 +1,83 @@
+"""Metadata of validators: who deposited for them, who runs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.schema import Count, Hex, Table, Text
+from beaconframes.v2._columns import Told
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+    from beaconframes.v2._subjects import Validators
+
+
+class Metadata(Table):
+    """Metadata. One row per validator."""
+
+    validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
+    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
+    entity = Text("Who is taken to run it; null from 2026-12-17 on.")
+    sub_entity = Text("Which part of the entity; null from 2026-12-17 on.")
+    owner = Told("Whose it is, from 2026-12-17 on; its shape is not told yet.")
+    operator = Told("Who runs it, from 2026-12-17 on; its shape is not told yet.")
+    deposit_address = Hex("Address that deposited for it.")
+    withdrawal_type = Text(
+        "Kind of the withdrawal credentials: bls or execution_address.",
+        wire="withdrawal_credentials.type",
+    )
+    withdrawal_prefix = Hex(
+        "Their first byte: 0x00 BLS, 0x01 address, 0x02 compounding.",
+        wire="withdrawal_credentials.prefix",
+    )
+    withdrawal_credentials = Hex(
+        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
+    )
+    withdrawal_address = Hex(
+        "Address that withdrawals go to; null for BLS.", wire="withdrawal_credentials.address"
+    )
+
+
+METADATA = Endpoint(
+    "metadata",
+    route="POST /api/v2/ethereum/validators/metadata",
+    table=Metadata,
+    where=(OnChain(), ValidatorsIn(Metadata.validator_index, pubkey=Metadata.pubkey)),
+    paging=Cursor(),
+    envelope=Envelope.V2,
+)
+
+
+def load_metadata(
+    validators: Validators, *, explorer: Explorer | None = None, **options: Unpack[Options]
+) -> pl.DataFrame:
+    """Load who deposited for validators and who runs them, one row per validator.
+
+    100 validators a call, ten rows a request. For the larger plans only: others raise `TierTooLow`.
+
+    Parameters
+    ----------
+    validators
+        Indices, public keys, or a set; see `load_validators`.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by ``validator_index``, ``pubkey``. The service has announced that owner and
+        operator replace entity and sub-entity on 2026-12-17; both are columns, whichever come.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/validators/metadata``.
+    """
+    return load(METADATA, explorer, options, validators=validators)

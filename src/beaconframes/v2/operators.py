@@ -1,0 +1,100 @@
+"""Operators: who runs how many validators, and how well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    OnChain,
+    PartyIn,
+    Searched,
+    SortedBy,
+    WindowIn,
+)
+from beaconframes.v2._ranking import Ranking
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+
+class Operators(Ranking):
+    """Operators. One row per operator, with whatever the service tells of it."""
+
+    keeps_every_field = True
+
+
+OPERATORS = Endpoint(
+    "operators",
+    route="POST /api/v2/ethereum/entities/operators",
+    table=Operators,
+    where=(
+        OnChain(),
+        WindowIn(Operators.last_epoch, finalized=True, all_time=False),
+        SortedBy(("validator_count", "beaconscore", "net_share")),
+        Searched(),
+        PartyIn("owner"),
+    ),
+    paging=Cursor(),
+    envelope=Envelope.V2,
+)
+
+
+def load_operators(
+    window: str = "30d",
+    *,
+    sort_by: str = "validator_count",
+    sort_order: str = "desc",
+    search: str | None = None,
+    owner: int | str | None = None,
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load who runs how many validators and how well, one row per operator.
+
+    Ten rows a request. For the larger plans only: others raise `TierTooLow`.
+
+    Parameters
+    ----------
+    window
+        ``"24h"``, ``"7d"``, ``"30d"`` or ``"90d"``.
+    sort_by, sort_order
+        ``"validator_count"``, ``"beaconscore"`` or ``"net_share"``, and ``"desc"`` or ``"asc"``.
+    search
+        Only those whose name has this text. Left out: all.
+    owner
+        Only operators that run validators of this owner: an id or a path; see `entities`.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the order that was asked for; see `load_entities`. Every field of its records is a
+        column, among them the path, such as ``"lido/csm"``, that `entities` takes. Operators are a
+        tree: the validators of one are those of the ones above it as well.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/entities/operators``. The shape of its answer is not published:
+    names and types follow from what comes.
+    """
+    return load(
+        OPERATORS,
+        explorer,
+        options,
+        window=window,
+        sort_by=sort_by,
+        sort_order=sort_order,
+        search=search,
+        owner=owner,
+    )

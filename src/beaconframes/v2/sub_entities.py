@@ -1,0 +1,98 @@
+"""Sub-entities: the parts of an entity, such as the node operators of a pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.client import load
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    EntityIn,
+    Envelope,
+    OnChain,
+    SortedBy,
+    WindowIn,
+)
+from beaconframes.schema import Count, Fraction, Text
+from beaconframes.v2._ranking import Ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    import polars as pl
+
+    from beaconframes.client import Explorer, Options
+
+
+class SubEntities(Ranking):
+    """Sub-entities. One row per sub-entity of an entity."""
+
+    entity = Text("Entity that was asked for.", key=True, beside="asked.entity")
+    sub_entity = Text("Name.", key=True, nullable=True)
+    validator_count = Count("Validators.")
+    beaconscore = Fraction("BeaconScore, 0 to 1.")
+    net_share = Fraction("Share of the network.")
+
+
+SUB_ENTITIES = Endpoint(
+    "sub_entities",
+    route="POST /api/v2/ethereum/entity/sub-entities",
+    table=SubEntities,
+    where=(
+        OnChain(),
+        EntityIn(),
+        WindowIn(SubEntities.last_epoch, finalized=True, all_time=False),
+        SortedBy(("net_share", "beaconscore", "validator_count")),
+    ),
+    paging=Cursor(),
+    envelope=Envelope.V2,
+)
+
+
+def load_sub_entities(
+    entity: str | Iterable[str],
+    window: str = "30d",
+    *,
+    sort_by: str = "net_share",
+    sort_order: str = "desc",
+    explorer: Explorer | None = None,
+    **options: Unpack[Options],
+) -> pl.DataFrame:
+    """Load the parts of entities and how well they do, one row per sub-entity of an entity.
+
+    An entity a call and ten rows a request. For the larger plans only: others raise `TierTooLow`.
+
+    Parameters
+    ----------
+    entity
+        Name of an entity, or several; upper and lower case matter.
+    window
+        ``"24h"``, ``"7d"``, ``"30d"`` or ``"90d"``.
+    sort_by, sort_order
+        ``"net_share"``, ``"beaconscore"`` or ``"validator_count"``, and ``"desc"`` or ``"asc"``.
+    explorer
+        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+    options
+        See `load_validators`.
+
+    Returns
+    -------
+    polars.DataFrame
+        Entity by entity, each in the order that was asked for; see `load_entities`.
+
+    Notes
+    -----
+    ``POST /api/v2/ethereum/entity/sub-entities``. The service has announced to end it on
+    2026-12-17: `load_owners` and `load_operators` replace it.
+    """
+    return load(
+        SUB_ENTITIES,
+        explorer,
+        options,
+        entity=entity,
+        window=window,
+        sort_by=sort_by,
+        sort_order=sort_order,
+    )
