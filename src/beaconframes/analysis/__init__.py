@@ -6,6 +6,7 @@ from beaconframes.analysis.earnings import income
 from beaconframes.analysis.income import PENALTIES, REWARDS, net_income
 from beaconframes.analysis.ledger import ledger
 from beaconframes.analysis.own_yield import own_yield
+from beaconframes.analysis.proposing import missed_proposals, proposal_luck
 from beaconframes.analysis.rates import apr
 from beaconframes.analysis.reconcile import reconcile
 from beaconframes.analysis.sync import sync_members, sync_participation
@@ -19,8 +20,10 @@ __all__ = [
     "completeness",
     "income",
     "ledger",
+    "missed_proposals",
     "net_income",
     "own_yield",
+    "proposal_luck",
     "reconcile",
     "sync_members",
     "sync_participation",

@@ -128,6 +128,14 @@ def _dated_by_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     return as_lazy(native.withColumn("date", sql.date_trunc(every, clock).cast("date")))
 
 
+def give_moved(table: pl.DataFrame, opened_frame: Lazy, like: IntoFrameT) -> IntoFrameT:
+    """Give back a result that was computed here as the kind of frame that *like* is."""
+    known: Any = nw.from_native(cast("Any", like))
+    if isinstance(known, nw.LazyFrame):
+        return cast("IntoFrameT", moved(table, opened_frame).to_native())
+    return give_back(table, like)
+
+
 def stacked(tables: Sequence[Lazy]) -> Lazy:
     """Put tables of the same columns one below the other."""
     return nw.concat(tables, how="vertical")

@@ -1,0 +1,222 @@
+"""Proposals: how many were to be expected, whether it was luck, and what the missed ones cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.analysis import chance
+from beaconframes.analysis.engines import (
+    added,
+    amount_type,
+    beside,
+    ends,
+    give_moved,
+    listed,
+    moved,
+    opened,
+)
+from beaconframes.analysis.income import REWARDS
+from beaconframes.analysis.sync import one_per_slot
+from beaconframes.calendar import MAINNET, get_chain
+from beaconframes.errors import UsageError
+from beaconframes.frames import collect, each_row, known, take
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.analysis.engines import Lazy
+    from beaconframes.calendar import Chain
+
+_KEYS = ["validator_index", "epoch"]
+_LIFE = ["validator_index", "activation_epoch", "exit_epoch"]
+_BLOCK = ["slot", "epoch", "time", "status", "proposer_index"]
+_FATES = ["proposed", "missed", "orphaned"]
+_REWARDS = REWARDS["proposal_reward_gwei"]
+_SECONDS_PER_DAY = 86_400
+
+
+def proposal_luck(
+    proposals: IntoFrame,
+    balances: IntoFrameT,
+    epochs: IntoFrame,
+    *,
+    validators: IntoFrame | None = None,
+    by: str | Sequence[str] = "validator_index",
+    level: float = 0.95,
+    chain: Chain | str = MAINNET,
+) -> IntoFrameT:
+    """Tell whether validators were drawn to propose as often as was to be expected.
+
+    One row per validator or group. This computes at once, also of lazy frames: the engine of
+    *balances* adds up by group, and what chance makes of the sums is worked out here.
+
+    Parameters
+    ----------
+    proposals
+        What `load_proposals` or `load_epoch_slots` gives, of all the epochs. Being drawn is luck,
+        so missed and orphaned proposals count as well.
+    balances
+        What `load_balance_history` gives: own effective balances, epoch by epoch. What epochs there
+        are is what is looked at.
+    epochs
+        What `load_epochs` gives, of the same epochs: ``eligible_ether_gwei`` is what all had.
+    validators
+        What `load_validators` gives. Then balances count only while their validator is active:
+        before its activation and after its exit nobody is drawn.
+    by
+        Columns of *balances* that tell groups apart; ``()`` is all together.
+    level
+        How often the interval is to hold what is true.
+    chain
+        Whose slots they are.
+
+    Returns
+    -------
+    The same kind of frame as *balances*
+        ``slots`` looked at; ``expected`` proposals, one a slot times the share of the effective
+        balance; ``drawn``, of which ``proposed``, ``missed``, ``orphaned``. ``luck`` is drawn over
+        expected, ``luck_low`` to ``luck_high`` its exact interval (Clopper and Pearson) and
+        ``p_value`` how likely it is to be as far off by chance: where balances changed on the way
+        both are on the safe side. ``days_to_next`` is the mean time to the next proposal at the
+        balances of the last epoch. Null where nothing is expected.
+    """
+    if not 0 < level < 1:
+        raise UsageError(f"level={level!r} does not lie between 0 and 1", hint="Try level=0.95.")
+    clock, groups = get_chain(chain), listed(by)
+    per_epoch = clock.slots_per_epoch
+    columns = list(dict.fromkeys([*_KEYS, "effective_balance_gwei", *groups]))
+    held = opened(balances, columns, loader="load_balance_history")
+    held = known(held, [*_KEYS, "effective_balance_gwei"])
+    totals = ["epoch", "eligible_ether_gwei"]
+    everyone = known(beside(epochs, totals, loader="load_epochs", like=held), totals)
+    rows = held.join(everyone, on="epoch", how="inner")
+    if validators is not None:
+        lives = beside(validators, _LIFE, loader="load_validators", like=held)
+        rows = each_row(rows.join(lives, on="validator_index", how="inner"), _while_active)
+    rows = rows.join(moved(_drawn(proposals), rows), on=_KEYS, how="left")
+    last = ends(held, "epoch")[1]
+    rows = each_row(rows, lambda part: _expected(part, last, per_epoch))
+    sums = added(
+        rows,
+        groups,
+        _FATES,
+        nw.col("epoch").n_unique().alias("slots"),
+        nw.col("expected").sum(),
+        nw.col("now").sum(),
+    )
+    days = clock.seconds_per_slot * per_epoch / _SECONDS_PER_DAY
+    table = collect(sums).with_columns(pl.col("slots").cast(pl.Int64) * per_epoch)
+    return give_moved(_judged(table, groups, level, days), held, balances)
+
+
+def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 225) -> IntoFrameT:
+    """List missed and orphaned proposals with what they cost. One row per slot.
+
+    The cost is what blocks of the time brought: the median over the blocks in *income* at most
+    *window* epochs away, of each layer by itself, and never a mean of two. This computes at once.
+
+    Parameters
+    ----------
+    proposals
+        What `load_proposals` or `load_epoch_slots` gives.
+    income
+        What `load_income_history` gives, of as many validators as there are: blocks of others tell
+        as much as one's own.
+    window
+        How many epochs before and after a missed block are compared; 225 are a day.
+
+    Returns
+    -------
+    The same kind of frame as *proposals*
+        ``slot``, ``epoch``, ``time``, ``status``, ``proposer_index``, ``blocks_compared``,
+        ``cost_consensus_gwei`` and ``cost_execution_wei``; null where there was none to compare.
+    """
+    if type(window) is not int or window < 0:
+        raise UsageError(f"window={window!r} is no whole number of epochs")
+    opener = opened(proposals, _BLOCK, loader="load_proposals")
+    lost = one_per_slot(collect(known(opener, ["slot", "epoch", "status", "proposer_index"])))
+    lost = lost.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
+    columns = ["epoch", *_REWARDS, "tx_fee_reward_wei"]
+    earned = opened(income, columns, loader="load_income_history")
+    blocks = collect(
+        each_row(earned, lambda part: part.filter(nw.sum_horizontal(*_REWARDS) > 0))
+    ).select(
+        "epoch",
+        cost_consensus_gwei=pl.sum_horizontal(*_REWARDS),
+        cost_execution_wei="tx_fee_reward_wei",
+    )
+    costs = [
+        _cost(blocks.filter((pl.col("epoch") - epoch).abs() <= window)) for epoch in lost["epoch"]
+    ]
+    schema: dict[str, Any] = {
+        "blocks_compared": pl.Int64,
+        "cost_consensus_gwei": pl.Int64,
+        "cost_execution_wei": pl.Decimal(28, 0),
+    }
+    result = lost.hstack(pl.DataFrame(costs, schema=schema, orient="row"))
+    return give_moved(result.sort("slot"), opener, proposals)
+
+
+def _cost(blocks: pl.DataFrame) -> tuple[object, ...]:
+    """Give how many blocks there are and what the one in the middle brought."""
+    middle = (blocks.height - 1) // 2
+    names = ["cost_consensus_gwei", "cost_execution_wei"]
+    if blocks.is_empty():
+        return 0, None, None
+    return blocks.height, *(blocks[name].sort()[middle] for name in names)
+
+
+def _drawn(proposals: IntoFrame) -> pl.DataFrame:
+    """Count what became of the slots that validators were drawn for, per validator and epoch."""
+    columns = ["slot", "epoch", "status", "proposer_index"]
+    lazy = known(take(proposals, columns, loader="load_proposals"), columns)
+    return (
+        one_per_slot(collect(lazy))
+        .group_by(validator_index="proposer_index", epoch="epoch")
+        .agg((pl.col("status") == fate).sum().cast(pl.Int64).alias(fate) for fate in _FATES)
+    )
+
+
+def _while_active(rows: Lazy) -> Lazy:
+    gone = (nw.col("exit_epoch") <= nw.col("epoch")).fill_null(value=False)
+    return rows.filter((nw.col("activation_epoch") <= nw.col("epoch")) & ~gone)
+
+
+def _expected(rows: Lazy, last: int, per_epoch: int) -> Lazy:
+    """Add how many proposals each row is good for, and those of the last epoch alone."""
+    own, everyone = nw.col("effective_balance_gwei"), nw.col("eligible_ether_gwei")
+    share = own.cast(nw.Float64) / everyone.cast(nw.Float64)
+    expected = nw.when(everyone > 0).then(share * per_epoch).otherwise(0.0)
+    counts = [nw.col(name).fill_null(0).cast(amount_type(name)) for name in _FATES]
+    return rows.with_columns(
+        expected.alias("expected"),
+        nw.when(nw.col("epoch") == last).then(expected).otherwise(0.0).alias("now"),
+        *counts,
+    )
+
+
+def _judged(
+    table: pl.DataFrame, groups: list[str], level: float, epoch_days: float
+) -> pl.DataFrame:
+    """Add luck, its interval, its p-value, and the time to the next."""
+    drawn, expected = pl.sum_horizontal(_FATES), pl.col("expected")
+    rows = table.sort(groups) if groups else table
+    rows = rows.with_columns(drawn=drawn, luck=pl.when(expected > 0).then(drawn / expected))
+    luck: list[tuple[float | None, ...]] = []
+    for k, n, mean in rows.select("drawn", "slots", "expected").iter_rows():
+        if not mean > 0:
+            luck.append((None, None, None))
+            continue
+        low, high = chance.interval(k, n, level)
+        luck.append((low * n / mean, high * n / mean, chance.p_value(k, n, min(1.0, mean / n))))
+    names = ["luck_low", "luck_high", "p_value"]
+    judged = pl.DataFrame(luck, schema=dict.fromkeys(names, pl.Float64), orient="row")
+    wait = pl.when(pl.col("now") > 0).then(epoch_days / pl.col("now"))
+    return rows.hstack(judged).select(
+        *groups, "slots", "expected", "drawn", *_FATES, "luck", *names, wait.alias("days_to_next")
+    )

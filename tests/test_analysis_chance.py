@@ -1,0 +1,84 @@
+"""Binomial probabilities, intervals and p-values, against whole numbers and fractions."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beaconframes.analysis import chance
+
+
+def exact(k, n, p):
+    """The probability in fractions; *p* is what the float really is."""
+    p = Fraction(p)
+    return math.comb(n, k) * p**k * (1 - p) ** (n - k)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 120), st.integers(0, 120), st.floats(1e-6, 1 - 1e-6))
+def test_probabilities_are_those_of_fractions(n, k, p):
+    """To twelve digits: of one number, of all below it, and of all above it."""
+    k = min(k, n)
+    each = [exact(i, n, p) for i in range(n + 1)]
+
+    assert math.isclose(each[k], chance.probability(k, n, p), rel_tol=1e-12)
+    assert math.isclose(sum(each[: k + 1]), chance.at_most(k, n, p), rel_tol=1e-12)
+    assert math.isclose(sum(each[k:]), chance.at_least(k, n, p), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(("k", "n"), [(5, 2_628_000), (300, 2_628_000), (2900, 2_628_000)])
+def test_a_year_of_slots(k, n):
+    """The probability of one number against whole numbers of thousands of digits."""
+    p = 1.1 * k / n
+    true = math.log(math.comb(n, k)) + k * math.log(p) + (n - k) * math.log1p(-p)
+
+    assert math.isclose(math.exp(true), chance.probability(k, n, p), rel_tol=1e-9)
+    assert math.isclose(1, chance.at_most(k, n, p) + chance.at_least(k + 1, n, p), rel_tol=1e-12)
+
+
+def test_intervals_that_have_a_formula():
+    """Of none the upper limit, and of all the lower one, is a root; the rest are from a table."""
+    assert 0.0 == chance.interval(0, 10, 0.95)[0]
+    assert math.isclose(1 - 0.025 ** (1 / 10), chance.interval(0, 10, 0.95)[1], rel_tol=1e-12)
+    assert math.isclose(0.025 ** (1 / 10), chance.interval(10, 10, 0.95)[0], rel_tol=1e-12)
+    assert 1.0 == chance.interval(10, 10, 0.95)[1]
+    # Clopper and Pearson's interval of 2 in 10 is printed in many books.
+    assert (0.0252, 0.5561) == tuple(round(limit, 4) for limit in chance.interval(2, 10, 0.95))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 5000), st.integers(0, 5000), st.sampled_from([0.5, 0.9, 0.95, 0.999]))
+def test_limits_are_where_the_tails_are_half_the_rest(n, k, level):
+    """That is what makes the interval exact, and the p-value of a limit is the rest."""
+    k = min(k, n)
+    low, high = chance.interval(k, n, level)
+
+    assert low <= k / n <= high
+    if k > 0:
+        assert math.isclose((1 - level) / 2, chance.at_least(k, n, low), rel_tol=1e-9)
+    if k < n:
+        assert math.isclose((1 - level) / 2, chance.at_most(k, n, high), rel_tol=1e-9)
+
+
+def test_an_interval_covers_as_often_as_it_says():
+    """Summed up over all that can happen: at least the level, for any chance."""
+    n = 200
+    for p in (0.001, 0.01, 0.03, 0.2, 0.5):
+        covered = math.fsum(
+            chance.probability(k, n, p)
+            for k in range(n + 1)
+            if chance.interval(k, n, 0.95)[0] <= p <= chance.interval(k, n, 0.95)[1]
+        )
+        assert 0.95 <= covered <= 1 + 1e-12
+
+
+def test_p_values():
+    """Twice the smaller tail, and never more than 1; what is certain is 1, what cannot be is 0."""
+    assert math.isclose(2 * 0.5**10, chance.p_value(0, 10, 0.5), rel_tol=1e-12)
+    assert math.isclose(2 * 11 * 0.5**10, chance.p_value(9, 10, 0.5), rel_tol=1e-12)
+    assert 1.0 == chance.p_value(5, 10, 0.5)
+    assert 1.0 == chance.p_value(0, 10, 0.0)
+    assert 0.0 == chance.p_value(1, 10, 0.0)
+    assert 1.0 == chance.p_value(10, 10, 1.0)
