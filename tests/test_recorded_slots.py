@@ -106,11 +106,11 @@ slot_deposits
   proof                           text
 
 transaction_deposits
-  tx_hash*                        hex
+  block_number*                   int
   tx_index*                       int
   merkletree_index*               hex
+  tx_hash*                        hex
   time                            unix       block_ts
-  block_number                    int
   from_address                    hex
   pubkey                          hex        publickey
   withdrawal_credentials          hex

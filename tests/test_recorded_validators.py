@@ -40,11 +40,11 @@ validator_withdrawals
   amount_gwei                     int        amount
 
 deposits
-  tx_hash*                        hex
+  block_number*                   int
   tx_index*                       int
   merkletree_index*               hex
+  tx_hash*                        hex
   time                            unix       block_ts
-  block_number                    int
   from_address                    hex
   pubkey                          hex        publickey public_key
   withdrawal_credentials          hex

@@ -424,6 +424,22 @@ def test_charts_are_the_same_on_either_wire(spec, public):
     assert found[0] == found[1]
 
 
+def test_changes_are_told_of_those_who_are_known(ask, spec, chain, of):
+    """A key that nobody has fails the request by the specification; here, only when all are so."""
+    changed = of("bls_changes", "validator_index")[0]
+    key = chain.scan("validators").filter(validator_index=changed).collect()["pubkey"][0]
+    nobody = "0x" + "ab" * 48
+    mixed, alone = f"/api/v1/validator/{nobody},{key}/blsChange", f"/validator/{nobody}/blsChange"
+
+    assert [changed] == [record["validatorindex"] for record in ask(mixed).json()["data"]]
+    assert 400 == httpx.get(spec.url + mixed).status_code
+    assert "did not resolve" in ask(f"/api/v1{alone}").json()["status"]
+    hundred_and_one = ",".join([nobody] * 101)
+    assert (
+        "maximum of 100" in ask(f"/api/v1/validator/{hundred_and_one}/blsChange").json()["status"]
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "table", "column"),
     [

@@ -330,7 +330,10 @@ def test_a_service_that_does_not_page_is_not_asked_for_ever(count):
         ("slots", {"slot": 101, "status": "1", "blockroot": ORPHAN}),
         ("slot_attestations", {"block_slot": 101, "block_index": 0, "block_root": ORPHAN}),
         ("slot_withdrawals", {"block_slot": 101, "withdrawalindex": 5}),
-        ("transaction_deposits", {"tx_hash": ORPHAN, "tx_index": 0, "merkletree_index": "0x00"}),
+        (
+            "transaction_deposits",
+            {"tx_hash": ORPHAN, "block_number": 1, "tx_index": 0, "merkletree_index": "0x00"},
+        ),
     ],
 )
 def test_what_belongs_to_something_else_is_refused(name, record):

@@ -257,6 +257,24 @@ class TestSlotAttestations:
         assert 0.99 < right["target"] / right["all"] <= 1
         assert 0.9 < right["head"] / right["all"] <= right["target"] / right["all"]
 
+    def test_votes_for_a_block(self, world):
+        """Of the last 100 epochs, as many as the included aggregates name it; none for others."""
+        told = world.slot_attestations.group_by("beacon_block_root").agg(
+            named=pl.col("validators").list.len().sum()
+        )
+        latest = world.blocks["epoch"].max()
+        counted = pl.col("epoch") > latest - 100
+        real = pl.col("status").is_in(["proposed", "orphaned"])
+        blocks = world.blocks.filter(counted, real).join(
+            told, left_on="block_root", right_on="beacon_block_root", how="left"
+        )
+
+        assert blocks["votes"].to_list() == blocks["named"].fill_null(0).to_list()
+        assert blocks.filter(status="proposed")["votes"].mean() > 1
+        assert 0 == blocks.filter(status="orphaned")["votes"].sum()
+        rest = world.blocks.filter(~counted | ~real)
+        assert rest.height == rest["votes"].null_count()
+
     def test_wrong_votes_earn_nothing(self, world):
         """Who named another target earns none for it, and who named another head neither."""
         slots = dict(world.canonical.select("block_root", "slot").rows())

@@ -19,7 +19,7 @@ KEYS = {
     "slot_withdrawals": ["block_slot", "withdrawal_index"],
     "voluntary_exits": PLACE,
     "slot_deposits": PLACE,
-    "deposits": ["tx_hash", "tx_index", "merkletree_index"],
+    "deposits": ["block_number", "tx_index", "merkletree_index"],
     "deposit_origin": ["from_address", "pubkey", "valid_signature"],
     "withdrawal_credentials": ["credentials", "validator_index"],
 }

@@ -84,7 +84,7 @@ def test_deposits_are_found_by_public_key(chain, explorer, count, requests):
         chain,
         "deposits",
         pl.col("pubkey").is_in(known),
-        by=("tx_hash", "tx_index", "merkletree_index"),
+        by=("block_number", "tx_index", "merkletree_index"),
     )
 
     assert_frame_equal(expected, bf.load_deposits(range(count)))

@@ -87,7 +87,7 @@ class Service:
         if not self.admits(supplied):
             return error("invalid or missing API key", 401)
         try:
-            asked = wire.asked(endpoint, fields, self.wire)
+            asked = wire.asked(endpoint, fields, self, self.wire)
             found = self.rows.records(endpoint, asked, self)
             body = wire.body(endpoint, found, asked, self.wire)
         except Refused as refusal:

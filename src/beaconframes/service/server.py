@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from beaconframes.service.wire import Wire
 
-SAMPLE_NAME = "sample-2"
+SAMPLE_NAME = "sample-3"
 """Change the number when the simulator changes: a kept sample is never made again."""
 
 LOOPBACK = "127.0.0.1"

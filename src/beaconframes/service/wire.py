@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from beaconframes.endpoint import Endpoint, Envelope, Refused, Shape
-from beaconframes.endpoint.identifiers import numeral
+from beaconframes.endpoint.identifiers import is_pubkey, numeral
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,10 +54,12 @@ LENGTH_OF_A_ROOT = 64
 INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
 
-def asked(endpoint: Endpoint, fields: Fields, wire: Wire) -> Fields:
-    """Return the *fields* of a request with what they mean on this *wire* when left out."""
+def asked(endpoint: Endpoint, fields: Fields, view: View, wire: Wire) -> Fields:
+    """Return the *fields* of a request with what they mean on this *wire*."""
     if wire == "spec":
         return fields
+    if endpoint.name == "bls_changes":
+        return {**fields, "validators": resolved(fields["validators"], view)}
     if endpoint.name == "graffiti_wall":
         return {"summarize": "true", **fields}
     if endpoint.name == "proposals" and "epoch" in fields:
@@ -72,6 +74,19 @@ def asked(endpoint: Endpoint, fields: Fields, wire: Wire) -> Fields:
         # It looks for what cannot exist, and finds nothing.
         return {**fields, name: NEVER} if INTEGER.fullmatch(text) else fields
     return fields
+
+
+def resolved(identifiers: str, view: View) -> str:
+    """Return *identifiers*, nobody in place of each key that no validator has, unless all are."""
+    items = identifiers.split(",")
+    unknown = {
+        item
+        for item in items
+        if is_pubkey(item) and view.index_of(f"0x{item.lower().removeprefix('0x')}") is None
+    }
+    if unknown.issuperset(items):
+        return identifiers
+    return ",".join(NEVER if item in unknown else item for item in items)
 
 
 def body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire: Wire) -> bytes:

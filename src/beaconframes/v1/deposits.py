@@ -65,7 +65,7 @@ def load_deposits(
     Returns
     -------
     polars.DataFrame
-        Sorted by ``tx_hash``, ``tx_index``, ``merkletree_index``. Amounts in gwei. Rows name the
+        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. Amounts in gwei. Rows name the
         validator by ``pubkey`` alone, as the deposit contract does.
 
     Notes

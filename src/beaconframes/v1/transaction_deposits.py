@@ -58,7 +58,7 @@ def load_transaction_deposits(
     Returns
     -------
     polars.DataFrame
-        Sorted by ``tx_hash``, ``tx_index``, ``merkletree_index``. A transaction may deposit for
+        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. A transaction may deposit for
         many validators.
 
     Notes

@@ -13,7 +13,7 @@ from beaconframes.service.simulate.payload import Payloads
 from beaconframes.service.simulate.texts import cut, digest, hexes, where
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Writer
@@ -52,18 +52,25 @@ class Blocks:
         recipients: Sequence[str],
         deposits: int,
         first_number: int,
+        counted_from: int,
     ) -> None:
-        """Take each validator's fee recipient, the deposits so far and the execution block."""
+        """Take each validator's fee recipient, the deposits so far and the execution block.
+
+        Blocks of the epochs *counted_from* and later wait for the votes for them.
+        """
         self._writer, self._chain, self._mural, self._seed = writer, chain, mural, seed
         self._rng = np.random.default_rng([seed, 5])
         self._payloads = Payloads(seed, recipients, first_number)
         self._parts: list[dict[str, Ints]] = []
         self._parent = digest(seed, "genesis")
         self._deposits = deposits
+        self._counted_from = counted_from
 
     def add(self, epoch: Epoch) -> None:
         """Take an epoch in."""
         size = self._chain.slots_per_epoch
+        if epoch.number == self._counted_from:
+            self.flush()
         columns: dict[str, Any] = {
             "slot": epoch.number * size + np.arange(size),
             "fate": epoch.slots.fates,
@@ -85,18 +92,25 @@ class Blocks:
             columns = {name: values[order] for name, values in columns.items()}
             columns["fate"][np.flatnonzero(np.diff(order, prepend=-1) == 0)] = ORPHANED
         self._parts.append(columns)
-        if len(self._parts) * size >= _ROWS:
+        if epoch.number < self._counted_from and len(self._parts) * size >= _ROWS:
             self.flush()
 
-    def flush(self) -> None:
-        """Hand on what is there."""
+    def flush(self, votes: Mapping[int, int] | None = None) -> None:
+        """Hand on what is there, with the *votes* for canonical blocks by their slot."""
         if not self._parts:
             return
         held = {
             name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]
         }
         self._parts.clear()
-        blocks = tables.frame("blocks", self._rows(held), chain=self._chain)
+        rows = self._rows(held)
+        if votes is not None:
+            slots = zip(held["slot"].tolist(), _WORDS[held["fate"]], strict=True)
+            rows["votes"] = [
+                votes.get(slot, 0) if fate == "proposed" else 0 if fate == "orphaned" else None
+                for slot, fate in slots
+            ]
+        blocks = tables.frame("blocks", rows, chain=self._chain)
         self._writer.add("blocks", blocks.sort("slot", "block_root", nulls_last=True))
         paint = self._mural.taken()
         self._writer.add("graffiti_wall", tables.frame("graffiti_wall", paint, chain=self._chain))

@@ -67,7 +67,7 @@ class Payloads:
         # One text for all rows: made row by row it would be a quarter of the table's memory.
         rows["exec_logs_bloom"] = pl.select(present.then(pl.lit(_BLOOM))).to_series()
         rows["exec_transactions_count"] = np.where(real, gas // 95_000, 0)
-        rows["votes"] = [None] * len(real)  # counted only where a block is asked for by itself
+        rows["votes"] = [None] * len(real)  # counted for the last of them alone
         return rows
 
     def _recipient(self, proposer: int, block_hash: str) -> str:

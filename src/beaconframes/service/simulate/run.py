@@ -127,6 +127,7 @@ class _Simulation:
         )
         slots = (given["epochs"] - 1) * size + self.head + 1
         self.histories = Histories(writer, chain, validators, self.finalized)
+        self.votes = Votes(chain, self.last)
         self.blocks = Blocks(
             writer,
             chain,
@@ -135,11 +136,11 @@ class _Simulation:
             recipients=identities.operator_addresses(seed, validators),
             deposits=self.registry.known,
             first_number=self.first * size,
+            counted_from=self.votes.counted_from,
         )
         self.days = yields.Days(chain, self.registry, self.finalized)
         self.overviews: list[dict[str, Any]] = []
         self.events = EventTables(writer, chain, self.finalized)
-        self.votes = Votes(chain, self.last)
 
     def run(self) -> None:
         """Write all tables."""
@@ -154,8 +155,9 @@ class _Simulation:
             )
             self.events.add(epoch)
             self.votes.add(epoch)
-        for collector in (self.histories, self.blocks, self.events):
+        for collector in (self.histories, self.events):
             collector.flush()
+        self.blocks.flush(self.votes.counts())
         self._finish(epoch)
 
     def _finish(self, head: Epoch) -> None:

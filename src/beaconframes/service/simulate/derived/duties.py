@@ -33,12 +33,21 @@ class Votes:
         """Keep the *last* epoch and the hundred before it."""
         self._size, self._from = chain.slots_per_epoch, last - _EPOCHS
         self._parts: list[tuple[NDArray[Any], ...]] = []
+        self._canonical: list[Ints] = []
+
+    @property
+    def counted_from(self) -> int:
+        """Return the first epoch for whose blocks all votes are kept."""
+        return max(self._from + 1, 0)
 
     def add(self, epoch: Epoch) -> None:
         """Take an epoch in."""
-        if epoch.number < self._from or epoch.votes is None:
+        if epoch.number < self._from:
             return
         first, votes = epoch.number * self._size, epoch.votes
+        self._canonical.append(first + np.flatnonzero(epoch.slots.canonical))
+        if votes is None:
+            return
         self._parts.append(
             (
                 votes.voters.astype(np.int32),
@@ -47,6 +56,14 @@ class Votes:
                 votes.variant.astype(np.int8),
             )
         )
+
+    def counts(self) -> dict[int, int]:
+        """Return how many votes each canonical block got that a block included, by its slot."""
+        blocks = np.concatenate(self._canonical)
+        _, slot, inclusion, variant = (np.concatenate(p) for p in zip(*self._parts, strict=True))
+        place = np.searchsorted(blocks, slot, side="right") - 1 - (variant >= _WRONG_HEAD)
+        votes = np.bincount(place[(inclusion >= 0) & (place >= 0)], minlength=len(blocks))
+        return dict(zip(blocks.tolist(), votes.tolist(), strict=True))
 
     def take(self) -> Duties:
         """Return what was kept, by validator and slot."""
