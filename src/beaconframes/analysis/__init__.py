@@ -10,6 +10,7 @@ from beaconframes.analysis.proposing import missed_proposals, proposal_luck
 from beaconframes.analysis.rates import apr
 from beaconframes.analysis.reconcile import reconcile
 from beaconframes.analysis.sync import sync_members, sync_participation
+from beaconframes.analysis.sync_duties import sync_against_committee, sync_duties
 
 __all__ = [
     "PENALTIES",
@@ -25,6 +26,8 @@ __all__ = [
     "own_yield",
     "proposal_luck",
     "reconcile",
+    "sync_against_committee",
+    "sync_duties",
     "sync_members",
     "sync_participation",
 ]

@@ -1,0 +1,136 @@
+"""Duties in sync committees: each one, and one's own against the whole committee."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.analysis.engines import give_moved, opened
+from beaconframes.analysis.sync import SEATS, by_period, one_per_slot
+from beaconframes.errors import UsageError
+from beaconframes.frames import collect, known, take
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+_BLOCK = ["slot", "epoch", "time", "status", "sync_aggregate_bits"]
+
+
+def sync_duties(
+    blocks: IntoFrameT,
+    committees: IntoFrame,
+    validators: Iterable[int] | None = None,
+) -> IntoFrameT:
+    """Tell of every seat in every slot whether it signed. One row per slot and seat.
+
+    Parameters
+    ----------
+    blocks
+        What `load_epoch_slots` gives.
+    committees
+        What `load_sync_committees` gives: seat *i* is bit *i* of a block's ``sync_aggregate_bits``,
+        counted from the lowest bit of the first byte.
+    validators
+        Whose seats to look at; left out, all. A committee has 512, a day 7,200 slots: that would be
+        millions of rows.
+
+    Returns
+    -------
+    The same kind of frame as *blocks*
+        ``slot``, ``epoch``, ``time``, ``period``, ``seat``, ``validator_index``, ``status`` of the
+        slot, and ``signed``: null where the slot has no block in the chain (``missed``,
+        ``orphaned``, ``scheduled``), which is no fault of the member. Slots of periods that
+        *committees* lacks are left out. Sorted by slot and seat. This computes at once.
+    """
+    opener = opened(blocks, _BLOCK, loader="load_epoch_slots")
+    rows = one_per_slot(collect(known(opener, ["slot", "epoch", "time", "status"])))
+    seats = _seats(committees, validators)
+    signatures = [
+        held.select("seat", *(pl.Series(str(i), bits[i] > 0) for i in range(len(of))))
+        .unpivot(index="seat", variable_name="turn", value_name="signed")
+        .join(of.select("slot").with_row_index("turn").cast({"turn": pl.String}), on="turn")
+        .select("slot", "seat", "signed")
+        for of, held, bits in by_period(rows, seats)
+    ]
+    none = pl.DataFrame(schema={"slot": pl.Int64, "seat": pl.Int64, "signed": pl.Boolean})
+    duties = (
+        rows.drop("sync_aggregate_bits")
+        .join_where(
+            seats,
+            pl.col("epoch") >= pl.col("start_epoch"),
+            pl.col("epoch") <= pl.col("end_epoch"),
+        )
+        .join(pl.concat([none, *signatures]), on=["slot", "seat"], how="left")
+        .select(*("slot", "epoch", "time", "period", "seat", "validator_index", "status", "signed"))
+        .sort("slot", "seat")
+    )
+    return give_moved(duties, opener, blocks)
+
+
+def sync_against_committee(
+    blocks: IntoFrameT,
+    committees: IntoFrame,
+    validators: Iterable[int] | None = None,
+) -> IntoFrameT:
+    """Compare members with their whole committee. One row per validator and period.
+
+    ``duties`` is the number of blocks times the seats held, ``signed`` how many of them were
+    signed and ``rate`` the share; ``committee_rate`` is that of all seats in *committees* over the
+    same blocks, and ``difference`` the rate less it. ``blocks`` had a block in the chain;
+    ``slots_without_block`` had none, and count for nobody.
+
+    The arguments are those of `sync_duties`; *committees* should have all seats, since they are the
+    committee. Sorted by period and validator. This computes at once.
+    """
+    opener = opened(blocks, _BLOCK, loader="load_epoch_slots")
+    rows = one_per_slot(collect(known(opener, ["slot", "epoch", "time", "status"])))
+    seats = _seats(committees, None)
+    lost = pl.col("status").is_in(["missed", "orphaned"])
+    parts = []
+    for of, held, bits in by_period(rows, seats):
+        first, last = held["start_epoch"][0], held["end_epoch"][0]
+        without = rows.filter(pl.col("epoch").is_between(first, last) & lost).height
+        whole = int(bits.sum()) / bits.size
+        signed = held.with_columns(signed=pl.Series(bits.sum(axis=0), dtype=pl.Int64))
+        parts.append(
+            signed.group_by("period", "validator_index")
+            .agg(
+                seats=pl.len().cast(pl.Int64),
+                blocks=pl.lit(of.height, pl.Int64),
+                slots_without_block=pl.lit(without, pl.Int64),
+                duties=pl.len().cast(pl.Int64) * of.height,
+                signed=pl.sum("signed"),
+            )
+            .with_columns(rate=pl.col("signed") / pl.col("duties"), committee_rate=pl.lit(whole))
+            .with_columns(difference=pl.col("rate") - pl.col("committee_rate"))
+        )
+    counts = ["period", "validator_index", "seats", "blocks", "slots_without_block", "duties"]
+    none = pl.DataFrame(
+        schema=dict.fromkeys([*counts, "signed"], pl.Int64)
+        | dict.fromkeys(["rate", "committee_rate", "difference"], pl.Float64)
+    )
+    result = pl.concat([none, *parts])
+    if validators is not None:
+        result = result.filter(pl.col("validator_index").is_in(_indices(validators)))
+    return give_moved(result.sort("period", "validator_index"), opener, blocks)
+
+
+def _seats(committees: IntoFrame, validators: Iterable[int] | None) -> pl.DataFrame:
+    seats = collect(take(committees, SEATS, loader="load_sync_committees")).drop_nulls()
+    seats = seats.cast(dict.fromkeys(SEATS, pl.Int64))
+    if validators is not None:
+        seats = seats.filter(pl.col("validator_index").is_in(_indices(validators)))
+    return seats
+
+
+def _indices(validators: Iterable[int]) -> list[int]:
+    try:
+        return pl.Series(list(validators), dtype=pl.Int64, strict=True).to_list()
+    except (TypeError, OverflowError) as error:
+        raise UsageError(
+            f"validators={validators!r} are no indices",
+            hint="Pass whole numbers, such as range(9).",
+        ) from error
