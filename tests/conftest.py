@@ -7,8 +7,8 @@ import os
 import pytest
 
 from beaconframes import config
-from beaconframes.client import use
-from beaconframes.service import local
+from beaconframes.client import Explorer, use
+from beaconframes.service import Server
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +50,17 @@ def chain(tmp_path_factory):
     return simulate(tmp_path_factory.mktemp("chain") / "data", validators=1010, epochs=470, seed=7)
 
 
+@pytest.fixture(scope="session")
+def running(chain):
+    """A local explorer that serves the simulated chain for the whole run: to start costs time."""
+    with Server(chain) as server:
+        yield server
+
+
 @pytest.fixture
-def explorer(chain):
-    """A local explorer that serves the simulated chain; loaders ask it."""
-    with local(chain) as running:
+def explorer(running):
+    """That explorer, as if nobody had asked it yet; loaders ask it, by a client of their own."""
+    running.service.requests = 0
+    with Explorer(running.url, chain=running.service.chain, head=running.service.head) as client:
+        use(client)
         yield running
