@@ -129,6 +129,13 @@ EPOCHS = [
 ]
 """The epochs that an answer is about, the first and the last that may be in it."""
 
+SLOTS = [
+    ("graffitiwall", 5_028, 15_028),
+    ("graffitiwall?slot=12000", 2_000, 12_000),
+    ("graffitiwall?startSlot=0", 0, 15_028),
+]
+"""The slots that the wall tells of: ten thousand and one, unless it is asked for another start."""
+
 NUMBERS = [
     *(f"validator/5/{path}={LONG}" for path in (
         "balancehistory?latest_epoch", "balancehistory?offset", "balancehistory?limit",
@@ -143,7 +150,27 @@ NUMBERS = [
     f"validator/eth1/{ADDRESS}?limit={LONG}", f"validator/eth1/{ADDRESS}?offset={LONG}",
     f"execution/{LONG}/produced", f"execution/5/produced?offset={LONG}",
     f"graffitiwall?startSlot={LONG}", f"validators/proposalLuck?validators={LONG}",
+    *(f"{path}?{name}={LONG}" for name in ("limit", "offset") for path in (
+        "execution/5/produced", "slot/100/deposits", f"validator/withdrawalCredentials/{ADDRESS}",
+        f"execution/address/{ADDRESS}/erc20tokens", "validator/5/incomedetailhistory",
+    )),
+    *(f"{path}/{LONG}" for path in (
+        "epoch", "sync_committee", "execution/block", "execution/address", "ens/lookup",
+        "eth1deposit", "validator/eth1", "validator/withdrawalCredentials", "chart",
+    )),
+    f"epoch/{LONG}/slots", f"execution/address/{ADDRESS}?token={LONG}",
 ]  # fmt: skip
+
+
+POSTS = [
+    ({"indicesOrPubkey": MANY}, "only a maximum of 100 query parameters are allowed"),
+    ({"indicesOrPubkey": "1, 2"}, "invalid validator-parameter:  2"),
+    ({"indicesOrPubkey": NOBODY}, NO_INDEX),
+    ({"indicesOrPubkey": 5}, "error decoding request body"),
+    ({"indices": "5"}, "error decoding request body"),
+    (["5"], "error decoding request body"),
+]
+"""What the POST twin of the validator lookup refuses."""
 
 
 def names(row):
@@ -152,18 +179,34 @@ def names(row):
 
 
 @pytest.fixture(scope="module")
-def ask(chain):
+def client(chain):
     """A client of the local explorer that is not ours."""
     with Server(chain) as server, httpx.Client(base_url=f"{server.url}/api/v1/") as client:
-        yield client.get
+        yield client
+
+
+@pytest.fixture(scope="module")
+def ask(client, chain):
+    """How the client asks: for a path, or with a body for validators."""
+    known = chain.scan("token_balances").group_by("address").len().sort("len").collect()
+    richest = known["address"][-1]
+
+    def get(path):
+        if not isinstance(path, str):
+            return client.post("validator", json=path)
+        return client.get(path.replace("RICHEST", richest))
+
+    return get
 
 
 @pytest.mark.parametrize(
     ("path", "status", "body"),
     [(path, 400, {"status": f"ERROR: {words}", "data": None}) for path, words in ERRORS]
+    + [(asked, 400, {"status": f"ERROR: {words}", "data": None}) for asked, words in POSTS]
     + [(path.format(HUNDRED), 200, None) for path in OF_VALIDATORS]
-    + [(path, 200, range(first, last + 1)) for path, first, last in EPOCHS]
-    + [("validator/leaderboard", 200, 100), (f"execution/block/{HUNDRED}", 200, None)],
+    + [(path, 200, range(first, last + 1)) for path, first, last in EPOCHS + SLOTS]
+    + [({"indicesOrPubkey": HUNDRED}, 200, 100), ("validator/leaderboard", 200, 100)]
+    + [(f"execution/block/{HUNDRED}", 200, None), ("execution/address/RICHEST", 200, 200)],
     ids=names,
 )
 def test_every_limit_and_every_error(ask, path, status, body):
@@ -177,8 +220,13 @@ def test_every_limit_and_every_error(ask, path, status, body):
         return
     assert "OK" == told["status"]
     if isinstance(body, int):
-        assert body == len(told["data"])
-    if isinstance(body, range):
+        found = told["data"]
+        assert body == len(found["tokens"] if "address" in path else found)
+    if isinstance(body, range) and "wall" in path:
+        slots = {record["slot"] for record in told["data"]}
+        assert slots
+        assert slots <= set(body)
+    elif isinstance(body, range):
         epochs = {record["epoch"] for record in told["data"]}
         assert epochs <= set(body)
         # One block or another is proposed within a hundred epochs; all else has each epoch.

@@ -55,7 +55,6 @@ def test_validators_by_post(explorer, ask):
 
     assert ask("/api/v1/validator/7,8").json() == answer.json()
     assert 400 == httpx.post(url, content=b"7,8").status_code
-    assert 400 == httpx.post(url, json={"indices": "7"}).status_code
 
 
 def test_income_by_default_is_the_last_hundred_finalized_epochs(ask):
@@ -126,15 +125,6 @@ def test_a_committee_has_its_seats_in_order(ask, chain):
     seats = chain.scan("sync_committees").filter(period=1).sort("seat").collect()
     assert seats["validator_index"].to_list() == data["validators"]
     assert (1, 256, 511) == (data["period"], data["start_epoch"], data["end_epoch"])
-
-
-def test_the_wall_by_default_is_ten_thousand_slots_of_every_change(ask, chain):
-    """The first slot is the last less 10,000, and summarize is off."""
-    slots = [pixel["slot"] for pixel in ask("/api/v1/graffitiwall").json()["data"]]
-    later = [pixel["slot"] for pixel in ask("/api/v1/graffitiwall?slot=12000").json()["data"]]
-
-    assert chain.meta["latest_slot"] - 10_000 <= min(slots)
-    assert 2000 <= min(later) <= max(later) <= 12_000
 
 
 @pytest.mark.parametrize(
