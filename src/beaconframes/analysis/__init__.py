@@ -9,6 +9,7 @@ from beaconframes.analysis.own_yield import own_yield
 from beaconframes.analysis.proposing import missed_proposals, proposal_luck
 from beaconframes.analysis.rates import apr
 from beaconframes.analysis.reconcile import reconcile
+from beaconframes.analysis.summary import performance
 from beaconframes.analysis.sync import sync_members, sync_participation
 from beaconframes.analysis.sync_duties import sync_against_committee, sync_duties
 
@@ -24,6 +25,7 @@ __all__ = [
     "missed_proposals",
     "net_income",
     "own_yield",
+    "performance",
     "proposal_luck",
     "reconcile",
     "sync_against_committee",

@@ -1,0 +1,55 @@
+"""What attestations could have brought: what the best of equal validators got."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.analysis.engines import moved
+from beaconframes.analysis.income import PENALTIES, REWARDS
+from beaconframes.frames import collect, each_row, known
+
+if TYPE_CHECKING:
+    from beaconframes.analysis.engines import Lazy
+
+CEILING = "attestation_ceiling_gwei"
+_OWN = "attestation_income_gwei"
+_KEYS = ["validator_index", "epoch"]
+_EQUAL = ["epoch", "effective_balance_gwei"]
+_BEST_OF = 10
+
+
+def attestation_ceiling(earned: Lazy, held: Lazy) -> Lazy:
+    """Give each validator-epoch its income of attestations beside what equal ones could get.
+
+    The ceiling is the least of the best decile: one in ten of those with the same effective balance
+    in the same epoch got as much or more. Columns: ``validator_index``, ``epoch``,
+    ``attestation_income_gwei``, ``attestation_ceiling_gwei``.
+    """
+    rewards = REWARDS["attestation_reward_gwei"]
+    penalties = PENALTIES["attestation_penalty_gwei"]
+    own = nw.sum_horizontal(*rewards) - nw.sum_horizontal(*penalties)
+    votes = each_row(
+        known(earned, [*_KEYS, *rewards, *penalties]),
+        lambda part: part.select(*_KEYS, own.alias(_OWN)),
+    )
+    rows = votes.join(known(held, [*_KEYS, _EQUAL[1]]), on=_KEYS, how="inner")
+    # Few amounts are different ones, so that what is left fits into memory.
+    counts = rows.group_by(*_EQUAL, _OWN).agg(nw.len().alias("many"))
+    ceilings = moved(_best_decile(collect(counts)), rows)
+    both = rows.join(ceilings, on=_EQUAL, how="inner")
+    return both.select(*_KEYS, _OWN, CEILING)
+
+
+def _best_decile(counts: pl.DataFrame) -> pl.DataFrame:
+    """Give the amount that a tenth, rounded up, reached."""
+    many = pl.col("many").cast(pl.Int64)
+    reached = many.cum_sum().over(_EQUAL) * _BEST_OF >= many.sum().over(_EQUAL)
+    return (
+        counts.sort(*_EQUAL, _OWN, descending=[False, False, True])
+        .filter(reached)
+        .group_by(_EQUAL)
+        .agg(pl.col(_OWN).max().alias(CEILING))
+    )

@@ -1,0 +1,201 @@
+"""How validators are doing: everything there is to tell, in one row each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.analysis.attesting import attestation_effectiveness
+from beaconframes.analysis.ceiling import CEILING, attestation_ceiling
+from beaconframes.analysis.earnings import AMOUNTS
+from beaconframes.analysis.earnings import income as income_of
+from beaconframes.analysis.engines import added, beside, give_moved, listed, opened
+from beaconframes.analysis.proposing import missed_proposals, proposal_luck
+from beaconframes.analysis.rates import apr
+from beaconframes.analysis.sync_duties import sync_against_committee
+from beaconframes.calendar import MAINNET, get_chain
+from beaconframes.errors import UsageError
+from beaconframes.frames import collect, each_row, to_polars
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.analysis.engines import Lazy
+    from beaconframes.calendar import Chain
+
+_WHO = "validator_index"
+_ADDRESS = "withdrawal_address"
+_STAKES = [_WHO, "epoch", "effective_balance_gwei"]
+_LIFE = [_WHO, "activation_epoch", "exit_epoch"]
+_ATTESTED = ["epoch", "attester_slot", "inclusion_slot", "status"]
+_INCOME = [
+    "validator_epochs",
+    "consensus_income_gwei",
+    "execution_income_wei",
+    "net_income_wei",
+    "proposals_missed",
+]
+_RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index", "index_apr", "difference_bp"]
+
+
+def performance(
+    validators: IntoFrame,
+    income: IntoFrameT,
+    balances: IntoFrame,
+    *,
+    attestations: IntoFrame | None = None,
+    proposals: IntoFrame | None = None,
+    blocks: IntoFrame | None = None,
+    committees: IntoFrame | None = None,
+    epochs: IntoFrame | None = None,
+    index: IntoFrame | None = None,
+    by: str | Sequence[str] = _WHO,
+    until: int | None = None,
+    chain: Chain | str = MAINNET,
+) -> IntoFrameT:
+    """Sum up how validators did. One row per validator or group.
+
+    Columns come for what is passed. This computes at once: the engine of *income* adds up, and what
+    comes of it, a row per group, is put together here.
+
+    Parameters
+    ----------
+    validators
+        What `load_validators` gives, of those to report; labels may be joined to it.
+    income, balances
+        What `load_income_history` and `load_balance_history` give. They may hold more validators
+        than are reported: all in them are the peers that these are compared with.
+    attestations, proposals, blocks, committees, epochs, index
+        What `load_attestations`, `load_proposals`, `load_epoch_slots`, `load_sync_committees`,
+        `load_epochs` and `load_yield_index` give. Luck takes *proposals* and *epochs*, signatures
+        *committees* and *blocks*; with *blocks* attestations tell missing blocks from faults.
+    by
+        A column of *validators*, or several: ``"validator_index"``, a label, or
+        ``"withdrawal_address"``, which is made of the credentials (null for BLS credentials).
+    until
+        The last epoch whose attestations count; see `attestation_effectiveness`.
+    chain
+        Whose epochs they are.
+
+    Returns
+    -------
+    The same kind of frame as *income*, sorted by group
+        ``validators`` counts who is in the group. Income as of `analysis.income`, rates over the
+        whole range as of `analysis.apr`; ``peers_apr`` is ``apr_on_effective`` of all peers, and
+        ``peers_difference_bp`` how much better this is. ``attestation_score`` is
+        ``attestation_income_gwei`` over ``attestation_ceiling_gwei``: what the best decile of the
+        peers with the same effective balance got at least in the same epoch, since what would have
+        been ideal is not known. Columns of attestations, proposals and signatures begin with
+        ``attestations_``, ``proposals_`` and ``sync_``.
+    """
+    clock, groups = get_chain(chain), listed(by)
+    if not groups:
+        raise UsageError("by is empty", hint='Try by="validator_index" or a label.')
+    raw = [c for c in groups if c != _ADDRESS]
+    needed = [*_LIFE, *raw, *(["withdrawal_credentials"] if _ADDRESS in groups else [])]
+    earned = opened(
+        income, [_WHO, "epoch", "time", "proposals_missed", *AMOUNTS], loader="load_income_history"
+    )
+    held = beside(balances, _STAKES, loader="load_balance_history", like=earned)
+    lives = beside(validators, needed, loader="load_validators", like=earned)
+    lives = each_row(lives, _with_address) if _ADDRESS in groups else lives
+    labels = lives.select(*dict.fromkeys([_WHO, *groups]))
+
+    def tagged(rows: Lazy) -> Any:
+        return rows.join(labels, on=_WHO, how="inner").to_native()
+
+    mine = tagged(earned)
+    rates = apr(
+        mine,
+        held.to_native(),
+        index,
+        every="all",
+        by=groups,
+        validators=lives.to_native(),
+        chain=clock,
+    )
+    peers = apr(earned.to_native(), held.to_native(), every="all", chain=clock)
+    parts = [
+        to_polars(income_of(mine, every="all", by=groups)).select(*groups, *_INCOME),
+        _beside_peers(to_polars(rates), to_polars(peers), groups),
+        _scored(attestation_ceiling(earned, held), labels, groups),
+    ]
+    if attestations is not None:
+        duties = beside(attestations, [_WHO, *_ATTESTED], loader="load_attestations", like=earned)
+        rated = attestation_effectiveness(tagged(duties), blocks, by=groups, until=until)
+        parts.append(_prefixed(to_polars(rated), groups, "attestations_"))
+    known_labels = collect(labels)
+    if proposals is not None and epochs is not None:
+        luck = proposal_luck(
+            proposals, tagged(held), epochs, validators=lives.to_native(), by=groups, chain=clock
+        )
+        parts.append(_prefixed(to_polars(luck).drop("slots", "missed"), groups, "proposals_"))
+        costs = to_polars(missed_proposals(proposals, earned.to_native()))
+        parts.append(_costs(costs, known_labels, groups))
+    if committees is not None and blocks is not None:
+        members = to_polars(sync_against_committee(blocks, committees))
+        parts.append(_signatures(members, known_labels, groups))
+    table = known_labels.group_by(groups).agg(validators=pl.len().cast(pl.Int64))
+    for part in parts:
+        table = table.join(part, on=groups, how="left", nulls_equal=True)
+    return give_moved(table.sort(groups), earned, income)
+
+
+def _with_address(lives: Lazy) -> Lazy:
+    """Add the address of credentials that hold one."""
+    text = nw.col("withdrawal_credentials")
+    has_one = text.str.starts_with("0x01") | text.str.starts_with("0x02")
+    address = nw.concat_str(nw.lit("0x"), text.str.slice(26, 40))
+    return lives.with_columns(nw.when(has_one).then(address).alias(_ADDRESS))
+
+
+def _beside_peers(rates: pl.DataFrame, peers: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    own = rates.select(*groups, *(name for name in _RATES if name in rates.columns))
+    whole = peers["apr_on_effective"].item() if peers.height else None
+    return own.with_columns(peers_apr=pl.lit(whole, pl.Float64)).with_columns(
+        peers_difference_bp=(pl.col("apr_on_effective") - pl.col("peers_apr")) * 1e4
+    )
+
+
+def _scored(rows: Lazy, labels: Lazy, groups: list[str]) -> pl.DataFrame:
+    names = ["attestation_income_gwei", CEILING]
+    sums = collect(added(rows.join(labels, on=_WHO, how="inner"), groups, names))
+    possible = pl.when(pl.col(CEILING) > 0).then(pl.col(CEILING))
+    return sums.with_columns(attestation_score=pl.col(names[0]) / possible)
+
+
+def _prefixed(part: pl.DataFrame, groups: list[str], prefix: str) -> pl.DataFrame:
+    return part.rename({name: prefix + name for name in part.columns if name not in groups})
+
+
+def _costs(lost: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    """Give what missed proposals cost each group, in wei of both layers; 0 where none was."""
+    wei = (
+        pl.col("cost_consensus_gwei").cast(pl.Decimal(38, 0)) * pl.lit(10**9, pl.Decimal(38, 0))
+        + pl.col("cost_execution_wei")
+    ).cast(pl.Decimal(28, 0))
+    each = lost.select(wei.alias("proposals_lost_wei"), pl.col("proposer_index").alias(_WHO))
+    rows = labels.join(each, on=_WHO, how="left")
+    return rows.group_by(groups).agg(pl.col("proposals_lost_wei").sum().cast(pl.Decimal(28, 0)))
+
+
+def _signatures(members: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    """Give duties in sync committees, and what their committees as a whole did in as many."""
+    whole = pl.col("committee_rate") * pl.col("duties")
+    some = pl.when(pl.col("sync_duties") > 0).then(pl.col("sync_duties"))
+    return (
+        labels.join(members, on=_WHO, how="left")
+        .group_by(groups)
+        .agg(sync_duties=pl.sum("duties"), sync_signed=pl.sum("signed"), whole=whole.sum())
+        .select(
+            *groups,
+            "sync_duties",
+            "sync_signed",
+            sync_rate=pl.col("sync_signed") / some,
+            sync_committee_rate=pl.col("whole") / some,
+        )
+    )
