@@ -72,6 +72,7 @@ bench: setup ## run every benchmark
 
 docs: setup ## write the generated pages
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/recipes.py
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) $(TOOLS) out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -133,11 +133,14 @@ def _too_many(reply: Reply) -> Failure:
         return Failure(
             QuotaSpent,
             f"the requests of this {window} are used up{when}",
+            said=words(reply),
             wait=wait,
             attempts=1,
         )
     if wait is not None and wait > LONGEST_WAIT:
-        return Failure(RateLimited, f"too many requests{when}", wait=wait, attempts=1)
+        return Failure(
+            RateLimited, f"too many requests{when}", said=words(reply), wait=wait, attempts=1
+        )
     return Failure(
         RateLimited,
         "too many requests",
