@@ -65,8 +65,8 @@ def load_deposits(
     Returns
     -------
     polars.DataFrame
-        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. Amounts in gwei. Rows name the
-        validator by ``pubkey`` alone, as the deposit contract does.
+        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. Amounts in gwei. Rows name
+        the validator by ``pubkey`` alone, as the deposit contract does.
 
     Notes
     -----

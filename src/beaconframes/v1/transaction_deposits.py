@@ -58,8 +58,8 @@ def load_transaction_deposits(
     Returns
     -------
     polars.DataFrame
-        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. A transaction may deposit for
-        many validators.
+        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. A transaction may deposit
+        for many validators.
 
     Notes
     -----
