@@ -230,7 +230,7 @@ def test_legends_of_static_charts_hold_text_only(texts):
 def test_words_around_static_charts_hold_text_only(texts):
     """Title, axes, ticks and notes are drawn as text: matplotlib finds no formula in them."""
     labels = [text.for_matplotlib(hostile) for hostile in texts]
-    figure, axes = plt.subplots()
+    figure, axes = plt.subplots(figsize=(3, 2), dpi=50)
     axes.set_title(labels[0])
     axes.set_xlabel(labels[1])
     axes.set_ylabel(labels[2])
