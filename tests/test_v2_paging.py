@@ -97,7 +97,7 @@ def test_every_way_to_say_the_end_is_one(paging):
     assert 1 == len(asked)
 
 
-@pytest.mark.parametrize("cursor", [5, True, [], {"a": 1}, "x" * 2**20])
+@pytest.mark.parametrize("cursor", [5, True, [], {}, {"a": 1}, "x" * (2**16 + 1), "x" * 2**20])
 def test_a_cursor_that_is_none_is_refused(cursor):
     """A cursor is a text, and not a long one."""
     error, _ = withdrawals(answer([row(1)], cursor))
@@ -160,16 +160,33 @@ def test_short_long_and_empty_pages_lose_nothing():
     assert len(pages) == len(asked)
 
 
-def test_overlapping_pages_give_every_row_once():
-    """A row that came before is the same row."""
+def test_overlapping_pages_give_every_row_once(caplog):
+    """A row that came before is the same row; how many came again is logged."""
 
     def overlapping(body):
         step = place(body)
         return answer([row(n) for n in range(step, step + 10)], str(step + 7) if step < 14 else "")
 
-    found, _ = withdrawals(overlapping)
+    with caplog.at_level("INFO", logger="beaconframes.client"):
+        found, _ = withdrawals(overlapping)
 
     assert list(range(24)) == found["validator_index"].to_list()
+    assert ["6 rows came more than once; each is kept once"] == [
+        record.getMessage().partition(": ")[2] for record in caplog.records
+    ]
+
+
+def test_a_row_that_is_there_twice_on_a_page_is_kept_once(caplog):
+    """On each of two pages; one without repeats is not talked about."""
+    pages = {0: answer([row(1), row(1), row(2)], "1"), 1: answer([row(3), row(3), row(3)], "")}
+
+    with caplog.at_level("INFO", logger="beaconframes.client"):
+        found, _ = withdrawals(lambda body: pages[place(body)])
+        withdrawals(answer([row(1), row(2)]))
+
+    assert [1, 2, 3] == found["validator_index"].to_list()
+    (told,) = caplog.messages
+    assert "POST /api/v2/ethereum/slot/withdrawals: 3 rows" in told
 
 
 def test_rows_that_contradict_each_other_are_an_error():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from beaconframes.endpoint import Call, Endpoint
+
+log = logging.getLogger("beaconframes.client")
 
 NAMED_IN_A_MESSAGE = 5
 
@@ -42,6 +45,16 @@ def wishes(calls: list[Call]) -> list[Wish]:
             for name, values in wanted.values.items():
                 wish[name].append(values)
     return [wish for columns, wish in found.items() if said[columns] == len(calls)]
+
+
+def checked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the *rows* that were asked for, in order, each once; log how many came again."""
+    asked = only_asked(endpoint, calls, rows)
+    once = endpoint.table.arrange(asked)
+    if once.height < asked.height:
+        again = asked.height - once.height
+        log.info("%s: %d rows came more than once; each is kept once", endpoint.route, again)
+    return once
 
 
 def only_asked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client.again import again
-from beaconframes.client.completeness import new_in, only_asked
+from beaconframes.client.completeness import checked, new_in, only_asked
 from beaconframes.client.gaps import gaps
 from beaconframes.client.loaded import Loaded
 from beaconframes.errors import ServiceError, UsageError
@@ -21,7 +21,7 @@ def fresh(explorer: Explorer, endpoint: Endpoint, values: Mapping[str, Any]) -> 
     """Return what *values* select, all of it asked for."""
     horizon = explorer.horizon_of(endpoint)
     calls, rows, denied, notices = explorer.asking.ask(endpoint, [values], horizon)
-    rows = endpoint.table.arrange(only_asked(endpoint, calls, rows))
+    rows = checked(endpoint, calls, rows)
     lost = gaps(endpoint, calls, rows, horizon)
     for asked in again(endpoint, calls, denied, lost):
         if not asked:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.client.again import again
-from beaconframes.client.completeness import new_in, only_asked
+from beaconframes.client.completeness import checked, new_in
 from beaconframes.client.gaps import KEYLESS, MUST
 from beaconframes.client.keys import resolve
 from beaconframes.client.loaded import Loaded
@@ -173,7 +173,7 @@ class Kept:
     def keep(self, came: Came, finalized: int) -> None:
         """Keep what is final of what *came*, and hold on to the rest."""
         self.notices += came.notices
-        rows = self.endpoint.table.arrange(only_asked(self.endpoint, came.calls, came.rows))
+        rows = checked(self.endpoint, came.calls, came.rows)
         last = self.keeping.final_until(self.horizon, finalized)
         is_final = pl.all_horizontal(pl.col(self.grid.unit) <= last, *self.keeping.settled)
         final = rows.filter(is_final.fill_null(value=False))
