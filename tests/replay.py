@@ -24,6 +24,7 @@ class Replay(ThreadingHTTPServer):
         self.status = 200
         self.arrived = []
         self.posted = []
+        self.accepted = []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
@@ -35,6 +36,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.arrived.append(asked)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.posted.append(body)
+        self.server.accepted.append(self.headers["Accept"])
         replies = self.server.replies
         reply = replies.get(asked, replies.get("*"))
         if body:

@@ -74,35 +74,38 @@ def counted(view: View, name: str) -> pl.LazyFrame:
 
 
 def sync_committees(view: View) -> pl.LazyFrame:
-    """Return the duties by slot and validator, of finalized slots; several seats are one duty."""
+    """Return the duties by slot and validator, of finalized slots; several seats are one duty.
+
+    Each seat signs for itself; where no block of the chain is, nobody gets or loses anything.
+    """
     keys = view.scan("validators").select("validator_index", "pubkey")
-    period, signed = view.chain.epochs_per_sync_period, pl.col("signed")
-    byte = pl.col("sync_aggregate_bits").str.slice(2 + pl.col("seat") // 8 * 2, 2)
-    bit = byte.str.to_integer(base=16) // 2 ** (pl.col("seat") % 8) % 2
     seats = view.scan("sync_committees").select("period", "seat", "validator_index")
+    byte = pl.col("bits").str.slice(2 + pl.col("seat") // 8 * 2, 2)
+    bit = byte.str.to_integer(base=16) // 2 ** (pl.col("seat") % 8) % 2
+    in_chain = pl.col("sync_aggregate_bits").filter(pl.col("status") == "proposed")
     return (
         view.scan("blocks")
-        .filter(
-            pl.col("status").is_in(["proposed", "missed"]),
-            pl.col("epoch") <= view.head.finalized_epoch,
-        )
-        .select("slot", "epoch", "sync_aggregate_bits", period=pl.col("epoch") // period)
+        .filter(pl.col("epoch") <= view.head.finalized_epoch)
+        .group_by("slot", "epoch")
+        .agg(bits=in_chain.first())
+        .with_columns(period=pl.col("epoch") // view.chain.epochs_per_sync_period)
         .join(seats, on="period")
         .group_by("slot", "epoch", "validator_index")
-        .agg(signed=bit.first(), seats=pl.len().cast(pl.Int64))
+        .agg(signed=(bit == 1).sum(), unsigned=(bit == 0).sum())
         .join(worth(view, seats), on=["epoch", "validator_index"], how="left")
         .join(keys, on="validator_index", how="left")
         .sort("slot", "validator_index")
-        .with_columns(amount=wei(pl.col("worth").fill_null(0) * pl.col("seats")))
         .with_columns(
-            got=pl.when(signed == 1).then("amount").otherwise(ZERO),
-            lost=pl.when(signed == 0).then("amount").otherwise(ZERO),
+            got=wei(pl.col("signed") * pl.col("worth").fill_null(0)),
+            lost=wei(pl.col("unsigned") * pl.col("worth").fill_null(0)),
         )
         .select(
             "slot",
             "validator_index",
             "pubkey",
-            status=pl.when(signed == 1).then(pl.lit("success")).otherwise(pl.lit("missed")),
+            status=pl.when(pl.col("signed") > 0)
+            .then(pl.lit("success"))
+            .otherwise(pl.lit("missed")),
             total_wei=pl.col("got") - pl.col("lost"),
             reward_wei="got",
             penalty_wei="lost",
