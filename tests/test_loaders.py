@@ -108,6 +108,63 @@ def test_balances_reach_to_the_head_and_count_missing_by_name(chain, explorer):
     assert_frame_equal(expected, balances)
 
 
+@pytest.mark.parametrize(
+    ("count", "first", "last", "requests"),
+    [(1, 0, 0, 1), (100, 0, 99, 1), (101, 0, 100, 4), (101, 50, 349, 6), (1000, 400, 400, 10)],
+)
+def test_balances_of_many_over_windows(chain, explorer, count, first, last, requests):
+    """Batches of a hundred by windows of a hundred epochs, and every cell is the dataset's."""
+    known = rows(chain, "balance_history", between(first, last))
+    there = known.group_by("validator_index").len().filter(len=last - first + 1)
+    validators = there["validator_index"].sort()[:count]
+
+    balances = bf.load_balance_history(validators, since=first, until=last)
+
+    assert requests == explorer.requests
+    assert count == len(validators)
+    expected = known.filter(pl.col("validator_index").is_in(validators.implode()))
+    assert_frame_equal(expected, balances)
+
+
+@pytest.mark.parametrize("count", [1, 100, 101])
+def test_epochs_one_by_one(chain, explorer, count):
+    """As many requests as epochs."""
+    epochs = bf.load_epochs(since=0, until=count - 1)
+
+    assert count == explorer.requests
+    assert_frame_equal(chain.scan("epochs").filter(between(0, count - 1)).collect(), epochs)
+
+
+@pytest.fixture(scope="module")
+def years(tmp_path_factory):
+    """A small chain with nearly three years of yields behind it."""
+    from beaconframes.service.simulate import simulate
+
+    folder = tmp_path_factory.mktemp("years") / "data"
+    return simulate(folder, validators=60, epochs=8, seed=3, history_days=1000)
+
+
+@pytest.mark.parametrize("count", [1, 100, 101, pytest.param(1000, marks=pytest.mark.long)])
+def test_days_one_by_one(years, count):
+    """As many requests as days, exact to the last digit."""
+    with bf.local(years) as running:
+        days = bf.load_yield_index(since=0, until=count - 1)
+        requests = running.requests
+
+    assert count == requests
+    known = years.scan("yield_index").filter(pl.col("day") < count).sort("day").collect()
+    assert_frame_equal(known, days)
+
+
+def test_every_committee_there_is(chain, explorer):
+    """One request a period."""
+    known = chain.scan("sync_committees").sort("period", "seat").collect()
+    periods = known["period"].unique().sort()
+
+    assert_frame_equal(known, bf.load_sync_committees(periods))
+    assert len(periods) == explorer.requests > 2
+
+
 def test_epochs_and_their_slots(chain, explorer):
     """One request an epoch; missed and orphaned slots are rows."""
     epochs = bf.load_epochs(since=100, until=102)

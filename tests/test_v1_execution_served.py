@@ -123,6 +123,23 @@ def test_what_addresses_hold(chain, explorer):
     ].to_list()
 
 
+@pytest.mark.parametrize("count", [1, 100, 101, pytest.param(1000, marks=pytest.mark.long)])
+def test_one_request_an_address_and_one_a_name(chain, explorer, count):
+    """However many there are; an address that was never seen holds nothing, and has no name."""
+    known = kept(chain, "address_balances")["address"].unique().sort()
+    asked = [*known, *(f"0x{number:040x}" for number in range(count))][:count]
+
+    found = bf.load_address_balances(asked)
+    names = bf.load_names(asked)
+
+    assert 2 * count == explorer.requests
+    assert sorted(asked) == found["address"].unique().sort().to_list()
+    assert sorted(asked) == names["asked"].to_list()
+    expected = kept(chain, "address_balances").filter(pl.col("address").is_in(asked))
+    ether = found.filter(pl.col("token").is_null())
+    assert expected.filter(pl.col("token").is_null()).height <= ether.height == count
+
+
 def test_one_token_of_an_address(chain, explorer):
     """The ether and the one token; none beyond the first 200, and none of nobody."""
     richest = addresses_by_tokens(chain)[0]

@@ -46,12 +46,15 @@ def eventful(chain, table, count):
     return [*first, *(slot for slot in range(2 * count) if slot not in first)][:count]
 
 
+COUNTS = [1, 100, 101, pytest.param(1000, marks=pytest.mark.long)]
+
+
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
-@pytest.mark.parametrize("count", [1, 100, 101])
+@pytest.mark.parametrize("count", COUNTS)
 def test_blocks_by_slot(chain, explorer, count):
     """One request a slot; of two blocks of a slot the canonical one; those without are named."""
     torn = chain.scan("blocks").filter(status="orphaned").select("slot").collect()["slot"]
-    slots = [*torn.to_list(), *range(9000, 9000 + count)][:count]
+    slots = list(dict.fromkeys([*torn, *range(9000, 9000 + count)]))[:count]
 
     found = bf.load_slots(slots)
 
@@ -95,7 +98,7 @@ def with_block(chain):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("table", ITEMS)
-@pytest.mark.parametrize("count", [1, 100, 101])
+@pytest.mark.parametrize("count", COUNTS)
 def test_the_items_of_slots(chain, explorer, table, count):
     """Every item and nothing else, one request a slot; nothing in a slot is no gap."""
     slots = eventful(chain, table, count)
@@ -146,7 +149,7 @@ def test_the_latest_slot_by_its_name(chain, explorer):
 
 
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
-@pytest.mark.parametrize("count", [1, 100, 101])
+@pytest.mark.parametrize("count", COUNTS)
 def test_deposits_by_transaction(chain, explorer, count):
     """One request a transaction, every deposit of each; of others none, which is tried once."""
     hashes = chain.scan("deposits").select(pl.col("tx_hash").unique().sort()).collect()["tx_hash"]

@@ -120,6 +120,9 @@ def past(
         # A validator of 1600 joins every day, in the mean; rounded by chance, not always down.
         thousandths = int(rng.integers(0, 2 * 1000 * stake // (32 * ETH) // 1600 + 1))
         joined = 32 * ETH * ((thousandths + int(rng.integers(0, 1000))) // 1000)
+        # However long the past of however few: never more than a hundredth of them a day.
+        most = stake // ETH // 100 * ETH
+        joined, deposits = min(joined, most // 32 // ETH * 32 * ETH), min(deposits, most)
         stake, end = stake - joined - deposits, start - joined
         # What all duties done would earn; a few in a hundred are missed.
         per_increment = rewards.base_reward_per_increment(preset, stake)
