@@ -12,7 +12,10 @@ import pytest
 import beaconframes as bf
 from beaconframes import dictionary, errors, v1
 from beaconframes.client import Options
+from beaconframes.endpoint import Head
 from beaconframes.service.app import Service, app
+
+from .replay import replaying
 
 ROOT = Path(__file__).parents[1]
 
@@ -91,7 +94,22 @@ def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
     assert re.search(r"one row|a few rows", first)
     assert "Returns\n" in text
     assert "Notes\n" in text
-    assert "/api/v1/" in text.partition("Notes\n")[2]
+    # Placeholders have the service's names there, and the loader's in the declaration.
+    assert nameless(endpoint.route) in nameless(text.partition("Notes\n")[2])
+
+
+def nameless(route):
+    """A route, whatever its placeholders are called."""
+    return re.sub(r"\{\w+\}", "{}", route)
+
+
+def test_the_picture_has_all_that_a_loader_has(chain):
+    """A loader, its route in the notes, and a local explorer that draws it: but no columns."""
+    text = inspect.getdoc(bf.load_chart)
+
+    assert "GET /api/v1/chart/{chart}" in text.partition("Notes\n")[2]
+    assert "/api/v1/chart/{chart}" in {route.path for route in app(Service(chain)).routes}
+    assert {"name", "explorer"} == set(inspect.signature(bf.load_chart).parameters)
 
 
 @EVERY
@@ -121,6 +139,52 @@ def test_no_rows_have_all_columns(endpoint):
 
     assert 0 == nothing.height
     assert endpoint.table.schema() == nothing.schema
+
+
+SOMEBODY = "0x" + "ab" * 20
+SUBJECTS = {
+    "validators": [5, 7], "slots": [1, 2], "blocks": [1, 2], "periods": [0, 1], "names": SOMEBODY,
+    "address": SOMEBODY, "addresses": SOMEBODY, "credentials": SOMEBODY, "producers": [5, SOMEBODY],
+    "tx_hashes": "0x" + "ab" * 32,
+}  # fmt: skip
+"""What a loader must be given, by the name of its argument."""
+
+
+@EVERY
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+def test_a_service_without_rows_gives_all_columns(endpoint):
+    """Every loader, asked as users ask: no rows, and the whole schema."""
+    given = inspect.signature(loader(endpoint)).parameters
+    asked = {name: SUBJECTS[name] for name in given if name in SUBJECTS}
+    nothing = b'{"status":"OK","code":200,"data":[]}'
+    head = Head(epoch=10, finalized_epoch=8, slot=330)
+
+    with (
+        replaying({"*": nothing}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000, head=head) as explorer,
+    ):
+        frame = loader(endpoint)(**asked, explorer=explorer)
+
+    assert server.arrived
+    assert 0 == frame.height
+    assert endpoint.table.schema() == frame.schema
+
+
+@pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
+def test_final_epochs_without_rows_are_no_empty_frame(load):
+    """Of an epoch that is final there must be rows; the error has all columns nevertheless."""
+    head = Head(epoch=10, finalized_epoch=8, slot=330)
+
+    with (
+        replaying({"*": b'{"status":"OK","data":[]}'}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000, head=head) as explorer,
+        pytest.raises(errors.IntegrityError, match="epoch 3 to 4") as caught,
+    ):
+        load(since=3, until=4, explorer=explorer)
+
+    assert 0 == caught.value.rows.height
+    assert "time" in caught.value.rows.columns
+    assert 4 == len(server.arrived)
 
 
 def test_the_dictionary_is_what_the_tables_say():
