@@ -28,11 +28,15 @@ from beaconframes.schema import (
     UnixTime,
     Wei,
 )
+from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1._execution import ExecutionBlocks
 from beaconframes.v1.address_balances import AddressBalances
 from beaconframes.v1.gas_fees import GasFees
 from beaconframes.v1.pool_stats import PoolStats
 from beaconframes.v1.token_balances import TokenBalances
+
+from . import contract, test_schema_validators
+from .test_schema_lists import Committees
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = 10**28 - 1
@@ -103,6 +107,16 @@ def test_what_is_encoded_is_decoded(table, public, data):
 
     assert_frame_equal(frame, table.decode([sent], MAINNET))
     assert len(json.loads(sent)) == frame.height
+
+
+def test_no_type_of_column_goes_untested():
+    """Every type that a table has is in a table that is encoded and decoded at random."""
+    known = {endpoint.name: endpoint.table for endpoint in ENDPOINTS}
+    elsewhere = [known[name] for name in {*contract.TABLES, *test_schema_validators.TABLES}]
+    by_chance = [Each, ExecutionBlocks, GasFees, PoolStats, TokenBalances, Committees, *elsewhere]
+    tested = {type(column) for table in by_chance for column in table.columns}
+
+    assert set() == {type(c) for table in known.values() for c in table.columns} - tested
 
 
 @both_wires
