@@ -99,7 +99,7 @@ def proposal_luck(
         lives = beside(validators, _LIFE, loader="load_validators", like=held)
         rows = each_row(rows.join(lives, on="validator_index", how="inner"), _while_active)
     rows = rows.join(moved(_drawn(proposals), rows), on=_KEYS, how="left")
-    last = ends(held, "epoch")[1]
+    last = ends(rows, "epoch")[1]
     rows = each_row(rows, lambda part: _expected(part, last, per_epoch))
     sums = added(
         rows,
