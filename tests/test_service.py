@@ -57,6 +57,19 @@ def test_validators_by_post(explorer, ask):
     assert 400 == httpx.post(url, content=b"7,8").status_code
 
 
+def test_a_body_without_end_is_not_read_on(explorer):
+    """Two megabytes of one are refused like any other that is no list of validators."""
+    body = b'{"indicesOrPubkey":"' + b"7," * 2**20 + b'7"}'
+
+    try:
+        status = httpx.post(f"{explorer.url}/api/v1/validator", content=body).status_code
+    except httpx.WriteError:
+        # It hung up, in the middle.
+        status = 400
+
+    assert 400 == status
+
+
 def test_income_by_default_is_the_last_hundred_finalized_epochs(ask):
     """Newest epoch first, then by validator; every field there; wei as text."""
     records = ask("/api/v1/validator/9,8/incomedetailhistory").json()["data"]

@@ -145,7 +145,7 @@ def test_one_token_of_an_address(chain, explorer):
     richest = addresses_by_tokens(chain)[0]
     tokens = kept(chain, "token_balances").filter(address=richest).sort("token")["token"]
 
-    near = bf.load_address_balances(richest, tokens[199].upper().replace("X", "x"))
+    near = bf.load_address_balances(richest, tokens[199][2:].upper())
     far = bf.load_address_balances(richest, tokens[200])
     nobody = bf.load_address_balances(f"0x{'99' * 20}", tokens[0])
 

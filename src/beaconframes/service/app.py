@@ -163,16 +163,27 @@ def post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
         raise ValueError(endpoint.name)
 
     async def handler(request: Request) -> Response:
-        body = await request.body()
+        body = await body_of(request)
         try:
-            text = msgspec.json.decode(body)[twin.field] if len(body) <= LARGEST_BODY else None
+            text = None if body is None else msgspec.json.decode(body)[twin.field]
         except (msgspec.MsgspecError, KeyError, TypeError):
             text = None
         if not isinstance(text, str):
             return error("error decoding request body", 400)
-        return service.answer(endpoint, {twin.arg: text}, key_of(request))
+        key = key_of(request)
+        return await run_in_threadpool(service.answer, endpoint, {twin.arg: text}, key)
 
     return handler
+
+
+async def body_of(request: Request) -> bytes | None:
+    """Return the body of a request, or None for one that is too long to be read on."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST_BODY:
+            return None
+    return body
 
 
 def bearer_of(request: Request) -> str | None:
@@ -185,11 +196,9 @@ def post_2(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
     """Return the handler of an endpoint of generation 2."""
 
     async def handler(request: Request) -> Response:
-        body = b""
-        async for piece in request.stream():
-            body += piece
-            if len(body) > LARGEST_BODY:
-                return error_2(400)
+        body = await body_of(request)
+        if body is None:
+            return error_2(400)
         return await run_in_threadpool(service.answer_2, endpoint, body, bearer_of(request))
 
     return handler

@@ -66,7 +66,8 @@ class Meter:
     def forgive(self) -> None:
         """Take back a request that the server could not answer: only its second is used up."""
         for name in ("hour", "month"):
-            self.windows[name].count -= 1
+            # The window may have ended since it was counted.
+            self.windows[name].count = max(self.windows[name].count - 1, 0)
 
     def headers(self, now: float, *, blocked: str | None, valid: bool) -> dict[str, str]:
         """Return what an answer tells about the windows."""

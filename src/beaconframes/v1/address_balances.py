@@ -120,19 +120,20 @@ class TokenFilter(Selector):
         token = values["token"]
         if token is None:
             return [Batch()]
-        if not isinstance(token, str) or not re.fullmatch(ADDRESS, token):
+        contract = Texts.canonical(token) if isinstance(token, str) else ""
+        if not re.fullmatch(ADDRESS, contract):
             raise UsageError(f"token={cut(token)} is not an address of 40 hex digits")
-        return [Batch({"token": token.lower()})]
+        return [Batch({"token": contract})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the ether and the one token."""
         token = fields.get("token")
         if token is None:
             return rows
-        if not re.fullmatch(f"(?:0x)?{ADDRESS.removeprefix('0x')}", token):
+        contract = Texts.canonical(token)
+        if not re.fullmatch(ADDRESS, contract):
             raise Refused("error invalid token query param")
-        wanted = f"0x{token.lower().removeprefix('0x')}"
-        return rows.filter(pl.col("token").is_null() | (pl.col("token") == wanted))
+        return rows.filter(pl.col("token").is_null() | (pl.col("token") == contract))
 
 
 ADDRESS_BALANCES = Endpoint(

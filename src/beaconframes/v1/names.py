@@ -36,7 +36,7 @@ class Lookup(Texts):
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return what is known of the one name or address."""
         found = super().apply(rows, fields, view)
-        asked = fields[self.wire].lower()
+        asked = self.canonical(fields[self.wire])
         if not asked.startswith("0x"):
             return found
         nameless = pl.LazyFrame({"asked": asked, "address": asked, "domain": ""})
