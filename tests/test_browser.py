@@ -82,7 +82,7 @@ def lab(tmp_path, short, sample_cache):
             command, env=os.environ | surroundings, cwd=folder, stdout=log, stderr=log
         )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not (found := list(short.glob("jpserver-*.json"))):
             assert running.poll() is None, (tmp_path / "log").read_text()
             assert time.monotonic() < deadline, (tmp_path / "log").read_text()
