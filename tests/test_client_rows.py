@@ -148,6 +148,29 @@ def test_a_hole_that_is_not_final_yet_is_no_error(upstream):
     assert 9 == found.height
 
 
+def test_the_running_epoch_is_not_missing_its_slots_to_come(upstream):
+    """It has those so far; where the chain ends is asked for once, and nothing else again."""
+    with spoiling(upstream, "") as (server, explorer):
+        slots = bf.load_epoch_slots(since=469, until=469, explorer=explorer)
+
+    assert set(range(469 * 32, 15_029)) == set(slots.filter(status="proposed")["slot"]) | set(
+        slots.filter(pl.col("status").is_in(["missed", "orphaned"]))["slot"]
+    )
+    assert 1 == len(asked(server, "/slots"))
+    assert len(server.seen) <= 2
+
+
+def test_two_blocks_of_a_slot_are_no_contradiction(upstream, chain):
+    """The orphaned one stands beside the canonical one, each by its root."""
+    torn = chain.scan("blocks").filter(status="orphaned").select("slot", "epoch").collect()
+    slot, epoch = torn.row(0)
+
+    found = good(upstream, bf.load_epoch_slots, since=epoch, until=epoch)
+
+    assert {"proposed", "orphaned"} >= set(found.filter(slot=slot)["status"]) >= {"orphaned"}
+    assert 32 == found["slot"].n_unique() <= found.height
+
+
 def test_pandas_gets_the_rest_as_pandas(upstream):
     """The error's rows are what the loader would have returned."""
     fault = "rows_lack?path=balance&fields=epoch,validatorindex&cells=300-101"
