@@ -52,8 +52,8 @@ def write(table: type[Table], records: pl.DataFrame, *, public: bool = False) ->
         # A text for each record, and these joined, takes half of what writing a frame does.
         records = records.select(pl.struct(pl.all()).struct.json_encode().alias(RECORD))
     joined: bytes = records[RECORD].str.join(",").cast(pl.Binary).item()
-    texts = [p for c, p in spellings(table, public=public).items() if isinstance(c, Json)]
-    return splice(joined, [path.split(".") for path in texts]) if texts else joined
+    texts = json_texts(table, public=public)  # type: ignore[arg-type]  # hashable
+    return splice(joined, texts) if texts else joined
 
 
 @cache
@@ -75,6 +75,13 @@ def expressions(
     if public and (zeros := {leaf(path): c for c, path in spelled.items() if c.absent == 0}):
         return {RECORD: sparse(tree, zeros).alias(RECORD)}
     return {name: branch(node).alias(name) for name, node in tree.items()}
+
+
+@cache
+def json_texts(table: type[Table], *, public: bool) -> list[list[str]]:
+    """Return the path of each column that holds JSON as text, step by step."""
+    paths = spellings(table, public=public).items()
+    return [path.split(".") for column, path in paths if isinstance(column, Json)]
 
 
 def spellings(table: type[Table], *, public: bool) -> dict[Column, str]:
