@@ -10,7 +10,7 @@ UV     := $(TOOLS)/bin/uv
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test test-long check format bench docs lock clean
+.PHONY: help setup demo lab test test-pages test-long check format bench docs lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -51,7 +51,10 @@ lab: setup ## open the first notebook in JupyterLab
 # --- for developers ----------------------------------------------------------------------------
 
 test: setup ## run the tests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
+
+test-pages: setup ## run the notebooks, the gallery, and charts in a browser
+	$(BIN)/pytest -n 2 -m "pages and not long"
 
 test-long: setup ## run the tests that take minutes
 	$(BIN)/pytest -n 2 -m long

@@ -28,7 +28,10 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 PATIENCE = 120_000
 """Milliseconds: the notebook may have to simulate its chain first."""
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+pytestmark = [
+    pytest.mark.pages,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+]
 
 
 @pytest.fixture(scope="module")
