@@ -1,4 +1,4 @@
-"""Income by calendar, by the days of the chain, and by group, on every engine."""
+"""Income by calendar, by the days of the chain, and by group."""
 
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 from beaconframes import analysis
 from beaconframes.calendar import Chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import to_polars
-
-from .engines import assert_equal, each_engine, in_duckdb, in_zone, make
 
 GENESIS = datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC)
 EPOCH = timedelta(seconds=384)
@@ -106,28 +103,6 @@ def start(moment, every):
     }[every]
 
 
-@each_engine
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"every": "week", "by": "validator_index", "tz": "Europe/Berlin"},
-        {"day": "beacon", "by": ["operator", "big"]},
-        {"every": "all"},
-    ],
-    ids=["zone", "beacon", "all"],
-)
-def test_every_engine_adds_up_the_same(kind, options):
-    """To the wei, in the engine's own frame: by calendar, by beacon day and group, and all."""
-    epochs = [*range(26_200, 26_350), *range(73_000, 73_200, 7)]  # around two changes of clocks
-    frame = labelled(varied(range(3), epochs))
-    expected = analysis.income(frame, **options)
-    given_frame = make(kind, frame)
-
-    result = analysis.income(given_frame, **options)
-
-    assert_equal(expected, result, like=given_frame)
-
-
 def labelled(frame):
     """The same with labels, one of which is unknown."""
     return frame.with_columns(
@@ -167,17 +142,6 @@ def test_a_day_of_23_hours_and_one_of_25():
     assert 23 == hours[date(2021, 3, 28)]
     assert 25 == hours[date(2021, 10, 31)]
     assert {24} == {hours[date(2021, 6, day)] for day in range(1, 31)}
-
-
-def test_the_zone_of_a_connection_changes_nothing():
-    """DuckDB shows instants in the zone of the session; days are those of *tz*."""
-    frame = varied([1], range(100, 600))
-    with in_zone("Asia/Tokyo"):
-        assert_equal(analysis.income(frame), analysis.income(in_duckdb(frame)))
-        assert_equal(
-            analysis.income(frame, every="week", tz="Europe/Berlin"),
-            analysis.income(in_duckdb(frame), every="week", tz="Europe/Berlin"),
-        )
 
 
 def test_beacon_days_begin_at_the_hour_of_genesis():
@@ -275,39 +239,6 @@ def test_the_simulated_chain_adds_up(chain):
         assert total == int(rows["net_income_wei"].sum())
 
 
-@each_engine
-def test_unknown_income_is_left_out(kind):
-    """A row with an amount missing is not added as zero."""
-    frame = varied([1], [5, 6]).with_columns(
-        slashing_reward_gwei=pl.when(pl.col("epoch") == 5).then("slashing_reward_gwei")
-    )
-    if kind == "pandas-numpy":  # which turns whole numbers beside a hole into floats
-        with pytest.raises(UsageError, match="slashing_reward_gwei holds Float64"):
-            analysis.income(make(kind, frame))
-        return
-
-    result = to_polars(analysis.income(make(kind, frame)))
-
-    assert [(1, 5, 5)] == result.select("validator_epochs", "first_epoch", "last_epoch").rows()
-
-
-@each_engine
-def test_a_sum_beyond_64_bits_is_an_error(kind):
-    """No engine runs over in silence: three times 2^62 gwei are no number of 64 bits."""
-    frame = history(*((1, epoch, {"slashing_reward_gwei": 2**62}) for epoch in (1, 2, 3)))
-
-    with pytest.raises(Exception, match=r"more than a chain has|out of range|OVERFLOW"):
-        to_polars(analysis.income(make(kind, frame)))
-
-
-@each_engine
-def test_no_rows_are_no_error(kind):
-    """An empty history has no days, and the columns of any other."""
-    expected = analysis.income(varied([1], [1])).clear()
-
-    assert_equal(expected, analysis.income(make(kind, varied([1], [1]).clear())))
-
-
 def test_wrong_arguments_are_explained():
     """Each says what is wrong, and what to do."""
     frame = varied([1], [1])
@@ -327,5 +258,3 @@ def test_wrong_arguments_are_explained():
         analysis.income(frame, by="epoch")
     with pytest.raises(UsageError, match="tx_fee_reward_wei holds String"):
         analysis.income(frame.with_columns(pl.col("tx_fee_reward_wei").cast(pl.String)))
-    with pytest.raises(UsageError, match="the column time has no time zone"):
-        analysis.income(in_duckdb(frame.with_columns(pl.col("time").dt.replace_time_zone(None))))

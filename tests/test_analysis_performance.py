@@ -9,10 +9,12 @@ import pytest
 from beaconframes import analysis
 from beaconframes.errors import UsageError
 
-from .engines import assert_equal, each_engine, make
+from .engines import assert_equal
 from .test_analysis_income import history
+from .test_analysis_proposals import blocks as proposals
 
 ETH = 10**9
+_KEYS = ["validator_index", "epoch"]
 
 
 @pytest.fixture(scope="module")
@@ -138,21 +140,34 @@ def test_groups_by_address_of_withdrawal(frames):
     )
 
 
-@each_engine
-def test_every_engine_sums_up_the_same(kind, frames):
-    """All frames of one engine; the validators of another, on purpose."""
-    few = {
-        name: frame.filter(pl.col("epoch") < 380) if "epoch" in frame.columns else frame
-        for name, frame in frames.items()
-    }
-    lives = few["validators"].with_columns(pool=pl.col("validator_index") // 2)
-    expected = analysis.performance(**few | {"validators": lives}, by="pool", until=379)
-    made = {name: make(kind, few[name]) for name in ("income", "balances", "attestations")}
+def test_the_cost_of_missed_proposals_by_hand():
+    """Two of pool a at the middle one of the blocks around; none of b; of c nobody knows."""
+    lives = pl.DataFrame(
+        {
+            "validator_index": [1, 2, 3],
+            "activation_epoch": [0] * 3,
+            "exit_epoch": pl.Series([None] * 3, dtype=pl.Int64),
+            "pool": ["a", "b", "c"],
+        }
+    )
+    earned = history(
+        *(
+            (who, 2, {"proposer_sync_inclusion_reward_gwei": gwei, "tx_fee_reward_wei": 10})
+            for who, gwei in enumerate([300, 100, 200])
+        ),
+        (3, 500, {}),
+    )
+    held = earned.select(*_KEYS, effective_balance_gwei=pl.lit(32 * ETH))
+    blocks = proposals(
+        (0, "missed", 1), (1, "orphaned", 1), (2, "proposed", 2), (500 * 32, "missed", 3)
+    )
+    epochs = pl.DataFrame({"epoch": [2, 500], "eligible_ether_gwei": [96 * ETH] * 2})
 
-    result = analysis.performance(**few | made | {"validators": lives}, by="pool", until=379)
+    rows = analysis.performance(
+        lives, earned, held, proposals=blocks, epochs=epochs, by="pool"
+    ).select("pool", "proposals_lost_wei")
 
-    assert 2 == expected.height
-    assert_equal(expected, result, like=made["income"])
+    assert [("a", 2 * (200 * ETH + 10)), ("b", 0), ("c", None)] == rows.rows()
 
 
 def test_wrong_arguments_are_explained(frames):

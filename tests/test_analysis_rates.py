@@ -12,8 +12,7 @@ from beaconframes import analysis
 from beaconframes.calendar import Chain
 from beaconframes.errors import UsageError
 
-from .engines import assert_equal, each_engine, make
-from .test_analysis_income import history
+from .test_analysis_income import EPOCH, GENESIS, history
 
 ETH = 10**9
 # A day of three epochs, so that it can be worked out by hand.
@@ -45,6 +44,9 @@ HELD = pl.DataFrame(
     ],
     schema=["validator_index", "epoch", "effective_balance_gwei"],
     orient="row",
+)
+HELD_AT = HELD.with_columns(
+    time=pl.lit(GENESIS) + pl.col("epoch") * pl.lit(EPOCH).cast(pl.Duration("us"))
 )
 INDEX = pl.DataFrame(
     {"day": [0, 1], "apr": [0.004, 0.016], "cl_apr": [0.003, 0.015], "el_apr": [0.001, 0.001]}
@@ -133,26 +135,6 @@ def test_days_without_an_index_are_not_compared():
     assert [False, False] == days["apr_as_index"].is_null().to_list()
     assert days["cl_apr_as_index"][1] == whole["cl_apr_as_index"]
     assert math.isclose(0.015, whole["index_cl_apr"], rel_tol=1e-12)
-
-
-@each_engine
-def test_every_engine_gives_the_same_rates(kind):
-    """By validator, with index and lives; in the engine's own frame."""
-    lives = pl.DataFrame(
-        {
-            "validator_index": [1, 2],
-            "activation_epoch": [0, 1],
-            "exit_epoch": pl.Series([None, 99], dtype=pl.Int64),
-        }
-    )
-    earned = make(kind, EARNED)
-    options = {"by": "validator_index", "chain": SHORT}
-    expected = analysis.apr(EARNED, HELD, INDEX, validators=lives, **options)
-
-    result = analysis.apr(earned, make(kind, HELD), INDEX, validators=make(kind, lives), **options)
-
-    assert [(0, 1), (0, 2), (1, 1), (1, 2)] == expected.select("day", "validator_index").rows()
-    assert_equal(expected, result, like=earned)
 
 
 @pytest.mark.parametrize(

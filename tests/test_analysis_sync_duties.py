@@ -6,7 +6,7 @@ import pytest
 from beaconframes import analysis
 from beaconframes.errors import UsageError
 
-from .engines import assert_equal, each_engine, make
+from .engines import assert_equal
 from .test_analysis import block, blocks, committee
 
 # Two periods, whose committees differ; the border is epoch 256. Eight seats, one byte.
@@ -27,12 +27,9 @@ COMMITTEES = pl.concat(
 )
 
 
-@each_engine
-def test_every_engine_lists_the_same_duties(kind):
+def test_duties_by_hand():
     """Of two validators: what they signed by seat, and slots in which there was nothing to sign."""
-    made = make(kind, BLOCKS)
-
-    result = analysis.sync_duties(made, make(kind, COMMITTEES), [10, 17])
+    result = analysis.sync_duties(BLOCKS, COMMITTEES, [10, 17])
 
     rows = [
         (BORDER - 3, 0, 0, 10, "proposed", True),
@@ -54,15 +51,12 @@ def test_every_engine_lists_the_same_duties(kind):
     expected = expected.join(times, on="slot", maintain_order="left").select(
         "slot", "epoch", "time", *names[1:]
     )
-    assert_equal(expected, result, like=made)
+    assert_equal(expected, result)
 
 
-@each_engine
-def test_every_engine_compares_the_same(kind):
+def test_comparison_by_hand():
     """By hand: 7 of 8 seats signed the block of period 0, 4 of 16 those of period 1."""
-    made = make(kind, BLOCKS)
-
-    result = analysis.sync_against_committee(made, make(kind, COMMITTEES), [10, 17])
+    result = analysis.sync_against_committee(BLOCKS, COMMITTEES, [10, 17])
 
     expected = pl.DataFrame(
         [
@@ -84,7 +78,7 @@ def test_every_engine_compares_the_same(kind):
         ],
         orient="row",
     )
-    assert_equal(expected, result, like=made)
+    assert_equal(expected, result)
 
 
 def test_bits_are_counted_from_the_lowest_of_the_first_byte():

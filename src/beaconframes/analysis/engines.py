@@ -34,14 +34,20 @@ _MOST_GWEI = 2.0**62
 def opened(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy:
     """Take *columns* out of a frame of any kind, lazily, once each, and see that money is exact."""
     lazy = take(frame, list(dict.fromkeys(columns)), loader=loader)
-    for name, kind in lazy.collect_schema().items():
-        if not name.endswith(("_gwei", "_wei")) or kind.is_integer():
+    kind = lazy.implementation
+    if not (kind.is_polars() or kind.is_duckdb() or kind.is_dask() or kind.is_pyspark()):
+        raise UsageError(
+            f"lazy frames of {kind.value} are not computed here",
+            hint="Pass a frame of polars, pandas, DuckDB, Dask or PySpark; collect this one first.",
+        )
+    for name, dtype in lazy.collect_schema().items():
+        if not name.endswith(("_gwei", "_wei")) or dtype.is_integer():
             continue
-        if isinstance(kind, nw.Decimal) and kind.scale == 0:
+        if isinstance(dtype, nw.Decimal) and dtype.scale == 0:
             continue
         if not _without_values(frame, name):
             raise UsageError(
-                f"the column {name} holds {kind}: amounts are whole numbers, no float or text",
+                f"the column {name} holds {dtype}: amounts are whole numbers, no float or text",
                 hint=f"Keep it as bf.{loader}(...) gives it; bf.to_pandas(...) keeps every digit.",
             )
         lazy = lazy.with_columns(nw.col(name).cast(amount_type(name)))
@@ -81,13 +87,8 @@ def moved(rows: pl.DataFrame, like: Lazy) -> Lazy:
 
         frame = rows.to_pandas(use_pyarrow_extension_array=True)
         result = dd.from_pandas(frame, npartitions=1)  # type: ignore[no-untyped-call]
-    elif kind.is_pyspark():
-        result = native.sparkSession.createDataFrame(rows.to_arrow())
     else:
-        raise UsageError(
-            f"a frame of {kind.value} cannot be computed together with another one",
-            hint="Bring both into polars, DuckDB, Dask or PySpark first.",
-        )
+        result = native.sparkSession.createDataFrame(rows.to_arrow())
     return as_lazy(result)
 
 
@@ -107,7 +108,7 @@ def dated(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
         raise UsageError(
             f"tz={tz!r} is no time zone", hint='Give a name such as "UTC" or "Europe/Berlin".'
         ) from None
-    if lazy.implementation.is_duckdb() or lazy.implementation.is_spark_like():
+    if lazy.implementation.is_duckdb() or lazy.implementation.is_pyspark():
         return _dated_by_sql(lazy, every, tz)
     # Without its zone a clock has no gaps, so every midnight exists.
     clock = pl.col("time").dt.convert_time_zone(tz).dt.replace_time_zone(None)

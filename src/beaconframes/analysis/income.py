@@ -8,8 +8,9 @@ import narwhals.stable.v2 as nw
 import polars as pl
 from narwhals.exceptions import ComputeError
 
+from beaconframes.analysis.engines import give_moved, opened
 from beaconframes.errors import UsageError
-from beaconframes.frames import choose, collect, give_back, known, take
+from beaconframes.frames import choose, collect, known
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,12 +61,13 @@ def net_income(
     of the row's epoch or of its UTC calendar unit (weeks begin on Monday). ``epochs`` counts the
     epochs that went into the row, from ``first_epoch`` to ``last_epoch``, and ``complete`` tells
     whether they are all that begin in it. Rows of *frame* without a time, or with an amount
-    missing, are left out.
+    missing, are left out. This computes at once.
     """
     choose("every", every, get_args(Every))
     who = ["validator_index"] if per_validator else []
     columns = [*who, "epoch", "time", *_AMOUNTS]
-    lazy = known(take(frame, columns, loader="load_income_history"), columns)
+    opener = opened(frame, columns, loader="load_income_history")
+    lazy = known(opener, columns)
     start = nw.col("time") if every == "epoch" else nw.col("time").dt.truncate("1d")
     in_floats = [nw.col(column).cast(nw.Float64) for column in _AMOUNTS]
     # The engine of the frame reduces to days at most; weeks and months are made of those.
@@ -101,7 +103,7 @@ def net_income(
             )
         )
     rows = rows.rename({"start": "time"}).with_columns(_complete(rows, every))
-    return give_back(_with_totals(rows, who).sort("time", *who), frame)
+    return give_moved(_with_totals(rows, who).sort("time", *who), opener, frame)
 
 
 def _with_parts(reduced: pl.DataFrame) -> pl.DataFrame:

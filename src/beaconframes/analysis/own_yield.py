@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.analysis.engines import give_moved, opened
 from beaconframes.analysis.income import net_income
-from beaconframes.frames import collect, give_back, known, take, to_polars
+from beaconframes.frames import collect, known, take, to_polars
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -23,11 +24,11 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
     the yield index whose *days* these are (they begin at the hour of genesis); ``cl_apr`` and
     ``el_apr`` are its parts. ``validators`` counts who went in: those with a balance at the day's
     first epoch and with income rows for each of its epochs. Days in which there is nobody are left
-    out.
+    out. This computes at once.
     """
     spans = collect(known(take(days, _DAYS, loader="load_yield_index"), _DAYS)).sort("time")
     earned = to_polars(net_income(income, every="epoch", per_validator=True))
-    held = collect(known(take(balances, _BALANCES, loader="load_balance_history"), _BALANCES))
+    held = collect(known(opened(balances, _BALANCES, loader="load_balance_history"), _BALANCES))
     # How long an epoch is, the rows tell: chains differ.
     jumps = pl.max("first_epoch") - pl.min("first_epoch")
     length = (pl.max("time") - pl.min("time")) / pl.when(jumps > 0).then(jumps)
@@ -57,7 +58,8 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
         .with_columns(apr=pl.col("cl_apr") + pl.col("el_apr"))
         .select("day", "time", "validators", "apr", "cl_apr", "el_apr")
     )
-    return give_back(rates.sort("day"), income)
+    opener = opened(income, ["time"], loader="load_income_history")
+    return give_moved(rates.sort("day"), opener, income)
 
 
 def _on_days(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:

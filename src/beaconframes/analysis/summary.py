@@ -173,14 +173,24 @@ def _prefixed(part: pl.DataFrame, groups: list[str], prefix: str) -> pl.DataFram
 
 
 def _costs(lost: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
-    """Give what missed proposals cost each group, in wei of both layers; 0 where none was."""
+    """Give what missed proposals cost each group, in wei of both layers; 0 where none was.
+
+    Null where one cannot be told: an unknown cost is not none.
+    """
     wei = (
         pl.col("cost_consensus_gwei").cast(pl.Decimal(38, 0)) * pl.lit(10**9, pl.Decimal(38, 0))
         + pl.col("cost_execution_wei")
     ).cast(pl.Decimal(28, 0))
-    each = lost.select(wei.alias("proposals_lost_wei"), pl.col("proposer_index").alias(_WHO))
+    each = lost.select(
+        wei.alias("proposals_lost_wei"),
+        pl.col("proposer_index").alias(_WHO),
+        unknown=pl.col("cost_consensus_gwei").is_null(),
+    )
+    total = pl.col("proposals_lost_wei").sum().cast(pl.Decimal(28, 0))
     rows = labels.join(each, on=_WHO, how="left")
-    return rows.group_by(groups).agg(pl.col("proposals_lost_wei").sum().cast(pl.Decimal(28, 0)))
+    return rows.group_by(groups).agg(
+        pl.when(~pl.col("unknown").any()).then(total).alias("proposals_lost_wei")
+    )
 
 
 def _signatures(members: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import polars as pl
 
+from beaconframes.analysis.engines import give_moved, opened
 from beaconframes.errors import UsageError
-from beaconframes.frames import choose, collect, give_back, known, take
+from beaconframes.frames import choose, collect, known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,13 +33,14 @@ def sync_participation(
     the highest of them, and how many slots were proposed and not.
 
     With *committees*, any seats of any periods, ``seats_participation`` is that of these seats
-    alone, decoded from the bits of the blocks.
+    alone, decoded from the bits of the blocks. This computes at once.
     """
     choose("every", every, get_args(Step))
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_participation"]
     if committees is not None:
         columns.append("sync_aggregate_bits")
-    rows = one_per_slot(collect(known(take(blocks, columns, loader=_BLOCKS), columns[:4])))
+    opener = opened(blocks, columns, loader=_BLOCKS)
+    rows = one_per_slot(collect(known(opener, columns[:4])))
     share = pl.col("sync_aggregate_participation").cast(pl.Float64)
     proposed = (pl.col("status") == "proposed") & share.is_finite()
     rows = rows.with_columns(pl.when(proposed).then(share).alias("participation"))
@@ -47,7 +49,7 @@ def sync_participation(
         rows = rows.join(_of_seats(rows, committees), on="slot", how="left", maintain_order="left")
         names.append("seats_participation")
     if every == "slot":
-        return give_back(rows.select("slot", "epoch", "time", "status", *names), blocks)
+        return give_moved(rows.select(*columns[:4], *names), opener, blocks)
     per_epoch = rows.group_by("epoch").agg(
         pl.col("time").min(),
         pl.col(*names).mean(),
@@ -56,7 +58,7 @@ def sync_participation(
         (pl.col("status") == "proposed").sum().cast(pl.Int64).alias("proposed_blocks"),
         pl.col("status").is_in(["missed", "orphaned"]).sum().cast(pl.Int64).alias("lost_blocks"),
     )
-    return give_back(per_epoch.sort("epoch"), blocks)
+    return give_moved(per_epoch.sort("epoch"), opener, blocks)
 
 
 def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
@@ -64,10 +66,12 @@ def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
 
     ``duties`` is the number of proposed blocks times the seats the validator held then (chance
     gives some validators several seats), ``signed`` the bits that were set, ``rate`` the share.
-    Blocks of periods that *committees* lacks are left out, and so are members without a duty.
+    Blocks of periods that *committees* lacks are left out, and so are members without a duty. This
+    computes at once.
     """
     columns = ["slot", "epoch", "status", "sync_aggregate_bits"]
-    rows = collect(known(take(blocks, columns, loader=_BLOCKS), columns))
+    opener = opened(blocks, columns, loader=_BLOCKS)
+    rows = collect(known(opener, columns))
     members = [
         seats.select(
             "validator_index",
@@ -88,7 +92,7 @@ def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
         .with_columns(rate=pl.col("signed") / pl.col("duties"))
         .sort("rate", "validator_index", descending=[True, False])
     )
-    return give_back(ranked, blocks)
+    return give_moved(ranked, opener, blocks)
 
 
 def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]:
@@ -127,7 +131,7 @@ def by_period(
 
     Period by period, because the bits of a year of blocks are more than a gigabyte.
     """
-    seats = collect(take(committees, SEATS, loader="load_sync_committees")).drop_nulls()
+    seats = collect(opened(committees, SEATS, loader="load_sync_committees")).drop_nulls()
     proposed = rows.filter(
         (pl.col("status") == "proposed") & (pl.col("sync_aggregate_bits").str.len_chars() > 2)
     )

@@ -1,0 +1,207 @@
+"""One question, every engine: each public function of analysis gives the same on all of them."""
+
+import polars as pl
+import pytest
+
+from beaconframes import analysis
+from beaconframes.errors import UsageError
+from beaconframes.frames import to_polars
+
+from . import test_analysis_attestations as attestations
+from . import test_analysis_completeness as completeness
+from . import test_analysis_ledger as ledger
+from . import test_analysis_proposals as proposals
+from . import test_analysis_rates as rates
+from . import test_analysis_reconcile as reconcile
+from . import test_analysis_sync_duties as sync
+from .engines import assert_equal, each_engine, in_duckdb, in_zone, make
+from .test_analysis_income import history, varied
+
+SHORT = {"chain": rates.SHORT}
+POOLS = pl.col("validator_index").replace_strict({1: None}, default="a")
+LABELLED = {"operator": POOLS, "big": pl.col("validator_index") > 1}
+# Both changes of clocks of a year in Berlin.
+INCOME = varied(range(3), [*range(26_200, 26_350, 3), *range(73_000, 73_200, 31)])
+LIVES = pl.DataFrame(
+    {
+        "validator_index": [1, 2, 4],
+        "activation_epoch": [0, 1, None],
+        "exit_epoch": [None, 99, None],
+        "pool": ["a", "b", "b"],
+    },
+    schema_overrides={"activation_epoch": pl.Int64},
+)
+RATES = {"income": rates.EARNED, "balances": rates.HELD}
+LUCK = {"proposals": proposals.BLOCKS, "balances": proposals.HELD, "epochs": proposals.EPOCHS}
+SIGNED = {"blocks": sync.BLOCKS, "committees": sync.COMMITTEES}
+ATTESTED = {"attestations": attestations.ROWS, "blocks": attestations.BLOCKS}
+# All validators were there on day 0, whose end and beginning are those of epochs.
+DAYS = history(*((1, epoch, {}) for epoch in (0, 3, 6)))["time"]
+YIELDS = rates.INDEX.with_columns(time=DAYS.gather([0, 1]), day_end=DAYS.gather([1, 2]))
+BLOCKS = proposals.BLOCKS.filter(pl.col("slot") < 64).with_columns(
+    sync_aggregate_bits=pl.lit("0x03"), sync_aggregate_participation=0.25
+)
+EVERYTHING = {
+    "validators": LIVES,
+    **RATES,
+    "attestations": attestations.ROWS,
+    "proposals": proposals.BLOCKS,
+    "blocks": BLOCKS,
+    "committees": sync.COMMITTEES.with_columns(pl.col("validator_index") - 10),
+    "epochs": proposals.EPOCHS,
+    "index": rates.INDEX,
+}
+
+# Of each function: frames, of which the first says what comes back, and arguments.
+CASES = {
+    "apr": ("income", {**RATES, "index": rates.INDEX}, SHORT),
+    "apr of all": (
+        "income",
+        {**RATES, "index": rates.INDEX, "validators": LIVES},
+        {"every": "all", "by": "validator_index", **SHORT},
+    ),
+    "attestation_effectiveness": ("attestations", ATTESTED, {}),
+    "attestation_faults": ("attestations", ATTESTED, {}),
+    "completeness": (
+        "frame",
+        {"frame": completeness.ROWS, "validators": completeness.LIVES},
+        {"since": 10, "until": 13, "finalized": 12},
+    ),
+    "income by week": (
+        "frame",
+        {"frame": INCOME},
+        {"every": "week", "by": "validator_index", "tz": "Europe/Berlin"},
+    ),
+    "income by beacon day": (
+        "frame",
+        {"frame": INCOME.with_columns(**LABELLED)},
+        {"day": "beacon", "by": ["operator", "big"]},
+    ),
+    "income of all": ("frame", {"frame": INCOME}, {"every": "all"}),
+    "ledger": (
+        "income",
+        {"income": ledger.EARNED, "withdrawals": ledger.PAID, "prices": ledger.PRICES},
+        {"tz": "Europe/Berlin", "price": "eur"},
+    ),
+    "missed_proposals": (
+        "proposals",
+        {"proposals": proposals.BLOCKS, "income": proposals.EARNED},
+        {},
+    ),
+    "net_income": ("frame", {"frame": INCOME}, {"every": "week", "per_validator": True}),
+    "own_yield": (
+        "income",
+        {"income": rates.EARNED, "balances": rates.HELD_AT, "days": YIELDS},
+        {},
+    ),
+    "performance": ("income", EVERYTHING, {"by": "pool", "until": 3, **SHORT}),
+    "proposal_luck": (
+        "balances",
+        {**LUCK, "validators": proposals.LIVES},
+        {},
+    ),
+    "reconcile": (
+        "balances",
+        {
+            "balances": reconcile.HELD,
+            "income": reconcile.EARNED,
+            "deposits": reconcile.DEPOSITS,
+            "withdrawals": reconcile.WITHDRAWALS,
+            "consolidations": reconcile.MOVES,
+            "validators": reconcile.KEYS,
+        },
+        {},
+    ),
+    "sync_against_committee": ("blocks", SIGNED, {"validators": [10, 17]}),
+    "sync_duties": ("blocks", SIGNED, {"validators": [10, 17]}),
+    "sync_members": ("blocks", SIGNED, {}),
+    "sync_participation": ("blocks", SIGNED, {}),
+    "sync_participation by epoch": ("blocks", SIGNED, {"every": "epoch"}),
+}
+
+
+def ask(case, frames):
+    """Call the function of a case with frames in place of its own."""
+    return getattr(analysis, case.split()[0])(**frames, **CASES[case][2])
+
+
+@each_engine
+@pytest.mark.parametrize("case", CASES)
+def test_every_engine_gives_the_same(kind, case):
+    """Money to the last digit, ratios to twelve, in the engine's own frame."""
+    like, frames, _ = CASES[case]
+    made = {name: make(kind, frame) for name, frame in frames.items()}
+
+    result = ask(case, made)
+
+    expected = ask(case, frames)
+    assert expected.height > 0
+    assert_equal(expected, result, like=made[like])
+
+
+def test_no_function_is_left_out():
+    """Whatever analysis offers is asked on every engine."""
+    functions = {name for name in analysis.__all__ if callable(getattr(analysis, name))}
+
+    assert functions == {case.split()[0] for case in CASES}
+
+
+@each_engine
+def test_frames_of_several_kinds(kind):
+    """The first frame says which engine computes; others are moved there."""
+    like, frames, _ = CASES["reconcile"]
+    made = frames | {like: make(kind, frames[like])}
+
+    assert_equal(ask("reconcile", frames), ask("reconcile", made), like=made[like])
+
+
+@each_engine
+def test_unknown_income_is_left_out(kind):
+    """A row with an amount missing is not added as zero."""
+    frame = varied([1], [5, 6]).with_columns(
+        slashing_reward_gwei=pl.when(pl.col("epoch") == 5).then("slashing_reward_gwei")
+    )
+    if kind == "pandas-numpy":  # which turns whole numbers beside a hole into floats
+        with pytest.raises(UsageError, match="slashing_reward_gwei holds Float64"):
+            analysis.income(make(kind, frame))
+        return
+
+    result = to_polars(analysis.income(make(kind, frame)))
+
+    assert [(1, 5, 5)] == result.select("validator_epochs", "first_epoch", "last_epoch").rows()
+
+
+@each_engine
+def test_a_sum_beyond_64_bits_is_an_error(kind):
+    """No engine runs over in silence: three times 2^62 gwei are no number of 64 bits."""
+    frame = history(*((1, epoch, {"slashing_reward_gwei": 2**62}) for epoch in (1, 2, 3)))
+
+    with pytest.raises(Exception, match=r"more than a chain has|out of range|OVERFLOW"):
+        to_polars(analysis.income(make(kind, frame)))
+
+
+@each_engine
+def test_no_rows_are_no_error(kind):
+    """An empty history has no days, and the columns of any other."""
+    expected = analysis.income(varied([1], [1])).clear()
+
+    assert_equal(expected, analysis.income(make(kind, varied([1], [1]).clear())))
+
+
+def test_the_zone_of_a_connection_changes_nothing():
+    """DuckDB shows instants in the zone of the session; days are those of *tz*."""
+    frame = varied([1], range(100, 600))
+    with in_zone("Asia/Tokyo"):
+        assert_equal(analysis.income(frame), analysis.income(in_duckdb(frame)))
+        assert_equal(
+            analysis.income(frame, every="week", tz="Europe/Berlin"),
+            analysis.income(in_duckdb(frame), every="week", tz="Europe/Berlin"),
+        )
+
+
+def test_times_of_duckdb_have_a_zone():
+    """Without one nobody knows which instants they are."""
+    frame = varied([1], [1]).with_columns(pl.col("time").dt.replace_time_zone(None))
+
+    with pytest.raises(UsageError, match="the column time has no time zone"):
+        analysis.income(in_duckdb(frame))
