@@ -37,7 +37,8 @@ $(VENV)/.stamp: requirements.lock pyproject.toml | $(UV)
 
 # Written by hand only: what is installed changes when somebody decides so. The lock names no address.
 lock: | $(UV) ## resolve requirements.lock anew
-	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --extra dask --group dev \
+	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --extra dask --extra cloud --extra excel \
+		--group dev --group publish \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements.lock
 
 # --- for users ---------------------------------------------------------------------------------

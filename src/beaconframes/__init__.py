@@ -17,12 +17,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from beaconframes import analysis, errors, interactive, plot, v2, wall
     from beaconframes.calendar import HOODI, MAINNET, Chain
-    from beaconframes.client import Explorer, Store, connect, store
+    from beaconframes.client import Explorer, Plan, Store, connect, plan, store
     from beaconframes.config import settings
     from beaconframes.dataset import Dataset
     from beaconframes.dictionary import describe
     from beaconframes.errors import BeaconframesError, MissingRows
     from beaconframes.frames import printable
+    from beaconframes.publish import Export, export
     from beaconframes.service import Local, local
     from beaconframes.units import to_eth, to_gwei, to_pandas, to_wei
     from beaconframes.v1 import (
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
 
 _CONTENTS = {
     # whom to ask
-    "beaconframes.client": ("Explorer", "connect", "Store", "store"),
+    "beaconframes.client": ("Explorer", "connect", "Plan", "plan", "Store", "store"),
     "beaconframes.service": ("Local", "local"),
     "beaconframes.config": ("settings",),
     "beaconframes.calendar": ("HOODI", "MAINNET", "Chain"),
@@ -126,8 +127,9 @@ _CONTENTS = {
     # convert
     "beaconframes.units": ("to_eth", "to_gwei", "to_pandas", "to_wei"),
     "beaconframes.frames": ("printable",),
-    # keep
+    # keep, publish
     "beaconframes.dataset": ("Dataset",),
+    "beaconframes.publish": ("Export", "export"),
     # what goes wrong
     "beaconframes.errors": ("BeaconframesError", "MissingRows"),
 }
@@ -141,13 +143,16 @@ __all__ = [
     "Chain",
     "Dataset",
     "Explorer",
+    "Export",
     "Local",
     "MissingRows",
+    "Plan",
     "Store",
     "analysis",
     "connect",
     "describe",
     "errors",
+    "export",
     "interactive",
     "load_address_balances",
     "load_attestation_efficiency",
@@ -190,6 +195,7 @@ __all__ = [
     "load_withdrawal_credentials",
     "load_yield_index",
     "local",
+    "plan",
     "plot",
     "printable",
     "settings",

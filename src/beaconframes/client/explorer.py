@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from beaconframes.calendar import Chain, get_chain
 from beaconframes.client.asking import Asking
 from beaconframes.client.completeness import broken_rows, missing_rows
+from beaconframes.client.costs import limited
 from beaconframes.client.fresh import fresh
 from beaconframes.client.gaps import certain
 from beaconframes.client.head import Views, Watch
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from beaconframes.client.loaded import Loaded
     from beaconframes.endpoint import Endpoint, Request
 
 
@@ -53,6 +55,8 @@ class Explorer:
         Left out: in the platform's folder for data, but not what a service on this machine tells.
     offline
         Whether to answer from the store alone, and to name what it lacks.
+    max_requests
+        Most requests of one call of a loader: what would take more raises `TooCostly` unsent.
     head
         The end of the chain, where it cannot move any more (a dataset served locally).
     """
@@ -68,6 +72,7 @@ class Explorer:
         strict: bool | None = None,
         store: bool | str | os.PathLike[str] | None = None,
         offline: bool | None = None,
+        max_requests: int | None = None,
         head: Head | None = None,
     ) -> None:
         """Check the settings; nothing is sent yet."""
@@ -80,10 +85,13 @@ class Explorer:
             strict=strict,
             store=store,
             offline=offline,
+            max_requests=max_requests,
         )
         # A key belongs to the address that it was given with: never to another one.
         key = settings.api_key if url is None or api_key is not None else None
-        self._own = {"frame": frame, "strict": strict}
+        self._own = {"frame": frame, "strict": strict, "max_requests": max_requests}
+        self.about: Mapping[str, Any] = {}
+        """What is known of the service that it does not say itself: is the chain simulated?"""
         self.chain = get_chain(settings.chain)
         self.offline = settings.offline
         self.url = settings.url or public_url(self.chain, has_key=key is not None or self.offline)
@@ -126,6 +134,11 @@ class Explorer:
         """Return how many requests were sent so far, retries included."""
         return sum(session.requests for session in self.asking.sessions)
 
+    @property
+    def rate(self) -> float | None:
+        """Return the requests a second that are kept to; None while no limit is known."""
+        return self._session.pacer.rate
+
     def horizon_of(self, endpoint: Endpoint) -> Horizon:
         """Return what is known about the end of the chain, by the generation of *endpoint*."""
         return self.horizon_v2 if endpoint.envelope is Envelope.V2 else self.horizon
@@ -154,22 +167,22 @@ class Explorer:
         *,
         strict: bool | None = None,
         lazy: bool = False,
+        max_requests: int | None = None,
     ) -> Any:
         """Return every row that *values* select, as the frame of the settings.
 
         Raises
         ------
+        TooCostly
+            It would take more than *max_requests* requests.
         BeaconframesError
             The service failed, or what it sent cannot be trusted; see `beaconframes.errors`.
         """
-        found = None if self.shelf is None else from_store(self, self.shelf, endpoint, values)
-        if found is None:
-            if self.offline:
-                raise UsageError(
-                    f"load_{endpoint.name} asks for what no store keeps, and this is offline",
-                    hint="Connect without offline=True",
-                )
-            found = fresh(self, endpoint, values)
+        said = dict(self._own)
+        if max_requests is not None:
+            said["max_requests"] = max_requests
+        with limited(self, endpoint, values, current_settings(**said).max_requests):
+            found = self._found(endpoint, values)
         if lazy:
             frame: Any = found.as_lazy(endpoint, values)
         else:
@@ -183,6 +196,15 @@ class Explorer:
         lost = certain(found.lost, self.horizon_of(endpoint))
         self.tell_missing(endpoint, lost, frame, strict=strict)
         return frame
+
+    def _found(self, endpoint: Endpoint, values: Mapping[str, Any]) -> Loaded:
+        found = None if self.shelf is None else from_store(self, self.shelf, endpoint, values)
+        if found is None and self.offline:
+            raise UsageError(
+                f"load_{endpoint.name} asks for what no store keeps, and this is offline",
+                hint="Connect without offline=True",
+            )
+        return fresh(self, endpoint, values) if found is None else found
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one answer as it came: JSON out of its envelope, or a picture."""

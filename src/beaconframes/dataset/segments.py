@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
 ROW_GROUP = 131_072
@@ -54,9 +54,11 @@ class Segment:
                 return False
         return True
 
-    def damage(self, folder: Path, *, thorough: bool) -> str | None:
+    def damage(
+        self, folder: Path, *, thorough: bool, named: Callable[[str], object] = _PATH.fullmatch
+    ) -> str | None:
         """Say what is wrong with the file, if anything; *thorough* reads all of it."""
-        if not _PATH.fullmatch(self.path):
+        if not named(self.path):
             return "is no path of a segment"
         try:
             status = (folder / self.path).lstat()

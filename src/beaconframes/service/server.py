@@ -122,6 +122,8 @@ class Local(Server):
         """Serve *dataset* and let loaders ask it."""
         super().__init__(dataset)
         self.explorer = Explorer(self.url, chain=self.service.chain, head=self.service.head)
+        meta = dataset.meta
+        self.explorer.about = {name: meta.get(name) for name in ("service", "simulated")}
         self._before = use(self.explorer)
 
     def __repr__(self) -> str:

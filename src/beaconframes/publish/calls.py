@@ -1,0 +1,170 @@
+"""Calls of loaders as sources: what is asked for comes piece by piece, in the order of time."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import polars as pl
+
+from beaconframes.client.connected import current
+from beaconframes.config import is_loopback
+from beaconframes.endpoint.keeping import Keeping
+from beaconframes.errors import IntegrityError, MissingRows, UsageError
+from beaconframes.frames import to_polars
+from beaconframes.publish.sources import Source, is_frame, of_frame
+from beaconframes.publish.tables import of_endpoint
+from beaconframes.publish.walks import Walk
+from beaconframes.v1 import ENDPOINTS
+from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from beaconframes.client import Explorer
+    from beaconframes.endpoint import Endpoint
+
+
+def of_call(
+    what: Callable[..., Any],
+    table: str | None,
+    explorer: Explorer | None,
+    arguments: dict[str, Any],
+) -> Source:
+    """Take a loader and its arguments, or any other function that returns a frame."""
+    function, given = unwrapped(what, arguments)
+    endpoint = endpoint_of(function)
+    if endpoint is None:
+        frame = function(**given)
+        if not is_frame(frame):
+            raise UsageError(f"{function.__name__}() returns no frame")
+        return of_frame(frame, table)
+    asked = explorer or given.get("explorer") or current()
+    call = Call(function, endpoint, asked, given)
+    source = Source(of_endpoint(endpoint, table), call.everything, asked.chain, call.facts())
+    source.request = {"loader": function.__name__, **call.others()}
+    keeping = Keeping.of(endpoint)
+    want = keeping.want(call.values, call.horizon) if keeping else None
+    if keeping is None or want is None or not want.parts or not keeping.unit_name:
+        source.gaps = call.gaps
+        return source
+    return Walk.of(source, call, keeping, want).source
+
+
+def unwrapped(
+    what: Callable[..., Any], arguments: dict[str, Any]
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Return the function that *what* is in the end, and all its arguments by name."""
+    positional: tuple[Any, ...] = ()
+    while isinstance(what, functools.partial):
+        positional = (*what.args, *positional)
+        arguments = {**what.keywords, **arguments}
+        what = what.func
+    try:
+        bound = inspect.signature(what).bind(*positional, **arguments)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{getattr(what, '__name__', what)}() cannot be called so: {error}",
+            hint="Give the arguments of the loader by name, beside those of export()",
+        ) from None
+    bound.apply_defaults()
+    rest = next(
+        (p.name for p in inspect.signature(what).parameters.values() if p.kind is p.VAR_KEYWORD), ""
+    )
+    options = bound.arguments.pop(rest, {})
+    return what, {**bound.arguments, **options}
+
+
+def endpoint_of(function: Callable[..., Any]) -> Endpoint | None:
+    """Return the endpoint that a loader asks; None if *function* is no loader."""
+    module, name = function.__module__ or "", getattr(function, "__name__", "")
+    if not module.startswith(("beaconframes.v1", "beaconframes.v2")):
+        return None
+    known = ENDPOINTS_V2 if module.startswith("beaconframes.v2") else ENDPOINTS
+    return next((e for e in known if f"load_{e.name}" == name), None)
+
+
+class Call:
+    """One loader, whom it asks, and for what."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        endpoint: Endpoint,
+        explorer: Explorer,
+        given: dict[str, Any],
+    ) -> None:
+        """Take everything that was given; *explorer* is the one that is asked."""
+        self.function, self.endpoint, self.explorer = function, endpoint, explorer
+        self.given = {
+            name: value
+            for name, value in given.items()
+            if name not in ("explorer", "strict", "lazy")
+        }
+        self.values = {name: self.given.get(name) for name in endpoint.arguments}
+        self.horizon = explorer.horizon_of(endpoint)
+        self.gaps: list[dict[str, Any]] = []
+
+    def load(self, **instead: Any) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+        """Return the rows of the call, with some arguments *instead*, and what did not come."""
+        arguments = {**self.given, **instead, "explorer": self.explorer}
+        try:
+            frame, gaps = self.function(**arguments, strict=True), []
+        except (MissingRows, IntegrityError) as error:
+            if error.rows is None or error.missing is None:
+                raise
+            frame, gaps = error.rows, gaps_in(error)
+        rows = frame if isinstance(frame, pl.DataFrame) else to_polars(frame)
+        return rows.cast(self.endpoint.table.schema()), gaps
+
+    def everything(self) -> Iterator[pl.DataFrame]:
+        """Yield all rows, loaded at once."""
+        rows, gaps = self.load()
+        self.gaps += gaps
+        yield rows
+
+    def others(self) -> dict[str, Any]:
+        """Return the arguments as the manifest has them."""
+        plain = (str, int, float, bool)
+        return {
+            name: value if isinstance(value, plain) else short(value)
+            for name, value in self.given.items()
+            if value is not None
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return whose data it is."""
+        about = self.explorer.about
+        url = urlsplit(self.explorer.url)
+        here = is_loopback(url.hostname or "")
+        # The port of a local service is another one each time, and a path may hold a secret.
+        service = "a service on this machine" if here else f"{url.scheme}://{url.netloc}"
+        return {
+            "service": about.get("service", service),
+            "simulated": about.get("simulated", None if here else False),
+        }
+
+
+def gaps_in(error: MissingRows | IntegrityError) -> list[dict[str, Any]]:
+    """Return what did not come, one entry per gap."""
+    assert error.missing is not None
+    return [
+        {name: value for name, value in row.items() if value is not None}
+        for row in error.missing.iter_rows(named=True)
+    ]
+
+
+def short(value: Any) -> str:
+    """Return a list of things in the fewest words that still tell it from any other."""
+    try:
+        items = [str(item) for item in value]
+    except TypeError:
+        return str(value)
+    text = ",".join(items)
+    if len(text) <= 200:
+        return text
+    from hashlib import sha256
+
+    return f"{len(items)} of them, sha256 {sha256(text.encode()).hexdigest()[:16]}"

@@ -1,0 +1,85 @@
+"""Files that are whole or not there: written beside, made durable, and then given their name."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.dataset.segments import digest, sync
+from beaconframes.errors import DatasetError
+from beaconframes.publish.formats import FORMATS, Cells
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def judged(path: Path, doing: str = "cannot be written") -> Iterator[None]:
+    """Turn what the system raises into a DatasetError that names the file and the reason."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise DatasetError(
+            f"{path} {doing}: {reason}",
+            hint="What was published before is unchanged; the same call goes on where it was",
+        ) from error
+
+
+def make(
+    frames: Iterable[pl.DataFrame], draft: Path, form: str, *, raw: bool
+) -> tuple[int, int, str]:
+    """Write *frames* into a durable file, and return its rows, its bytes and its SHA-256.
+
+    It runs wherever an executor runs it, so it takes and returns nothing but plain values.
+    """
+    with judged(draft):
+        file = FORMATS[form].write(draft, Cells(raw))
+        rows = 0
+        try:
+            for frame in frames:
+                file.add(frame)
+                rows += frame.height
+        finally:
+            file.close()
+        sync(draft)
+        return rows, draft.stat().st_size, digest(draft)
+
+
+def put(draft: Path, path: Path) -> None:
+    """Give a durable *draft* its name."""
+    with judged(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.replace(path)
+
+
+def put_text(text: str, draft: Path, path: Path) -> None:
+    """Write *text* as a file, all of it or nothing; one that says just that is left alone."""
+    data = text.encode()
+    with judged(path):
+        if same(path, text):
+            return
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        sync(path.parent)
+
+
+def same(path: Path, text: str) -> bool:
+    """Tell whether a file says just this already."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    return path.read_bytes() == text.encode()
+
+
+def settle(folders: Iterable[Path]) -> None:
+    """Make the names in *folders* durable."""
+    for folder in sorted(set(folders)):
+        with judged(folder):
+            sync(folder)

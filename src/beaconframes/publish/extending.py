@@ -1,0 +1,166 @@
+"""What is in the target already: a dataset to extend, an export to go on with, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.dataset import published
+from beaconframes.errors import DatasetError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from beaconframes.dataset import Segment
+    from beaconframes.publish.formats import Cells, Format
+    from beaconframes.publish.partitions import Partition
+    from beaconframes.publish.sources import Source
+    from beaconframes.publish.work import Work
+
+
+@dataclass(frozen=True)
+class Before:
+    """The dataset that is there: what its manifest says, and the files that it names."""
+
+    told: dict[str, Any] = field(default_factory=dict)
+    segments: tuple[Segment, ...] = ()
+
+    def files(self, table: str) -> list[Segment]:
+        """Return the files of one table."""
+        return [segment for segment in self.segments if segment.table == table]
+
+
+def before(path: Path) -> Before:
+    """Return what is published in *path*; files that are not what they were are an error."""
+    manifest = path / published.NAME
+    if manifest.is_symlink() or not manifest.exists():
+        return Before()
+    told = published.read(path)
+    segments = published.segments(told, manifest)
+    for segment in segments:
+        if reason := published.damage(segment, path, thorough=True):
+            raise DatasetError(
+                f"{path / segment.path} {reason}",
+                hint="Restore it from a copy, or export to another folder",
+            )
+    return Before(told, tuple(segments))
+
+
+def fit(
+    there: Before,
+    work: Work,
+    sources: list[Source],
+    form: Format,
+    divided: dict[str, Partition],
+    cells: Cells,
+) -> None:
+    """Refuse what does not fit what is there, and write down what is to become of it."""
+    for source in sources:
+        resume(there, work, source, divided[source.table.name])
+    plan = {s.table.name: wanted(s, form, divided[s.table.name], cells) for s in sources}
+    for name, new in plan.items():
+        old = told_of(there, name)
+        if old and (found := differences(without_end(old), without_end(new))):
+            raise DatasetError(
+                f"{work.target} has another {name}: {found}",
+                hint="Give the same arguments as before, or another folder",
+            )
+    begun = work.plan
+    if begun is not None and (found := differences(begun, plan)):
+        raise DatasetError(
+            f"in {work.target} another export was begun: {found}",
+            hint=f"Give the same arguments, or remove {work.path} and begin anew",
+        )
+    if begun is None:
+        work.begin(plan)
+
+
+def without_end(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan without what may grow."""
+    return {**plan, "request": {k: v for k, v in plan["request"].items() if k != "until"}}
+
+
+def resume(there: Before, work: Work, source: Source, divided: Partition) -> None:
+    """Let *source* begin where what is there ends."""
+    name = source.table.name
+    source.journal = lambda gap: work.missing(name, gap)
+    if source.resume is None:
+        work.done.pop(name, None)
+        return
+    done = []
+    for number in work.done.get(name, []):
+        folder = f"{name}/{divided.folder(number)}".rstrip("/")
+        files = [s for path, s in work.made.items() if path.rpartition("/")[0] == folder]
+        if any(published.damage(file, work.target, thorough=True) for file in files):
+            break
+        done.append(number)
+    begun = (work.plan or {}).get(name, {})
+    table = there.told.get("tables", {}).get(name, {})
+    counts = source.resume(table, begun, done, work.gaps.get(name, []), divided)
+    work.done[name] = done if counts else []
+
+
+def wanted(source: Source, form: Format, divided: Partition, cells: Cells) -> dict[str, Any]:
+    """Return what may not change from one export to the next."""
+    return {
+        "columns": {column.name: column.type for column in source.table.columns},
+        "key": source.table.key,
+        "format": form.name,
+        "raw": cells.raw,
+        "partitioned_by": divided.by or None,
+        "request": source.request,
+        "service": source.facts.get("service"),
+        "simulated": source.facts.get("simulated"),
+        "chain": None if source.chain is None else source.chain.name,
+    }
+
+
+def told_of(there: Before, name: str) -> dict[str, Any]:
+    """Return the same of what a manifest says of a table."""
+    table = there.told.get("tables", {}).get(name)
+    if table is None:
+        return {}
+    provenance = there.told["provenance"]
+    chain = provenance.get("chain")
+    return {
+        "columns": {column["name"]: column["type"] for column in table["columns"]},
+        "key": table["key"],
+        "format": table["format"],
+        "raw": table["raw"],
+        "partitioned_by": table["partitioned_by"],
+        "request": table["request"],
+        "service": provenance.get("service"),
+        "simulated": provenance.get("simulated"),
+        "chain": None if chain is None else chain["name"],
+    }
+
+
+def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> str:
+    """Say in words where two plans differ; "" where they do not."""
+    found = []
+    for name in dict.fromkeys([*old, *new]):
+        one, other = old.get(name), new.get(name)
+        if isinstance(one, dict) and isinstance(other, dict):
+            found.append(differences(one, other, f"{prefix}{name}."))
+        elif one != other:
+            found.append(f"{prefix}{name} was {short(one)}, now it is {short(other)}")
+    return "; ".join(part for part in found if part)
+
+
+def short(value: object) -> str:
+    """Return a value in a few words."""
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def with_others(told: dict[str, Any], there: Before, sources: list[Source]) -> dict[str, Any]:
+    """Return the manifest *told* with the tables that were there and are not exported now."""
+    named = {source.table.name for source in sources}
+    others = {n: t for n, t in there.told.get("tables", {}).items() if n not in named}
+    if not others:
+        return told
+    merged = {**told, "tables": dict(sorted({**others, **told["tables"]}.items()))}
+    merged["complete"] = not any(table["gaps"] for table in merged["tables"].values())
+    routes = {t["endpoint"] for t in merged["tables"].values() if t["endpoint"]}
+    merged["provenance"] = {**told["provenance"], "endpoints": sorted(routes)}
+    return {**merged, "checksum": published.checksum(merged)}

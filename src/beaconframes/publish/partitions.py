@@ -1,0 +1,94 @@
+"""Partitions: what divides a table into folders, and what these are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from beaconframes.calendar import Chain
+
+PART = "_part"
+NONE = -1
+"""The number of the partition of rows that have no time, or no validator."""
+NOWHERE = "__HIVE_DEFAULT_PARTITION__"
+EPOCH_OF_DATES = date(1970, 1, 1)
+VALIDATORS_EACH = 1_000
+CHOICES = ("day", "period", "validators")
+_SUBJECTS = ("validator_index", "proposer_index", "validator")
+_UNITS = {"epoch": "epoch", "slot": "slot", "block_slot": "slot", "period": "period", "day": "day"}
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How rows are divided: by the *number* of each, under folders of the *key*.
+
+    The key is no column of the files, so that whoever reads them finds each column once.
+    """
+
+    by: str
+    key: str
+    number: pl.Expr
+
+    def folder(self, number: int) -> str:
+        """Return the folder of the partition with that number; "" if there is but one."""
+        return f"{self.key}={self.label(number)}" if self.key else ""
+
+    def label(self, number: int) -> str:
+        """Return what the partition of that number is called."""
+        if number == NONE:
+            return NOWHERE
+        if self.by == "day":
+            return str(EPOCH_OF_DATES + timedelta(days=number))
+        if self.by == "validators":
+            first = number * VALIDATORS_EACH
+            return f"{first:07d}-{first + VALIDATORS_EACH - 1:07d}"
+        return f"{number:05d}"
+
+
+WHOLE = Partition("", "", pl.lit(0))
+
+
+def partition(by: str | None, schema: pl.Schema, chain: Chain | None) -> Partition:
+    """Return how rows with these columns are divided *by* day, sync period or validators."""
+    if by is None:
+        return WHOLE
+    if by not in CHOICES:
+        raise UsageError(f"by={by!r} is not known", hint=f"Choose one of {', '.join(CHOICES)}")
+    if by == "day" and isinstance(schema.get("time"), pl.Datetime):
+        days = pl.col("time").dt.date().cast(pl.Int32)
+        return Partition("day", "date", days.cast(pl.Int64).fill_null(NONE))
+    subject = next((name for name in _SUBJECTS if name in schema), None)
+    if by == "validators" and subject is not None:
+        blocks = pl.col(subject).cast(pl.Int64) // VALIDATORS_EACH
+        return Partition("validators", "validators_from_to", blocks.fill_null(NONE))
+    unit = next((name for name in _UNITS if name in schema), None)
+    if by == "period" and unit is not None and chain is not None:
+        return Partition("period", "sync_period", _period(unit, chain).fill_null(NONE))
+    raise UsageError(
+        f"the rows have no column to divide them by={by!r}",
+        hint="day needs `time`, period an epoch or slot of a known chain, validators an index",
+    )
+
+
+def _period(column: str, chain: Chain) -> pl.Expr:
+    """Return the sync period that each row is of."""
+    number = pl.col(column).cast(pl.Int64)
+    epochs = {
+        "epoch": number,
+        "slot": number // chain.slots_per_epoch,
+        "day": number * chain.epochs_per_day,
+        "period": number * chain.epochs_per_sync_period,
+    }[_UNITS[column]]
+    return epochs // chain.epochs_per_sync_period
+
+
+def usual(schema: pl.Schema) -> str | None:
+    """Return what rows with these columns are divided by unless somebody says otherwise."""
+    over_time = any(name in schema for name in _UNITS)
+    return "day" if over_time and isinstance(schema.get("time"), pl.Datetime) else None

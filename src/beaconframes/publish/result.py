@@ -1,0 +1,45 @@
+"""What an export came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was written, and what is missing.
+
+    ``path`` is the folder or the file; ``tables`` has the rows of each table. ``added`` counts the
+    files that this call wrote and ``kept`` those that were there already. ``gaps`` names every row
+    that was asked for and did not come, as the manifest does; the export is ``complete`` if there
+    are none. ``until`` is the last epoch, slot or day, where something was asked for up to then.
+    """
+
+    path: Path | str
+    tables: dict[str, int]
+    bytes: int
+    added: int
+    kept: int = 0
+    gaps: tuple[dict[str, Any], ...] = field(default=())
+    until: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """Return the rows of all tables."""
+        return sum(self.tables.values())
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether nothing that was asked for is missing."""
+        return not self.gaps
+
+    def __repr__(self) -> str:
+        """Return where it is, how large, and what is missing."""
+        files = f"{self.added + self.kept:,} files ({self.added:,} new)"
+        gaps = "" if self.complete else f", {len(self.gaps):,} gaps"
+        size = f"{self.bytes / 1e6:,.1f} MB"
+        return f"Export({str(self.path)!r}: {self.rows:,} rows, {files}, {size}{gaps})"

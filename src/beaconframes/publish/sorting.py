@@ -1,0 +1,156 @@
+"""Sorting: rows in any order become the files of each partition, in memory that does not grow.
+
+What is open waits in memory until its partition cannot get more rows: as long as rows come in the
+order of partitions, that is when the next one begins. Rows that come out of order, or more of them
+than memory shall hold, go to runs on disk, which are merged at the end. Either way the same rows
+make the same files: a partition is cut into files by what is in it, not by how it came.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.dataset.segments import ROWS
+from beaconframes.dataset.tending import cuts
+from beaconframes.publish.partitions import PART
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from beaconframes.publish.partitions import Partition
+
+RUN_ROW_GROUP = 16_384
+
+
+class Sorter:
+    """Takes rows in any order and yields, partition by partition, sorted frames: one for a file.
+
+    While rows come in the order of partitions, each is yielded when the next one begins. From the
+    first row that does not, everything waits for the end, and *recall* gives back the rows of a
+    partition that was yielded too early. *scratch* is a folder for runs, made when it is needed.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        key: Sequence[str],
+        scratch: Path,
+        recall: Callable[[int], pl.DataFrame],
+    ) -> None:
+        self._number = partition.number.alias(PART)
+        self._key = [*key]
+        self._scratch = scratch
+        self._recall = recall
+        self._ordered = True
+        self._yielded: set[int] = set()
+        self._waiting: list[pl.DataFrame] = []
+        self._rows = 0
+        self._runs: list[Path] = []
+        self._reached: int | None = None
+
+    def add(self, rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Take *rows*, and yield what is complete by that."""
+        if rows.is_empty():
+            return
+        rows = rows.with_columns(self._number)
+        low, high = rows[PART].min(), rows[PART].max()
+        assert isinstance(low, int)
+        assert isinstance(high, int)
+        if self._reached is not None and low < self._reached:
+            self._ordered = False
+            self._take_back(rows)
+        if self._ordered:
+            if self._reached is not None and low > self._reached:
+                yield from self._complete()
+            if high > low:
+                self._wait(rows.filter(pl.col(PART) < high))
+                yield from self._complete()
+                rows = rows.filter(pl.col(PART) == high)
+        self._reached = high if self._reached is None else max(high, self._reached)
+        self._wait(rows)
+
+    def finish(self) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield what is left."""
+        yield from self._complete()
+
+    def _take_back(self, rows: pl.DataFrame) -> None:
+        """Wait again with those partitions of *rows* that were yielded already."""
+        for part in self._yielded & set(rows[PART].unique()):
+            self._yielded.discard(part)
+            self._wait(self._recall(part).with_columns(self._number))
+
+    def _wait(self, rows: pl.DataFrame) -> None:
+        self._waiting.append(rows)
+        self._rows += rows.height
+        if self._rows > ROWS:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Write what waits as a sorted run."""
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        run = self._scratch / f"run-{len(self._runs):06d}.parquet"
+        self._sorted(pl.concat(self._waiting)).write_parquet(
+            run, compression="lz4", row_group_size=RUN_ROW_GROUP
+        )
+        self._runs.append(run)
+        self._waiting, self._rows = [], 0
+
+    def _sorted(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.sort([PART, *self._key], nulls_last=True, maintain_order=True)
+
+    def _complete(self) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield the files of all partitions that are waiting, which get no more rows."""
+        if self._runs:
+            if self._waiting:
+                self._spill()
+            pieces = self._merged()
+        elif self._waiting:
+            rows = self._sorted(pl.concat(self._waiting))
+            self._waiting, self._rows = [], 0
+            pieces = _by_part(rows)
+        else:
+            return
+        for part, piece in pieces:
+            self._yielded.add(part)
+            yield part, piece
+
+    def _merged(self) -> Iterator[tuple[int, pl.DataFrame]]:
+        rows = pl.scan_parquet(self._runs, glob=False)
+        sizes = rows.group_by(PART).len().sort(PART).collect()
+        groups: list[list[int]] = []
+        height = 0
+        for part, size in sizes.iter_rows():
+            if not groups or height + size > ROWS:
+                groups.append([])
+                height = 0
+            groups[-1].append(part)
+            height += size
+        large = set(sizes.filter(pl.col("len") > ROWS)[PART])
+        for group in groups:
+            here = rows.filter(pl.col(PART).is_between(group[0], group[-1]))
+            if group[0] in large and self._key:
+                for low, high in [*cuts(here, self._key[0]), (None, None)]:
+                    lead = pl.col(self._key[0])
+                    inside = lead.is_null() if low is None else lead.is_between(low, high)
+                    piece = self._sorted(here.filter(inside).collect())
+                    if not piece.is_empty():
+                        yield group[0], piece.drop(PART)
+            else:
+                yield from _by_part(self._sorted(here.collect()))
+        for run in self._runs:
+            run.unlink()
+        self._runs = []
+
+
+def _by_part(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield the rows of each partition; they are sorted by it."""
+    starts = rows.select(
+        (pl.col(PART) != pl.col(PART).shift(1)).fill_null(value=True).arg_true()
+    ).to_series()
+    ends = [*starts[1:], rows.height]
+    for start, end in zip(starts, ends, strict=True):
+        piece = rows.slice(start, end - start)
+        yield piece[PART][0], piece.drop(PART)

@@ -1,0 +1,156 @@
+"""What can be exported: frames, lazy frames, and streams of them, as a source of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.calendar import HOODI, MAINNET, Chain
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.frames import to_polars
+from beaconframes.publish.tables import Described, of_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+BATCH = 65_536
+"""Rows that are taken at a time."""
+
+
+@dataclass
+class Source:
+    """Rows of one table, and what is known of them.
+
+    ``grows`` says that what is there already is not in the rows: they only add to it. ``facts`` is
+    where the data is from, and ``request`` what was asked for; ``gaps`` names what did not come,
+    and is known when all rows are taken.
+    """
+
+    table: Described
+    frames: Callable[[], Iterator[pl.DataFrame]]
+    chain: Chain | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    request: dict[str, Any] = field(default_factory=dict)
+    gaps: list[dict[str, Any]] = field(default_factory=list)
+    grows: bool = False
+    resume: Callable[..., bool] | None = None
+    """Take into account what is there; returns whether what a killed export had done counts."""
+    unit: str = ""
+    """The column that gaps are runs of."""
+    journal: Callable[[dict[str, Any]], None] | None = None
+
+    def note(self, gaps: list[dict[str, Any]]) -> None:
+        """Remember what did not come."""
+        self.gaps += gaps
+        for gap in gaps if self.journal else ():
+            self.journal(gap)  # type: ignore[misc]
+
+    def missing(self) -> list[dict[str, Any]]:
+        """Return what did not come, in order, however it was asked for."""
+        first, last = f"first_{self.unit}", f"last_{self.unit}"
+        found: list[dict[str, Any]] = []
+        for gap in sorted(self.gaps, key=lambda g: [(k, str(g[k]).zfill(20)) for k in sorted(g)]):
+            before = found[-1] if found else {}
+            same = {**before, first: 0, last: 0} == {**gap, first: 0, last: 0}
+            if same and first in gap and gap[first] <= before[last] + 1:
+                before[last] = max(before[last], gap[last])
+            else:
+                found.append({**gap})
+        return found
+
+
+def of_frame(frame: Any, name: str | None) -> Source:
+    """Take a frame of any kind: polars, pandas or what narwhals knows, lazy or not."""
+    if isinstance(frame, pl.LazyFrame):
+        schema = frame.collect_schema()
+        return Source(of_rows(schema, name), lambda: batches(frame), chain_of(frame.head(1)))
+    if not isinstance(frame, pl.DataFrame):
+        try:
+            frame = to_polars(frame)
+        except TypeError:
+            raise UsageError(
+                f"{type(frame).__name__} cannot be exported",
+                hint="Give a frame, a loader and its arguments, a Dataset or bf.store()",
+            ) from None
+        frame = as_loaded(frame, name)
+    rows: pl.DataFrame = frame
+    table = of_rows(rows.schema, name)
+    return Source(table, lambda: iter(rows.iter_slices(BATCH)), chain_of(rows.lazy().head(1)))
+
+
+def is_frame(what: object) -> bool:
+    """Tell whether *what* is a frame of some kind."""
+    try:
+        nw.from_native(what)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
+
+
+def of_frames(frames: Iterable[Any], name: str | None) -> Source:
+    """Take frames one after the other, of the same columns."""
+    source = iter(frames)
+    first = next(source, None)
+    if not isinstance(first, pl.DataFrame):
+        raise UsageError(
+            "an iterable of polars frames has at least one, which says what its columns are"
+        )
+
+    def every() -> Iterator[pl.DataFrame]:
+        yield from first.iter_slices(BATCH)
+        for frame in source:
+            if not isinstance(frame, pl.DataFrame) or frame.schema != first.schema:
+                raise UsageError("the frames of one export have different columns")
+            yield from frame.iter_slices(BATCH)
+
+    return Source(of_rows(first.schema, name), every, chain_of(first.lazy().head(1)))
+
+
+def batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a lazy frame, a batch at a time."""
+    try:
+        for batch in rows.collect_batches(chunk_size=BATCH, maintain_order=True, lazy=True):
+            yield from batch.iter_slices(BATCH)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DatasetError(
+            f"the rows cannot be read: {str(error).splitlines()[0]}",
+            hint="Collect the lazy frame to see what is wrong with it",
+        ) from error
+
+
+def as_loaded(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
+    """Return what came from another library with the types that a loader gives, where it can be.
+
+    Pandas knows 64-bit times of several precisions, and tells text, lists and decimals its own way.
+    """
+    known = of_rows(frame.schema, name)
+    if known.route or not frame.columns:
+        return frame
+    from beaconframes.v1 import ENDPOINTS
+    from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
+
+    for endpoint in (*ENDPOINTS, *ENDPOINTS_V2):
+        schema = endpoint.table.schema()
+        if schema.names() == frame.columns:
+            try:
+                return frame.cast(schema)
+            except pl.exceptions.PolarsError:
+                continue
+    return frame
+
+
+def chain_of(rows: pl.LazyFrame) -> Chain | None:
+    """Return the chain that rows are of, if their times tell."""
+    schema = rows.collect_schema()
+    unit = next((u for u in ("epoch", "slot") if u in schema), None)
+    if unit is None or not isinstance(schema.get("time"), pl.Datetime):
+        return None
+    first = rows.select(unit, "time").drop_nulls().collect()
+    if first.is_empty():
+        return None
+    number, moment = first.row(0)
+    known = (MAINNET, HOODI)
+    return next((c for c in known if c.time_of(unit, number) == moment), None)  # type: ignore[arg-type]

@@ -1,0 +1,266 @@
+"""Walks: a call that is too long for memory, as many short ones, one stretch of time after another.
+
+A walk knows where the export before it ended, and begins there: after what is published, and after
+the partitions that a killed export had finished. What was missing is asked for again first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.endpoint.keeping import CHAIN
+from beaconframes.endpoint.rectangles import runs, within
+from beaconframes.errors import DatasetError
+from beaconframes.publish.partitions import EPOCH_OF_DATES, VALIDATORS_EACH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from beaconframes.calendar import Chain
+    from beaconframes.endpoint.keeping import Keeping, Want
+    from beaconframes.endpoint.rectangles import Runs
+    from beaconframes.publish.calls import Call
+    from beaconframes.publish.partitions import Partition
+    from beaconframes.publish.sources import Source
+
+ROWS_AT_ONCE = 131_072
+UNITS_AT_ONCE = 1_000
+"""Units that are asked for at a time where nobody knows how many rows they have."""
+
+
+@dataclass
+class Walk:
+    """The units and subjects of a call, and how far it has come."""
+
+    source: Source
+    call: Call
+    keeping: Keeping
+    want: Want
+    since: int
+    until: int
+    refill: tuple[dict[str, Any], ...] = ()
+    begin: int = 0
+    subject_from: int = 0
+    partition: Partition | None = None
+
+    @classmethod
+    def of(cls, source: Source, call: Call, keeping: Keeping, want: Want) -> Walk:
+        """Return the walk of *call*, which ends at what is final now."""
+        finalized = call.horizon.latest("epoch", finalized=True)
+        last = keeping.final_until(call.horizon, finalized)
+        first, until = want.parts[0][0], min(want.parts[-1][1], last)
+        walk = cls(source, call, keeping, want, first, until, begin=first)
+        source.frames = walk.frames
+        source.grows = True
+        source.resume = walk.resume
+        source.unit = keeping.unit_column
+        walk.tell()
+        return walk
+
+    @property
+    def chain(self) -> Chain:
+        """Return the chain that is walked along."""
+        return self.call.explorer.chain
+
+    @property
+    def subjects(self) -> list[int | str]:
+        """Return the validators that are asked for: indices in order, and then keys."""
+        if self.want.subjects == CHAIN:
+            return []
+        return [*sorted(map(int, self.want.subjects)), *self.want.keys]
+
+    def tell(self) -> None:
+        """Say in the source what is asked for."""
+        request: dict[str, Any] = {"loader": self.call.function.__name__}
+        windows = ("since", "until")
+        subject = self.keeping.subject.arguments()[0] if self.keeping.subject else None
+        listed = self.keeping.unit.arguments()[0] if self.keeping.listed else None
+        others = self.call.others()
+        request |= {k: v for k, v in others.items() if k not in (*windows, subject, listed)}
+        if subject is not None:
+            from beaconframes.publish.calls import short
+
+            indices = runs(s for s in self.subjects if isinstance(s, int))
+            request[subject] = short([*(f"{a}-{b}" for a, b in indices), *self.want.keys])
+        request |= {"unit": self.keeping.unit_name, "since": self.since, "until": self.until}
+        self.source.request = request
+        epoch = self.last_epoch()
+        self.source.facts |= {
+            "finalized_epoch": epoch,
+            "finalized_time": self.chain.time_of("epoch", epoch + 1).isoformat(),
+        }
+
+    def last_epoch(self) -> int:
+        """Return the last epoch that the rows are of: it is final."""
+        name = self.keeping.unit_name
+        if name == "epoch":
+            return self.until
+        unit: Any = name
+        return self.chain.at("epoch", self.chain.time_of(unit, self.until + 1)) - 1
+
+    def resume(
+        self,
+        there: dict[str, Any],
+        begun: dict[str, Any],
+        done: list[int],
+        gaps: list[dict[str, Any]],
+        partition: Partition,
+    ) -> bool:
+        """Begin after what is published *there*, or what an export that was *begun* has *done*.
+
+        Returns whether what was done counts. Raises a DatasetError for another beginning or end.
+        """
+        self.partition = partition
+        for before in (there.get("request", {}), begun.get("request", {})):
+            if "since" in before:
+                self._continue(before)
+        if begun.get("request", {}).get("until") is not None and self.is_open("until"):
+            # What a killed export began, it ends, though more has become final since.
+            self.until = begun["request"]["until"]
+        if there:
+            self.begin = there["request"]["until"] + 1
+            self.refill = tuple(there["gaps"])
+        if done and not self.refill:
+            last = max(done)
+            if partition.by == "validators":
+                self.subject_from = (last + 1) * VALIDATORS_EACH
+            else:
+                self.begin = max(self.begin, self.after(last))
+            self.source.gaps = self.before_here(gaps)
+        self.tell()
+        return bool(done) and not self.refill
+
+    def before_here(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return those of *gaps* that will not be asked for again, as far as they will not."""
+        unit, subject = self.keeping.unit_column, self.keeping.subject_column
+        found = []
+        for gap in gaps:
+            if self.subject_from and gap.get(subject or "", -1) < self.subject_from:
+                found.append(gap)
+            elif not self.subject_from and self.bounds(gap)[0] < self.begin:
+                last = f"last_{unit}"
+                cut = {last: min(gap[last], self.begin - 1)} if last in gap else {}
+                found.append({**gap, **cut})
+        return found
+
+    def _continue(self, before: dict[str, Any]) -> None:
+        if before["since"] != self.since and not self.is_open("since"):
+            raise DatasetError(
+                f"what is there begins at {self.keeping.unit_name} {before['since']}, and this "
+                f"asks from {self.since} on",
+                hint="Give the same since, or another folder",
+            )
+        if before["until"] > self.until and not self.is_open("until"):
+            raise DatasetError(
+                f"what is there goes up to {self.keeping.unit_name} {before['until']}, and this "
+                f"asks up to {self.until}",
+                hint="Give the same until or a later one, or another folder",
+            )
+        self.since = self.begin = before["since"]
+        self.until = max(self.until, before["until"])
+
+    def is_open(self, bound: str) -> bool:
+        """Tell whether a bound moves with the chain: left out, or counted back from its end."""
+        value = self.call.given.get(bound)
+        if isinstance(value, str):
+            return not value[:4].isdecimal() or "-" not in value
+        return value is None or isinstance(value, timedelta) or (type(value) is int and value < 0)
+
+    def after(self, number: int) -> int:
+        """Return the first unit that begins after the partition of that number."""
+        assert self.partition is not None
+        unit: Any = self.keeping.unit_name
+        if self.partition.by == "period":
+            epoch = (number + 1) * self.chain.epochs_per_sync_period
+            moment = self.chain.time_of("epoch", epoch)
+        elif self.partition.by == "day":
+            day = EPOCH_OF_DATES + timedelta(days=number + 1)
+            moment = datetime.combine(day, time(), timezone.utc)  # noqa: UP017 - mypy knows it
+        else:
+            return self.since
+        if moment <= self.chain.genesis:
+            return 0
+        found = self.chain.at(unit, moment)
+        return found if self.chain.time_of(unit, found) >= moment else found + 1
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows, asked for a stretch at a time."""
+        for gap in sorted(self.refill, key=lambda g: self.bounds(g)[0]):
+            yield from self.again(gap)
+        parts = within(self.want_parts(), self.begin, self.until)
+        by_subject = self.partition is not None and self.partition.by == "validators"
+        blocks = self.blocks(by_subject=by_subject)
+        stretches = [stretch for part in parts for stretch in self.stretches(part)]
+        order = (
+            [(block, s) for block in blocks for s in stretches]
+            if by_subject
+            else [(block, s) for s in stretches for block in blocks]
+        )
+        for block, stretch in order:
+            rows, gaps = self.call.load(**self.asking(block, stretch))
+            self.source.note(gaps)
+            yield rows
+
+    def want_parts(self) -> Runs:
+        """Return the units that are wanted; without end, where more become final."""
+        if self.keeping.listed:
+            return within(self.want.parts, self.since, self.until)
+        return ((self.since, self.until),)
+
+    def blocks(self, *, by_subject: bool) -> list[list[int | str]]:
+        """Return the validators that are asked for at a time."""
+        subjects = self.subjects
+        if not subjects:
+            return [[]]
+        numbers = [s for s in subjects if isinstance(s, str) or s >= self.subject_from]
+        reach = min(self.keeping.reach, max(self.until - self.begin + 1, 1))
+        size = max(ROWS_AT_ONCE // reach // 100, 1) * 100
+        if not by_subject:
+            return [numbers[i : i + size] for i in range(0, len(numbers), size)]
+        found: dict[Any, list[int | str]] = {}
+        for one in numbers:
+            inside = one // VALIDATORS_EACH if isinstance(one, int) else "keys"
+            found.setdefault(inside, []).append(one)
+        return list(found.values())
+
+    def stretches(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield the runs of units that are asked for at a time."""
+        # One request is not made several, and several need not be one after the other.
+        reach = min(self.keeping.reach, part[1] - part[0] + 1)
+        most = ROWS_AT_ONCE // len(self.subjects) if self.subjects else UNITS_AT_ONCE
+        length = max(most // reach, 1) * reach
+        for first in range(part[0], part[1] + 1, length):
+            yield first, min(first + length - 1, part[1])
+
+    def asking(self, block: list[int | str], stretch: tuple[int, int]) -> dict[str, Any]:
+        """Return the arguments that ask for *block* in *stretch*."""
+        found: dict[str, Any] = {}
+        if block and self.keeping.subject is not None:
+            found[self.keeping.subject.arguments()[0]] = block
+        if self.keeping.listed:
+            return found | {self.keeping.unit.arguments()[0]: range(stretch[0], stretch[1] + 1)}
+        return found | {"since": stretch[0], "until": stretch[1]}
+
+    def again(self, gap: dict[str, Any]) -> Iterator[pl.DataFrame]:
+        """Ask once more for what was missing when it was published."""
+        first, last = self.bounds(gap)
+        column, unit = self.keeping.subject_column, self.keeping.unit_column
+        if not gap.keys() & {column, unit, f"first_{unit}"}:
+            # It does not say whose rows are missing: all that can be done is to say so again.
+            self.source.note([gap])
+            return
+        whom = [gap[column]] if column in gap else self.subjects
+        rows, gaps = self.call.load(**self.asking(list(whom), (first, last)))
+        self.source.note(gaps)
+        yield rows
+
+    def bounds(self, gap: dict[str, Any]) -> tuple[int, int]:
+        """Return the first and the last unit of a gap."""
+        unit = self.keeping.unit_column
+        first = gap.get(f"first_{unit}", gap.get(unit, self.since))
+        last = gap.get(f"last_{unit}", gap.get(unit, self.begin - 1))
+        return int(first), int(last)

@@ -1,0 +1,205 @@
+"""The workshop: a hidden folder in the target, for one export at a time.
+
+It holds the lock, the drafts, and the journal: a line for every file before it gets its name. So an
+export that was killed goes on where it was, and knows which files are its own. When an export is
+finished nothing of it is left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import sqlite3
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.dataset import Segment
+from beaconframes.errors import DatasetError
+from beaconframes.publish.durable import judged, put_text, same
+from beaconframes.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NAME = ".beaconframes"
+LOCK, HOLDER, JOURNAL = "lock", "holder.json", "journal.jsonl"
+
+
+class Work:
+    """What is known of an export that is under way."""
+
+    def __init__(self, target: Path, path: Path) -> None:
+        self.target, self.path = target, path
+        self.plan: dict[str, Any] | None = None
+        self.extends = False
+        """Whether the target is a dataset already, so that its documents are ours."""
+        self.made: dict[str, Segment] = {}
+        """Every file that the journal names, by its path, whether or not it was finished."""
+        self.done: dict[str, list[int]] = {}
+        """The partitions of each table that have all their files."""
+        self.gaps: dict[str, list[dict[str, Any]]] = {}
+        """What is known not to have come, of each table."""
+        self.documents: set[str] = set()
+        """The documents that were about to get their name."""
+        self._drafts = 0
+        self._read()
+
+    def draft(self) -> Path:
+        """Return where a new draft can be written."""
+        self._drafts += 1
+        return self.path / f"draft-{self._drafts:06d}"
+
+    def scratch(self, table: str) -> Path:
+        """Return a folder for what waits to be sorted."""
+        return self.path / f"runs-{table}"
+
+    def begin(self, plan: dict[str, Any]) -> None:
+        """Write down what this export is to become."""
+        self.plan = plan
+        self._append({"plan": plan})
+
+    def note(self, segment: Segment) -> None:
+        """Write down that a file is about to get its name."""
+        self.made[segment.path] = segment
+        self._append({"file": asdict(segment)})
+
+    def finished(self, table: str, number: int) -> None:
+        """Write down that a partition has all its files."""
+        self._append({"done": [table, number]})
+
+    def missing(self, table: str, gap: dict[str, Any]) -> None:
+        """Write down what did not come."""
+        self._append({"gap": [table, gap]})
+
+    def describe(self, name: str, text: str) -> None:
+        """Write a document, unless somebody else's file has its name."""
+        path = self.target / name
+        ours = self.extends or name in self.documents
+        if not ours and os.path.lexists(path) and not same(path, text):
+            raise DatasetError(
+                f"{path} is in the way: it is not a file of this export",
+                hint="Move it away, or export to another folder",
+            )
+        if name not in self.documents:
+            self.documents.add(name)
+            self._append({"document": name})
+        put_text(text, self.draft(), path)
+
+    def sweep(self) -> None:
+        """Remove the drafts of an export that was killed."""
+        for path in self.path.iterdir():
+            if path.name not in (LOCK, HOLDER, JOURNAL):
+                with judged(path, "cannot be removed"):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _append(self, line: dict[str, Any]) -> None:
+        with judged(self.path / JOURNAL), (self.path / JOURNAL).open("a") as file:
+            file.write(json.dumps(line, sort_keys=True) + "\n")
+
+    def _read(self) -> None:
+        journal = self.path / JOURNAL
+        if not journal.is_file():
+            return
+        whole = journal.read_bytes()
+        for line in whole.splitlines(keepends=True):
+            # The last line may be torn, and then its file has no name yet.
+            with suppress(ValueError, TypeError, KeyError):
+                told = json.loads(line)
+                if "plan" in told:
+                    self.plan = told["plan"]
+                elif "document" in told:
+                    self.documents.add(told["document"])
+                elif "done" in told:
+                    table, number = told["done"]
+                    self.done.setdefault(table, []).append(number)
+                elif "gap" in told:
+                    table, gap = told["gap"]
+                    self.gaps.setdefault(table, []).append(gap)
+                else:
+                    ranges = {n: tuple(r) for n, r in told["file"]["ranges"].items()}
+                    segment = Segment(**{**told["file"], "ranges": ranges})
+                    self.made[segment.path] = segment
+        if whole and not whole.endswith(b"\n"):
+            with judged(journal), journal.open("a") as file:
+                file.write("\n")
+
+
+@contextmanager
+def working(target: Path, folder: Path) -> Iterator[Work]:
+    """Hold the lock of *target* for one export; at its end the workshop *folder* is gone.
+
+    Raises
+    ------
+    DatasetError
+        Another export is under way there; the message says on which machine and in which process.
+    """
+    with judged(folder, "cannot be made"):
+        if folder.is_symlink():
+            raise DatasetError(f"{folder} is a symbolic link", hint="Remove it")
+        folder.mkdir(parents=True, exist_ok=True)
+    lock = _locked(folder)
+    try:
+        with judged(folder / HOLDER):
+            (folder / HOLDER).write_text(json.dumps({"pid": os.getpid(), "host": _host()}))
+        work = Work(target, folder)
+        work.sweep()
+        yield work
+        with judged(folder, "cannot be removed"):
+            shutil.rmtree(folder)
+    finally:
+        lock.close()
+
+
+def _locked(folder: Path) -> sqlite3.Connection:
+    """Take the lock: the system lets go of it when the process ends, however it ends."""
+    while True:
+        path = folder / LOCK
+        with judged(path):
+            folder.mkdir(exist_ok=True)
+            path.touch()
+        with suppress(FileNotFoundError):
+            before = path.stat().st_ino
+            connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+            try:
+                connection.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError:
+                connection.close()
+                raise _taken(folder) from None
+            # Whoever had it before removes it at the end: then this is the lock of nobody.
+            if path.exists() and path.stat().st_ino == before:
+                _refuse_elsewhere(folder, connection)
+                return connection
+            connection.close()
+
+
+def _refuse_elsewhere(folder: Path, connection: sqlite3.Connection) -> None:
+    """Raise if another machine may hold the lock: not every shared folder shares locks."""
+    holder = _holder(folder)
+    if holder and holder.get("host") != _host():
+        connection.close()
+        raise _taken(folder)
+
+
+def _taken(folder: Path) -> DatasetError:
+    holder = _holder(folder)
+    who = f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
+    return DatasetError(
+        f"{folder.parent.absolute()} is being exported to by {visible(who)}",
+        hint=f"Wait until it has finished. If it is gone for good, remove {folder / HOLDER}",
+    )
+
+
+def _holder(folder: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        found = json.loads((folder / HOLDER).read_text())
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _host() -> str:
+    return socket.gethostname()

@@ -1,0 +1,250 @@
+"""Exports: datasets and files that hold what they were given, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.errors import DatasetError, UsageError
+
+LAST = 469
+"""The last epoch of the simulated chain; what is final ends two epochs before."""
+
+
+def income(first=0, last=449, validators=3):
+    """Rows as a loader gives them, made by hand: a gwei more each epoch."""
+    epochs = [e for _ in range(validators) for e in range(first, last + 1)]
+    size = last - first + 1
+    rows = {
+        "validator_index": [v for v in range(validators) for _ in range(size)],
+        "epoch": epochs,
+        "time": [datetime.fromtimestamp(1606824023 + 384 * e, UTC) for e in epochs],
+        "attestation_head_reward_gwei": [2**53 + 1 + e for e in epochs],
+        "tx_fee_reward_wei": [Decimal(10**27 + e) for e in epochs],
+    }
+    schema = bf.describe("income_history")["column"]
+    zeros = {name: [0] * len(epochs) for name in schema if name not in rows}
+    frame = pl.DataFrame({name: (rows | zeros)[name] for name in schema}, strict=False)
+    return frame.with_columns(
+        pl.col("time").cast(pl.Datetime("us", "UTC")),
+        pl.col("tx_fee_reward_wei").cast(pl.Decimal(28, 0)),
+    )
+
+
+def files(folder):
+    """Every file of a folder with its bytes; the history tells the time, so it is left out."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "history.jsonl"
+    }
+
+
+def read(folder, table="income_history"):
+    """The rows of a dataset, as the snippet of its README reads them."""
+    found = pl.scan_parquet(folder / table / "**" / "*.parquet", hive_partitioning=False)
+    return found.collect().sort("validator_index", "epoch")
+
+
+def test_a_frame_becomes_a_dataset_by_day(tmp_path):
+    """A frame is divided by UTC day; the days together are the frame, and each is sorted."""
+    rows = income()
+    made = bf.export(rows.sort("epoch"), tmp_path / "out")
+    assert (1350, True, 3) == (made.rows, made.complete, made.added)
+    days = sorted(path.name for path in (tmp_path / "out/income_history").iterdir())
+    assert ["date=2020-12-01", "date=2020-12-02", "date=2020-12-03"] == days
+    assert rows.equals(read(tmp_path / "out"))
+    first = pl.read_parquet(
+        tmp_path / "out/income_history/date=2020-12-01/00000.parquet", hive_partitioning=False
+    )
+    assert rows.filter(pl.col("time") < datetime(2020, 12, 2, tzinfo=UTC)).equals(first)
+
+
+def test_the_same_rows_make_the_same_bytes(tmp_path):
+    """Order, kind and pieces of what is given do not show in any byte of the dataset."""
+    rows = income()
+    bf.export(rows, tmp_path / "frame")
+    shuffled = rows.sample(fraction=1, shuffle=True, seed=1)
+    bf.export(shuffled.lazy(), tmp_path / "lazy")
+    bf.export(iter(shuffled.iter_slices(70)), tmp_path / "slices")
+    bf.export(bf.to_pandas(rows), tmp_path / "pandas")
+    expected = files(tmp_path / "frame")
+    for other in ("lazy", "slices", "pandas"):
+        assert expected == files(tmp_path / other), other
+
+
+def test_rows_that_come_too_late_still_get_to_their_day(tmp_path, monkeypatch):
+    """More rows than memory shall hold, and days that seemed complete, change no byte."""
+    rows = income()
+    bf.export(rows, tmp_path / "frame")
+    monkeypatch.setattr("beaconframes.publish.sorting.ROWS", 200)
+    late = pl.concat([rows.sort("epoch"), income(0, 449, validators=4).tail(450).head(3)])
+    all_rows = pl.concat([rows, income(0, 449, validators=4).tail(450).head(3)])
+    monkeypatch.undo()
+    bf.export(all_rows, tmp_path / "whole")
+    bf.export(iter(late.iter_slices(50)), tmp_path / "late")
+    assert files(tmp_path / "whole") == files(tmp_path / "late")
+
+
+def test_a_loader_is_exported_as_it_comes(tmp_path, explorer):
+    """A loader with its arguments gives the rows that it loads, in the fewest requests."""
+    expected = bf.load_income_history(range(120), since=10, until=409)
+    asked = explorer.requests
+    made = bf.export(
+        bf.load_income_history, tmp_path / "out", validators=range(120), since=10, until=409
+    )
+    # Two batches of validators, four windows of 100 epochs, and where the chain ends.
+    assert 8 == explorer.requests - asked
+    assert expected.equals(read(tmp_path / "out"))
+    assert (expected.height, 409) == (made.rows, made.until)
+
+
+def test_a_partial_is_the_same_as_its_arguments(tmp_path, explorer):
+    """functools.partial and arguments by name are two spellings of one export."""
+    bf.export(partial(bf.load_epochs, since=0, until=30), tmp_path / "a")
+    bf.export(bf.load_epochs, tmp_path / "b", since=0, until=30)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    assert bf.load_epochs(since=0, until=30).equals(read_sorted(tmp_path / "b", "epochs", "epoch"))
+
+
+def read_sorted(folder, table, key):
+    found = pl.scan_parquet(folder / table / "**" / "*.parquet", hive_partitioning=False)
+    return found.collect().sort(key)
+
+
+def test_what_has_no_time_is_one_file(tmp_path, explorer):
+    """A loader without a range of time is loaded at once, and not divided."""
+    bf.export(bf.load_validators, tmp_path / "out", validators=range(20))
+    found = pl.read_parquet(tmp_path / "out/validators/00000.parquet")
+    assert bf.load_validators(range(20)).equals(found)
+
+
+def test_a_dataset_is_exported_table_by_table(tmp_path, chain):
+    """A dataset at rest is exported whole, or one table of it."""
+    made = bf.export(chain, tmp_path / "out", table="epochs")
+    assert {"epochs": 470} == made.tables
+    assert chain.scan("epochs").collect().equals(read_sorted(tmp_path / "out", "epochs", "epoch"))
+    told = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert True is told["provenance"]["simulated"]
+    assert chain.meta["finalized_epoch"] == told["provenance"]["finalized_epoch"]
+
+
+def test_rows_are_divided_as_is_asked(tmp_path):
+    """By sync period, by validators, or not at all."""
+    rows = income(0, 300, validators=2)
+    bf.export(rows, tmp_path / "period", by="period")
+    names = sorted(path.name for path in (tmp_path / "period/income_history").iterdir())
+    assert ["sync_period=00000", "sync_period=00001"] == names
+    bf.export(rows, tmp_path / "validators", by="validators")
+    names = [path.name for path in (tmp_path / "validators/income_history").iterdir()]
+    assert ["validators_from_to=0000000-0000999"] == names
+    bf.export(rows, tmp_path / "whole", by=None)
+    assert rows.equals(pl.read_parquet(tmp_path / "whole/income_history/00000.parquet"))
+    with pytest.raises(UsageError, match="by='week' is not known"):
+        bf.export(rows, tmp_path / "no", by="week")
+
+
+@pytest.mark.parametrize("size", [0, 1, 131_072])
+def test_few_rows_or_none_are_a_dataset_too(tmp_path, size):
+    """No rows, one row and exactly a row group: a file with the whole schema."""
+    rows = pl.DataFrame({"slot": range(size)}, schema={"slot": pl.Int64})
+    bf.export(rows, tmp_path / "out")
+    assert rows.equals(pl.read_parquet(tmp_path / "out/rows/00000.parquet"))
+
+
+def test_one_file_is_one_file(tmp_path):
+    """A target that ends like a file is that file, and nothing is left beside it."""
+    rows = income()
+    made = bf.export(rows.sort("epoch"), tmp_path / "deep/income.parquet")
+    assert ["income.parquet"] == [path.name for path in (tmp_path / "deep").iterdir()]
+    assert rows.equals(pl.read_parquet(tmp_path / "deep/income.parquet"))
+    assert (1350, 1) == (made.rows, made.added)
+
+
+def test_the_manifest_names_every_file(tmp_path):
+    """Every file stands in the manifest with its rows, its range of keys and its SHA-256."""
+    bf.export(income(), tmp_path / "out", creators=["Ada"], license="CC-BY-4.0")
+    told = json.loads((tmp_path / "out/manifest.json").read_text())
+    named = {f["path"]: f for f in told["tables"]["income_history"]["files"]}
+    on_disk = {n: b for n, b in files(tmp_path / "out").items() if n.endswith(".parquet")}
+    assert set(on_disk) == set(named)
+    for name, data in on_disk.items():
+        assert hashlib.sha256(data).hexdigest() == named[name]["sha256"]
+        assert len(data) == named[name]["bytes"]
+    assert [113, 225, 112] == [f["rows"] // 3 for f in named.values()]
+    first = named["income_history/date=2020-12-01/00000.parquet"]
+    assert {"validator_index": [0, 2], "epoch": [0, 112]} == first["ranges"]
+    assert {"validator_index": [0, 2], "epoch": [0, 449]} == told["tables"]["income_history"][
+        "ranges"
+    ]
+    assert "mainnet" == told["provenance"]["chain"]["name"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["../x", "a/../../b", "nul\0byte", "x" * 300, "CON", "con.parquet", ""],
+)
+def test_targets_that_lead_elsewhere_are_refused(tmp_path, monkeypatch, target):
+    """Names that lead upwards, that are too long, or that systems keep for themselves."""
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    monkeypatch.chdir(inside)
+    with pytest.raises(UsageError):
+        bf.export(income(0, 1), target)
+    assert [inside] == list(tmp_path.iterdir())
+    assert [] == list(inside.iterdir())
+
+
+def test_links_are_refused(tmp_path):
+    """Nothing is written through a symbolic link, be it the target, a table or a partition."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "link").symlink_to(outside)
+    with pytest.raises(UsageError, match="symbolic link"):
+        bf.export(income(0, 1), tmp_path / "link")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/income_history").symlink_to(outside)
+    with pytest.raises(DatasetError, match="symbolic link"):
+        bf.export(income(0, 1), tmp_path / "out")
+    assert [] == list(outside.iterdir())
+
+
+@pytest.mark.parametrize("name", ["README.md", "manifest.json", "income_history/00000.parquet"])
+def test_files_of_others_are_left_alone(tmp_path, name):
+    """What lies in the target is not deleted; where it is in the way, the export says so."""
+    mine = tmp_path / "out" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"mine")
+    (tmp_path / "out/notes.txt").write_bytes(b"mine too")
+    with pytest.raises(DatasetError, match=r"in the way|is not the manifest|is damaged"):
+        bf.export(income(0, 1), tmp_path / "out", by=None)
+    assert b"mine" == mine.read_bytes()
+    mine.unlink()
+    bf.export(income(0, 1), tmp_path / "out", by=None)
+    assert b"mine too" == (tmp_path / "out/notes.txt").read_bytes()
+
+
+def test_arguments_that_mean_nothing_are_refused(tmp_path):
+    """A misspelt argument, a kind of frame that there is not, a format that does not fit."""
+    with pytest.raises(UsageError, match="takes no argument 'validator'"):
+        bf.export(income(0, 1), tmp_path / "out", validator=[1])
+    with pytest.raises(UsageError, match="unexpected keyword argument"):
+        bf.export(pl.DataFrame, tmp_path / "out", nonsense=1)
+    with pytest.raises(UsageError, match="int cannot be exported"):
+        bf.export(7, tmp_path / "out")
+    with pytest.raises(UsageError, match=r"called like a file of csv"):
+        bf.export(income(0, 1), tmp_path / "out.csv", format="parquet")
+    with pytest.raises(UsageError, match="format='shapefile' is not known"):
+        bf.export(income(0, 1), tmp_path / "out", format="shapefile")
+    with pytest.raises(UsageError, match="is no name"):
+        bf.export(income(0, 1), tmp_path / "out", table="../etc")
+    assert [] == list(tmp_path.iterdir())
+    assert isinstance(pd.DataFrame, type)
