@@ -1,0 +1,28 @@
+"""``beaconframes dictionary``: what every loader gives."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("loader", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
+def dictionary(loader: str | None, as_json: bool) -> None:
+    """Say what LOADER gives, column by column; without one, list the loaders.
+
+    LOADER is a noun such as income-history, or v2.rewards of generation 2.
+    """
+    from beaconframes.cli.showing import write_json
+    from beaconframes.dictionary import describe
+
+    known = describe(loader)
+    if as_json:
+        write_json({"loader": loader, "rows": known.to_dicts()})
+        return
+    for row in known.iter_rows(named=True):
+        if loader is None:
+            click.echo(f"{row['loader']:<32}{row['rows']}")
+        else:
+            mark = "*" if row["key"] else " "
+            click.echo(f"{mark} {row['column']:<44}{row['type']:<20}{row['meaning']}")

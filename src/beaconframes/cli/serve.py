@@ -1,0 +1,70 @@
+"""``beaconframes serve``: the local explorer."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Literal, cast
+
+import click
+
+from beaconframes.text import visible
+
+if TYPE_CHECKING:
+    from beaconframes.service.generation2.tiers import Tier
+
+
+@click.command()
+@click.argument("dataset", required=False, type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--port", default=8000, show_default=True, help="Port on loopback; 0 is any free one."
+)
+@click.option(
+    "--wire",
+    type=click.Choice(["spec", "public"]),
+    default="spec",
+    show_default=True,
+    help="Names, shapes and errors of the specification, or those of the public service.",
+)
+@click.option("--rate", type=click.IntRange(min=1), help="Requests a second that are permitted.")
+@click.option(
+    "--key",
+    "tiers",
+    multiple=True,
+    metavar="KEY:TIER",
+    callback=lambda _context, _option, texts: tiers_of(texts),
+    help="A made-up key and its tier, free or premium, to try tiers with; once for each.",
+)
+def serve(
+    dataset: str | None,
+    port: int,
+    wire: Literal["spec", "public"],
+    rate: int | None,
+    tiers: dict[str, Tier],
+) -> None:
+    """Serve DATASET, or the simulated sample, as an explorer on this machine.
+
+    With keys, only requests that carry one are answered. One that is to stay secret belongs into
+    the environment variable BEACONFRAMES_SERVE_KEY: everybody who lists the processes sees the
+    options.
+    """
+    from beaconframes.dataset import Dataset
+    from beaconframes.service import Server, sample
+
+    served = sample() if dataset is None else Dataset.open(dataset)
+    if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
+        tiers = {**tiers, key: "premium"}
+    with Server(served, port=port, keys=tiers, wire=wire, rate=rate) as server:
+        chain = visible(server.service.chain.name)
+        click.echo(f"Serving {served.path} ({chain}) at {server.url} until Ctrl-C")
+        server.wait()
+
+
+def tiers_of(texts: tuple[str, ...]) -> dict[str, Tier]:
+    """Return keys by their tier; refuse what is none."""
+    found: dict[str, Tier] = {}
+    for text in texts:
+        key, _, tier = text.rpartition(":")
+        if not key or tier not in ("free", "premium"):
+            raise click.BadParameter("a key is written KEY:free or KEY:premium")
+        found[key] = cast("Tier", tier)
+    return found

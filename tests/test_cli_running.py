@@ -1,0 +1,240 @@
+"""How a command ends: statuses, lines, signals and closed pipes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from beaconframes import errors
+from beaconframes.cli import commands, everywhere, exits
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = [sys.executable, "-m", "beaconframes"]
+
+STATUSES = {
+    "BeaconframesError": 1,
+    "UsageError": 2,
+    "ConfigError": 2,
+    "TooCostly": 2,
+    "MissingRows": 3,
+    "Unauthorized": 4,
+    "TierTooLow": 4,
+    "TooManyIdentifiers": 4,
+    "RateLimited": 5,
+    "QuotaSpent": 5,
+    "ConnectionFailed": 6,
+    "TimedOut": 6,
+    "ServerFault": 6,
+    "ChallengePage": 6,
+    "ServiceError": 7,
+    "BadRequest": 7,
+    "NotFound": 7,
+    "NotServed": 7,
+    "AnswerError": 8,
+    "ProtocolError": 8,
+    "SchemaError": 8,
+    "PaginationError": 8,
+    "IntegrityError": 8,
+    "SnapshotMoved": 8,
+    "WindowMoved": 8,
+    "EndpointEnds": 1,
+    "DatasetError": 9,
+    "NotKept": 9,
+}
+
+
+@pytest.fixture
+def ending(monkeypatch):
+    """Run a command that ends as a function says."""
+
+    def run(function, *options):
+        command = everywhere(click.Command("ending", callback=function))
+        monkeypatch.setattr(type(commands), "get_command", lambda *_: command)
+        return CliRunner().invoke(commands, ["ending", *options])
+
+    return run
+
+
+ERRORS = sorted(
+    name
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, errors.BeaconframesError)
+)
+
+
+def raising(error):
+    """A function that says something and fails; nothing of it may reach standard output."""
+
+    def fail():
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_error_has_its_status_and_is_one_line(ending, name):
+    """One line on standard error, nothing on standard output; the status is that of the class."""
+    told = ending(raising(getattr(errors, name)("it\x1b[2J broke\nbadly", hint="Mend it")))
+
+    assert STATUSES[name] == told.exit_code
+    assert "" == told.stdout
+    assert "beaconframes: it\\x1b[2J broke\\nbadly. Mend it\n" == told.stderr
+
+
+def test_debug_shows_where(ending):
+    """A traceback, and only if it is asked for; in it nothing moves the terminal either."""
+    told = ending(raising(errors.NotFound("gone\x1b[2J")), "--debug")
+
+    assert 7 == told.exit_code
+    assert "Traceback" in told.stderr
+    assert "in fail" in told.stderr
+    assert "\x1b" not in told.stderr
+
+
+def test_a_bug_is_one_line_too(ending):
+    """What nobody raised on purpose says its kind, and how to see more."""
+    told = ending(raising(ZeroDivisionError("by\nzero")))
+
+    assert 1 == told.exit_code
+    assert "beaconframes: ZeroDivisionError: by zero (--debug shows where)\n" == told.stderr
+
+
+def test_missing_rows_are_no_success(ending):
+    """A warning is one line, the rest is written, and the status is not 0."""
+
+    def partly():
+        click.echo("rows")
+        warnings.warn(errors.MissingRows("epoch 7 is missing"), stacklevel=1)
+
+    told = ending(partly)
+
+    assert 3 == told.exit_code
+    assert "rows\n" == told.stdout
+    assert "beaconframes: warning: epoch 7 is missing\n" == told.stderr
+
+
+def test_other_warnings_do_not_spoil_success(ending):
+    """They are a line, and the status stays 0."""
+    told = ending(lambda: warnings.warn(errors.NotKept("disk full"), stacklevel=1))
+
+    assert 0 == told.exit_code
+    assert "beaconframes: warning: disk full\n" == told.stderr
+
+
+def test_the_statuses_are_documented():
+    """The page and the help have every status with its meaning."""
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    told = CliRunner().invoke(commands, ["--help"]).stdout
+
+    for status, names, meaning in exits.table():
+        assert re.search(rf"^ *{status}  {re.escape(meaning)}$", told, re.MULTILINE)
+        listed = ", ".join(f"`{name}`" for name in names.split(", ") if name)
+        assert f"| {status} | {meaning} | {listed} |".replace("|  |", "| |") in page
+
+
+def test_a_key_is_no_argument():
+    """It is refused without being shown, and the line says where a key belongs."""
+    for option in ("--api-key", "--key"):
+        told = CliRunner().invoke(commands, [f"{option}=sesame"])
+
+        assert 2 == told.exit_code
+        assert "sesame" not in told.output
+        assert "BEACONFRAMES_API_KEY" in told.stderr
+
+
+def test_nobody_reads_on():
+    """`| head -1`: no traceback, and nothing on standard error."""
+    line = f'"{sys.executable}" -m beaconframes --help | head -1; echo ${{PIPESTATUS[0]}}'
+    told = subprocess.run(["/bin/bash", "-c", line], check=False, capture_output=True, text=True)
+
+    first, status = told.stdout.splitlines()
+    assert first.startswith("Usage: beaconframes")
+    assert status in ("0", "141")
+    assert "" == told.stderr
+
+
+def test_nobody_reads_at_all():
+    """A pipe that is closed before the first line: its own status, and not a word."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    told = subprocess.run(
+        [*COMMAND, "--help"], check=False, stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+
+    assert 141 == told.returncode
+    assert "" == told.stderr
+
+
+def test_a_full_disk_behind_standard_output():
+    """An error of one line, and a status that says files."""
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(
+            [*COMMAND, "--help"], check=False, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+
+    assert 9 == told.returncode
+    assert "beaconframes: No space left on device\n" == told.stderr
+
+
+HANG = """
+import threading, click
+from beaconframes import cli
+def hang():
+    {before}
+    click.echo("there")
+    threading.Event().wait()
+command = cli.everywhere(click.Command("hang", callback=hang))
+cli.Commands.get_command = lambda *_: command
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(
+    "before", ["pass", "threading.Thread(target=threading.Event().wait).start()"]
+)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_it_soon(number, status, before):
+    """Within two seconds, with one line, even where a thread waits for what never comes."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HANG.format(before=before), "hang"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        process.stdout.readline()
+        started = time.monotonic()
+        process.send_signal(number)
+        _, said = process.communicate(timeout=10)
+        took = time.monotonic() - started
+    finally:
+        process.kill()
+
+    assert status == process.returncode
+    assert took < 2.5
+    assert "beaconframes: stopped\n" == said
+
+
+def test_startup_is_quick():
+    """The help loads nothing that is heavy."""
+    program = (
+        "import sys\nfrom beaconframes.cli import commands\n"
+        "try: commands.main(['--help'])\n"
+        "except SystemExit: print(sorted({m.partition('.')[0] for m in sys.modules}))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+
+    loaded = set(re.findall(r"'(\w+)'", told.stdout.splitlines()[-1]))
+    assert "click" in loaded
+    assert set() == loaded & {"polars", "httpx", "numpy", "matplotlib", "uvicorn", "pyarrow"}
