@@ -82,7 +82,7 @@ def test_a_loader_takes_exactly_what_its_endpoint_declares(endpoint):
     taken = set(inspect.signature(loader(endpoint)).parameters)
 
     assert {*endpoint.arguments, "explorer", "options"} == taken
-    assert {"strict", "lazy"} == set(Options.__annotations__)
+    assert {"strict", "lazy", "max_requests"} == set(Options.__annotations__)
 
 
 @EVERY

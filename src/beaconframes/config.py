@@ -1,18 +1,19 @@
 """Settings: what an argument says, else the block, else ``connect``, else the environment.
 
-=============  ===========================  ==========================================
-setting        variable                     meaning
-=============  ===========================  ==========================================
-``url``        ``BEACONFRAMES_URL``         the explorer's address; None: the public one
-``api_key``    ``BEACONFRAMES_API_KEY``     the key; it is never shown
-``chain``      ``BEACONFRAMES_CHAIN``       a known name, or a ``Chain`` made by hand
-``rate``       ``BEACONFRAMES_RATE``        requests per second; None: what the plan allows
-``store``      ``BEACONFRAMES_STORE``       keep what is final: true, false, or in which folder
-``offline``    ``BEACONFRAMES_OFFLINE``     answer from the store only
-``frame``      ``BEACONFRAMES_FRAME``       "polars" or "pandas": what loaders return
-``strict``     ``BEACONFRAMES_STRICT``      missing rows are an error, not a warning
-``progress``   ``BEACONFRAMES_PROGRESS``    show progress; None: where somebody watches
-=============  ===========================  ==========================================
+================  =============================  ==========================================
+setting           variable                       meaning
+================  =============================  ==========================================
+``url``           ``BEACONFRAMES_URL``           the explorer's address; None: the public one
+``api_key``       ``BEACONFRAMES_API_KEY``       the key; it is never shown
+``chain``         ``BEACONFRAMES_CHAIN``         a known name, or a ``Chain`` made by hand
+``rate``          ``BEACONFRAMES_RATE``          requests per second; None: what the plan allows
+``store``         ``BEACONFRAMES_STORE``         keep what is final: true, false, or in which folder
+``offline``       ``BEACONFRAMES_OFFLINE``       answer from the store only
+``frame``         ``BEACONFRAMES_FRAME``         "polars" or "pandas": what loaders return
+``strict``        ``BEACONFRAMES_STRICT``        missing rows are an error, not a warning
+``progress``      ``BEACONFRAMES_PROGRESS``      show progress; None: where somebody watches
+``max_requests``  ``BEACONFRAMES_MAX_REQUESTS``  most of one call; None: as many as it takes
+================  =============================  ==========================================
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _PREFIX = "BEACONFRAMES_"
-_OPTIONAL = {"url", "api_key", "rate", "store", "progress"}
+_OPTIONAL = {"url", "api_key", "rate", "store", "progress", "max_requests"}
 _BOOLEANS = {"offline", "strict", "progress"}
+_NUMBERS: dict[str, Callable[[str], float]] = {"rate": float, "max_requests": int}
 _YES_NO = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -110,6 +112,7 @@ class Settings:
     frame: Literal["polars", "pandas"] = "polars"
     strict: bool = False
     progress: bool | None = None
+    max_requests: int | None = None
 
     def __post_init__(self) -> None:
         for name in _KNOWN:
@@ -237,9 +240,9 @@ def _environment(*, without: Iterable[str]) -> dict[str, Any]:
         if not text.strip():
             raise ConfigError(f"{variable} is empty", hint="Unset it or give it a value")
         value: Any = text
-        if name == "rate":
+        if name in _NUMBERS:
             with contextlib.suppress(ValueError):
-                value = float(text)
+                value = _NUMBERS[name](text)
         elif name in _BOOLEANS or (name == "store" and text.strip().lower() in _YES_NO):
             value = _YES_NO.get(text.strip().lower(), text)
         found[name] = _checked(name, value, variable)
@@ -277,6 +280,10 @@ _WANTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "rate": (
         "a number of requests per second above 0",
         lambda value: type(value) in {int, float} and 0 < value < 1e9,
+    ),
+    "max_requests": (
+        "a number of requests, 0 or more",
+        lambda value: type(value) is int and value >= 0,
     ),
     "store": (
         "true, false or a folder",

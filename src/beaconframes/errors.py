@@ -4,7 +4,8 @@
 
     BeaconframesError
     ├── UsageError          bad input, found here: nothing was sent            (also ValueError)
-    │   └── ConfigError     a setting, an address or a key that cannot work
+    │   ├── ConfigError     a setting, an address or a key that cannot work
+    │   └── TooCostly       the call takes more requests than ``max_requests``
     ├── ServiceError        the service was asked and did not give the answer
     │   ├── ConnectionFailed    nobody answered, or the line was cut           retryable
     │   ├── TimedOut            no complete answer within the deadline         retryable
@@ -86,6 +87,12 @@ class ConfigError(UsageError):
     """A setting, an address or a key that cannot work."""
 
     category = "configuration"
+
+
+class TooCostly(UsageError):
+    """A call that takes more requests than ``max_requests`` permits."""
+
+    category = "cost"
 
 
 class ServiceError(BeaconframesError):

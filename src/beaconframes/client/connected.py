@@ -25,6 +25,7 @@ def connect(
     strict: bool | None = None,
     store: bool | str | os.PathLike[str] | None = None,
     offline: bool | None = None,
+    max_requests: int | None = None,
 ) -> Explorer:
     """Make an explorer and let every loader ask it from now on.
 
@@ -32,7 +33,7 @@ def connect(
     environment; but a key from there is not sent to an address given here.
     """
     explorer = Explorer(url, api_key=api_key, chain=chain, rate=rate, store=store, offline=offline)
-    said = {"frame": frame, "strict": strict}
+    said = {"frame": frame, "strict": strict, "max_requests": max_requests}
     configure(**{name: value for name, value in said.items() if value is not None})
     use(explorer)
     return explorer

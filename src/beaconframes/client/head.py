@@ -87,11 +87,15 @@ class Views:
         head = Head(epoch, epoch, slot)
         return slot if unit == "slot" else head.latest(unit, chain, finalized=finalized)
 
+    def knows(self, view: str) -> bool:
+        """Tell whether the slot that *view* is was seen within the last slot."""
+        return time.monotonic() - self._seen.get(view, (0, -ONE_SLOT))[1] <= ONE_SLOT
+
     def slot(self, view: str) -> int:
         """Return the slot that *view* is now."""
         with self._lock:
-            slot, seen_at = self._seen.get(view, (0, -ONE_SLOT))
-            if time.monotonic() - seen_at > ONE_SLOT:
+            slot, _ = self._seen.get(view, (0, 0.0))
+            if not self.knows(view):
                 # Replicas of the service may lag: what was seen does not become unseen.
                 slot = max(slot, slot_in(self._ask(view_of(self._chain, view))))
                 self._seen[view] = slot, time.monotonic()

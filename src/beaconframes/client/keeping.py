@@ -21,7 +21,7 @@ from beaconframes.endpoint.rectangles import minus, runs, within
 from beaconframes.errors import DatasetError, ServiceError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from beaconframes.client.asking import Came
     from beaconframes.client.explorer import Explorer
@@ -47,9 +47,16 @@ def from_store(
 
 
 def prepare(
-    explorer: Explorer, shelf: Shelf, endpoint: Endpoint, values: Mapping[str, Any]
+    explorer: Explorer,
+    shelf: Shelf,
+    endpoint: Endpoint,
+    values: Mapping[str, Any],
+    indices: Callable[[Explorer, Shelf, Sequence[str]], dict[str, int]] = resolve,
 ) -> tuple[Kept | None, int]:
-    """Return the call whose rows can be kept, if they can, and how many keys nobody has."""
+    """Return the call whose rows can be kept, if they can, and how many keys nobody has.
+
+    *indices* finds the index of each public key.
+    """
     keeping = Keeping.of(endpoint)
     horizon = explorer.horizon_of(endpoint)
     table = keeping.table(values, horizon) if keeping else None
@@ -59,7 +66,7 @@ def prepare(
     keyless = 0
     if want.keys:
         # Rows do not say keys, so that they are kept and asked for by index.
-        known = resolve(explorer, shelf, want.keys)
+        known = indices(explorer, shelf, want.keys)
         keyless = len(want.keys) - len(known)
         named = dict.fromkeys([*want.subjects, *map(str, known.values())])
         want = replace(want, subjects=tuple(named), keys=())
@@ -221,10 +228,15 @@ class Kept:
         if absent:
             self.shelf.keep(self.table, self.endpoint.table.empty(), self.grid, absent, finalized)
 
+    def knows_final(self, last: int) -> bool:
+        """Tell whether *last* is known to be final without asking."""
+        known = self.shelf.finalized
+        return known >= 0 and self.keeping.final_until(self.horizon, known) >= last
+
     def finalized(self, last: int) -> int:
         """Return the last epoch that is final, asking for it if *last* may lie beyond."""
         known = self.shelf.finalized
-        if known >= 0 and self.keeping.final_until(self.horizon, known) >= last:
+        if self.knows_final(last):
             return known
         found = self.horizon.latest("epoch", finalized=True)
         if self.endpoint.envelope is not Envelope.V2:

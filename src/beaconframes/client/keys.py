@@ -51,8 +51,7 @@ class Named(msgspec.Struct):
 
 def resolve(explorer: Explorer, shelf: Shelf, keys: Sequence[str]) -> dict[str, int]:
     """Return the index of each of the *keys* that somebody has, asking for those not known yet."""
-    rows = shelf.select(TABLE, keys, ONCE, SCHEMA).collect()
-    known: dict[str, int] = dict(rows.select("pubkey", "validator_index").iter_rows())
+    known = known_of(shelf, keys)
     unknown = [key for key in keys if key not in known]
     if explorer.offline:
         return known
@@ -69,6 +68,12 @@ def resolve(explorer: Explorer, shelf: Shelf, keys: Sequence[str]) -> dict[str, 
             frame = pl.DataFrame(cells, schema=SCHEMA, orient="row")
             shelf.keep(TABLE, frame, GRID, dict.fromkeys(frame["pubkey"], ONCE), finalized)
     return {key: index for key, index in known.items() if key in set(keys)}
+
+
+def known_of(shelf: Shelf, keys: Sequence[str]) -> dict[str, int]:
+    """Return the index of those of the *keys* that are in the store."""
+    rows = shelf.select(TABLE, keys, ONCE, SCHEMA).collect()
+    return dict(rows.select("pubkey", "validator_index").iter_rows())
 
 
 def ask(explorer: Explorer, keys: Sequence[str]) -> list[Named]:

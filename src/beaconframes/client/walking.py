@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from beaconframes.client.budget import BUDGET, Budget
 from beaconframes.endpoint import Trail
 from beaconframes.errors import (
     BadRequest,
@@ -64,6 +65,7 @@ class Walk:
     allowance: Allowance
     public: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
+    budget: Budget | None = field(default_factory=BUDGET.get)
 
     def pages(self, calls: list[Call]) -> Iterator[tuple[Call, Answer]]:
         """Yield every page with its call, in order; a few calls are on at once."""
@@ -160,6 +162,8 @@ class Walk:
         following: Call | None = call
         while following is not None:
             call = following
+            if self.budget is not None:
+                self.budget.spend(call.request.endpoint)
             try:
                 page = self.session.fetch(call.request, stop=self.stop)
             except (BadRequest, NotFound, NotServed) as refusal:
