@@ -126,11 +126,10 @@ def record_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
                 "@id": f"{name}/{column['name']}",
                 "name": column["name"],
                 "description": described(column) or column["name"],
-                "dataType": kind(column["type"]),
-                **({"repeated": True} if column["type"].startswith("List") else {}),
+                **kind(column["type"], table["format"]),
                 "source": {
                     "fileSet": {"@id": f"{name}-files"},
-                    "extract": extract(table["format"], column["name"]),
+                    "extract": {"column": column["name"]},
                 },
             }
             for column in table["columns"]
@@ -138,24 +137,20 @@ def record_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def extract(form: str, column: str) -> dict[str, str]:
-    """Return where in a file of this format a column is."""
-    return {"jsonPath": f"$.{column}"} if form == "jsonl" else {"column": column}
-
-
 def media_type(table: dict[str, Any]) -> str:
     """Return what Croissant calls a format."""
-    if table["format"] == "parquet":
-        return "application/x-parquet"
-    return FORMATS[table["format"]].media_type
+    own = {"parquet": "application/x-parquet", "jsonl": "application/jsonlines"}
+    return own.get(table["format"], FORMATS[table["format"]].media_type)
 
 
-def kind(dtype: str) -> str:
-    """Return what Croissant calls a type; it has none for 28 digits."""
-    if dtype.startswith(("Int", "List(Int")):
-        return "sc:Integer"
+def kind(dtype: str, form: str) -> dict[str, Any]:
+    """Return what Croissant calls a type; its integers have any number of digits."""
+    if dtype.startswith("List(Int") and form != "csv":
+        return {"dataType": "sc:Integer", "repeated": True}
+    if dtype.startswith(("Int", "Decimal")):
+        return {"dataType": "sc:Integer"}
     if dtype.startswith("Float"):
-        return "sc:Float"
+        return {"dataType": "sc:Float"}
     if dtype.startswith("Datetime"):
-        return "sc:DateTime"
-    return "sc:Boolean" if dtype == "Boolean" else "sc:Text"
+        return {"dataType": "sc:DateTime"}
+    return {"dataType": "sc:Boolean" if dtype == "Boolean" else "sc:Text"}

@@ -6,8 +6,8 @@ from typing import Any
 
 from beaconframes.publish.formats import FORMATS
 
-READABLE = {"parquet": "parquet", "csv": "csv", "jsonl": "ndjson", "xlsx": "xlsx"}
-"""What Frictionless calls the formats whose rows it reads; of others it knows the files alone."""
+READABLE = ("parquet", "csv")
+"""The formats whose rows Frictionless reads by itself; of others it knows the files alone."""
 
 
 def package(told: dict[str, Any]) -> dict[str, Any]:
@@ -42,15 +42,17 @@ def resource(name: str, table: dict[str, Any], file: dict[str, Any], number: int
         "name": f"{name.replace('_', '-')}-{number:06d}",
         "path": file["path"],
         "mediatype": form.media_type,
-        "bytes": file["bytes"],
         "hash": f"sha256:{file['sha256']}",
     }
-    if table["format"] not in READABLE or form.several:
-        return found
+    if table["format"] != "parquet":
+        # Its own validator does not count the bytes of Parquet files, and then says they differ.
+        found["bytes"] = file["bytes"]
+    if table["format"] not in READABLE:
+        return {**found, "type": "file"}
     fields = [
         {
             "name": column["name"],
-            "type": kind(column["type"], table["format"]),
+            "type": kind(column["type"]),
             "description": described(column),
         }
         for column in table["columns"]
@@ -58,7 +60,7 @@ def resource(name: str, table: dict[str, Any], file: dict[str, Any], number: int
     key = {"primaryKey": table["key"]} if table["key"] and table["format"] != "parquet" else {}
     return found | {
         "profile": "tabular-data-resource",
-        "format": READABLE[table["format"]],
+        "format": table["format"],
         "encoding": "utf-8",
         "schema": {"fields": fields, "missingValues": [""], **key},
     }
@@ -70,17 +72,14 @@ def described(column: dict[str, Any]) -> str:
     return f"{column['meaning']}{unit}".strip()
 
 
-def kind(dtype: str, form: str) -> str:
-    """Return what Frictionless calls a type in files of this format."""
+def kind(dtype: str) -> str:
+    """Return what Frictionless calls a type."""
     if dtype.startswith("Int"):
         return "integer"
-    if dtype.startswith("Decimal"):
-        # JSON has no number for wei.
-        return "string" if form in ("jsonl", "xlsx") else "number"
-    if dtype.startswith("Float"):
+    if dtype.startswith(("Decimal", "Float")):
         return "number"
     if dtype.startswith("List"):
         return "array"
     if dtype.startswith("Datetime"):
-        return "datetime" if form in ("parquet", "csv") else "string"
+        return "datetime"
     return {"Boolean": "boolean", "String": "string"}.get(dtype, "any")

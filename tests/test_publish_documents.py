@@ -1,0 +1,122 @@
+"""What describes a dataset: judged by the validators of those who read it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import textwrap
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+
+
+@pytest.fixture
+def published(tmp_path, explorer):
+    """A small dataset of a loader, in a format."""
+
+    def make(form):
+        folder = tmp_path / form
+        bf.export(
+            bf.load_income_history,
+            folder,
+            format=form,
+            validators=range(5),
+            since=0,
+            until=199,
+            title="Income: of five, <b>and</b> | more",
+            creators=["Ada Lovelace", "Émilie du Châtelet"],
+            license="CC-BY-4.0",
+            url="https://example.org/income",
+        )
+        return folder
+
+    return make
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")  # the validators are not ours to mend
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "arrow"])
+def test_frictionless_accepts_the_data_package(published, form, monkeypatch):
+    """Frictionless finds every file, of the hash and the columns that the package says."""
+    frictionless = pytest.importorskip("frictionless")
+    folder = published(form)
+    monkeypatch.chdir(folder)
+    report = frictionless.validate("datapackage.json")
+    assert [] == report.flatten(["type", "note"])
+    table = next((folder / "income_history").rglob(f"*.{form}"))
+    table.write_bytes(table.read_bytes()[:-1] + b"?")
+    assert not frictionless.validate("datapackage.json").valid
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
+def test_croissant_reads_the_rows(published, form):
+    """Croissant's own reader finds the rows by the metadata alone, amounts to the last digit."""
+    mlcroissant = pytest.importorskip("mlcroissant")
+    folder = published(form)
+    dataset = mlcroissant.Dataset(jsonld=str(folder / "croissant.json"))
+    assert not dataset.metadata.ctx.issues.errors
+    assert not dataset.metadata.ctx.issues.warnings
+    expected = bf.load_income_history(range(5), since=0, until=199)
+    found = list(itertools.islice(dataset.records("income_history"), 2_000))
+    keys = [(r["income_history/validator_index"], r["income_history/epoch"]) for r in found]
+    assert sorted(expected.select("validator_index", "epoch").iter_rows()) == sorted(keys)
+    total = sum(r["income_history/tx_fee_reward_wei"] for r in found)
+    assert expected["tx_fee_reward_wei"].sum() == total
+
+
+def test_the_citation_is_yaml_that_names_the_authors(published):
+    """CITATION.cff has what the format asks for, and quotes what people write."""
+    yaml = pytest.importorskip("yaml")
+    told = yaml.safe_load((published("parquet") / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(told)
+    assert [{"name": "Ada Lovelace"}, {"name": "Émilie du Châtelet"}] == told["authors"]
+    assert "Income: of five, <b>and</b> | more" == told["title"]
+
+
+def test_the_dictionary_has_every_column(published):
+    """dictionary.csv says of every column what bf.describe says."""
+    told = pl.read_csv(published("csv") / "dictionary.csv")
+    expected = bf.describe("income_history")
+    assert expected["column"].to_list() == told["column"].to_list()
+    assert expected["meaning"].to_list() == told["meaning"].to_list()
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "arrow"])
+def test_the_snippet_of_the_readme_reads_the_rows(published, form):
+    """The README's own snippet reads the dataset in a fresh process that has polars alone."""
+    folder = published(form)
+    page = (folder / "README.md").read_text()
+    snippet = page.partition("```python\n")[2].partition("```")[0]
+    end = 'assert "beaconframes" not in sys.modules\nprint(income_history.height)'
+    code = f"import sys\n{textwrap.dedent(snippet)}\n{end}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ("1000", "") == (done.stdout.strip(), done.stderr)
+
+
+def test_the_readme_says_what_must_be_known(published):
+    """Simulated data is called so, and no text of others becomes a tag or a cell."""
+    page = (published("csv") / "README.md").read_text()
+    assert "**The data is simulated**" in page or "a service on this machine" in page
+    assert "&lt;b>and" in page
+    assert "apostrophe" in page
+
+
+def test_every_document_is_json_that_says_the_same(published):
+    """The documents agree on the files, whoever reads them."""
+    folder = published("parquet")
+    manifest, package, croissant = (
+        json.loads((folder / name).read_text())
+        for name in ("manifest.json", "datapackage.json", "croissant.json")
+    )
+    named = [f["path"] for f in manifest["tables"]["income_history"]["files"]]
+    assert named == [resource["path"] for resource in package["resources"]]
+    objects = [d for d in croissant["distribution"] if d["@type"] == "cr:FileObject"]
+    assert named == [found["contentUrl"] for found in objects]
