@@ -12,7 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import polars as pl
 import pytest
@@ -272,8 +271,8 @@ def test_hostile_names_are_drawn_letter_by_letter(opened):
 def test_the_first_notebook_runs_in_jupyterlab(browser, lab):
     """All its cells run; it shows tables, charts and the wall, and no error."""
     name = "01_validator_income.ipynb"
-    cells = nbformat.read(NOTEBOOKS / name, as_version=4).cells
-    count = sum(cell.cell_type == "code" for cell in cells)
+    cells = json.loads((NOTEBOOKS / name).read_text())["cells"]
+    count = sum(cell["cell_type"] == "code" for cell in cells)
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     page.set_default_timeout(PATIENCE)
 

@@ -14,12 +14,10 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
-import nbformat
 import polars as pl
 import pytest
 from click.testing import CliRunner
 from matplotlib import pyplot as plt
-from nbconvert import HTMLExporter
 from PIL import Image
 from plotly import graph_objects as go
 
@@ -288,6 +286,9 @@ def test_words_of_figures_hold_text_only(hostile):
 
 def test_exported_notebooks_hold_text_only():
     """A page that nbconvert makes of tables, prints and errors has the tags of a calm one."""
+    # Imported here, since they take seconds which every other test would wait for.
+    import nbformat
+    from nbconvert import HTMLExporter
 
     def page(texts):
         frame = frame_of(texts)

@@ -9,9 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import matplotlib as mpl
-import nbformat
 import pytest
-from nbclient import NotebookClient
 from PIL import Image
 from traitlets.config import Config
 
@@ -60,6 +58,14 @@ def pictures(cell):
     return [Image.open(io.BytesIO(png)).convert("RGB") for png in pngs]
 
 
+def read(path, version=4):
+    """A notebook from its file."""
+    # Imported where it is used, since it takes seconds which every other test would wait for.
+    import nbformat
+
+    return nbformat.read(path, as_version=version)
+
+
 def test_there_are_notebooks():
     """The first notebook is where `make lab` looks for it."""
     assert "01_validator_income.ipynb" in [path.name for path in NOTEBOOKS]
@@ -73,7 +79,9 @@ def test_there_are_notebooks():
 )
 def test_a_notebook_runs(path, surroundings, transport):
     """Every cell runs, in order; each that draws shows one picture."""
-    notebook = nbformat.read(path, as_version=4)
+    from nbclient import NotebookClient
+
+    notebook = read(path)
     client = NotebookClient(
         notebook,
         timeout=PATIENCE,
@@ -104,7 +112,9 @@ def test_a_notebook_runs(path, surroundings, transport):
 @each_notebook
 def test_a_notebook_is_kept_without_outputs(path):
     """What is kept is text and code alone: no outputs, no counts, nothing of who ran it."""
-    notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    import nbformat
+
+    notebook = read(path, nbformat.NO_CONVERT)
     nbformat.validate(notebook)
 
     assert (4, 5) == (notebook.nbformat, notebook.nbformat_minor)
@@ -120,7 +130,7 @@ def test_a_notebook_is_kept_without_outputs(path):
 @each_notebook
 def test_a_notebook_asks_before_it_shows(path):
     """Each picture has a text right above it that asks the question which it answers."""
-    cells = nbformat.read(path, as_version=4).cells
+    cells = read(path).cells
     above = {
         cell.id: before
         for before, cell in pairwise(cells)
