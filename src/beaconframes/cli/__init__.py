@@ -15,6 +15,7 @@ import click
 from beaconframes.cli import exits, running
 
 COMMANDS = {
+    "load": "load",
     "demo": "demo",
     "serve": "serve",
     "simulate": "simulate",

@@ -10,7 +10,7 @@ from beaconframes.errors import UsageError
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 STANDARD_INPUT = "-"
 MOST = 10_000_000
@@ -50,21 +50,28 @@ def add(
 ) -> None:
     """Add what one line or one word of the command line names."""
     for item in filter(None, _SPLIT.split(text)):
-        if ends := _RANGE.fullmatch(item):
-            first, last = int(ends[1]), int(ends[2])
-            if last < first or last - first >= MOST:
-                raise UsageError(
-                    f"{argument}: {item} is no range",
-                    hint=f"It goes from the smaller to the larger, {MOST:,} at most",
-                )
-            new: Iterable[int | str] = range(first, last + 1)
-        else:
-            new = (int(item) if _NUMBER.fullmatch(item) else item,)
+        ends = _RANGE.fullmatch(item)
+        new = span(argument, int(ends[1]), int(ends[2])) if ends else (single(item),)
         if check is not None:
-            check(new[0] if isinstance(new, tuple) else ends and int(ends[2]))
+            check(new[-1])
         found.extend(new)
         if len(found) > MOST:
             raise UsageError(f"{argument} names more than {MOST:,}", hint="Ask in several calls")
+
+
+def span(argument: str, first: int, last: int) -> Sequence[int]:
+    """Return all numbers of a range."""
+    if last < first or last - first >= MOST:
+        raise UsageError(
+            f"{argument}: {first}-{last} is no range",
+            hint=f"It goes from the smaller to the larger, {MOST:,} at most",
+        )
+    return range(first, last + 1)
+
+
+def single(item: str) -> int | str:
+    """Return a number as one, anything else as it is."""
+    return int(item) if _NUMBER.fullmatch(item) else item
 
 
 def numbered() -> Iterator[tuple[int, str]]:
@@ -81,13 +88,13 @@ def numbered() -> Iterator[tuple[int, str]]:
             yield number, text
 
 
-def word(item: Any) -> None:
+def a_word(item: Any) -> None:
     """Refuse what is neither a number, nor a word, nor hexadecimal digits."""
     if not isinstance(item, int) and not re.fullmatch(r"[\w.@:/+-]{1,200}", item):
         raise UsageError(f"{visible(repr(item), _SHOWN)} makes no sense")
 
 
-def number(item: Any) -> None:
+def a_number(item: Any) -> None:
     """Refuse what is no number, no root and none of the words for one."""
     words = ("latest", "finalized", "head", "genesis", "next", "current")
     if (

@@ -1,0 +1,222 @@
+"""Whom to ask, with which key, how fast: the options of every command that loads."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from beaconframes.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from beaconframes.client import Explorer
+    from beaconframes.dataset import Dataset
+
+EVERYBODY = 0o077
+"""What the permissions of a key's file may not have."""
+LARGEST_KEY = 4096
+
+
+def options() -> list[click.Parameter]:
+    """Return the options; `connected` takes what they say."""
+    folder = click.Path(path_type=Path)
+    return [
+        click.Option(["--url"], help="Address of the explorer. [BEACONFRAMES_URL]"),
+        click.Option(["--chain"], help="mainnet or hoodi. [BEACONFRAMES_CHAIN]"),
+        click.Option(
+            ["--key-file"],
+            type=folder,
+            help="File with the API key, which nobody else may read. Otherwise the key is that of "
+            "BEACONFRAMES_API_KEY, which is never sent to an address given by --url.",
+        ),
+        click.Option(["--ask-key"], is_flag=True, help="Ask for the API key on the terminal."),
+        click.Option(["--rate"], type=float, help="Most requests a second. [BEACONFRAMES_RATE]"),
+        click.Option(
+            ["--store"], type=folder, help="Keep what is final in this folder. [BEACONFRAMES_STORE]"
+        ),
+        click.Option(["--no-store"], is_flag=True, help="Keep nothing."),
+        click.Option(
+            ["--offline"],
+            is_flag=True,
+            help="Ask nobody: only what is kept. [BEACONFRAMES_OFFLINE]",
+        ),
+        click.Option(
+            ["--local"],
+            is_flag=True,
+            help="Ask a local explorer that serves a simulated chain: no key, no network.",
+        ),
+        click.Option(
+            ["--dataset"], type=folder, help="Ask a local explorer that serves this dataset."
+        ),
+        click.Option(
+            ["--progress/--no-progress"],
+            default=None,
+            help="Show progress on standard error; by default, where somebody watches.",
+        ),
+    ]
+
+
+NAMES = tuple(option.name for option in options() if option.name)
+
+
+@contextlib.contextmanager
+def connected(given: dict[str, Any]) -> Iterator[Explorer]:
+    """Take these options out of *given*, and open the explorer that they mean."""
+    from beaconframes.config import settings
+
+    said = {name: given.pop(name) for name in NAMES}
+    with (
+        settings(frame="polars"),
+        explorer_of(said) as explorer,
+        watched(explorer, said["progress"]),
+    ):
+        yield explorer
+
+
+@contextlib.contextmanager
+def explorer_of(said: dict[str, Any]) -> Iterator[Explorer]:
+    """Open the explorer."""
+    from beaconframes.client import Explorer, use
+
+    if said["local"] or said["dataset"] is not None:
+        not_together(said, "--local" if said["local"] else "--dataset")
+        with served(said["dataset"]) as explorer:
+            yield explorer
+        return
+    if said["no_store"] and said["store"] is not None:
+        raise UsageError("--store and --no-store do not go together", hint="Give one of them")
+    with Explorer(
+        said["url"],
+        api_key=key_of(said["key_file"], ask=said["ask_key"]),
+        chain=said["chain"],
+        rate=said["rate"],
+        store=False if said["no_store"] else said["store"],
+        offline=said["offline"] or None,
+    ) as explorer:
+        before = use(explorer)
+        try:
+            yield explorer
+        finally:
+            use(before)
+
+
+def not_together(said: dict[str, Any], option: str) -> None:
+    """Refuse what says something about another explorer."""
+    others = ("url", "chain", "key_file", "ask_key", "rate", "store", "no_store", "offline")
+    wrong = [name for name in others if said[name]]
+    wrong += ["dataset"] if option == "--local" and said["dataset"] is not None else []
+    if wrong:
+        name = wrong[0].replace("_", "-")
+        raise UsageError(f"{option} and --{name} do not go together", hint="Give one of them")
+
+
+@contextlib.contextmanager
+def served(folder: Path | None) -> Iterator[Explorer]:
+    """Serve a dataset for this one command."""
+    from beaconframes.dataset import Dataset
+    from beaconframes.service import local
+
+    with contextlib.ExitStack() as stack:
+        dataset = stack.enter_context(kept_sample()) if folder is None else Dataset.open(folder)
+        yield stack.enter_context(local(dataset)).explorer
+
+
+@contextlib.contextmanager
+def kept_sample() -> Iterator[Dataset]:
+    """Give the sample; where it cannot be kept, one for this time alone."""
+    import platformdirs
+
+    from beaconframes.cli.running import say
+    from beaconframes.service.server import SAMPLE_NAME, sample
+
+    kept = platformdirs.user_cache_path("beaconframes") / SAMPLE_NAME / "ledger.sqlite"
+    with contextlib.ExitStack() as stack:
+        if not kept.exists():
+            say("simulating a sample chain, which takes some seconds once")
+        try:
+            found = sample()
+        except OSError as error:
+            from beaconframes.service.simulate import simulate
+
+            say(f"warning: the sample cannot be kept: {error.filename}: {error.strerror}")
+            folder = Path(stack.enter_context(_scratch()))
+            found = simulate(
+                folder / "sample", validators=2000, epochs=1575, seed=1, history_days=365
+            )
+        yield found
+
+
+def _scratch() -> Any:
+    import tempfile
+
+    return tempfile.TemporaryDirectory(prefix="beaconframes-")
+
+
+def key_of(file: Path | None, *, ask: bool) -> str | None:
+    """Return the key from a file or from the terminal; None to take that of the environment."""
+    if file is not None and ask:
+        raise UsageError("--key-file and --ask-key do not go together", hint="Give one of them")
+    if file is not None:
+        return key_in(file)
+    if not ask:
+        return None
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ConfigError("--ask-key needs a terminal", hint="Use --key-file instead")
+    told: str = click.prompt("API key", hide_input=True, err=True)
+    return told
+
+
+def key_in(file: Path) -> str:
+    """Return the key in a file that nobody else may read."""
+    try:
+        if file.stat().st_mode & EVERYBODY:
+            raise ConfigError(
+                f"{file} can be read by others", hint=f"Run: chmod 600 {file.name}, and think of "
+                "another key, for that one may be known"
+            )  # fmt: skip
+        with file.open("rb") as opened:
+            text = opened.read(LARGEST_KEY).decode("ascii").strip()
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file} holds no key") from None
+    if not text:
+        raise ConfigError(f"{file} is empty", hint="Write the key into it, and nothing else")
+    return text
+
+
+@contextlib.contextmanager
+def watched(explorer: Explorer, show: bool | None) -> Iterator[None]:
+    """Count the requests on standard error while the block runs."""
+    from beaconframes.config import current
+
+    if show is None:
+        show = current().progress
+    if show is None:
+        show = sys.stderr is not None and sys.stderr.isatty()
+    if not show:
+        yield
+        return
+    from tqdm import tqdm
+
+    over = threading.Event()
+    with tqdm(unit=" requests", leave=False, file=sys.stderr, mininterval=0) as bar:
+
+        def tick() -> None:
+            while not over.wait(0.2):
+                bar.update(explorer.requests - bar.n)
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            bar.update(explorer.requests - bar.n)
