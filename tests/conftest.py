@@ -24,6 +24,7 @@ def clean_surroundings(monkeypatch):
         "FRAME",
         "STRICT",
         "PROGRESS",
+        "MAX_REQUESTS",
     ):
         monkeypatch.delenv(f"BEACONFRAMES_{name}", raising=False)
     yield

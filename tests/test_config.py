@@ -47,6 +47,7 @@ class TestOrder:
             "frame": "polars",
             "strict": False,
             "progress": None,
+            "max_requests": None,
         }
         assert expected == dataclasses.asdict(current())
 
@@ -143,6 +144,7 @@ class TestValues:
             "FRAME": "pandas",
             "STRICT": "Yes",
             "PROGRESS": "false",
+            "MAX_REQUESTS": "50",
         }
         for name, text in variables.items():
             monkeypatch.setenv(f"BEACONFRAMES_{name}", text)
@@ -156,6 +158,7 @@ class TestValues:
             frame="pandas",
             strict=True,
             progress=False,
+            max_requests=50,
         )
         assert expected == current()
 
@@ -188,6 +191,7 @@ class TestValues:
             ("OFFLINE", "maybe"),
             ("STRICT", "2"),
             ("PROGRESS", "on"),
+            ("MAX_REQUESTS", "1.5"),
             ("FRAME", "duckdb"),
             ("URL", "ftp://explorer.example"),
             ("URL", "https://"),

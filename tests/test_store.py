@@ -578,6 +578,32 @@ class TestWhere:
             assert spelling.encode() not in content
             assert spelling not in names
 
+    def test_local_explorer_with_a_store(self, chain, store):
+        """Of a local explorer it is kept if one wants it, for whoever serves the dataset next."""
+        call = {"since": 10, "until": 20}
+        for expected in (1, 0):
+            with bf.local(chain, store=store) as local:
+                found = bf.load_balance_history([1, 2], **call)
+                assert (expected, 22) == (local.requests, found.height)
+                assert bf.store().dataset.meta["simulated"]
+        with bf.local(chain, store=False):
+            bf.load_balance_history([1, 2], **call)
+            with pytest.raises(errors.ConfigError, match="keeps nothing"):
+                bf.store()
+
+    def test_another_dataset_has_another_store(self, chain, store, tmp_path):
+        """Rows of one simulation never answer for another, though it lies in the same folder."""
+        from beaconframes.service.simulate import simulate
+
+        seen = []
+        for seed in (1, 2):
+            made = simulate(tmp_path / str(seed) / "made", validators=64, epochs=8, seed=seed)
+            with bf.local(made, store=store):
+                seen.append(bf.load_balance_history(range(32), since=0, until=3))
+
+        assert 2 == len(list(store.iterdir()))
+        assert not seen[0].equals(seen[1])
+
     def test_store_can_be_served(self, server, store):
         """The store is a dataset like any other: the local explorer answers from it."""
         tally(server, store, CALLS["balances"])

@@ -52,10 +52,10 @@ def home_of(root: Path | None, url: str, chain: Chain) -> Path:
 class Shelf:
     """One dataset, made when the first row is kept; usable from threads and processes at once."""
 
-    def __init__(self, path: Path, *, url: str, chain: Chain) -> None:
+    def __init__(self, path: Path, *, url: str, chain: Chain, simulated: bool = False) -> None:
         """Keep what *url* tells of *chain* in the folder *path*; nothing is opened yet."""
         self.path = path
-        self._facts = {"service": url, "simulated": False, "chain": chain_facts(chain)}
+        self._facts = {"service": url, "simulated": simulated, "chain": chain_facts(chain)}
         self._chain = chain
         self._dataset: Dataset | None = None
         self._finalized = -1

@@ -37,7 +37,14 @@ def public_url(chain: Chain, *, has_key: bool) -> str:
     return PUBLIC[chain.name]
 
 
-def shelf_of(store: Path | bool | None, url: str, chain: Chain, *, needed: bool) -> Shelf | None:
+def shelf_of(
+    store: Path | bool | None,
+    url: str,
+    chain: Chain,
+    *,
+    needed: bool = False,
+    simulated: bool = False,
+) -> Shelf | None:
     """Return where to keep what *url* tells, None where it is not kept.
 
     What a service on this machine tells can be had again at no cost.
@@ -49,7 +56,7 @@ def shelf_of(store: Path | bool | None, url: str, chain: Chain, *, needed: bool)
             raise ConfigError("offline=True needs a store, and store=False is none")
         return None
     root = store if isinstance(store, Path) else None
-    return Shelf(home_of(root, url, chain), url=url, chain=chain)
+    return Shelf(home_of(root, url, chain), url=url, chain=chain, simulated=simulated)
 
 
 def shelf_head(shelf: Shelf | None, chain: Chain) -> Head:

@@ -7,6 +7,7 @@ import socket
 import tempfile
 import threading
 import time
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -14,6 +15,8 @@ import platformdirs
 import uvicorn
 
 from beaconframes.client import Explorer, use
+from beaconframes.client.whereabouts import shelf_of
+from beaconframes.config import current as current_settings
 from beaconframes.dataset import Dataset
 from beaconframes.errors import UsageError
 from beaconframes.service.app import Service, app
@@ -118,10 +121,16 @@ class Server:
 class Local(Server):
     """A local explorer that loaders ask until it is closed; see `local`."""
 
-    def __init__(self, dataset: Dataset) -> None:
-        """Serve *dataset* and let loaders ask it."""
+    def __init__(
+        self, dataset: Dataset, *, store: bool | str | os.PathLike[str] | None = None
+    ) -> None:
+        """Serve *dataset* and let loaders ask it, and keep what it tells if *store* says so."""
         super().__init__(dataset)
-        self.explorer = Explorer(self.url, chain=self.service.chain, head=self.service.head)
+        chain, head = self.service.chain, self.service.head
+        self.explorer = Explorer(self.url, chain=chain, head=head, store=False)
+        where = current_settings(store=store).store if store else False
+        if where:
+            self.explorer.shelf = shelf_of(where, address_of(dataset), chain, simulated=True)
         meta = dataset.meta
         self.explorer.about = {name: meta.get(name) for name in ("service", "simulated")}
         self._before = use(self.explorer)
@@ -139,7 +148,11 @@ class Local(Server):
         super().close()
 
 
-def local(dataset: str | os.PathLike[str] | Dataset | None = None) -> Local:
+def local(
+    dataset: str | os.PathLike[str] | Dataset | None = None,
+    *,
+    store: bool | str | os.PathLike[str] | None = None,
+) -> Local:
     """Start a local explorer on a free loopback port and let every loader ask it.
 
     ::
@@ -155,10 +168,20 @@ def local(dataset: str | os.PathLike[str] | Dataset | None = None) -> Local:
     dataset
         A dataset or its folder. Left out: a simulated chain of 2,000 validators, with a week in
         full and a year of yield-index days, made on first use and kept.
+    store
+        Whether to keep what is loaded, as from a service far away: True, or in which folder. Each
+        dataset has a store of its own, which any later explorer of the same dataset finds again.
+        Left out: nothing is kept, since asking costs nothing.
     """
     if dataset is None:
         dataset = sample()
-    return Local(dataset if isinstance(dataset, Dataset) else Dataset.open(dataset))
+    return Local(dataset if isinstance(dataset, Dataset) else Dataset.open(dataset), store=store)
+
+
+def address_of(dataset: Dataset) -> str:
+    """Return an address by which *dataset* has a store of its own, wherever it is served."""
+    content = "".join(segment.sha256 for segment in dataset.segments())
+    return f"local://{dataset.path.name}-{blake2b(content.encode(), digest_size=8).hexdigest()}"
 
 
 def sample() -> Dataset:
