@@ -9,6 +9,9 @@ UV     := $(TOOLS)/bin/uv
 # Use the interpreter that is here; a network without a registry of interpreters is common.
 export UV_PYTHON_DOWNLOADS := never
 
+# Every interpreter would compile every library again: the tests start hundreds of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo lab test test-pages test-long check format bench docs lock clean
 
