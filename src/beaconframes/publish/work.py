@@ -22,7 +22,7 @@ from beaconframes.publish.durable import judged, put_text, same
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 NAME = ".beaconframes"
@@ -67,6 +67,12 @@ class Work:
         self.made[segment.path] = segment
         self._append({"file": asdict(segment)})
 
+    def undo(self, published: Iterable[str]) -> None:
+        """Remove every file of this export but those that are *published*."""
+        for path in self.made.keys() - set(published):
+            (self.target / path).unlink(missing_ok=True)
+        self.made = {}
+
     def finished(self, table: str, number: int) -> None:
         """Write down that a partition has all its files."""
         self._append({"done": [table, number]})
@@ -98,7 +104,7 @@ class Work:
 
     def _append(self, line: dict[str, Any]) -> None:
         with judged(self.path / JOURNAL), (self.path / JOURNAL).open("a") as file:
-            file.write(json.dumps(line, sort_keys=True) + "\n")
+            file.write(json.dumps(line) + "\n")
 
     def _read(self) -> None:
         journal = self.path / JOURNAL
@@ -147,7 +153,13 @@ def working(target: Path, folder: Path) -> Iterator[Work]:
             (folder / HOLDER).write_text(json.dumps({"pid": os.getpid(), "host": _host()}))
         work = Work(target, folder)
         work.sweep()
-        yield work
+        try:
+            yield work
+        except BaseException:
+            if not work.made:
+                # Nothing was begun that could be gone on with.
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
         with judged(folder, "cannot be removed"):
             shutil.rmtree(folder)
     finally:

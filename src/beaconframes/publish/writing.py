@@ -213,6 +213,8 @@ class TableWriter:
         """Refuse rows that are others than those that were published before."""
         had = sum(segment.rows for segment in part.old)
         if part.seen and not self.source.grows and part.matched < had:
+            olds = (part.old for part in self._folders.values())
+            self.layout.work.undo(segment.path for old in olds for segment in old)
             raise DatasetError(
                 f"{self.layout.work.target / folder} was published with {had:,} rows, and "
                 f"{had - part.matched:,} of them are not among what is exported now",

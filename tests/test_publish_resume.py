@@ -1,0 +1,252 @@
+"""Exports that go on: after a kill, on a later day, beside somebody else's."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.errors import DatasetError
+from beaconframes.publish import work
+
+WANTED = {"validators": range(120), "since": 0}
+
+
+def files(folder):
+    """Every file of a folder with its bytes; the history tells the time, so it is left out."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "history.jsonl"
+    }
+
+
+def data(folder):
+    return {name: content for name, content in files(folder).items() if "/" in name}
+
+
+def rows(folder):
+    found = pl.scan_parquet(folder / "income_history/**/*.parquet", hive_partitioning=False)
+    return found.collect().sort("validator_index", "epoch")
+
+
+def first_file(folder):
+    return min((folder / "income_history").rglob("*.parquet"))
+
+
+def export(folder, **arguments):
+    return bf.export(bf.load_income_history, folder, **{**WANTED, **arguments})
+
+
+class Cut(Exception):
+    """The process ends here."""
+
+
+def cut_after(monkeypatch, places):
+    """Let the export end as it gives its name to the file of that number."""
+    from beaconframes.publish import writing
+
+    real, left = writing.put, [places]
+
+    def put(draft, path):
+        if left[0] == 0:
+            raise Cut
+        left[0] -= 1
+        real(draft, path)
+
+    monkeypatch.setattr(writing, "put", put)
+
+
+def test_an_export_that_was_cut_short_goes_on(tmp_path, explorer, monkeypatch):
+    """What was finished is not asked for again, and the end is the same to the byte."""
+    export(tmp_path / "whole", until=449)
+    whole = explorer.requests
+    with monkeypatch.context() as patch:
+        cut_after(patch, 2)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", until=449)
+    assert not (tmp_path / "out/manifest.json").exists()
+    before = explorer.requests
+    made = export(tmp_path / "out", until=449)
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+    assert (True, 3) == (made.complete, made.added)
+    # Two of three days were there; of the third 112 epochs are asked for, in two windows.
+    assert whole > explorer.requests - before
+    assert 4 == explorer.requests - before
+
+
+@pytest.mark.long
+def test_a_finished_file_that_was_changed_is_made_again(tmp_path, explorer, monkeypatch):
+    """Neither its name nor that it can be read makes a file of a killed export trusted."""
+    export(tmp_path / "whole", until=449)
+    ways = (
+        lambda path: path.write_bytes(path.read_bytes()[:-1] + b"?"),
+        lambda path: path.write_bytes(path.read_bytes()[:100]),
+        lambda path: path.unlink(),
+    )
+    for number, spoil in enumerate(ways):
+        folder = tmp_path / f"out-{number}"
+        with monkeypatch.context() as patch:
+            cut_after(patch, 2)
+            with pytest.raises(Cut):
+                export(folder, until=449)
+        spoil(first_file(folder))
+        export(folder, until=449)
+        assert files(tmp_path / "whole") == files(folder)
+
+
+def test_a_later_export_adds_what_has_become_final(tmp_path, explorer):
+    """What was published stays as it is, to the byte; new epochs are new files."""
+    export(tmp_path / "out", until=200)
+    before, asked = data(tmp_path / "out"), explorer.requests
+    made = export(tmp_path / "out", until=449)
+    after = data(tmp_path / "out")
+    assert before == {name: after[name] for name in before}
+    assert (len(before), len(after) - len(before)) == (made.kept, made.added)
+    # 249 epochs in three windows, for two batches of validators.
+    assert 6 == explorer.requests - asked
+    expected = bf.load_income_history(range(120), since=0, until=449)
+    assert expected.equals(rows(tmp_path / "out"))
+    again = export(tmp_path / "out", until=449)
+    assert (0, after) == (again.added, data(tmp_path / "out"))
+    assert 2 == len((tmp_path / "out/history.jsonl").read_text().splitlines())
+
+
+def test_an_export_ends_at_what_is_final(tmp_path, explorer):
+    """Without an end it goes up to the finalized epoch, and says so."""
+    final = explorer.service.head.finalized_epoch
+    made = export(tmp_path / "out", since=400)
+    assert final == made.until == rows(tmp_path / "out")["epoch"].max()
+    told = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert final == told["provenance"]["finalized_epoch"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"validators": range(121)}, "validators was 0-119, now it is 0-120"),
+        ({"since": 1}, "begins at epoch 0, and this asks from 1 on"),
+        ({"until": 150}, "goes up to epoch 200, and this asks up to 150"),
+        ({"format": "csv"}, "format was parquet, now it is csv"),
+        ({"by": "period"}, "partitioned_by was day, now it is period"),
+        ({"raw": True}, "raw was False, now it is True"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_difference(tmp_path, explorer, arguments, words):
+    """Another selection, format or division is another dataset."""
+    export(tmp_path / "out", until=200)
+    before = files(tmp_path / "out")
+    with pytest.raises(DatasetError, match=words):
+        export(tmp_path / "out", **{"until": 200, **arguments})
+    assert before == files(tmp_path / "out")
+
+
+def test_another_service_or_chain_is_refused(tmp_path, explorer, chain):
+    """A dataset is of one service and one chain."""
+    export(tmp_path / "out", until=200)
+    frame = bf.load_income_history(range(120), since=0, until=200)
+    with pytest.raises(DatasetError, match="service was a service on this machine"):
+        bf.export(frame, tmp_path / "out")
+
+
+def test_other_rows_of_what_was_published_are_refused(tmp_path, explorer):
+    """A frame may bring new rows; it may not take any away, or change one."""
+    frame = bf.load_income_history(range(20), since=0, until=300)
+    bf.export(frame.filter(pl.col("epoch") < 250), tmp_path / "out")
+    before = data(tmp_path / "out")
+    bf.export(frame, tmp_path / "out")
+    assert frame.equals(rows(tmp_path / "out"))
+    assert before == {name: data(tmp_path / "out")[name] for name in before}
+    changed = frame.with_columns(pl.col("attestation_head_reward_gwei") + 1)
+    with pytest.raises(DatasetError, match="2,260 of them are not among"):
+        bf.export(changed, tmp_path / "out")
+    assert frame.equals(rows(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("spoiled", ["data", "manifest", "name"])
+def test_a_published_file_that_was_changed_is_found(tmp_path, explorer, spoiled):
+    """An edited, cut or moved file is found by its hash before anything is added to it."""
+    export(tmp_path / "out", until=200)
+    manifest = tmp_path / "out/manifest.json"
+    if spoiled == "data":
+        path = first_file(tmp_path / "out")
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+        words = "does not have the content that was written"
+    elif spoiled == "manifest":
+        manifest.write_text(manifest.read_text().replace('"until": 200', '"until": 100'))
+        words = "was edited"
+    else:
+        told = json.loads(manifest.read_text())
+        told["tables"]["income_history"]["files"][0]["path"] = "../../etc/passwd"
+        from beaconframes.dataset.published import checksum
+
+        manifest.write_text(json.dumps({**told, "checksum": checksum(told)}))
+        words = "is no file of its own"
+    with pytest.raises(DatasetError, match=words):
+        export(tmp_path / "out", until=300)
+
+
+def test_gaps_are_named_and_filled(tmp_path, explorer, monkeypatch):
+    """Rows that do not come are named in the manifest; the next export brings them."""
+    from beaconframes.publish.calls import Call
+
+    real = Call.load
+
+    def lossy(self, **instead):
+        found, gaps = real(self, **instead)
+        lost = (pl.col("validator_index") == 7) & pl.col("epoch").is_between(90, 109)
+        missing = found.filter(lost)["epoch"]
+        if not missing.is_empty():
+            run = {"first_epoch": missing.min(), "last_epoch": missing.max()}
+            gaps = [*gaps, {"validator_index": 7, **run}]
+        return found.filter(~lost), gaps
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Call, "load", lossy)
+        made = export(tmp_path / "out", until=200)
+        assert not made.complete
+        expected = {"validator_index": 7, "first_epoch": 90, "last_epoch": 109}
+        assert (expected,) == made.gaps
+        again = export(tmp_path / "out", until=200)
+        assert (expected,) == again.gaps
+        cut_after(patch, 1)
+        with pytest.raises(Cut):
+            export(tmp_path / "cut", until=300)
+        patch.undo()
+        patch.setattr(Call, "load", lossy)
+        assert (expected,) == export(tmp_path / "cut", until=300).gaps
+    page = (tmp_path / "out/README.md").read_text()
+    assert "validator_index 7, first_epoch 90, last_epoch 109" in page
+    before = data(tmp_path / "out")
+    made = export(tmp_path / "out", until=200)
+    assert made.complete
+    assert bf.load_income_history(range(120), since=0, until=200).equals(rows(tmp_path / "out"))
+    assert before == {name: data(tmp_path / "out")[name] for name in before}
+
+
+def test_two_exports_into_one_folder_do_not_mix(tmp_path, explorer):
+    """The second is told who is at work; when that one has died, it takes over."""
+    (tmp_path / "out").mkdir()
+    with work.working(tmp_path / "out", tmp_path / "out" / work.NAME):
+        words = f"exported to by process {os.getpid()} on {socket.gethostname()}"
+        with pytest.raises(DatasetError, match=words):
+            export(tmp_path / "out", until=100)
+    export(tmp_path / "out", until=100)
+    (tmp_path / "out" / work.NAME).mkdir()
+    holder = tmp_path / "out" / work.NAME / work.HOLDER
+    holder.write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
+    with pytest.raises(DatasetError, match="process 1 on elsewhere"):
+        export(tmp_path / "out", until=100)
+    holder.write_text(json.dumps({"pid": 999_999_999, "host": socket.gethostname()}))
+    assert export(tmp_path / "out", until=100).complete
+    assert not (tmp_path / "out" / work.NAME).exists()
+
+
+def test_nothing_of_the_work_is_left(tmp_path, explorer):
+    """Lock, drafts and journal are gone when an export is finished."""
+    export(tmp_path / "out", until=100)
+    assert [] == list((tmp_path / "out").rglob(".*"))
