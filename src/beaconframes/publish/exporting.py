@@ -134,8 +134,8 @@ def named_after(sources: list[Source]) -> str:
 
 
 def to_file(sources: list[Source], goal: Target, cells: Cells) -> Export:
-    """Write the rows of one table, or in a format that takes several, of all, into one file."""
-    if len(sources) > 1 and not goal.form.several:
+    """Write the rows of one table into one file."""
+    if len(sources) > 1:
         raise DatasetError(
             f"{goal.path} cannot hold {len(sources)} tables", hint="Give a folder, or table=..."
         )

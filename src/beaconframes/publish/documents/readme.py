@@ -13,7 +13,7 @@ READ = {
     "jsonl": 'pl.scan_ndjson("{name}/**/*.jsonl", infer_schema_length=None).collect()',
     "arrow": 'pl.scan_ipc("{name}/**/*.arrow").collect()',
     "xlsx": 'pl.read_excel("{name}/00000.xlsx")',
-    "duckdb": 'duckdb.connect("{name}/00000.duckdb", read_only=True).table("{name}").pl()',
+    "duckdb": 'duckdb.connect("{name}/00000.duckdb", read_only=True).table("rows").pl()',
 }
 COLUMNS = (
     "`dictionary.csv` says of every column what it is. The end of a name is its unit: `_gwei` is a "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from beaconframes.errors import UsageError
-from beaconframes.publish.formats import arrow, csv, jsonl, parquet
+from beaconframes.publish.formats import arrow, csv, database, excel, jsonl, parquet
 from beaconframes.publish.formats.cells import Cells
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ class Open(Protocol):
 class Format:
     """A format: its name, the endings of its files (the first is what is written), its writer.
 
-    ``whole`` says that a table is one file, which is not divided into partitions, and ``several``
-    that such a file can hold more than one table.
+    ``whole`` says that a table is one file, which is not divided into partitions.
     """
 
     name: str
@@ -40,7 +39,6 @@ class Format:
     write: Callable[[Path, Cells], Open]
     read: Callable[[Path, pl.Schema, Cells], pl.DataFrame]
     whole: bool = False
-    several: bool = False
 
 
 FORMATS = {
@@ -67,6 +65,22 @@ FORMATS = {
             "application/vnd.apache.arrow.file",
             arrow.ArrowFile,
             lambda path, schema, _: arrow.read(path, schema),
+        ),
+        Format(
+            "duckdb",
+            (".duckdb",),
+            "application/vnd.duckdb.file",
+            database.DuckFile,
+            lambda path, schema, _: database.read(path, schema),
+            whole=True,
+        ),
+        Format(
+            "xlsx",
+            (".xlsx",),
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            excel.ExcelFile,
+            excel.read,
+            whole=True,
         ),
     )
 }

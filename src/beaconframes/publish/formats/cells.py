@@ -80,4 +80,4 @@ def typed(rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
             cells.append(cell)
         else:
             cells.append(cell.cast(kind))
-    return rows.select(cells)
+    return rows.select(cell.alias(name) for name, cell in zip(schema, cells, strict=True))
