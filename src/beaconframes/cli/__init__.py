@@ -16,6 +16,9 @@ from beaconframes.cli import exits, running
 
 COMMANDS = {
     "load": "load",
+    "plan": "plan",
+    "plot": "plot",
+    "wall": "wall",
     "demo": "demo",
     "serve": "serve",
     "simulate": "simulate",

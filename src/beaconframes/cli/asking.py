@@ -42,6 +42,11 @@ def options() -> list[click.Parameter]:
         ),
         click.Option(["--no-store"], is_flag=True, help="Keep nothing."),
         click.Option(
+            ["--max-requests"],
+            type=click.IntRange(min=1),
+            help="Refuse what takes more requests than so many.",
+        ),
+        click.Option(
             ["--offline"],
             is_flag=True,
             help="Ask nobody: only what is kept. [BEACONFRAMES_OFFLINE]",
@@ -98,6 +103,7 @@ def explorer_of(said: dict[str, Any]) -> Iterator[Explorer]:
         rate=said["rate"],
         store=False if said["no_store"] else said["store"],
         offline=said["offline"] or None,
+        max_requests=said["max_requests"],
     ) as explorer:
         before = use(explorer)
         try:
@@ -106,9 +112,19 @@ def explorer_of(said: dict[str, Any]) -> Iterator[Explorer]:
             use(before)
 
 
+def simulated(said: dict[str, Any]) -> bool | None:
+    """Tell whether what these options ask is simulated; None if nobody knows."""
+    if said["dataset"] is None:
+        return said["local"] or None
+    from beaconframes.dataset import Dataset
+
+    told: bool | None = Dataset.open(said["dataset"]).meta.get("simulated")
+    return told
+
+
 def not_together(said: dict[str, Any], option: str) -> None:
     """Refuse what says something about another explorer."""
-    others = ("url", "chain", "key_file", "ask_key", "rate", "store", "no_store", "offline")
+    others = (name for name in NAMES if name not in ("local", "dataset", "progress"))
     wrong = [name for name in others if said[name]]
     wrong += ["dataset"] if option == "--local" and said["dataset"] is not None else []
     if wrong:

@@ -167,3 +167,8 @@ def plain(text: str, *, paragraphs: bool = False) -> str:
     between = "\n\n" if paragraphs else " "
     parts = [" ".join(part.split()) for part in text.split("\n\n" if paragraphs else "\n")]
     return re.sub(r"`{1,2}([^`]*)`{1,2}|\*([a-z_]+)\*", r"\1\2", between.join(filter(None, parts)))
+
+
+def gives_a_picture(loader: Loader) -> bool:
+    """Tell whether what is loaded is no rows but a picture."""
+    return bool(inspect.signature(loader).return_annotation == "Image")

@@ -96,13 +96,8 @@ def give(rows: pl.DataFrame, said: Mapping[str, Any], facts: Mapping[str, Any]) 
     rows = shaped(rows, said)
     now = state()
     if said["out"] is not None:
-        size = write_file(rows, said["out"], said["format"], raw=said["raw"])
-        file = {"file": str(said["out"]), "bytes": size}
-        if said["as_json"]:
-            write_json({**told(now), **facts, "rows": rows.height, **file})
-        else:
-            name = click.format_filename(said["out"])
-            click.echo(f"{name}: {rows.height:,} rows, {size:,} bytes")
+        write_file(rows, said["out"], said["format"], raw=said["raw"])
+        tell_file(said["out"], {**facts, "rows": rows.height}, as_json=said["as_json"])
     elif said["format"] is not None:
         write_text(rows, said["format"], raw=said["raw"])
     elif said["as_json"]:
@@ -139,13 +134,23 @@ def shaped(rows: pl.DataFrame, said: Mapping[str, Any]) -> pl.DataFrame:
     return rows.select(list(dict.fromkeys(names)))
 
 
-def write_file(rows: pl.DataFrame, out: Path, form: str | None, *, raw: bool) -> int:
-    """Write a file whole or not at all; return its bytes."""
+def tell_file(out: Path, facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """Say which file was written."""
+    from beaconframes.cli.showing import write_json
+
+    size = out.stat().st_size
+    if as_json:
+        write_json({**told(state()), **facts, "file": str(out), "bytes": size})
+    else:
+        click.echo(f"{click.format_filename(out)}: {facts['rows']:,} rows, {size:,} bytes")
+
+
+def write_file(rows: pl.DataFrame, out: Path, form: str | None, *, raw: bool) -> None:
+    """Write a file whole or not at all."""
     from beaconframes.publish import export
 
     # Upwards is where the user wants it: this is no name out of somebody's data.
-    done = export(rows, out.parent.resolve() / out.name, format=form, raw=raw)
-    return done.bytes
+    export(rows, out.parent.resolve() / out.name, format=form, raw=raw)
 
 
 def write_text(rows: pl.DataFrame, form: str, *, raw: bool) -> None:

@@ -1,0 +1,95 @@
+"""Frames for pictures: loaded, or out of files that load has written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from beaconframes.cli import asking, nouns
+from beaconframes.errors import DatasetError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+FILE = click.Path(path_type=Path)
+
+
+def options(noun: str, taken: Sequence[str] = ()) -> list[click.Parameter]:
+    """Return an argument for a file, and the options to load instead of reading one.
+
+    Those that are *taken* are options of the picture, and of the load as well.
+    """
+    loader = loader_of(noun)
+    loading = [option for option in nouns.options(loader) if option.name not in taken]
+    for option in loading:
+        option.required = False
+    return [click.Argument(["file"], required=False, type=FILE), *loading, *asking.options()]
+
+
+def loader_of(noun: str) -> nouns.Loader:
+    """Return the loader of generation 1 that is called so."""
+    found = nouns.loader_of(noun)
+    assert found is not None
+    return found
+
+
+def frame(noun: str, given: dict[str, Any], shared: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Take what `options` made out of *given*; return the rows and what is known of the chain.
+
+    That is what a picture tells about its data: the chain, and whether it is simulated.
+    """
+    file, loader = given.pop("file"), loader_of(noun)
+    for name in nouns.arguments(loader):
+        given.setdefault(name, shared.get(name))
+    asked = nouns.values(loader, given)
+    said = {name: given[name] for name in asking.NAMES}
+    if file is not None:
+        wrong = [*(asked.keys() - shared.keys()), *(name for name, value in said.items() if value)]
+        if wrong:
+            raise UsageError(
+                f"{file} and --{wrong[0].replace('_', '-')} do not go together",
+                hint="Rows are read from the file, or loaded",
+            )
+        return read(file, noun), {}
+    needed = [n for n, a in nouns.arguments(loader).items() if a.default is a.empty]
+    if lacking := [name for name in needed if name not in asked]:
+        raise UsageError(
+            f"neither a file nor --{lacking[0].replace('_', '-')} is given",
+            hint=f"Name a file of load {noun}, or say what to load",
+        )
+    with asking.connected(given) as explorer:
+        rows = loader(**asked, explorer=explorer)
+        about = {"chain": explorer.chain.name, "simulated": asking.simulated(said)}
+    return rows, about
+
+
+def read(file: Path, noun: str) -> pl.DataFrame:
+    """Return the rows in a file that ``load NOUN`` has written, in their types."""
+    import polars as pl
+
+    from beaconframes.dictionary import NAMED
+    from beaconframes.publish.formats import Cells, by_ending
+
+    form = by_ending(file.name)
+    if form is None:
+        raise UsageError(
+            f"{file.name} has no ending that tells its format", hint="Such as .parquet or .csv"
+        )
+    if not file.is_file():
+        raise DatasetError(f"there is no file {file}", hint=f"load {noun} --out writes one")
+    schema = pl.Schema(NAMED[noun.replace("-", "_")].table.schema())
+    try:
+        # These two know the types of their columns, and may lack some.
+        if form.name == "parquet":
+            return pl.read_parquet(file, hive_partitioning=False, glob=False)
+        if form.name == "arrow":
+            return pl.read_ipc(file)
+        return form.read(file, schema, Cells())
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise DatasetError(
+            f"{file} cannot be read as rows of load {noun}: {str(error).partition(chr(10))[0]}"
+        ) from error
