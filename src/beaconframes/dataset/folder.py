@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from beaconframes.dataset import ledger, segments, tending
+from beaconframes.dataset import ledger, published, segments, tending
 from beaconframes.dataset.covering import Covering, Damage
 from beaconframes.dataset.writing import Writer
 from beaconframes.errors import DatasetError, UsageError
@@ -78,8 +78,14 @@ class Dataset(Covering):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Dataset:
-        """Open a dataset that exists; a DatasetError says why it cannot be used."""
+        """Open a dataset that exists, an export too; a DatasetError says why it cannot be used."""
         folder = Path(path)
+        if (folder / published.NAME).is_file() and not (folder / ledger.NAME).exists():
+            from beaconframes.dataset.manifested import Published
+
+            export = Published(folder)
+            export.segments()
+            return export
         ledger.check(folder)
         return cls(folder)
 
@@ -104,6 +110,10 @@ class Dataset(Covering):
         with ledger.reading(self.path) as connection:
             return ledger.get_segments(connection, table)
 
+    def schema(self, table: str) -> pl.Schema | None:
+        """Return the columns of a table; None if it is not there, or nothing of it can be read."""
+        return segments.schema_of(self.path, self.segments(table))
+
     def scan(self, table: str, *, schema: Schema | None = None) -> pl.LazyFrame:
         """Return a table as a LazyFrame over its segments, in the order of writing.
 
@@ -125,6 +135,10 @@ class Dataset(Covering):
                     hint="Restore the file from a copy, or make the dataset anew",
                 )
         return pl.scan_parquet([self.path / segment.path for segment in named], glob=False)
+
+    def read(self, segment: Segment) -> pl.LazyFrame:
+        """Return the rows of one segment, or raise a DatasetError if it is not what was written."""
+        return tending.scan(self.path, [segment])
 
     def write(
         self,

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.calendar import Chain
-from beaconframes.dataset.tending import scan
 from beaconframes.errors import UsageError
 from beaconframes.publish.sources import BATCH, Source
 from beaconframes.publish.tables import of_rows
@@ -46,7 +45,7 @@ def of_table(dataset: Dataset, name: str, chain: Chain | None, facts: dict[str, 
 
     def rows() -> Iterator[pl.DataFrame]:
         for segment in segments:
-            lazy = scan(dataset.path, [segment])
+            lazy = dataset.read(segment)
             for start in range(0, segment.rows, BATCH):
                 yield lazy.slice(start, BATCH).collect()
 

@@ -72,7 +72,8 @@ def of_rows(schema: pl.Schema, name: str | None = None) -> Described:
 
     Of any other columns only that is known which their names and types say.
     """
-    same = [e for e in (*ENDPOINTS, *ENDPOINTS_V2) if e.table.schema() == schema]
+    every = (e for e in (*ENDPOINTS, *ENDPOINTS_V2) if not e.table.keeps_every_field)
+    same = [e for e in every if e.table.schema() == schema]
     if same:
         exact = next((e for e in same if table_name(e) == name), same[0])
         return of_endpoint(exact, name)

@@ -1,0 +1,74 @@
+"""Exports as datasets: opened, verified and served like any other."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.dataset import Dataset
+from beaconframes.errors import DatasetError
+
+
+def test_an_export_of_a_loader_is_served(tmp_path, explorer):
+    """What was exported loads from the export as it did from the service."""
+    expected = bf.load_income_history(range(30), since=0, until=449)
+    bf.export(bf.load_income_history, tmp_path / "out", validators=range(30), since=0, until=449)
+    with bf.local(tmp_path / "out") as local:
+        assert expected.equals(bf.load_income_history(range(30), since=0, until=449))
+        assert expected.equals(bf.load_income_history(range(30), since=-450))
+        assert 449 == local.service.head.finalized_epoch
+
+
+def test_a_whole_dataset_is_served(tmp_path, chain, explorer):
+    """An exported simulation answers every loader as the simulation does."""
+    calls = (
+        lambda: bf.load_validators(range(50)),
+        lambda: bf.load_epochs(since=100, until=110),
+        lambda: bf.load_sync_committees([0, 1]),
+        lambda: bf.load_yield_index(since=0),
+        lambda: bf.load_graffiti_wall(since=0),
+        lambda: bf.load_slot_attestations(range(1000, 1010)),
+        lambda: bf.v2.load_validators(bf.v2.validators(range(10))),
+    )
+    expected = [call() for call in calls]
+    bf.export(chain, tmp_path / "out")
+    with bf.local(tmp_path / "out"):
+        found = [call() for call in calls]
+    for one, other in zip(expected, found, strict=True):
+        assert one.equals(other)
+
+
+def test_an_export_of_an_export_is_the_same(tmp_path, chain):
+    """A published dataset can be published again, from its files alone."""
+    bf.export(chain, tmp_path / "out", table="epochs")
+    opened = Dataset.open(tmp_path / "out")
+    bf.export(opened, tmp_path / "again")
+    one, other = Dataset.open(tmp_path / "out"), Dataset.open(tmp_path / "again")
+    assert one.scan("epochs").collect().equals(other.scan("epochs").collect())
+    assert [s.sha256 for s in one.segments()] == [s.sha256 for s in other.segments()]
+    assert one.meta == other.meta
+
+
+def test_damage_is_found_and_nothing_is_written(tmp_path):
+    """A check names a file that was changed; writing into what is published is refused."""
+    bf.export(pl.DataFrame({"epoch": range(10)}), tmp_path / "out")
+    opened = Dataset.open(tmp_path / "out")
+    assert [] == opened.verify()
+    path = tmp_path / "out/rows/00000.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert ["does not have the content that was written"] == [d.reason for d in opened.verify()]
+    path.unlink()
+    with pytest.raises(DatasetError, match="is missing"):
+        opened.scan("rows")
+    with pytest.raises(DatasetError, match="does not change"):
+        opened.write("rows", [])
+    with pytest.raises(DatasetError, match="has no table 'other'"):
+        opened.scan("other")
+
+
+def test_only_parquet_is_opened(tmp_path):
+    """An export in another format says what to do instead."""
+    bf.export(pl.DataFrame({"epoch": range(10)}), tmp_path / "out", format="csv")
+    with pytest.raises(DatasetError, match="only Parquet can be opened"):
+        Dataset.open(tmp_path / "out").scan("rows")
