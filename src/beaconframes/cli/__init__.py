@@ -17,12 +17,15 @@ from beaconframes.cli import exits, running
 COMMANDS = {
     "load": "load",
     "plan": "plan",
+    "export": "export",
     "plot": "plot",
     "wall": "wall",
+    "store": "store",
     "demo": "demo",
     "serve": "serve",
     "simulate": "simulate",
     "dictionary": "dictionary",
+    "completion": "completion",
 }
 """Where each command is."""
 

@@ -17,18 +17,26 @@ if TYPE_CHECKING:
 class Nouns(click.Group):
     """A command for every loader, by its noun; with ``--v2`` anywhere for generation 2."""
 
-    def __init__(self, *, build: Callable[[str, Loader], click.Command], **attributes: Any) -> None:
-        """Make the command of a noun with *build*."""
+    def __init__(
+        self,
+        *,
+        build: Callable[[str, Loader], click.Command],
+        pictures: bool = True,
+        **attributes: Any,
+    ) -> None:
+        """Make the command of a noun with *build*; without *pictures*, only where it has rows."""
         first = click.Option(["--v2"], is_flag=True, help="Nouns of generation 2 of the service.")
         super().__init__(
             params=[first], subcommand_metavar="NOUN [OPTIONS]", no_args_is_help=True, **attributes
         )
         self.build = build
+        self.pictures = pictures
         self.callback = lambda **_: None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the nouns of the generation that is asked for."""
-        return [*self.commands, *nouns.nouns(2 if ctx.params.get("v2") else 1)]
+        known = nouns.nouns(2 if ctx.params.get("v2") else 1)
+        return [*self.commands, *(noun for noun in known if self.pictures or noun != "chart")]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -47,6 +55,8 @@ class Nouns(click.Group):
         noun = cmd_name.removeprefix("v2.")
         generation = 2 if noun != cmd_name or ctx.params.get("v2") else 1
         loader = nouns.loader_of(noun, generation)
+        if loader is not None and nouns.gives_a_picture(loader) and not self.pictures:
+            return None
         if loader is None:
             if generation == 1 and nouns.loader_of(noun, 2) is not None:
                 ctx.fail(f"{noun} is of generation 2: add --v2.")

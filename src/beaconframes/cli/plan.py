@@ -45,6 +45,7 @@ def tell(loader: Loader, given: dict[str, Any]) -> None:
 plan = Nouns(
     name="plan",
     build=command,
+    pictures=False,
     help="""Tell how many requests a load will take, how long, and what the store has already.
 
     NOUN and its options are as for load. Nothing is loaded.

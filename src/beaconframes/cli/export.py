@@ -1,0 +1,133 @@
+"""``beaconframes export``: rows as datasets that others can cite and load."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from beaconframes.cli import asking, nouns
+from beaconframes.cli.frames import FILE
+from beaconframes.cli.noun_group import Nouns
+from beaconframes.cli.running import say, state
+
+if TYPE_CHECKING:
+    from beaconframes.cli.nouns import Loader
+    from beaconframes.publish import Export
+
+PARTITIONS = ("day", "period", "validators", "none")
+
+
+def options(*, table: bool) -> list[click.Parameter]:
+    """Return the target and what a dataset says about itself."""
+    of_many = click.Option(["--table"], help="The only table to export.")
+    return [
+        click.Option(
+            ["--out"],
+            type=FILE,
+            required=True,
+            help="A folder for a dataset, or a file such as income.parquet.",
+        ),
+        click.Option(["--format"], help="parquet, csv, jsonl, arrow, duckdb or xlsx."),
+        click.Option(
+            ["--by"],
+            type=click.Choice(PARTITIONS),
+            help="How a folder is divided; by day if it can.",
+        ),
+        *([of_many] if table else []),
+        click.Option(["--name"], help="Name of the dataset."),
+        click.Option(["--title"], help="Title of the dataset."),
+        click.Option(["--creator", "creators"], multiple=True, help="Who made it; once for each."),
+        click.Option(["--license"], help="Such as CC-BY-4.0."),
+        click.Option(["--published-at"], help="Address where it is published."),
+        click.Option(
+            ["--raw"], is_flag=True, help="Leave text alone that a spreadsheet takes for formulas."
+        ),
+        click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
+    ]
+
+
+NAMES = tuple(option.name for option in options(table=True) if option.name)
+
+
+def command(noun: str, loader: Loader) -> click.Command:
+    """Return the command that exports what *loader* gives."""
+    return click.Command(
+        noun,
+        params=[*nouns.options(loader), *options(table=False), *asking.options()],
+        help=f"Export: {nouns.summary(loader)}",
+        callback=lambda **given: of_loader(loader, given),
+    )
+
+
+def of_loader(loader: Loader, given: dict[str, Any]) -> None:
+    """Export what a loader gives."""
+    from beaconframes.publish import export
+
+    said = taken(given)
+    target, as_json = said.pop("out"), said.pop("as_json")
+    asked = nouns.values(loader, given)
+    with asking.connected(given) as explorer:
+        tell(export(loader, target, **said, **asked, explorer=explorer), as_json=as_json)
+
+
+def taken(given: dict[str, Any]) -> dict[str, Any]:
+    """Take what `options` made out of *given*, as ``bf.export`` takes it."""
+    said = {name: given.pop(name) for name in NAMES if name in given}
+    said["url"] = said.pop("published_at")
+    # Upwards is where the user wants it; a slash at the end says that it is a folder.
+    text = os.fspath(said["out"])
+    path = Path(text)
+    whole = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
+    said["out"] = os.fspath(whole) + ("/" if text.endswith("/") else "")
+    by = said.pop("by")
+    if by is not None:
+        said["by"] = None if by == "none" else by
+    return {name: value for name, value in said.items() if value not in (None, ())}
+
+
+def tell(done: Export, *, as_json: bool) -> None:
+    """Tell what an export came to; one with gaps is no success."""
+    from beaconframes.cli.showing import write_json
+
+    now = state()
+    now.incomplete = now.incomplete or not done.complete
+    if as_json:
+        facts = {"tables": done.tables, "bytes": done.bytes, "added": done.added}
+        facts |= {"kept": done.kept, "until": done.until, "gaps": done.gaps, "path": str(done.path)}
+        write_json({"complete": now.complete, "rows": done.rows, **facts})
+        return
+    click.echo(
+        f"{click.format_filename(done.path)}: {done.rows:,} rows, "
+        f"{done.added + done.kept:,} files ({done.added:,} new), {done.bytes:,} bytes"
+    )
+    if not done.complete:
+        say(f"{len(done.gaps):,} gaps, named in the manifest; the same command asks for them again")
+
+
+@click.command("dataset", params=options(table=True))
+@click.argument("folder", type=FILE)
+def dataset(folder: Path, **given: Any) -> None:
+    """Export all tables of the dataset in FOLDER: simulated, kept or exported."""
+    from beaconframes.dataset import Dataset
+    from beaconframes.publish import export
+
+    said = taken(given)
+    target, as_json = said.pop("out"), said.pop("as_json")
+    tell(export(Dataset.open(folder), target, **said), as_json=as_json)
+
+
+export = Nouns(
+    name="export",
+    build=command,
+    pictures=False,
+    commands={"dataset": dataset},
+    help="""Export rows as a dataset that a paper can cite, or as one file.
+
+    NOUN and its options are as for load; dataset exports a whole folder. Rows are written as they
+    come, so that they need not fit into memory. The same command again goes on where it was cut
+    short, or adds what has become final since.
+    """,
+)

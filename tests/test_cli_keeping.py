@@ -1,0 +1,232 @@
+"""`beaconframes store`, `export` and `completion`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import beaconframes as bf
+from beaconframes.cli import commands, export, nouns
+from beaconframes.dataset import Dataset
+from beaconframes.service import Server
+
+
+@pytest.fixture
+def run():
+    """Run a command."""
+
+    def invoke(*arguments):
+        return CliRunner().invoke(commands, [*map(str, arguments)])
+
+    return invoke
+
+
+@pytest.fixture
+def income(chain, tmp_path):
+    """What a service tells of validators on mainnet, kept in a folder."""
+    folder = tmp_path / "store"
+    with Server(chain) as server:
+        explorer = bf.Explorer(server.url, store=folder, head=server.service.head)
+        with explorer:
+            bf.load_income_history([1, 2, 3], since=100, until=199, explorer=explorer)
+            bf.load_balance_history([1], since=100, until=109, explorer=explorer)
+            return ["--store", explorer.shelf.path]
+
+
+def test_what_the_store_has(run, income):
+    """Its tables, as lines and as JSON, and what of a table is there of whom."""
+    told = run("store", "show", *income)
+    said = json.loads(run("store", "show", *income, "--json").stdout)
+    table = json.loads(run("store", "show", "income_history", *income, "--json").stdout)
+
+    assert 0 == told.exit_code
+    assert str(income[1]) in told.stdout.splitlines()[0]
+    assert {"income_history": 300, "balance_history": 10} == {
+        row["table"]: row["rows"] for row in said["data"]
+    }
+    assert said["bytes"] == sum(f.stat().st_size for f in income[1].rglob("*") if f.is_file())
+    assert [("1", 100, 199), ("2", 100, 199), ("3", 100, 199)] == sorted(
+        (row["subject"], row["first"], row["last"]) for row in table["data"]
+    )
+
+
+def test_what_is_kept_is_loaded_again_without_asking(run, income):
+    """Offline, from the same folder."""
+    told = run(
+        "load", "income-history", "--validators", "1-3", "--since", "150", "--until", "159",
+        "--offline", "--json", *income,
+    )  # fmt: skip
+    more = run("load", "latest-state", "--offline", *income)
+
+    said = json.loads(told.stdout)
+    assert (0, 0, 30) == (told.exit_code, said["requests"], said["rows"])
+    assert (2, "") == (more.exit_code, more.stdout)
+
+
+def test_damage_is_found_and_mended(run, income):
+    """It is named, with a status; after mending all is sound, and the rest is still there."""
+    sound = run("store", "verify", *income)
+    file = next((income[1] / "balance_history").glob("*.parquet"))
+    file.chmod(0o600)
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+
+    found = run("store", "verify", *income)
+    said = json.loads(run("store", "verify", *income, "--json").stdout)
+    mended = run("store", "mend", *income)
+
+    assert [0, 9, 0] == [sound.exit_code, found.exit_code, mended.exit_code]
+    assert file.name in found.stdout
+    assert (False, "balance_history") == (said["sound"], said["damaged"][0]["table"])
+    assert {"sound": True, "damaged": []} == json.loads(
+        run("store", "verify", *income, "--json").stdout
+    )
+    assert "income_history" in Dataset.open(income[1]).tables()
+
+
+def test_what_is_forgotten(run, income):
+    """Some epochs of somebody, then a table, then everything; nothing without saying what."""
+    some = ["income_history", "--validators", "2", "--first", "150", "--last", "199"]
+    first = json.loads(run("store", "prune", *some, *income, "--json").stdout)
+    table = json.loads(run("store", "prune", "balance_history", *income, "--json").stdout)
+    everything = json.loads(run("store", "prune", "--all", *income, "--json").stdout)
+
+    assert [(310, 260), (260, 250), (250, 0)] == [
+        (said["rows_before"], said["rows"]) for said in (first, table, everything)
+    ]
+    for wrong in ([], ["x", "--all"], ["--all", "--first", "3"], ["nothing"]):
+        told = run("store", "prune", *wrong, *income)
+        assert (2, "") == (told.exit_code, told.stdout)
+
+
+def test_compacting_keeps_every_row(run, income):
+    """Said in rows and files."""
+    told = run("store", "compact", *income)
+
+    assert 0 == told.exit_code
+    assert "310 rows in " in told.stdout
+    assert "310 rows in 2 files now" in told.stdout
+
+
+def test_the_store_needs_no_key(run, tmp_path, monkeypatch):
+    """That of the public service, which has nothing yet; one that is switched off is told."""
+    told = run("store", "show", "--store", tmp_path, "--json")
+    monkeypatch.setenv("BEACONFRAMES_STORE", "false")
+    off = run("store", "show")
+
+    assert (0, 0) == (told.exit_code, json.loads(told.stdout)["bytes"])
+    assert 2 == off.exit_code
+
+
+def test_no_option_of_an_export_hides_one_of_a_loader():
+    """Every loader of rows can be exported with all its arguments."""
+    for generation in (1, 2):
+        for noun in nouns.nouns(generation):
+            loader = nouns.loader_of(noun, generation)
+            if not nouns.gives_a_picture(loader):
+                assert set() == set(nouns.arguments(loader)) & set(export.NAMES)
+
+
+def test_an_export_is_a_dataset(run, chain, tmp_path):
+    """Rows, metadata and what was asked; the same again adds nothing."""
+    out = tmp_path / "income"
+    options = [
+        "export", "income-history", "--validators", "1,2,3", "--since", "100", "--until", "199",
+        "--dataset", chain.path, "--out", f"{out}/", "--creator", "Ada", "--license", "CC0-1.0",
+    ]  # fmt: skip
+
+    told = run(*options)
+    again = json.loads(run(*options, "--json").stdout)
+
+    assert 0 == told.exit_code
+    assert f"{out}: 300 rows, " in told.stdout
+    assert (True, 300, 0) == (again["complete"], again["rows"], again["added"])
+    package = json.loads((out / "datapackage.json").read_text())
+    assert "Ada" in json.dumps(package)
+    assert 300 == pl.read_parquet(out / "income_history" / "**" / "*.parquet").height
+
+
+def test_an_export_with_gaps_is_no_success(run, chain, tmp_path):
+    """What came is there; status and JSON tell that it is not all."""
+    told = run(
+        "export", "validators", "--validators", "1,5000", "--dataset", chain.path,
+        "--out", tmp_path / "out.parquet", "--json",
+    )  # fmt: skip
+
+    assert 3 == told.exit_code
+    assert json.loads(told.stdout)["complete"] is False
+    assert 1 == pl.read_parquet(tmp_path / "out.parquet").height
+
+
+def test_a_dataset_is_exported_into_a_file(run, chain, tmp_path):
+    """One of its tables, in another format."""
+    out = tmp_path / "epochs.csv"
+
+    told = run("export", "dataset", chain.path, "--table", "epochs", "--out", out)
+
+    assert 0 == told.exit_code
+    assert chain.scan("epochs").collect().height == pl.read_csv(out).height
+
+
+def test_exports_that_cannot_be(run, chain, tmp_path):
+    """A picture, a place of something else, a format that nobody knows."""
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for status, arguments in (
+        (2, ["chart", "--out", tmp_path / "x"]),
+        (2, ["epochs", "--dataset", chain.path, "--out", tmp_path / "x", "--format", "odt"]),
+        (2, ["epochs", "--dataset", chain.path, "--out", file]),
+        (9, ["dataset", tmp_path, "--out", tmp_path / "x"]),
+    ):
+        told = run("export", *arguments)
+        assert (status, "") == (told.exit_code, told.stdout), arguments
+        assert 1 == told.stderr.count("\n")
+    assert "mine" == file.read_text()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_what_a_shell_needs_to_complete(run, shell):
+    """The script of each; another shell is refused."""
+    told = run("completion", shell)
+
+    assert 0 == told.exit_code
+    assert f"_BEACONFRAMES_COMPLETE={shell}_complete" in told.stdout
+    assert 2 == run("completion", "tcsh").exit_code
+
+
+def test_a_shell_is_told_commands_nouns_and_options():
+    """As bash asks for them: by the whole line and the word in it."""
+
+    def completed(line):
+        words = line.split(" ")
+        environment = {
+            **os.environ, "_BEACONFRAMES_COMPLETE": "bash_complete",
+            "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1),
+        }  # fmt: skip
+        told = subprocess.run(
+            [sys.executable, "-m", "beaconframes"],
+            check=False, capture_output=True, text=True, env=environment,
+        )  # fmt: skip
+        return [row.partition(",")[2] for row in told.stdout.splitlines()]
+
+    assert ["plan", "plot"] == completed("beaconframes pl")
+    assert ["income-history"] == completed("beaconframes load inc")
+    assert ["--validators"] == completed("beaconframes load income-history --val")
+
+
+def test_both_ways_to_start_are_the_same():
+    """`beaconframes` beside this Python, and `python -m beaconframes`."""
+    script = Path(sys.executable).with_name("beaconframes")
+    told = [
+        subprocess.run([*way, "--help"], check=False, capture_output=True, text=True).stdout
+        for way in ([str(script)], [sys.executable, "-m", "beaconframes"])
+    ]
+
+    assert told[0].startswith("Usage: beaconframes ")
+    assert told[0] == told[1]
