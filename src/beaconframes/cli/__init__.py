@@ -97,6 +97,7 @@ def colour(context: click.Context, *, off: bool) -> None:
 
 
 @click.group(
+    "beaconframes",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=exits.epilog(),

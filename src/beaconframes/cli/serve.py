@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("dataset", required=False, type=click.Path(exists=True, file_okay=False))
 @click.option(
-    "--port", default=8000, show_default=True, help="Port on loopback; 0 is any free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port on loopback; 0 is any free one.",
 )
 @click.option(
     "--wire",

@@ -1,0 +1,184 @@
+"""The command line under whatever people type, and wherever they are."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from beaconframes.cli import COMMANDS, commands
+
+from .hostile import TEXTS
+
+ODD = [
+    "", "-", "--", "---", "-1", "0", "1", "1,2,3", "1-5", "5-1", "1..3", "99999999999999999999",
+    "latest", "2026-10-01", "2026-13-01", "30d", "1e5", "nan", "-inf", "0x", "0x" + "a" * 96,
+    "dashboard:1", "owner:", "eth", "csv", "parquet", "/", ".", "..", "~", "*", "%s", "{}", "$HOME",
+    "a=b", "=", "\\", "'", '"', "\n", "\t", "é", "漢字", "🚀", "\udcff", "\x00"[:0], "x" * 5000,
+    *(text for text in TEXTS if "\0" not in text and len(text) < 500),
+]  # fmt: skip
+
+
+def parameters(command):
+    """The options of a command."""
+    return [
+        word
+        for parameter in command.params
+        for word in (*parameter.opts, *parameter.secondary_opts)
+    ]
+
+
+def line(chance):
+    """A command line that may or may not make sense; nothing that it names is there."""
+    words, command = [], commands
+    context = commands.make_context("beaconframes", [], resilient_parsing=True)
+    while hasattr(command, "list_commands") and chance.random() < 0.95:
+        name = chance.choice([n for n in command.list_commands(context) if n not in NEVER])
+        words.append(name)
+        command = command.get_command(context, name)
+    for _ in range(chance.choice([0, 1, 1, 2, 3, 5])):
+        known = [word for word in parameters(command) if word.startswith("-")]
+        words += chance.choices(
+            [
+                [chance.choice(known)],
+                [chance.choice(known), chance.choice(ODD)],
+                [f"{chance.choice(known)}={chance.choice(ODD)}"],
+                [chance.choice(ODD)],
+                [f"--{chance.choice(['url', 'api-key', 'frobnicate', 'help', 'v2', 'vv'])}"],
+            ],
+            weights=[3, 5, 2, 2, 1],
+        )[0]
+    return words
+
+
+NEVER = ("demo", "serve", "simulate")
+"""These do something when they make sense."""
+LOADING = ("--local", "--dataset", "--url")
+
+
+@pytest.fixture
+def nowhere(monkeypatch, tmp_path):
+    """Nobody to ask, nothing kept, and a folder of its own."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def try_lines(seeds):
+    """Run a line for each seed; return those that ended otherwise than they may."""
+    wrong = []
+    for seed in seeds:
+        words = line(random.Random(seed))
+        if any(word.startswith(LOADING) for word in words):
+            continue
+        started = time.monotonic()
+        told = CliRunner().invoke(commands, words, input="1\n2\n")
+        took = time.monotonic() - started
+        fine = told.exit_code in (0, 2) or (told.exit_code == 9 and FILES & set(words))
+        shown = told.stderr.replace("\n", "")
+        calm = shown.isprintable() or "\udcff" in "".join(words)
+        if not (fine and calm and took < 5 and ("--debug" in words or "Traceback" not in shown)):
+            wrong.append((seed, words, told.exit_code, told.output[-300:], took))
+    return wrong
+
+
+FILES = {"plot", "wall", "export", "store", "load"}
+"""These may find that a file is not there, which has a status of its own."""
+
+
+def test_a_hundred_random_command_lines(nowhere):
+    """Each ends with help or with one line; none with a traceback."""
+    assert [] == try_lines(range(100))
+
+
+@pytest.mark.long
+def test_two_thousand_random_command_lines(nowhere):
+    """The same, for longer."""
+    assert [] == try_lines(range(1000, 3400))
+
+
+def test_serve_and_simulate_refuse_nonsense(nowhere):
+    """What makes no sense is refused before anything begins."""
+    for words in (
+        ["serve", "nowhere"], ["serve", "--port", "x"], ["serve", "--port", "70000"],
+        ["serve", "--rate", "0"], ["serve", "--wire", "smoke"],
+        ["simulate"], ["simulate", "--out"], ["simulate", "--validators", "0", "--out", "x"],
+        ["demo", "more"],
+    ):  # fmt: skip
+        told = CliRunner().invoke(commands, words)
+
+        assert (2, "") == (told.exit_code, told.stdout), words
+        assert 1 == told.stderr.count("\n")
+
+
+@pytest.fixture
+def somewhere(chain, tmp_path):
+    """Run a command in a process of its own, in surroundings that are said."""
+
+    def run(*words, **environment):
+        kept = {k: v for k, v in os.environ.items() if k in ("PATH", "VIRTUAL_ENV", "TMPDIR")}
+        return subprocess.run(
+            [sys.executable, "-m", "beaconframes", *words, "--dataset", str(chain.path)],
+            check=False, capture_output=True, env=kept | environment, cwd=tmp_path,
+        )  # fmt: skip
+
+    return run
+
+
+PLACES = {
+    "C locale, no HOME": lambda _: {"LC_ALL": "C", "LANG": "C"},
+    "ASCII only": lambda home: {"HOME": str(home), "PYTHONIOENCODING": "ascii"},
+    "HOME that cannot be written": lambda _: {"HOME": "/dev/null"},
+    "HOME with spaces": lambda home: {"HOME": str(home / "a b" / "é 漢字")},
+}
+FIRST, *OTHERS = PLACES
+
+
+@pytest.mark.parametrize(
+    "place", [FIRST, *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS)]
+)
+def test_it_works_wherever_one_is(somewhere, tmp_path, place):
+    """A table and a file, with a name in letters that the place may not know."""
+    environment = PLACES[place](tmp_path)
+    if environment.get("HOME", "/dev/null") != "/dev/null":
+        Path(environment["HOME"]).mkdir(parents=True, exist_ok=True)
+
+    told = somewhere("load", "epochs", "--since", "-3", "--out", "é 漢字.csv", **environment)
+
+    assert (0, b"") == (told.returncode, told.stderr)
+    assert b": 3 rows, " in told.stdout
+    assert 4 == len((tmp_path / "é 漢字.csv").read_text().splitlines())
+
+
+def test_a_sample_that_cannot_be_kept(monkeypatch, tmp_path, chain):
+    """Where the cache cannot be written, --local simulates for this time and says so."""
+    made = []
+
+    def simulate(folder, **arguments):
+        made.append(arguments)
+        return chain
+
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: blocked / "cache")
+    monkeypatch.setattr("beaconframes.service.simulate.simulate", simulate)
+
+    told = CliRunner().invoke(commands, ["load", "latest-state", "--local"])
+
+    assert 0 == told.exit_code
+    assert 1 == len(made)
+    assert "cannot be kept" in told.stderr
+
+
+def test_every_command_says_what_it_does():
+    """The help of each, and of each below it."""
+    for name in COMMANDS:
+        told = CliRunner().invoke(commands, [name, "--help"])
+        assert 0 == told.exit_code
+        assert told.stdout.startswith(f"Usage: beaconframes {name}")
