@@ -28,7 +28,8 @@
     │   ├── WindowMoved         pages of one call are of different windows     (also UserWarning)
     │   └── MissingRows         rows that did not come back                    (also UserWarning)
     ├── EndpointEnds        the service announced the end of an endpoint       (also UserWarning)
-    └── DatasetError        files at rest: damaged, foreign, locked or unwritable
+    └── DatasetError        files at rest: damaged, foreign or unwritable
+        ├── DatasetBusy         perhaps sound, but not to be used now              retryable
         └── NotKept             the store cannot be used: loaders go on without (also UserWarning)
 
 Every error carries facts, not only text: ``category``, ``endpoint``, ``hint``, ``retryable``
@@ -244,9 +245,16 @@ class EndpointEnds(BeaconframesError, UserWarning):
 
 
 class DatasetError(BeaconframesError):
-    """Files at rest that are damaged, foreign, locked or cannot be written."""
+    """Files at rest that are damaged or foreign, or cannot be written."""
 
     category = "dataset"
+
+
+class DatasetBusy(DatasetError):
+    """Files at rest that may be sound and cannot be used now: locked, or a failing disk."""
+
+    category = "dataset busy"
+    retryable = True
 
 
 class NotKept(DatasetError, UserWarning):

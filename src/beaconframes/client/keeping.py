@@ -32,14 +32,27 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.rectangles import Runs
 
 
+PATIENCE = 5
+"""How often a load begins anew because of what was forgotten meanwhile."""
+
+
 def from_store(
     explorer: Explorer, shelf: Shelf, endpoint: Endpoint, values: Mapping[str, Any]
 ) -> Loaded | None:
-    """Return what *values* select, asking for what the store lacks; None if nothing is kept."""
+    """Return what *values* select, asking for what the store lacks.
+
+    None if nothing of it is kept, or what is kept cannot be used.
+    """
     kept, keyless = prepare(explorer, shelf, endpoint, values)
     if kept is None:
         return None
-    found = kept.load()
+    try:
+        found = kept.load()
+    except DatasetError as error:
+        if explorer.offline:
+            raise
+        shelf.distrust(error)
+        return None
     if keyless:
         unknown = pl.DataFrame({KEYLESS: [keyless], MUST: [False]})
         found.lost = pl.concat([found.lost, unknown], how="diagonal")
@@ -114,12 +127,21 @@ class Kept:
     def load(self) -> Loaded:
         """Return the rows, asking for those that are not in the store, and what is lost of them."""
         self.shelf.fit(self.table, self.endpoint.table.schema())
-        try:
-            return self.once()
-        except DatasetError:
-            # What was damaged has been forgotten by now, and is asked for like anything else.
-            self.loose = []
-            return self.once()
+        for _ in range(PATIENCE):
+            before = self.shelf.forgotten
+            try:
+                found = self.once()
+            except DatasetError as error:
+                damage = error
+            else:
+                after = self.shelf.forgotten
+                if after == before or (before == "" and after.startswith(" ")):
+                    return found
+                damage = DatasetError(f"{self.shelf.path} is pruned while it is read")
+            # What was damaged has been forgotten by now, and what somebody else has forgotten in
+            # the meantime was counted on: it is asked for like anything else.
+            self.loose, self.notices = [], []
+        raise damage
 
     def once(self) -> Loaded:
         """Return the rows and what is lost, or raise DatasetError for damage in the store."""

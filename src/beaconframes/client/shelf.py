@@ -17,7 +17,7 @@ import platformdirs
 import polars as pl
 
 from beaconframes.dataset import Dataset
-from beaconframes.errors import DatasetError, NotKept
+from beaconframes.errors import DatasetBusy, DatasetError, NotKept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -80,6 +80,9 @@ class Shelf:
         try:
             found = Dataset.open(self.path)
             meta = found.meta
+        except DatasetBusy as error:
+            self._warn(error.message, error.hint)
+            return
         except DatasetError as error:
             self._set_aside(error)
             return
@@ -111,6 +114,9 @@ class Shelf:
             return {}
         try:
             return dataset.coverage(table, subjects, first=parts[0][0], last=parts[-1][1])
+        except DatasetBusy as error:
+            self._warn(error.message, error.hint)
+            return {}
         except DatasetError as error:
             with self._lock:
                 self._dataset = None
@@ -151,6 +157,14 @@ class Shelf:
         self._create()
         return self._try(commit) is True
 
+    @property
+    def forgotten(self) -> str:
+        """Return a mark that is another one after something was forgotten, by whomever."""
+        try:
+            return "" if (dataset := self.dataset) is None else dataset.forgotten
+        except (DatasetError, OSError):
+            return ""
+
     def newest(self, table: str, unit: str) -> int:
         """Return the last unit of which a table has rows; -1 if it has none."""
         dataset = self.dataset
@@ -162,10 +176,8 @@ class Shelf:
         dataset = self.dataset
         if dataset is None:
             return
-        named = dataset.segments(table)
-        # What is damaged is found when it is read.
-        first = next((s for s in named if not s.damage(dataset.path, thorough=False)), None)
-        if first and pl.read_parquet_schema(dataset.path / first.path) != dict(schema):
+        known = dataset.schema(table)
+        if known is not None and known != schema:
             log.warning("table %s was kept with other columns; it is asked for anew", table)
             self._try(lambda d: d.prune(table))
 
@@ -175,12 +187,19 @@ class Shelf:
         if dataset is not None and len(dataset.segments(table)) > MANY_SMALL:
             self._try(lambda d: d.compact(table))
 
+    def distrust(self, error: DatasetError) -> None:
+        """Say once that nothing can be kept, since *error* does not go away."""
+        self._warn(error.message, error.hint)
+
     def _create(self) -> None:
         """Make the dataset, unless it is there: whole or not at all, whoever else tries."""
         with self._lock:
             if self._dataset is not None:
                 return
             if not (self.path / "ledger.sqlite").exists():
+                if self.path.is_dir() and any(self.path.iterdir()):
+                    # Without its ledger nobody can tell what the rest is.
+                    self._set_aside(DatasetError(f"{self.path} has lost its ledger"))
                 draft = self.path.with_name(f".{self.path.name}-{secrets.token_hex(4)}")
                 try:
                     draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -102,6 +102,13 @@ class Covering(ABC):
         )
         return rows.filter(here)
 
+    @property
+    def forgotten(self) -> str:
+        """Return a mark that is another one after something was forgotten, by whomever."""
+        with ledger.reading(self.path) as connection:
+            mark = ledger.get_meta(connection, inner=True).get(tending.FORGOTTEN, "")
+        return f"{mark} {(self.path / ledger.NAME).stat().st_ino}"
+
     def compact(self, table: str | None = None) -> None:
         """Write a table that has coverage anew, or all of them: sorted by key, in large segments.
 

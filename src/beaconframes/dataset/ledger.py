@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from beaconframes.dataset.segments import PRIVATE_FILE, Segment, is_private
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import DatasetBusy, DatasetError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 NAME = "ledger.sqlite"
 FORMAT = 1
 LAST_NUMBER = "_last_number"
+
+OF_DISKS = ("disk I/O", "unable to open", "readonly")
+"""What SQLite says when it is not the fault of the file."""
 
 _APPLICATION = 0x62666473  # "bfds": tells our ledger from any other SQLite file
 _PATIENCE = 60.0  # seconds that a writer waits for another one
@@ -55,7 +58,7 @@ def create(folder: Path, meta: Mapping[str, Any]) -> None:
     """Create the ledger of an empty dataset; it is whole, or it is not there."""
     draft = folder / f".ledger-{secrets.token_hex(8)}.tmp"
     try:
-        with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+        with judged(folder), closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             # Readers then never wait for a writer. Where the file system has no shared memory,
             # SQLite stays with its rollback journal, and they wait for a moment.
             connection.execute("PRAGMA journal_mode = WAL")
@@ -194,12 +197,17 @@ def judged(folder: Path) -> Iterator[None]:
     except (sqlite3.Error, json.JSONDecodeError) as error:
         text = str(error)
         if "locked" in text or "busy" in text:
-            raise DatasetError(
+            raise DatasetBusy(
                 f"{folder} is being written to by another process",
                 hint=f"It was waited for {_PATIENCE:.0f} seconds. Try again when it has finished",
             ) from error
         if isinstance(error, sqlite3.OperationalError) and "full" in text:
-            raise DatasetError(f"{folder} cannot be written to: the disk is full") from error
+            raise DatasetBusy(f"{folder} cannot be written to: the disk is full") from error
+        if isinstance(error, sqlite3.OperationalError) and any(word in text for word in OF_DISKS):
+            raise DatasetBusy(
+                f"the ledger of {folder} cannot be used: {text}",
+                hint="See whether the disk is full, read-only or gone",
+            ) from error
         raise DatasetError(
             f"the ledger of {folder} is damaged: {text}",
             hint="Restore it from a copy, or make the dataset anew",

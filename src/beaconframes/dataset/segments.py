@@ -117,6 +117,17 @@ def write(
     return Segment(table, path, frame.height, size, sha256, _ranges(frame, ranged))
 
 
+def schema_of(folder: Path, named: Iterable[Segment]) -> pl.Schema | None:
+    """Return the columns of a table by the first of its segments that can be read."""
+    for segment in named:
+        try:
+            return pl.Schema(pl.read_parquet_schema(folder / segment.path))
+        except (OSError, pl.exceptions.PolarsError):
+            # It is found damaged when its rows are asked for.
+            continue
+    return None
+
+
 def is_private(folder: Path) -> bool:
     """Tell whether only the owner may look into *folder*; then that goes for its files too."""
     return stat.S_IMODE(folder.stat().st_mode) & 0o077 == 0

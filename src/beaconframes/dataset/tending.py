@@ -7,6 +7,7 @@ stay for an hour.
 
 from __future__ import annotations
 
+import secrets
 import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 AT_ONCE = 2
 """Segments that are made in one reading of what there was."""
 
+FORGOTTEN = "_forgotten"
 RETIRED = "_retired"
 STILL_READ = 3_600.0
 """Seconds for which a file without a name stays, since somebody may be reading it."""
@@ -139,6 +141,7 @@ def prune(
                 retire(writer.connection, [segment])
                 writer.add_segment(table, left)
     coverage.remove(writer.connection, table, subjects, first, last)
+    ledger.set_meta(writer.connection, {FORGOTTEN: secrets.token_hex(8)})
 
 
 def mend(folder: Path, writer: Writer, table: str, grid: Grid) -> None:

@@ -124,11 +124,12 @@ class Writer:
     def _schema(self, table: str, frame: pl.DataFrame) -> pl.Schema:
         if table not in self._schemas:
             known = self._known(table)
-            path = self._folder / known[0].path if known else None
-            try:
-                self._schemas[table] = pl.read_parquet_schema(path) if path else frame.schema  # type: ignore[assignment]
-            except (OSError, pl.exceptions.PolarsError) as error:
-                raise DatasetError(f"{path} cannot be read", hint="Run verify()") from error
+            schema = segments.schema_of(self._folder, known) if known else frame.schema
+            if schema is None:
+                raise DatasetError(
+                    f"nothing of table {table} in {self._folder} can be read", hint="Run verify()"
+                )
+            self._schemas[table] = schema
         return self._schemas[table]
 
     def _known(self, table: str) -> list[segments.Segment]:

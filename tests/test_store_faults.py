@@ -1,0 +1,366 @@
+"""The store on disks, in folders and beside processes that misbehave: never a wrong row, no crash.
+
+What a disk does is done by the operating system here, to a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import warnings
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes import errors
+from beaconframes.dataset import Dataset
+from beaconframes.service import Server
+
+from .faults import FaultServer
+
+WHOM, LAST = range(40), 199
+"""What of the chain is loaded here: all of these validators, from epoch 0 on."""
+
+PRELUDE = f"""
+import json, random, sys, warnings
+import polars as pl
+import beaconframes as bf
+from beaconframes.dataset import Dataset
+from beaconframes.service.facts import Facts
+url, data, store, truth, seed, count = sys.argv[1:7]
+dice = random.Random(int(seed))
+explorer = bf.Explorer(url, chain=Facts.of(Dataset.open(data)).chain, store=store)
+def load(whom=range({WHOM.stop}), since=0, until={LAST}):
+    return bf.load_balance_history(whom, since=since, until=until, explorer=explorer)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(chain):
+    """The local explorer, which counts what it is asked."""
+    with Server(chain) as running:
+        yield running
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "store"
+
+
+@pytest.fixture(scope="module")
+def truth(server, tmp_path_factory):
+    """What the explorer has, as a frame, and the file that worker processes read it from."""
+    rows = load(connect(server, False))
+    path = tmp_path_factory.mktemp("truth") / "rows.parquet"
+    rows.write_parquet(path)
+    return rows, path
+
+
+def connect(server, store, **more):
+    return bf.Explorer(server.url, chain=server.service.chain, store=store, **more)
+
+
+def load(explorer, whom=WHOM, since=0, until=LAST):
+    return bf.load_balance_history(whom, since=since, until=until, explorer=explorer)
+
+
+def worker(code, server, store, truth, *, seed=0, count=1, within=()):
+    """Start a process that does what *code* says to the store, inside the command *within*."""
+    command = [
+        *within, sys.executable, "-c", PRELUDE + code, server.url,
+        str(server.service.dataset.path), str(store), str(truth[1]), str(seed), str(count),
+    ]  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def told(process):
+    """Return what a worker printed as JSON, when it has ended well."""
+    with process:
+        out, err = process.communicate(timeout=900)
+    assert 0 == process.returncode, err
+    return json.loads(out)
+
+
+def kept(store):
+    (folder,) = (path for path in store.iterdir() if "unreadable" not in path.name)
+    return Dataset.open(folder)
+
+
+def check(store, truth):
+    """Whatever happened to the store: what it says is complete is there, and it is the truth."""
+    dataset = kept(store)
+    assert [] == dataset.verify()
+    ledger = sqlite3.connect(dataset.path / "ledger.sqlite")
+    assert ("ok",) == ledger.execute("PRAGMA integrity_check").fetchone()
+    ledger.close()
+    covered = dataset.coverage("balance_history")
+    cells = [(int(v), e) for v, runs in covered.items() for a, b in runs for e in range(a, b + 1)]
+    key = ["validator_index", "epoch"]
+    named = pl.DataFrame(cells, schema=dict.fromkeys(key, pl.Int64), orient="row")
+    rows = dataset.scan("balance_history", schema=truth[0].schema).collect()
+    assert_frame_equal(truth[0].join(named, on=key, how="semi").sort(key), rows.sort(key))
+
+
+TWICE = """
+told = []
+for _ in range(2):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rows = load()
+    assert rows.equals(pl.read_parquet(truth)), "other rows"
+    told.append([type(warning.message).__name__ for warning in caught])
+print(json.dumps(told))
+"""
+"""Loads twice, and says what it was warned of each time."""
+
+LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+
+
+class TestDisk:
+    """Where the store cannot be written, loaders go on without it, and say so once."""
+
+    def mounted(self, where, then="", size="200k"):
+        """Return the command that runs another one with a small disk of its own at *where*."""
+        where.mkdir(exist_ok=True)
+        mount = f'mount -t tmpfs -o size={size} small "{where}" {then} && exec "$@"'
+        within = ["unshare", "-rm", "sh", "-c", mount, "sh"]
+        able = shutil.which("unshare") is not None
+        if (
+            not able
+            or subprocess.run([*within, "true"], check=False, capture_output=True).returncode
+        ):
+            pytest.skip("this machine lets nobody mount a disk")
+        return within
+
+    @pytest.mark.parametrize(
+        "size", ["40k", *(pytest.param(size, marks=pytest.mark.long) for size in ("16k", "56k"))]
+    )
+    def test_full(self, server, store, truth, size):
+        """A disk that becomes full: when the store is made, or later."""
+        process = worker(TWICE, server, store, truth, within=self.mounted(store, size=size))
+
+        assert [["NotKept"], []] == told(process)
+
+    @pytest.mark.long
+    def test_read_only_disk(self, server, store, truth):
+        """A disk that cannot be written to."""
+        within = self.mounted(store, f'&& mount -o remount,ro "{store}"')
+
+        assert [["NotKept"], []] == told(worker(TWICE, server, store, truth, within=within))
+
+    @pytest.mark.long
+    def test_no_permission(self, server, store, truth):
+        """A folder that belongs to us, and lets us write nothing."""
+        store.mkdir(mode=0o500)
+        within = []
+        if shutil.which("setpriv"):
+            # Otherwise root may write everywhere.
+            within = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+        process = worker(TWICE, server, store, truth, within=within)
+
+        assert [["NotKept"], []] == told(process)
+
+    @pytest.mark.long
+    def test_read_only_store(self, server, store, truth):
+        """A store that was filled before and is now read-only still serves what it has."""
+        load(connect(server, store), until=99)
+        for path in (*store.rglob("*"), store):
+            path.chmod(0o500 if path.is_dir() else 0o400)
+        within = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+        process = worker(
+            TWICE, server, store, truth, within=within if shutil.which("setpriv") else []
+        )
+        try:
+            assert [["NotKept"], []] == told(process)
+        finally:
+            for path in (store, *store.rglob("*")):
+                path.chmod(0o700 if path.is_dir() else 0o600)
+        assert 100 * len(WHOM) == kept(store).scan("balance_history").collect().height
+
+    @pytest.mark.long
+    def test_quota(self, server, store, truth):
+        """A limit on the size of files, which stops ledger and segments alike."""
+        assert [["NotKept"], []] == told(worker(LIMITED + TWICE, server, store, truth))
+
+    def test_no_shared_memory(self, server, store, truth, monkeypatch):
+        """Where a file system has no shared memory, such as one on a network, it does without."""
+        open_file = sqlite3.connect
+
+        def elsewhere(path, **options):
+            address = str(path) if str(path).startswith("file:") else f"file:{path}?mode=rwc"
+            return open_file(f"{address}&vfs=unix-dotfile", **{**options, "uri": True})
+
+        monkeypatch.setattr(sqlite3, "connect", elsewhere)
+        with connect(server, store) as explorer:
+            assert_frame_equal(truth[0], load(explorer))
+            before = server.requests
+            assert_frame_equal(truth[0], load(explorer))
+
+        assert before == server.requests
+        assert ["ledger.sqlite"] == [path.name for path in store.rglob("ledger*")]
+
+
+def spoil(path, how, dice):
+    """Do to a file what disks and people do."""
+    content = bytearray(path.read_bytes())
+    path.unlink()
+    if how == "flip":
+        content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+    elif how == "zero":
+        start = dice.randrange(len(content))
+        content[start : start + 4096] = bytes(len(content[start : start + 4096]))
+    elif how == "cut":
+        del content[dice.randrange(len(content)) :]
+    if how == "folder":
+        path.mkdir()
+    elif how == "link":
+        path.symlink_to("/dev/null")
+    elif how != "gone":
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("harms", [12, pytest.param(1_000, marks=pytest.mark.long)])
+def test_harm(server, tmp_path, truth, harms):
+    """Whatever is done to whichever file, what is loaded is right, and the store heals."""
+    dice = random.Random(20)
+    full, store = tmp_path / "full", tmp_path / "store"
+    with connect(server, full) as explorer:
+        for first in range(0, LAST + 1, 50):
+            load(explorer, until=first + 49)
+    for _ in range(harms):
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(full, store)
+        path = dice.choice([path for path in sorted(store.rglob("*")) if path.is_file()])
+        spoil(path, dice.choice(["flip", "zero", "cut", "gone", "folder", "link"]), dice)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.NotKept)
+            with connect(server, store) as explorer:
+                assert_frame_equal(truth[0], load(explorer))
+        with connect(server, store) as explorer:
+            before = server.requests
+            assert_frame_equal(truth[0], load(explorer))
+        assert before == server.requests
+        check(store, truth)
+
+
+@pytest.mark.parametrize("loss", ["-wal", "-shm"])
+def test_lost_log(server, store, truth, loss):
+    """A log of the ledger that is lost takes commits with it, and no truth."""
+    with connect(server, store) as explorer:
+        load(explorer, until=49)
+    (folder,) = store.iterdir()
+    ledger = folder / "ledger.sqlite"
+    # While somebody has it open, commits stay in the log.
+    holding = sqlite3.connect(ledger)
+    holding.execute("SELECT count(*) FROM segments").fetchone()
+    with connect(server, store) as explorer:
+        load(explorer)
+    copy = store.parent / "copy"
+    shutil.copytree(store, copy)
+    holding.close()
+    log = copy / folder.name / f"ledger.sqlite{loss}"
+    assert log.exists()
+    log.unlink()
+
+    with connect(server, copy) as explorer:
+        assert_frame_equal(truth[0], load(explorer))
+    check(copy, truth)
+
+
+MIXED = """
+rows = pl.read_parquet(truth)
+warnings.simplefilter("error")
+for _ in range(int(count)):
+    what = dice.random()
+    if what < 0.85:
+        low, since = dice.randrange(40), dice.randrange(200)
+        whom, until = range(low, dice.randint(low, 39) + 1), dice.randint(since, 199)
+        inside = pl.col("validator_index").is_between(low, whom.stop - 1)
+        expected = rows.filter(inside, pl.col("epoch").is_between(since, until))
+        assert expected.equals(load(whom, since, until)), (whom, since, until)
+    elif what < 0.88:
+        bf.store(explorer).compact()
+    elif what < 0.91:
+        if not bf.store(explorer).tables().is_empty():
+            bf.store(explorer).prune("balance_history", [dice.randrange(40)], first=100)
+    elif what < 0.95:
+        assert [] == bf.store(explorer).verify()
+    else:
+        bf.store(explorer).tables(), bf.store(explorer).coverage("balance_history")
+print(json.dumps("done"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("processes", "count"), [(3, 12), pytest.param(8, 1_000, marks=pytest.mark.long)]
+)
+def test_processes_at_once(server, store, truth, processes, count):
+    """Processes that load, compact, prune and verify one store at once: no error, all is right."""
+    work = [
+        worker(MIXED, server, store, truth, seed=seed, count=count) for seed in range(processes)
+    ]
+
+    assert ["done"] * processes == [told(process) for process in work]
+    check(store, truth)
+    with connect(server, store) as explorer:
+        load(explorer)
+        before = server.requests
+        assert_frame_equal(truth[0], load(explorer))
+    assert before == server.requests
+
+
+@pytest.mark.long
+def test_processes_that_want_the_same(server, store, truth):
+    """Where nothing is forgotten, processes together ask for each row once but for races."""
+    code = MIXED.replace("0.85", "2.0")
+    before = server.requests
+    work = [worker(code, server, store, truth, seed=seed, count=1_000) for seed in range(8)]
+
+    assert ["done"] * 8 == [told(process) for process in work]
+    assert server.requests - before <= 8 * 1_000 // 100
+    check(store, truth)
+
+
+@pytest.mark.parametrize("headers", ["public, max-age=31536000, immutable", "no-store"])
+def test_headers_decide_nothing(server, store, headers, monkeypatch):
+    """Finality decides what is kept, whatever an answer says of being kept."""
+    from .faults import Line
+
+    answer = Line.answer
+    monkeypatch.setattr(
+        Line, "answer", lambda *args, **told: answer(*args, **(told | {"Cache-Control": headers}))
+    )
+    with FaultServer("", upstream=server.url) as moving:
+        url, chain = moving.url, server.service.chain
+        for _ in range(2):
+            with bf.Explorer(url, chain=chain, store=store, rate=10_000) as explorer:
+                load(explorer, range(3), 460, 469)
+                seen = len(moving.seen)
+                load(explorer, range(3), 460, 469)
+        again = [one.target for one in moving.seen[seen:]]
+
+    # Of the window only the two epochs that are not final, and these each time.
+    assert {(460, 467)} == {runs for (runs,) in kept(store).coverage("balance_history").values()}
+    assert ["limit=2" in target for target in again] == [True]
+
+
+def test_planted_files(server, store, truth):
+    """Files that somebody puts into the store are no part of it, and nothing of them is run."""
+    with connect(server, store) as explorer:
+        load(explorer)
+    dataset = kept(store)
+    trap = b"cos\nsystem\n(S'touch " + str(store / "trapped").encode() + b"'\ntR."
+    for name in ("000099-0123456789ab.parquet", "rows.pickle", ".000001.tmp"):
+        (dataset.path / "balance_history" / name).write_bytes(trap)
+    (dataset.path / "meta.pickle").write_bytes(trap)
+
+    with connect(server, store) as explorer:
+        assert_frame_equal(truth[0], load(explorer))
+    assert not (store / "trapped").exists()
+    check(store, truth)
