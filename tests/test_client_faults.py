@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from beaconframes.client.credit import Credit
 from beaconframes.client.failure import Failure
 from beaconframes.client.retry import persist
 from beaconframes.client.session import Session
@@ -153,7 +154,13 @@ def test_backoff_is_jittered_never_none_and_never_long():
 
     for _ in range(67):
         with pytest.raises(Failure):
-            persist(attempt, seconds_left=lambda: 300.0, sleep=waits.append, hold=lambda _: None)
+            persist(
+                attempt,
+                seconds_left=lambda: 300.0,
+                sleep=waits.append,
+                hold=lambda _: None,
+                credit=Credit(10_000),
+            )
 
     assert 201 == len(waits)
     assert 0.05 <= min(waits) < max(waits) <= 8

@@ -99,7 +99,8 @@ class Explorer:
         self._session = self._session_v2 = Session(self.url, key, rate=settings.rate)
         if public and self.url != PUBLIC_V2:
             # One key, one allowance: whichever generation is asked.
-            self._session_v2 = Session(PUBLIC_V2, key, pacer=self._session.pacer)
+            first = self._session
+            self._session_v2 = Session(PUBLIC_V2, key, pacer=first.pacer, credit=first.credit)
         self.asking = Asking(self._session, self._session_v2, public=public)
         self.shelf = shelf_of(settings.store, self.url, self.chain, needed=self.offline)
         if self.offline and head is None:

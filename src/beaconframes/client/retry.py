@@ -17,6 +17,8 @@ from beaconframes.client.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from beaconframes.client.credit import Credit
+
 LONGEST_WAIT = 120.0
 """Seconds: what a service may ask for and still be waited for inside a call."""
 
@@ -84,12 +86,14 @@ def persist(
     seconds_left: Callable[[], float],
     sleep: Callable[[float], None],
     hold: Callable[[float], None],
+    credit: Credit,
 ) -> T:
     """Return what *attempt* gives, trying as often as its failures are worth.
 
     The last Failure is raised when that was not often enough, or at once when the wait before
-    the next attempt does not fit into *seconds_left*.
+    the next attempt does not fit into *seconds_left* or *credit* does not pay for it.
     """
+    paid = 0
 
     def pause(state: RetryCallState) -> float:
         failure = _failure(state)
@@ -99,16 +103,22 @@ def persist(
         return seconds
 
     def enough(state: RetryCallState) -> bool:
-        worth = _failure(state).attempts
-        return state.attempt_number >= worth or state.upcoming_sleep >= seconds_left()
+        nonlocal paid
+        failure = _failure(state)
+        if state.attempt_number >= failure.attempts or state.upcoming_sleep >= seconds_left():
+            return True
+        paid = credit.take(failure.kind)
+        return not paid
 
-    return Retrying(
+    result = Retrying(
         retry=retry_if_exception_type(Failure),
         wait=pause,
         stop=enough,
         sleep=sleep,
         reraise=True,
     )(attempt)
+    credit.earn(paid)
+    return result
 
 
 def _failure(state: RetryCallState) -> Failure:

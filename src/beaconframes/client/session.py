@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from beaconframes.client.answer import Answer, judge
+from beaconframes.client.credit import Credit
 from beaconframes.client.failure import Failure
 from beaconframes.client.masking import Mask
 from beaconframes.client.pacing import TICK, Clock, Pacer
@@ -33,7 +34,8 @@ class Session:
     """Asks one service, from as many threads as like, within its limits.
 
     The key goes into a header of every request and nowhere else. With no *rate* the permitted
-    rate is learned from the service. Sessions that share an allowance share a *pacer*.
+    rate is learned from the service. Sessions that share an allowance share a *pacer*, and
+    those of one client its *credit* for retries.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Session:
         *,
         rate: float | None = None,
         pacer: Pacer | None = None,
+        credit: Credit | None = None,
         timeouts: Timeouts | None = None,
         body_cap: int = BODY_CAP,
         clock: Clock | None = None,
@@ -55,6 +58,7 @@ class Session:
             # A key that stayed behind in another process says so here.
             key.reveal()
         self.pacer = pacer or Pacer(rate, clock=clock)
+        self.credit = credit or Credit()
         self.requests = 0
         """Requests sent so far, every attempt counted."""
         self._timeouts = timeouts or Timeouts()
@@ -148,7 +152,11 @@ class Session:
 
         try:
             return persist(
-                attempt, seconds_left=call.seconds_left, sleep=call.sleep, hold=self.pacer.hold
+                attempt,
+                seconds_left=call.seconds_left,
+                sleep=call.sleep,
+                hold=self.pacer.hold,
+                credit=self.credit,
             )
         except Failure as failure:
             return failure.public(request.endpoint, call.attempts, self._mask)
