@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from beaconframes.dataset.segments import ROWS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from beaconframes.publish.partitions import Partition
 
 RUN_ROW_GROUP = 16_384
+LARGEST = 2**62
 
 
 class Sorter:
@@ -92,14 +94,13 @@ class Sorter:
         """Write what waits as a sorted run."""
         self._scratch.mkdir(parents=True, exist_ok=True)
         run = self._scratch / f"run-{len(self._runs):06d}.parquet"
-        self._sorted(pl.concat(self._waiting)).write_parquet(
-            run, compression="lz4", row_group_size=RUN_ROW_GROUP
-        )
+        self._sorted().write_parquet(run, compression="lz4", row_group_size=RUN_ROW_GROUP)
         self._runs.append(run)
-        self._waiting, self._rows = [], 0
 
-    def _sorted(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.sort([PART, *self._key], nulls_last=True, maintain_order=True)
+    def _sorted(self) -> pl.DataFrame:
+        """Return what waits, sorted, and wait with nothing."""
+        waiting, self._waiting, self._rows = self._waiting, [], 0
+        return in_order(pl.concat(waiting), [PART, *self._key])
 
     def _complete(self) -> Iterator[tuple[int, pl.DataFrame]]:
         """Yield the files of all partitions that are waiting, which get no more rows."""
@@ -108,9 +109,7 @@ class Sorter:
                 self._spill()
             pieces = self._merged()
         elif self._waiting:
-            rows = self._sorted(pl.concat(self._waiting))
-            self._waiting, self._rows = [], 0
-            pieces = _by_part(rows)
+            pieces = _by_part(self._sorted())
         else:
             return
         for part, piece in pieces:
@@ -135,14 +134,33 @@ class Sorter:
                 for low, high in [*cuts(here, self._key[0]), (None, None)]:
                     lead = pl.col(self._key[0])
                     inside = lead.is_null() if low is None else lead.is_between(low, high)
-                    piece = self._sorted(here.filter(inside).collect())
+                    piece = in_order(here.filter(inside).collect(), [PART, *self._key])
                     if not piece.is_empty():
                         yield group[0], piece.drop(PART)
             else:
-                yield from _by_part(self._sorted(here.collect()))
+                yield from _by_part(in_order(here.collect(), [PART, *self._key]))
         for run in self._runs:
             run.unlink()
         self._runs = []
+
+
+def in_order(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Return *rows* sorted by *key*, nulls last; what is equal stays in its order."""
+    numbers = rows.select(pl.col(name) for name in key)
+    if rows.height < 2 or not all(kind.is_integer() for kind in numbers.dtypes):
+        return rows.sort(key, nulls_last=True, maintain_order=True)
+    bounds = [(column.min(), column.max()) for column in numbers]
+    if any(column.null_count() for column in numbers):
+        return rows.sort(key, nulls_last=True, maintain_order=True)
+    # Several numbers that fit into one are sorted in a third of the time.
+    one, size = pl.lit(0, dtype=pl.Int64), 1
+    for name, (low, high) in zip(reversed(key), reversed(bounds), strict=True):
+        one = one + (pl.col(name).cast(pl.Int64) - low) * size
+        size *= int(high) - int(low) + 1  # type: ignore[arg-type]
+        if size >= LARGEST:
+            return rows.sort(key, nulls_last=True, maintain_order=True)
+    ranks = numbers.select(one).to_series().to_numpy()
+    return rows[np.argsort(ranks, kind="stable")]
 
 
 def _by_part(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
