@@ -80,6 +80,7 @@ class TableWriter:
             writing = number
             folder = self._folder(number)
             self._write(self._part(folder), folder, piece)
+            del piece  # before the next ones come into memory
         self._collect(0)
         if not any(part.old or part.new for part in self._folders.values()):
             folder = self._folder(None)
@@ -140,7 +141,7 @@ class TableWriter:
         else:
             made = self.layout.executor.submit(make, *arguments, raw=raw)
         part.rows = part.rows if part.rows is not None or not part.old else rows.clear()
-        facts["rows"] = rows if part.old else None
+        facts["rows"] = rows if part.old and not self.source.grows else None
         self._waiting.append((part, folder, draft, made, facts))
         self._collect(IN_FLIGHT if self.layout.executor is not None else 0)
 
