@@ -5,40 +5,21 @@ What a disk does is done by the operating system here, to a process of its own.
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import sqlite3
 import subprocess
-import sys
 import warnings
 
-import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.dataset import Dataset
 from beaconframes.service import Server
 
 from .faults import FaultServer
-
-WHOM, LAST = range(40), 199
-"""What of the chain is loaded here: all of these validators, from epoch 0 on."""
-
-PRELUDE = f"""
-import json, random, sys, warnings
-import polars as pl
-import beaconframes as bf
-from beaconframes.dataset import Dataset
-from beaconframes.service.facts import Facts
-url, data, store, truth, seed, count = sys.argv[1:7]
-dice = random.Random(int(seed))
-explorer = bf.Explorer(url, chain=Facts.of(Dataset.open(data)).chain, store=store)
-def load(whom=range({WHOM.stop}), since=0, until={LAST}):
-    return bf.load_balance_history(whom, since=since, until=until, explorer=explorer)
-"""
+from .storing import LAST, check, connect, kept, load, told, worker
 
 
 @pytest.fixture(scope="module")
@@ -60,51 +41,6 @@ def truth(server, tmp_path_factory):
     path = tmp_path_factory.mktemp("truth") / "rows.parquet"
     rows.write_parquet(path)
     return rows, path
-
-
-def connect(server, store, **more):
-    return bf.Explorer(server.url, chain=server.service.chain, store=store, **more)
-
-
-def load(explorer, whom=WHOM, since=0, until=LAST):
-    return bf.load_balance_history(whom, since=since, until=until, explorer=explorer)
-
-
-def worker(code, server, store, truth, *, seed=0, count=1, within=()):
-    """Start a process that does what *code* says to the store, inside the command *within*."""
-    command = [
-        *within, sys.executable, "-c", PRELUDE + code, server.url,
-        str(server.service.dataset.path), str(store), str(truth[1]), str(seed), str(count),
-    ]  # fmt: skip
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def told(process):
-    """Return what a worker printed as JSON, when it has ended well."""
-    with process:
-        out, err = process.communicate(timeout=900)
-    assert 0 == process.returncode, err
-    return json.loads(out)
-
-
-def kept(store):
-    (folder,) = (path for path in store.iterdir() if "unreadable" not in path.name)
-    return Dataset.open(folder)
-
-
-def check(store, truth):
-    """Whatever happened to the store: what it says is complete is there, and it is the truth."""
-    dataset = kept(store)
-    assert [] == dataset.verify()
-    ledger = sqlite3.connect(dataset.path / "ledger.sqlite")
-    assert ("ok",) == ledger.execute("PRAGMA integrity_check").fetchone()
-    ledger.close()
-    covered = dataset.coverage("balance_history")
-    cells = [(int(v), e) for v, runs in covered.items() for a, b in runs for e in range(a, b + 1)]
-    key = ["validator_index", "epoch"]
-    named = pl.DataFrame(cells, schema=dict.fromkeys(key, pl.Int64), orient="row")
-    rows = dataset.scan("balance_history", schema=truth[0].schema).collect()
-    assert_frame_equal(truth[0].join(named, on=key, how="semi").sort(key), rows.sort(key))
 
 
 TWICE = """
@@ -181,7 +117,7 @@ class TestDisk:
         finally:
             for path in (store, *store.rglob("*")):
                 path.chmod(0o700 if path.is_dir() else 0o600)
-        assert 100 * len(WHOM) == kept(store).scan("balance_history").collect().height
+        assert 100 * 40 == kept(store).scan("balance_history").collect().height
 
     @pytest.mark.long
     def test_quota(self, server, store, truth):

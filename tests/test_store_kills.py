@@ -1,0 +1,149 @@
+"""A process that is killed while it fills a store leaves it readable, right, and worth resuming."""
+
+from __future__ import annotations
+
+import logging
+import random
+import shutil
+import signal
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from beaconframes.service import Server
+
+from .storing import LAST, check, connect, folders, load, worker
+
+log = logging.getLogger(__name__)
+
+FILL = """
+from beaconframes.client import asking
+asking.PIECE_SECONDS = 0.0
+print("begins", flush=True)
+for since in range(0, int(count), 10):
+    load(since=since, until=since + 9)
+    if since % 50 == 20:
+        bf.store(explorer).compact()
+print("done", flush=True)
+"""
+WRITING = (
+    "write", "pwrite64", "writev", "pwritev", "ftruncate", "fallocate", "fsync", "fdatasync",
+    "rename", "renameat", "renameat2", "link", "unlink", "unlinkat", "mkdir", "mkdirat",
+    "chmod", "fchmod", "fchmodat", "copy_file_range", "sendfile",
+)  # fmt: skip
+"""System calls that change something on a disk."""
+
+LANES = 2
+"""Stores that are filled at once."""
+
+
+@pytest.fixture(scope="module")
+def server(chain):
+    """The local explorer, which counts what it is asked."""
+    with Server(chain) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def truth(server, tmp_path_factory):
+    """What the explorer has, as a frame, and the file that worker processes read it from."""
+    rows = load(connect(server, False))
+    path = tmp_path_factory.mktemp("truth") / "rows.parquet"
+    rows.write_parquet(path)
+    return rows, path
+
+
+def resumed(server, store, truth, until):
+    """Whatever a killed process has left: it is right, and loading goes on from there."""
+    if folders(store):
+        check(store, truth)
+    expected = truth[0].filter(truth[0]["epoch"] <= until)
+    with connect(server, store) as explorer:
+        assert_frame_equal(expected, load(explorer, until=until))
+        sent = explorer.requests
+        assert_frame_equal(expected, load(explorer, until=until))
+        assert sent == explorer.requests
+    check(store, truth)
+
+
+def killed(server, store, truth, seed):
+    """Fill a store until killed at a random moment, again and again until it is full."""
+    dice = random.Random(seed)
+    kills = 0
+    while True:
+        process = worker(FILL, server, store, truth, count=LAST)
+        with process:
+            assert "begins\n" == process.stdout.readline()
+            timer = threading.Timer(dice.uniform(0, 0.8), process.kill)
+            timer.start()
+            out, err = process.communicate()
+            timer.cancel()
+        assert process.returncode in (0, -signal.SIGKILL), err
+        if "done" in out:
+            resumed(server, store, truth, LAST)
+            return kills
+        kills += 1
+        if folders(store):
+            check(store, truth)
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.long)])
+def test_killed_at_random(server, tmp_path, truth, kills):
+    """Killed at any moment, many times in a row, until the store is full all the same."""
+    count, seeds, lock = 0, iter(range(10_000)), threading.Lock()
+
+    def lane():
+        nonlocal count
+        while count < kills:
+            with lock:
+                seed = next(seeds)
+            found = killed(server, tmp_path / str(seed), truth, seed)
+            with lock:
+                count += found
+
+    with ThreadPoolExecutor(LANES if kills > 1 else 1) as pool:
+        lanes = [pool.submit(lane) for _ in range(LANES if kills > 1 else 1)]
+    for one in lanes:
+        one.result()
+    assert count >= kills
+
+
+def killed_at(server, folder, truth, call, number):
+    """Kill a filling process at the entry of a system call; tell whether it came that far."""
+    store = folder / f"{call}-{number}"
+    within = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
+              "-e", f"inject={call}:signal=SIGKILL:when={number}",
+              "env", "POLARS_MAX_THREADS=1", "PYTHONDONTWRITEBYTECODE=1"]  # fmt: skip
+    with worker(FILL, server, store, truth, count=30, within=within) as process:
+        out, err = process.communicate()
+    if "done" in out:
+        assert 0 == process.returncode, err
+    resumed(server, store, truth, 29)
+    shutil.rmtree(store)
+    return "done" not in out
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("call", WRITING)
+def test_killed_at_every_writing_call(server, tmp_path, truth, call):
+    """Killed before the first, the second, ... call that writes, until there is none left."""
+    able = subprocess.run(["strace", "-qq", "-e", "trace=none", "true"], check=False)
+    if able.returncode:
+        pytest.skip("nobody may trace a process here")
+    number = 0
+    with ThreadPoolExecutor(LANES) as pool:
+        while True:
+            numbers = range(number + 1, number + 1 + LANES)
+            died = list(pool.map(partial(killed_at, server, tmp_path, truth, call), numbers))
+            number += sum(died)
+            if not all(died):
+                break
+    if call in ("pwrite64", "fsync", "rename"):
+        # Otherwise nothing was killed at all.
+        assert number > 4
+    log.info("%s: %d kills", call, number)
