@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import random
+import re
+import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from beaconframes.cli import COMMANDS, commands
 
 from .hostile import TEXTS
+
+README = Path(__file__).resolve().parent.parent / "README.md"
 
 ODD = [
     "", "-", "--", "---", "-1", "0", "1", "1,2,3", "1-5", "5-1", "1..3", "99999999999999999999",
@@ -174,6 +179,51 @@ def test_a_sample_that_cannot_be_kept(monkeypatch, tmp_path, chain):
     assert 0 == told.exit_code
     assert 1 == len(made)
     assert "cannot be kept" in told.stderr
+
+
+def examples():
+    """What stands after the prompt in the README's part on the command line."""
+    part = README.read_text().partition("## On the command line")[2].partition("\n## ")[0]
+    block = re.search(r"```console\n(.*?)```", part, re.DOTALL)
+    return [line.removeprefix("$ ") for line in block[1].splitlines()]
+
+
+def test_the_examples_of_the_readme(sample_cache, monkeypatch, tmp_path):
+    """Each works as it stands, without a network, and leaves what it says."""
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: sample_cache / "beaconframes")
+    monkeypatch.chdir(tmp_path)
+    first, *rest = examples()
+    name, value = first.removeprefix("export ").split("=")
+    monkeypatch.setenv(name, value)
+
+    told = [CliRunner().invoke(commands, shlex.split(line)[1:]) for line in rest]
+
+    assert 5 <= len(rest)
+    assert [(0, "beaconframes")] * len(rest) == [
+        (one.exit_code, line.split()[0]) for one, line in zip(told, rest, strict=True)
+    ]
+    assert all(one.stdout and not one.stderr for one in told[1:])
+    assert {"income.parquet", "income.png", "wall.png", "income"} == {
+        file.name for file in tmp_path.iterdir()
+    }
+    assert 3 == pl.read_parquet("income.parquet")["validator_index"].n_unique()
+
+
+@pytest.mark.long
+def test_the_examples_of_the_readme_in_a_shell(sample_cache, tmp_path):
+    """The same, as one types them."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("BEACONFRAMES_")}
+    here = str(Path(sys.executable).parent)
+    told = subprocess.run(
+        ["/bin/bash", "-ec", "\n".join(examples())],
+        check=False, capture_output=True, text=True, cwd=tmp_path,
+        env=kept | {"XDG_CACHE_HOME": str(sample_cache), "PATH": f"{here}:{kept['PATH']}"},
+    )  # fmt: skip
+
+    assert 0 == told.returncode, told.stderr
+    assert {"income.parquet", "income.png", "wall.png", "income"} == {
+        file.name for file in tmp_path.iterdir()
+    }
 
 
 def test_every_command_says_what_it_does():

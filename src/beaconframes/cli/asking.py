@@ -54,7 +54,9 @@ def options() -> list[click.Parameter]:
         click.Option(
             ["--local"],
             is_flag=True,
-            help="Ask a local explorer that serves a simulated chain: no key, no network.",
+            envvar="BEACONFRAMES_LOCAL",
+            help="Ask a local explorer that serves a simulated chain: no key, no network. "
+            "[BEACONFRAMES_LOCAL]",
         ),
         click.Option(
             ["--dataset"], type=folder, help="Ask a local explorer that serves this dataset."
@@ -68,6 +70,8 @@ def options() -> list[click.Parameter]:
 
 
 NAMES = tuple(option.name for option in options() if option.name)
+ELSEWHERE = (*(name for name in NAMES if name not in ("local", "dataset", "progress")), "dataset")
+"""Options that mean another explorer than the sample's."""
 
 
 @contextlib.contextmanager
@@ -75,13 +79,28 @@ def connected(given: dict[str, Any]) -> Iterator[Explorer]:
     """Take these options out of *given*, and open the explorer that they mean."""
     from beaconframes.config import settings
 
-    said = {name: given.pop(name) for name in NAMES}
+    said = taken(given)
     with (
         settings(frame="polars"),
         explorer_of(said) as explorer,
         watched(explorer, said["progress"]),
     ):
         yield explorer
+
+
+def taken(given: dict[str, Any]) -> dict[str, Any]:
+    """Take these options out of *given*; what is typed counts more than the environment."""
+    said = {name: given.pop(name) for name in NAMES}
+    if said["local"] and "local" not in typed() and typed() & set(ELSEWHERE):
+        said["local"] = False
+    return said
+
+
+def typed() -> set[str]:
+    """Return the options that stand on the command line."""
+    context = click.get_current_context()
+    line = click.core.ParameterSource.COMMANDLINE
+    return {name for name in context.params if context.get_parameter_source(name) is line}
 
 
 @contextlib.contextmanager
@@ -124,9 +143,8 @@ def simulated(said: dict[str, Any]) -> bool | None:
 
 def not_together(said: dict[str, Any], option: str) -> None:
     """Refuse what says something about another explorer."""
-    others = (name for name in NAMES if name not in ("local", "dataset", "progress"))
+    others = ELSEWHERE if option == "--local" else ELSEWHERE[:-1]
     wrong = [name for name in others if said[name]]
-    wrong += ["dataset"] if option == "--local" and said["dataset"] is not None else []
     if wrong:
         name = wrong[0].replace("_", "-")
         raise UsageError(f"{option} and --{name} do not go together", hint="Give one of them")

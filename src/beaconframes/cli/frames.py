@@ -46,9 +46,8 @@ def frame(noun: str, given: dict[str, Any], shared: Mapping[str, Any]) -> tuple[
     for name in nouns.arguments(loader):
         given.setdefault(name, shared.get(name))
     asked = nouns.values(loader, given)
-    said = {name: given[name] for name in asking.NAMES}
     if file is not None:
-        wrong = [*(asked.keys() - shared.keys()), *(name for name, value in said.items() if value)]
+        wrong = [*(asked.keys() - shared.keys()), *(asking.typed() & set(asking.NAMES))]
         if wrong:
             raise UsageError(
                 f"{file} and --{wrong[0].replace('_', '-')} do not go together",
@@ -61,9 +60,10 @@ def frame(noun: str, given: dict[str, Any], shared: Mapping[str, Any]) -> tuple[
             f"neither a file nor --{lacking[0].replace('_', '-')} is given",
             hint=f"Name a file of load {noun}, or say what to load",
         )
+    simulated = asking.simulated(given)
     with asking.connected(given) as explorer:
         rows = loader(**asked, explorer=explorer)
-        about = {"chain": explorer.chain.name, "simulated": asking.simulated(said)}
+        about = {"chain": explorer.chain.name, "simulated": simulated}
     return rows, about
 
 
