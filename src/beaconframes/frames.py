@@ -54,6 +54,8 @@ def take(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFra
                 hint="Say that it is UTC; in DuckDB: timezone('UTC', time) AS time.",
             )
         return lazy
+    if kind == nw.Datetime("us", "UTC"):
+        return lazy
     # pandas knows other zones, and times finer than a microsecond.
     utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
     return each_row(lazy, lambda rows: rows.with_columns(utc))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -96,14 +98,16 @@ def income(
 
 
 def known_in_parts(rows: Lazy) -> Lazy:
-    """Keep rows that have every amount, and add up the columns that people speak of together."""
-    unknown = [nw.col(name).is_null() for name in ("epoch", "time", *AMOUNTS)]
+    """Put the columns that people speak of together in place of their parts; keep rows with all."""
     parts = (
-        nw.sum_horizontal(*columns).alias(part)
+        functools.reduce(operator.add, map(nw.col, columns)).alias(part)
         for part, columns in PARTS.items()
         if (part,) != columns
     )
-    return rows.filter(~nw.any_horizontal(*unknown, ignore_nulls=False)).with_columns(*parts)
+    # What is added to nothing known is not known; so fewer columns are looked at.
+    there = (~nw.col(name).is_null() for name in ("epoch", "time", *PARTS, AMOUNTS[-1]))
+    single = {column for (column, *more) in PARTS.values() if not more}
+    return rows.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - single)).filter(*there)
 
 
 def _in_units(rows: Lazy, every: Every, tz: str, day: Day, chain: Chain) -> tuple[Lazy, list[str]]:

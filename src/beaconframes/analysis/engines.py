@@ -6,11 +6,14 @@ polars, DuckDB, Dask or PySpark. Whatever the engine, sums of money are exact or
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING, Any, Literal, cast
 from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 import polars as pl
+from narwhals.exceptions import InvalidOperationError
 
 from beaconframes.errors import UsageError
 from beaconframes.frames import as_lazy, collect, each_row, give_back, take
@@ -24,8 +27,9 @@ if TYPE_CHECKING:
 
 Calendar = Literal["day", "week", "month", "year"]
 
-_TRUNCATED = {"day": "1d", "week": "1w", "month": "1mo", "year": "1y"}
-_ABOUT = "about how much"
+_TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
+# A column of this name stands in the message of the engine, where sums do not fit.
+_ABOUT = "the amounts add up to more than a chain has"
 _ALL = "all rows alike"
 # No chain has that much: 4.6 billion ether. Sums of 64 bits that stay below did not run over.
 _MOST_GWEI = 2.0**62
@@ -97,7 +101,10 @@ def finished(lazy: Lazy, like: IntoFrameT) -> IntoFrameT:
     known: Any = nw.from_native(cast("Any", like))
     if isinstance(known, nw.LazyFrame):
         return cast("IntoFrameT", lazy.to_native())
-    return give_back(collect(lazy), like)
+    try:
+        return give_back(collect(lazy), like)
+    except InvalidOperationError as error:
+        raise (too_much() if _ABOUT in str(error) else error) from error
 
 
 def dated(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
@@ -111,16 +118,20 @@ def dated(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     if lazy.implementation.is_duckdb() or lazy.implementation.is_pyspark():
         return _dated_by_sql(lazy, every, tz)
     # Without its zone a clock has no gaps, so every midnight exists.
-    clock = pl.col("time").dt.convert_time_zone(tz).dt.replace_time_zone(None)
-    date = clock.dt.truncate(_TRUNCATED[every]).dt.date().alias("date")
-    return each_row(lazy, lambda rows: as_lazy(rows.to_native().with_columns(date)))
+    date = pl.col("time").dt.convert_time_zone(tz).dt.replace_time_zone(None).dt.date()
+    if every != "day":
+        date = date.dt.truncate(_TRUNCATED[every])
+    return each_row(lazy, lambda rows: as_lazy(rows.to_native().with_columns(date=date)))
 
 
 def _dated_by_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     native: Any = lazy.to_native()
     if lazy.implementation.is_duckdb():
-        clock = f"date_trunc('{every}', timezone('{tz}', time))"
-        return as_lazy(native.project(f"*, CAST({clock} AS DATE) AS date"))
+        # Zones are told by a library of calendars, which is slow; UTC is what times are kept in.
+        utc = tz == "UTC"
+        clock = "make_timestamp(epoch_us(time))" if utc else f"timezone('{tz}', time)"
+        day = clock if every == "day" else f"date_trunc('{every}', {clock})"
+        return as_lazy(native.project(f"*, CAST({day} AS DATE) AS date"))
     from pyspark.sql import functions as sql
 
     clock = sql.convert_timezone(
@@ -164,6 +175,8 @@ def in_order(rows: Lazy, keys: Sequence[str]) -> Lazy:
 def added(rows: Lazy, keys: Sequence[str], amounts: Sequence[str], *others: nw.Expr) -> Lazy:
     """Add up whole *amounts* by *keys*, beside *others*; what does not fit is an error.
 
+    Every row has all amounts: null is none.
+
     Sums of gwei and counts come out as Int64, sums of wei as Decimal(28, 0).
     """
     kind = rows.implementation
@@ -186,25 +199,33 @@ def added(rows: Lazy, keys: Sequence[str], amounts: Sequence[str], *others: nw.E
 
 
 def _about(names: Sequence[str]) -> nw.Expr:
-    return nw.sum_horizontal(*(nw.col(name).abs().cast(nw.Float64) for name in names))
+    """Give a number that no amount of a row exceeds, for the price of some bits.
+
+    The bits of all amounts together are as much as the largest, and less than twice as much.
+    """
+    bits = functools.reduce(operator.or_, (nw.col(name).abs() for name in names))
+    return bits.cast(nw.Float64)
 
 
 def _checked(result: Lazy) -> Lazy:
     """Raise where sums might have run over, at the time that they are computed."""
+    native: Any = result.to_native()
+    if isinstance(native, pl.LazyFrame):
+        # An expression keeps the engine streaming; twice too much is no Int64 any more.
+        fits = (pl.col(_ABOUT) * 2).cast(pl.Int64).is_not_null()
+        return as_lazy(native.filter(fits).drop(_ABOUT))
 
     def check(part: Any) -> Any:
         if len(part) and float(part[_ABOUT].max()) >= _MOST_GWEI:
-            raise UsageError(
-                "the amounts add up to more than a chain has",
-                hint="Check that they are gwei and wei, as the loaders give them.",
-            )
+            raise too_much()
         return part
 
-    native: Any = result.to_native()
-    if isinstance(native, pl.LazyFrame):
-        checked: Any = native.map_batches(
-            check, projection_pushdown=False, predicate_pushdown=False, slice_pushdown=False
-        )
-    else:
-        checked = native.map_partitions(check)
-    return as_lazy(checked).drop(_ABOUT)
+    return as_lazy(native.map_partitions(check)).drop(_ABOUT)
+
+
+def too_much() -> UsageError:
+    """Say that sums do not fit."""
+    return UsageError(
+        _ABOUT,
+        hint="Check that they are gwei and wei, as the loaders give them.",
+    )

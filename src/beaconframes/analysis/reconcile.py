@@ -93,7 +93,9 @@ def reconcile(
         )
     columns = [*_KEYS, "balance_gwei"]
     held = known(opened(balances, columns, loader="load_balance_history"), columns)
-    earned = beside(income, [*_KEYS, *AMOUNTS[:-1]], loader="load_income_history", like=held)
+    amounts = [*_KEYS, *AMOUNTS[:-1]]
+    earned = beside(income, amounts, loader="load_income_history", like=held)
+    earned = known(earned, amounts)
     if since is None or until is None:
         first, last = ends(earned, "epoch")
         since = first + attestations_settle if since is None else since

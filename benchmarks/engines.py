@@ -1,0 +1,214 @@
+"""Income of 50 million rows by day and validator, beside a query by hand, on three engines.
+
+The rows are those of a simulated chain, again and again with other validators, in a temporary
+folder. Each way runs in an interpreter of its own, in turn with the other; its CPU is that of all
+threads and its memory what it held at most. Half the rows tell whether memory grows with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROWS = 50_000_000
+ROUNDS = 3
+VALIDATORS, EPOCHS = 2_000, 675
+WAYS = ("by hand", "bf.analysis.income")
+PARTS = {
+    "attestation_reward_gwei": [
+        "attestation_head_reward_gwei",
+        "attestation_source_reward_gwei",
+        "attestation_target_reward_gwei",
+    ],
+    "proposal_reward_gwei": [
+        "proposer_attestation_inclusion_reward_gwei",
+        "proposer_slashing_inclusion_reward_gwei",
+        "proposer_sync_inclusion_reward_gwei",
+    ],
+    "sync_committee_reward_gwei": ["sync_committee_reward_gwei"],
+    "slashing_reward_gwei": ["slashing_reward_gwei"],
+    "attestation_penalty_gwei": [
+        "attestation_source_penalty_gwei",
+        "attestation_target_penalty_gwei",
+    ],
+    "finality_delay_penalty_gwei": ["finality_delay_penalty_gwei"],
+    "sync_committee_penalty_gwei": ["sync_committee_penalty_gwei"],
+    "slashing_penalty_gwei": ["slashing_penalty_gwei"],
+}
+REWARDS = [name for name in PARTS if "reward" in name]
+PENALTIES = [name for name in PARTS if "penalty" in name]
+
+
+def polars_by_hand(pattern: str) -> Any:
+    """Return the sums, as one would ask polars for them."""
+    import polars as pl
+
+    return (
+        pl.scan_parquet(pattern)
+        .group_by(pl.col("time").dt.date().alias("date"), "validator_index")
+        .agg(
+            *(pl.sum_horizontal(columns).sum().alias(part) for part, columns in PARTS.items()),
+            pl.sum("tx_fee_reward_wei", "proposals_missed"),
+            pl.len().alias("epochs"),
+            pl.min("epoch").alias("first_epoch"),
+            pl.max("epoch").alias("last_epoch"),
+        )
+        .with_columns(income=pl.sum_horizontal(REWARDS) - pl.sum_horizontal(PENALTIES))
+        .sort("date", "validator_index")
+        .collect(engine="streaming")
+    )
+
+
+def duckdb_by_hand(pattern: str) -> Any:
+    """Return the sums, as one would ask DuckDB for them."""
+    import duckdb
+
+    parts = ", ".join(f"sum({' + '.join(names)}) AS {part}" for part, names in PARTS.items())
+    income = f"{' + '.join(REWARDS)} - {' - '.join(PENALTIES)}"
+    return (
+        duckdb.connect()
+        .sql(
+            f"""SELECT *, {income} AS income FROM (
+                SELECT CAST(timezone('UTC', time) AS DATE) AS date, validator_index, {parts},
+                    sum(tx_fee_reward_wei) AS fees, sum(proposals_missed) AS missed,
+                    count(*) AS epochs, min(epoch) AS first_epoch, max(epoch) AS last_epoch
+                FROM '{pattern}' GROUP BY ALL
+            ) ORDER BY date, validator_index"""  # noqa: S608
+        )
+        .pl()
+    )
+
+
+def dask_by_hand(pattern: str) -> Any:
+    """Return the sums, as one would ask Dask for them."""
+    import dask.dataframe as dd
+
+    frame: Any = dd.read_parquet(pattern, dtype_backend="pyarrow")
+    frame["date"] = frame["time"].dt.floor("D")
+    for part, names in PARTS.items():
+        frame[part] = sum(frame[name] for name in names)
+    sums = frame.groupby(["date", "validator_index"]).agg(
+        dict.fromkeys([*PARTS, "tx_fee_reward_wei", "proposals_missed"], "sum")
+        | {"epoch": ["count", "min", "max"]}
+    )
+    return sums.compute()
+
+
+def ours(engine: str, pattern: str) -> Any:
+    """Return the sums of `bf.analysis.income`."""
+    import beaconframes as bf
+
+    options = {"every": "day", "by": "validator_index"}
+    if engine == "polars":
+        import polars as pl
+
+        return bf.analysis.income(pl.scan_parquet(pattern), **options).collect(engine="streaming")
+    if engine == "duckdb":
+        import duckdb
+
+        return bf.analysis.income(duckdb.connect().read_parquet(pattern), **options).pl()
+    import dask.dataframe as dd
+
+    frame = dd.read_parquet(pattern, dtype_backend="pyarrow")
+    return bf.analysis.income(frame, **options).compute()
+
+
+BY_HAND = {"polars": polars_by_hand, "duckdb": duckdb_by_hand, "dask": dask_by_hand}
+
+
+def run(engine: str, way: str, pattern: str) -> dict[str, float]:
+    """Run one way here, and return what it took."""
+    importlib.import_module("dask.dataframe" if engine == "dask" else engine)
+    importlib.import_module("beaconframes.analysis")
+    before = time.process_time()
+    begin = time.perf_counter()
+    result = BY_HAND[engine](pattern) if way == WAYS[0] else ours(engine, pattern)
+    wall = time.perf_counter() - begin
+    cpu = time.process_time() - before
+    # What getrusage calls the peak is that of the parent, where it was more.
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
+    return {"rows": len(result), "wall": wall, "cpu": cpu, "peak": peak}
+
+
+def write(folder: Path, rows: int) -> None:
+    """Write the dataset: a simulated chain, and copies of it with other validators."""
+    import polars as pl
+
+    from beaconframes.service.simulate import simulate
+
+    chain = simulate(folder / "chain", validators=VALIDATORS, epochs=EPOCHS, seed=1)
+    income = chain.scan("income_history").collect()
+    for copy in range(-(-rows // income.height)):
+        shifted = income.with_columns(pl.col("validator_index") + copy * VALIDATORS)
+        part = shifted.head(rows - copy * income.height)
+        part.write_parquet(folder / f"{copy:03}.parquet", row_group_size=250_000)
+
+
+def measured(engine: str, way: str, pattern: str) -> dict[str, float]:
+    """Return what one way took in an interpreter of its own."""
+    command = [sys.executable, __file__, "--engine", engine, "--way", way, "--files", pattern]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--engine", choices=BY_HAND)
+    parser.add_argument("--way", choices=WAYS)
+    parser.add_argument("--files")
+    given = parser.parse_args()
+    if given.files:
+        print(json.dumps(run(given.engine, given.way, given.files)))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder, given.rows)
+        size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
+        print(f"{given.rows:,} rows, {size / 1e6:,.0f} MB of Parquet, {os.cpu_count()} cores")
+        print(
+            f"{'engine':8} {'way':20} {'CPU s':>8} {'wall s':>8} {'peak MB':>8}   of half the rows"
+        )
+        half = folder / "half"
+        half.mkdir()
+        files = sorted(folder.glob("*.parquet"))
+        for file in files[: len(files) // 2]:
+            (half / file.name).symlink_to(file)
+        for engine in [given.engine] if given.engine else BY_HAND:
+            taken: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+            for _ in range(1 if engine == "dask" else given.rounds):
+                for way in WAYS:
+                    taken[way].append(measured(engine, way, f"{folder}/*.parquet"))
+            median = {
+                way: {key: statistics.median(one[key] for one in runs) for key in runs[0]}
+                for way, runs in taken.items()
+            }
+            for way, found in median.items():
+                less = measured(engine, way, f"{half}/*.parquet")
+                print(
+                    f"{engine:8} {way:20} {found['cpu']:8.1f} {found['wall']:8.1f} "
+                    f"{found['peak'] / 1e6:8.0f} {less['peak'] / 1e6:8.0f} MB"
+                )
+            one, other = (median[way] for way in WAYS)
+            assert one["rows"] == other["rows"]
+            print(
+                f"{engine:8} {'times':20} {other['cpu'] / one['cpu']:8.2f} "
+                f"{other['wall'] / one['wall']:8.2f} {other['peak'] / one['peak']:8.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
