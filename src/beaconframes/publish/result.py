@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ class Export:
     def complete(self) -> bool:
         """Tell whether nothing that was asked for is missing."""
         return not self.gaps
+
+    def at(self, address: str) -> Export:
+        """Return the same export, which lies at another place now."""
+        return replace(self, path=address)
 
     def __repr__(self) -> str:
         """Return where it is, how large, and what is missing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beaconframes.errors import UsageError
@@ -23,6 +23,10 @@ class Target:
     path: Path
     form: Format
     single: bool
+
+    def at(self, path: Path) -> Target:
+        """Return the same at another place."""
+        return replace(self, path=path)
 
 
 def target_of(target: object, form: str | None) -> Target:
