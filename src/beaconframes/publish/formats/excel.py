@@ -1,0 +1,108 @@
+"""Excel: for small tables, to look at. What a spreadsheet cannot hold exactly is text there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.publish.formats.cells import flat, guarded, typed, unguarded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from beaconframes.publish.formats.cells import Cells
+
+MOST_ROWS = 1_048_575
+"""Rows of a sheet, less the line of names."""
+LONGEST_TEXT = 32_767
+EXACT = 10**15
+"""From here on a spreadsheet, whose numbers are floating-point, may lose digits."""
+WHEN = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class ExcelFile:
+    """A workbook of one sheet that is being written.
+
+    Times and wei are text, and so is a column of integers that do not fit a spreadsheet's numbers.
+    """
+
+    def __init__(self, path: Path, cells: Cells) -> None:
+        try:
+            import xlsxwriter  # type: ignore[import-untyped]  # noqa: F401
+        except ModuleNotFoundError:
+            raise UsageError(
+                "Excel files need XlsxWriter", hint="pip install 'beaconframes[excel]'"
+            ) from None
+        self._path, self._cells = path, cells
+        self._frames: list[pl.DataFrame] = []
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add *rows* after those that were added before."""
+        self._frames.append(rows)
+        if sum(frame.height for frame in self._frames) > MOST_ROWS:
+            raise DatasetError(
+                f"a sheet of Excel has {MOST_ROWS:,} rows, and these are more",
+                hint="Choose CSV or Parquet, or fewer rows",
+            )
+
+    def close(self) -> None:
+        """Write the workbook: the same rows make the same bytes, so it has no clock."""
+        import xlsxwriter
+
+        if not self._frames:
+            return
+        rows = shown(pl.concat(self._frames), self._cells)
+        options = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
+        with xlsxwriter.Workbook(str(self._path), options) as book:
+            book.set_properties({"created": WHEN, "author": "beaconframes"})
+            sheet = book.add_worksheet("rows")
+            for place, name in enumerate(rows.columns):
+                sheet.write_string(0, place, name)
+                write_column(sheet, place, rows[name])
+            sheet.freeze_panes(1, 0)
+
+
+def shown(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
+    """Return *rows* as a sheet can hold them without losing a digit."""
+    rows = flat(guarded(rows, cells)).with_columns(pl.selectors.decimal().cast(pl.String))
+    large = [
+        name
+        for name, kind in rows.schema.items()
+        if kind.is_integer() and rows.select((pl.col(name).abs() >= EXACT).any()).item()
+    ]
+    rows = rows.with_columns(pl.col(large).cast(pl.String))
+    long = rows.select(pl.selectors.string().str.len_chars().max())
+    if any((length or 0) > LONGEST_TEXT for length in long.row(0)) if long.width else False:
+        raise DatasetError(
+            f"a cell of Excel holds {LONGEST_TEXT:,} characters, and a text is longer",
+            hint="Choose CSV or Parquet",
+        )
+    return rows
+
+
+def write_column(sheet: Any, place: int, column: pl.Series) -> None:
+    """Write one column below its name; what is missing is an empty cell."""
+    write = {pl.String: sheet.write_string, pl.Boolean: sheet.write_boolean}.get(
+        type(column.dtype), sheet.write_number
+    )
+    for line, value in enumerate(column.to_list(), start=1):
+        if value is None:
+            continue
+        if isinstance(value, float) and value - value != 0:
+            sheet.write_string(line, place, str(value))
+        else:
+            write(line, place, value)
+
+
+def read(path: Path, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
+    """Return the rows of a file that `ExcelFile` wrote."""
+    as_text = dict.fromkeys(schema, pl.String)
+    found = pl.read_excel(path, schema_overrides=as_text, infer_schema_length=0)
+    found = found.select(
+        pl.col(name).str.to_lowercase() if kind == pl.Boolean else pl.col(name)
+        for name, kind in schema.items()
+    )
+    return unguarded(typed(found, schema), cells)
