@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 
-import pandas as pd
 import polars as pl
 import pytest
 
 import beaconframes as bf
 from beaconframes.errors import DatasetError, UsageError
-
-LAST = 469
-"""The last epoch of the simulated chain; what is final ends two epochs before."""
 
 
 def income(first=0, last=449, validators=3):
@@ -247,4 +245,47 @@ def test_arguments_that_mean_nothing_are_refused(tmp_path):
     with pytest.raises(UsageError, match="is no name"):
         bf.export(income(0, 1), tmp_path / "out", table="../etc")
     assert [] == list(tmp_path.iterdir())
-    assert isinstance(pd.DataFrame, type)
+
+
+@pytest.mark.parametrize("kind", ["threads", pytest.param("processes", marks=pytest.mark.long)])
+def test_any_executor_writes_the_same_bytes(tmp_path, kind):
+    """Threads or processes: the files are the same, however many write them."""
+    rows = income()
+    bf.export(rows, tmp_path / "here")
+    spawn = multiprocessing.get_context("spawn")
+    pools = {
+        "threads": lambda: ThreadPoolExecutor(3),
+        "processes": lambda: ProcessPoolExecutor(2, mp_context=spawn),
+    }
+    with pools[kind]() as pool:
+        bf.export(rows, tmp_path / "there", executor=pool)
+    assert files(tmp_path / "here") == files(tmp_path / "there")
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")  # those of the cluster are not ours to mend
+def test_a_cluster_writes_the_same_bytes(tmp_path, explorer):
+    """A Dask Client is an executor too; what is asked for is asked for here, at one pace."""
+    distributed = pytest.importorskip("distributed")
+    asked = {"validators": range(120), "since": 0, "until": 449}
+    bf.export(bf.load_income_history, tmp_path / "here", **asked)
+    before = explorer.requests
+    with distributed.Client(n_workers=2, threads_per_worker=1, processes=False) as client:
+        bf.export(bf.load_income_history, tmp_path / "there", executor=client, **asked)
+    assert before + 1 >= explorer.requests - before
+    assert files(tmp_path / "here") == files(tmp_path / "there")
+
+
+def test_what_goes_wrong_in_a_worker_is_told_here(tmp_path):
+    """An executor that fails is an error of ours if it is one, and nothing half is published."""
+    with (
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(DatasetError, match="32,767 characters"),
+    ):
+        bf.export(
+            pl.DataFrame({"text": ["x" * 40_000]}),
+            tmp_path / "out",
+            format="xlsx",
+            executor=pool,
+        )
+    assert not (tmp_path / "out/manifest.json").exists()
