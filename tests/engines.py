@@ -31,9 +31,12 @@ def in_duckdb(frame):
 
 
 def in_dask(frame):
+    import dask
     import dask.dataframe as dd
 
-    return dd.from_pandas(to_pandas(frame), npartitions=min(3, max(1, frame.height)))
+    # Threads cost more than what there is to do here.
+    dask.config.set(scheduler="synchronous")
+    return dd.from_pandas(to_pandas(frame), npartitions=min(2, max(1, frame.height)))
 
 
 @functools.cache

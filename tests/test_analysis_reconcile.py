@@ -118,6 +118,19 @@ def test_a_missing_row_is_found():
     assert [(1, 70), (3, -64 * ETH)] == wrong.select("validator_index", "unexplained_gwei").rows()
 
 
+def test_a_row_with_an_unknown_amount_explains_nothing():
+    """Part of an income is not the income."""
+    earned = EARNED.with_columns(
+        slashing_reward_gwei=pl.when(pl.col("epoch") != 10).then("slashing_reward_gwei")
+    )
+
+    rows = analysis.reconcile(HELD, earned, since=10, until=10)
+
+    assert [(1, 0, 70), (3, 0, -64 * ETH)] == rows.select(
+        "validator_index", "income_gwei", "unexplained_gwei"
+    ).rows()
+
+
 def explained(dataset):
     return analysis.reconcile(
         dataset.scan("balance_history"),
