@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from beaconframes.client.notices import Notices
+from beaconframes.client.progress import brought, expect
 from beaconframes.client.walking import Allowance, Walk
 from beaconframes.endpoint import Envelope
 from beaconframes.errors import NotServed
@@ -82,7 +83,9 @@ class Asking:
         calls = self.calls(endpoint, asked, horizon, public=public)
         notices = Notices(endpoint)
         pages = self.walk(endpoint, public=public).pages(calls)
+        expect(endpoint, calls, self.allowance.at_once)
         rows = endpoint.decode(notices.along(pages), horizon.chain)
+        brought(rows.height)
         return Came(calls, rows, notices.denied, notices.all(self._ends_told))
 
     def pieces(
@@ -116,9 +119,11 @@ class Asking:
         notices = Notices(endpoint)
         found: Found = []
         size, begun = 0, time.monotonic()
+        expect(endpoint, calls, self.allowance.at_once)
 
         def piece() -> Came:
             rows = endpoint.decode(notices.along(found), horizon.chain)
+            brought(rows.height)
             by_batches = {id(call.batches): call for call, _ in found}
             denied, notices.denied = notices.denied, []
             return Came(list(by_batches.values()), rows, denied, [])

@@ -26,6 +26,7 @@ def connect(
     store: bool | str | os.PathLike[str] | None = None,
     offline: bool | None = None,
     max_requests: int | None = None,
+    progress: bool | None = None,
 ) -> Explorer:
     """Make an explorer and let every loader ask it from now on.
 
@@ -33,7 +34,7 @@ def connect(
     environment; but a key from there is not sent to an address given here.
     """
     explorer = Explorer(url, api_key=api_key, chain=chain, rate=rate, store=store, offline=offline)
-    said = {"frame": frame, "strict": strict, "max_requests": max_requests}
+    said = {"frame": frame, "strict": strict, "max_requests": max_requests, "progress": progress}
     configure(**{name: value for name, value in said.items() if value is not None})
     use(explorer)
     return explorer

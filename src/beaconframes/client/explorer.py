@@ -14,6 +14,7 @@ from beaconframes.client.fresh import fresh
 from beaconframes.client.gaps import certain
 from beaconframes.client.head import Views, Watch
 from beaconframes.client.keeping import from_store
+from beaconframes.client.progress import watched
 from beaconframes.client.session import Session
 from beaconframes.client.whereabouts import PUBLIC, PUBLIC_V2, public_url, shelf_head, shelf_of
 from beaconframes.config import current as current_settings
@@ -57,6 +58,9 @@ class Explorer:
         Whether to answer from the store alone, and to name what it lacks.
     max_requests
         Most requests of one call of a loader: what would take more raises `TooCostly` unsent.
+    progress
+        Whether to show how far loading is when it takes over a second: rows, requests, time left.
+        Left out: where somebody watches, in a terminal or a notebook.
     head
         The end of the chain, where it cannot move any more (a dataset served locally).
     """
@@ -73,6 +77,7 @@ class Explorer:
         store: bool | str | os.PathLike[str] | None = None,
         offline: bool | None = None,
         max_requests: int | None = None,
+        progress: bool | None = None,
         head: Head | None = None,
     ) -> None:
         """Check the settings; nothing is sent yet."""
@@ -86,10 +91,16 @@ class Explorer:
             store=store,
             offline=offline,
             max_requests=max_requests,
+            progress=progress,
         )
         # A key belongs to the address that it was given with: never to another one.
         key = settings.api_key if url is None or api_key is not None else None
-        self._own = {"frame": frame, "strict": strict, "max_requests": max_requests}
+        self._own = {
+            "frame": frame,
+            "strict": strict,
+            "max_requests": max_requests,
+            "progress": progress,
+        }
         self.about: Mapping[str, Any] = {}
         """What is known of the service that it does not say itself: is the chain simulated?"""
         self.chain = get_chain(settings.chain)
@@ -182,7 +193,11 @@ class Explorer:
         said = dict(self._own)
         if max_requests is not None:
             said["max_requests"] = max_requests
-        with limited(self, endpoint, values, current_settings(**said).max_requests):
+        settings = current_settings(**said)
+        with (
+            limited(self, endpoint, values, settings.max_requests),
+            watched(endpoint.name, show=settings.progress, left=lambda: None),
+        ):
             found = self._found(endpoint, values)
         if lazy:
             frame: Any = found.as_lazy(endpoint, values)

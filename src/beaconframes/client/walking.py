@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from beaconframes.client.budget import BUDGET, Budget
+from beaconframes.client.progress import PROGRESS, Progress
 from beaconframes.endpoint import Trail
 from beaconframes.errors import (
     BadRequest,
@@ -66,6 +67,7 @@ class Walk:
     public: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     budget: Budget | None = field(default_factory=BUDGET.get)
+    progress: Progress | None = field(default_factory=PROGRESS.get)
 
     def pages(self, calls: list[Call]) -> Iterator[tuple[Call, Answer]]:
         """Yield every page with its call, in order; a few calls are on at once."""
@@ -171,6 +173,8 @@ class Walk:
                     raise self.first_refused(refusal) from None
                 # The same words without the cursor were good enough, so it is the cursor.
                 raise BeginAgain(stale(call, len(found) + 1, refusal)) from None
+            if self.progress is not None:
+                self.progress.answered()
             found.append((call, page))
             if renewed(found[0][1], page):
                 raise BeginAgain(moved(call))
