@@ -340,15 +340,17 @@ def test_wide_letters_keep_columns_straight():
     ]
 
 
-def test_colour_only_where_a_terminal_is(run):
+def test_colour_only_where_a_terminal_is(run, monkeypatch):
     """Not into a pipe; and --no-color switches it off where it would be."""
     plain = run("load", "latest-state")
     shown = run("load", "latest-state", color=True)
     off = run("load", "latest-state", "--no-color", color=True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    never = run("load", "latest-state", color=True)
 
     assert "\x1b[1m" not in plain.stdout
     assert "\x1b[1m" in shown.stdout
-    assert "\x1b[1m" not in off.stdout
+    assert "\x1b[1m" not in off.stdout + never.stdout
 
 
 def test_the_key_comes_from_a_file(chain, tmp_path, monkeypatch):

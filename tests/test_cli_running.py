@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -84,9 +85,12 @@ def raising(error):
 @pytest.mark.parametrize("name", ERRORS)
 def test_every_error_has_its_status_and_is_one_line(ending, name):
     """One line on standard error, nothing on standard output; the status is that of the class."""
-    told = ending(raising(getattr(errors, name)("it\x1b[2J broke\nbadly", hint="Mend it")))
+    kind = getattr(errors, name)
+    expected = next(STATUSES[k.__name__] for k in kind.__mro__ if k.__name__ in STATUSES)
 
-    assert STATUSES[name] == told.exit_code
+    told = ending(raising(kind("it\x1b[2J broke\nbadly", hint="Mend it")))
+
+    assert expected == told.exit_code
     assert "" == told.stdout
     assert "beaconframes: it\\x1b[2J broke\\nbadly. Mend it\n" == told.stderr
 
@@ -222,6 +226,36 @@ def test_signals_end_it_soon(number, status, before):
     assert status == process.returncode
     assert took < 2.5
     assert "beaconframes: stopped\n" == said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("out", [[], ["--out", "state.parquet"], ["--progress"]])
+def test_signals_end_a_load_that_nobody_answers(tmp_path, number, status, out):
+    """While it waits for the first answer; no file is left, whole or half."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = subprocess.Popen(
+            [*COMMAND, "load", "latest-state", "--url", url, *out],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        )  # fmt: skip
+        try:
+            silent.settimeout(60)
+            asked, _ = silent.accept()
+            time.sleep(0.3)
+            started = time.monotonic()
+            process.send_signal(number)
+            printed, said = process.communicate(timeout=10)
+            took = time.monotonic() - started
+            asked.close()
+        finally:
+            process.kill()
+
+    assert (status, "") == (process.returncode, printed)
+    assert took < 2.5
+    assert said.endswith("beaconframes: stopped\n")
+    assert 1 == said.count("beaconframes: ")
+    assert [] == list(tmp_path.iterdir())
 
 
 def test_startup_is_quick():

@@ -6,6 +6,7 @@ when it runs. ``exits`` has the statuses, ``running`` turns errors into lines.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -46,6 +47,8 @@ class Commands(click.Group):
         self._main_shell_completion({}, name, complete_var)
         now = running.State(debug="--debug" in words)
         extra = {key: value for key, value in extra.items() if key != "standalone_mode"}
+        if os.environ.get("NO_COLOR"):
+            extra["color"] = False
 
         def work() -> None:
             with self.make_context(name, words, obj=now, **extra) as context:

@@ -228,15 +228,20 @@ def key_in(file: Path) -> str:
 @contextlib.contextmanager
 def watched(explorer: Explorer, show: bool | None) -> Iterator[None]:
     """Count the requests on standard error while the block runs."""
-    from beaconframes.config import current
+    from beaconframes.config import current, settings
 
     if show is None:
         show = current().progress
     if show is None:
         show = sys.stderr is not None and sys.stderr.isatty()
-    if not show:
+    # One bar for the whole command, instead of one for each call of a loader.
+    with settings(progress=False), counted(explorer) if show else contextlib.nullcontext():
         yield
-        return
+
+
+@contextlib.contextmanager
+def counted(explorer: Explorer) -> Iterator[None]:
+    """Show the count of requests while the block runs."""
     from tqdm import tqdm
 
     over = threading.Event()

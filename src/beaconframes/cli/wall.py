@@ -82,17 +82,28 @@ def _timelapse(*arguments: Any, **options: Any) -> Path:
     return timelapse(*arguments, **options)
 
 
-wall = click.Group(
-    "wall",
-    commands=[
-        command("save", "Write the wall as a PNG file.", _save),
-        command(
-            "timelapse",
-            "Write how the wall was painted: .gif, .png, .webp or .mp4.",
-            _timelapse,
-            *("frames", "every", "fps", "hold"),
-        ),
-    ],
+class Walls(click.Group):
+    """The commands, made when they are asked for: their options are those of a loader."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return both."""
+        return ["save", "timelapse"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Make one of them."""
+        from beaconframes.cli import everywhere
+
+        if cmd_name == "save":
+            return everywhere(command(cmd_name, "Write the wall as a PNG file.", _save))
+        if cmd_name == "timelapse":
+            text = "Write how the wall was painted: .gif, .png, .webp or .mp4."
+            more = ("frames", "every", "fps", "hold")
+            return everywhere(command(cmd_name, text, _timelapse, *more))
+        return None
+
+
+wall = Walls(
+    name="wall",
     no_args_is_help=True,
     callback=lambda **_: None,
     help="Draw the graffiti wall, pixel by pixel. With axes, it is plot wall.",
