@@ -426,13 +426,16 @@ def test_nobody_answers(run):
     assert 6 == told.exit_code
 
 
-def test_progress_is_on_standard_error(run):
+def test_progress_is_on_standard_error(run, monkeypatch):
     """And only where it is asked for, or somebody watches."""
-    silent = run("load", "latest-state", "--json")
-    shown = run("load", "latest-state", "--json", "--progress")
+    monkeypatch.setattr("beaconframes.client.progress.DELAY", 0)
+    monkeypatch.setattr("beaconframes.client.progress.OFTEN", 0.005)
+    options = ["load", "income-history", "--validators", "1-100", "--since", "-400", "--json"]
+    silent = run(*options)
+    shown = run(*options, "--progress")
 
     assert "" == silent.stderr
-    assert "requests" in shown.stderr
+    assert "income_history: " in shown.stderr
     assert json.loads(silent.stdout)["data"] == json.loads(shown.stdout)["data"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +63,8 @@ def options() -> list[click.Parameter]:
         click.Option(
             ["--progress/--no-progress"],
             default=None,
-            help="Show progress on standard error; by default, where somebody watches.",
+            help="Show progress on standard error; by default, where somebody watches. "
+            "[BEACONFRAMES_PROGRESS]",
         ),
     ]
 
@@ -80,11 +80,9 @@ def connected(given: dict[str, Any]) -> Iterator[Explorer]:
     from beaconframes.config import settings
 
     said = taken(given)
-    with (
-        settings(frame="polars"),
-        explorer_of(said) as explorer,
-        watched(explorer, said["progress"]),
-    ):
+    # Loaders find out themselves whether somebody watches, if nobody said so.
+    shown = {} if said["progress"] is None else {"progress": said["progress"]}
+    with settings(frame="polars", **shown), explorer_of(said) as explorer:
         yield explorer
 
 
@@ -223,39 +221,3 @@ def key_in(file: Path) -> str:
     if not text:
         raise ConfigError(f"{file} is empty", hint="Write the key into it, and nothing else")
     return text
-
-
-@contextlib.contextmanager
-def watched(explorer: Explorer, show: bool | None) -> Iterator[None]:
-    """Count the requests on standard error while the block runs."""
-    from beaconframes.config import current, settings
-
-    if show is None:
-        show = current().progress
-    if show is None:
-        show = sys.stderr is not None and sys.stderr.isatty()
-    # One bar for the whole command, instead of one for each call of a loader.
-    with settings(progress=False), counted(explorer) if show else contextlib.nullcontext():
-        yield
-
-
-@contextlib.contextmanager
-def counted(explorer: Explorer) -> Iterator[None]:
-    """Show the count of requests while the block runs."""
-    from tqdm import tqdm
-
-    over = threading.Event()
-    with tqdm(unit=" requests", leave=False, file=sys.stderr, mininterval=0) as bar:
-
-        def tick() -> None:
-            while not over.wait(0.2):
-                bar.update(explorer.requests - bar.n)
-
-        thread = threading.Thread(target=tick, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-            bar.update(explorer.requests - bar.n)
