@@ -100,7 +100,7 @@ class Sorter:
     def _sorted(self) -> pl.DataFrame:
         """Return what waits, sorted, and wait with nothing."""
         waiting, self._waiting, self._rows = self._waiting, [], 0
-        return in_order(pl.concat(waiting), [PART, *self._key])
+        return in_order(waiting, [PART, *self._key])
 
     def _complete(self) -> Iterator[tuple[int, pl.DataFrame]]:
         """Yield the files of all partitions that are waiting, which get no more rows."""
@@ -134,18 +134,24 @@ class Sorter:
                 for low, high in [*cuts(here, self._key[0]), (None, None)]:
                     lead = pl.col(self._key[0])
                     inside = lead.is_null() if low is None else lead.is_between(low, high)
-                    piece = in_order(here.filter(inside).collect(), [PART, *self._key])
+                    piece = in_order([here.filter(inside).collect()], [PART, *self._key])
                     if not piece.is_empty():
                         yield group[0], piece.drop(PART)
             else:
-                yield from _by_part(in_order(here.collect(), [PART, *self._key]))
+                yield from _by_part(in_order([here.collect()], [PART, *self._key]))
         for run in self._runs:
             run.unlink()
         self._runs = []
 
 
-def in_order(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """Return *rows* sorted by *key*, nulls last; what is equal stays in its order."""
+def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
+    """Return the rows of *frames* sorted by *key*, nulls last; what is equal stays in its order.
+
+    The list is emptied, and each column let go of as soon as it is sorted: there is no moment at
+    which memory holds all rows twice.
+    """
+    rows = pl.concat(frames)
+    frames.clear()
     numbers = rows.select(pl.col(name) for name in key)
     if rows.height < 2 or not all(kind.is_integer() for kind in numbers.dtypes):
         return rows.sort(key, nulls_last=True, maintain_order=True)
@@ -160,7 +166,13 @@ def in_order(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
         if size >= LARGEST:
             return rows.sort(key, nulls_last=True, maintain_order=True)
     ranks = numbers.select(one).to_series().to_numpy()
-    return rows[np.argsort(ranks, kind="stable")]
+    order = pl.Series(np.argsort(ranks, kind="stable"))
+    columns = rows.get_columns()
+    del rows, numbers, ranks
+    done: list[pl.Series] = []
+    while columns:
+        done.append(columns.pop(0).gather(order))
+    return pl.DataFrame(done)
 
 
 def _by_part(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
