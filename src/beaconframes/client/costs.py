@@ -152,7 +152,10 @@ def finality(kept: Kept, last: int) -> int:
 
 def height(kept: Kept) -> int:
     """Return how many of the wanted rows are in the store."""
-    return int(kept.select().select(pl.len()).collect().item())
+    found = kept.select()
+    if found.height is not None:
+        return found.height
+    return int(found.rows.select(pl.len()).collect().item())
 
 
 def cells(kept: Kept, missing: Mapping[str, Any]) -> int | None:

@@ -9,11 +9,11 @@ import polars as pl
 
 from beaconframes.client.again import again
 from beaconframes.client.completeness import checked, new_in
-from beaconframes.client.gaps import KEYLESS, MUST
+from beaconframes.client.gaps import KEYLESS, MUST, NO_GAPS
 from beaconframes.client.keys import resolve
 from beaconframes.client.loaded import Loaded
 from beaconframes.client.lost import lost_of, not_kept, only, runs_in
-from beaconframes.dataset import Grid
+from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import cells, held
 from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.keeping import CHAIN, Keeping
@@ -135,7 +135,9 @@ class Kept:
                 damage = error
             else:
                 after = self.shelf.forgotten
-                if after == before or (before == "" and after.startswith(" ")):
+                # A dataset that was made meanwhile has forgotten nothing yet.
+                made = before[1] == "" and after[1].startswith(" ")
+                if after == before or (made and after[0] == before[0]):
                     return found
                 damage = DatasetError(f"{self.shelf.path} is pruned while it is read")
             # What was damaged has been forgotten by now, and what somebody else has forgotten in
@@ -146,25 +148,37 @@ class Kept:
     def once(self) -> Loaded:
         """Return the rows and what is lost, or raise DatasetError for damage in the store."""
         missing = self.missing()
-        self.select()
-        if not missing:
+        there = self.select()
+        if not missing and self.is_whole(there):
+            lost = NO_GAPS
+        elif not missing:
             lost = lost_of(self)
         elif self.explorer.offline:
             lost = not_kept(self.grid, missing)
         else:
             lost = self.bring(missing)
             self.shelf.tidy(self.table)
-        rows = self.keeping.narrow(self.select(), self.values, self.horizon)
-        return Loaded(rows, lost, self.notices)
+        found = self.select()
+        rows = self.keeping.narrow(found.rows, self.values, self.horizon)
+        return Loaded(rows, lost, self.notices, ordered=found.ordered)
 
-    def select(self) -> pl.LazyFrame:
+    def is_whole(self, there: Selection) -> bool:
+        """Tell whether what is *there* is all that is wanted, by the number of rows alone."""
+        want, grid = self.want, self.grid
+        one_each = want.every and want.per_unit is None and set(grid.key) <= {
+            grid.subject, grid.unit
+        }  # fmt: skip
+        return one_each and there.height == len(want.subjects) * want.units
+
+    def select(self) -> Selection:
         """Return what of the wanted is there: what is kept by its key, and then the rest."""
         schema = self.endpoint.table.schema()
         subjects = None if self.want.subjects == CHAIN else self.want.subjects
         kept = self.shelf.select(self.table, subjects, self.want.parts, schema)
         if not self.loose:
             return kept
-        return pl.concat([kept, *(frame.lazy() for frame in self.loose)])
+        rows = pl.concat([kept.rows, *(frame.lazy() for frame in self.loose)])
+        return Selection(rows, None, ordered=False)
 
     def bring(self, missing: dict[str, Runs]) -> pl.DataFrame:
         """Ask for what is *missing*, and once more for what did not come; return what is lost."""
@@ -190,7 +204,7 @@ class Kept:
         new = False
         try:
             for came in self.explorer.asking.pieces(self.endpoint, every, self.horizon):
-                there = self.select().select(self.endpoint.table.key()).collect()
+                there = self.select().rows.select(self.endpoint.table.key()).collect()
                 rows = new_in(there.columns, came.rows, there)
                 new |= not rows.is_empty()
                 self.keep(came._replace(rows=rows), finalized)

@@ -72,7 +72,7 @@ def resolve(explorer: Explorer, shelf: Shelf, keys: Sequence[str]) -> dict[str, 
 
 def known_of(shelf: Shelf, keys: Sequence[str]) -> dict[str, int]:
     """Return the index of those of the *keys* that are in the store."""
-    rows = shelf.select(TABLE, keys, ONCE, SCHEMA).collect()
+    rows = shelf.select(TABLE, keys, ONCE, SCHEMA).rows.collect()
     return dict(rows.select("pubkey", "validator_index").iter_rows())
 
 

@@ -23,6 +23,8 @@ class Loaded:
     rows: pl.DataFrame | pl.LazyFrame
     lost: pl.DataFrame
     notices: list[Warning] = field(default_factory=list)
+    ordered: bool = False
+    """Whether they certainly are in order, each once."""
 
     def as_frame(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.DataFrame:
         """Return the rows sorted by key, each once."""
@@ -30,7 +32,7 @@ class Loaded:
             rows = self.rows
         else:
             rows = read(self.rows)
-            if not in_order(rows, endpoint.table.key()):
+            if not self.ordered and not in_order(rows, endpoint.table.key()):
                 rows = endpoint.table.arrange(rows)
         for selector in endpoint.selectors:
             rows = selector.finish(rows, values)

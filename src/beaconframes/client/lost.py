@@ -24,7 +24,7 @@ def lost_of(kept: Kept) -> pl.DataFrame:
     """Return what is lost of what *kept* wants, one row per gap."""
     if not kept.want.every or not kept.want.parts:
         return NO_GAPS
-    rows = kept.select()
+    rows = kept.select().rows
     want = lacking(kept, rows)
     if not want.subjects:
         return NO_GAPS

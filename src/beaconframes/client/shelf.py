@@ -8,6 +8,7 @@ import secrets
 import shutil
 import threading
 import warnings
+from contextlib import suppress
 from dataclasses import asdict
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 import platformdirs
 import polars as pl
 
-from beaconframes.dataset import Dataset
+from beaconframes.dataset import Dataset, Selection
 from beaconframes.errors import DatasetBusy, DatasetError, NotKept
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Shelf:
         self._dataset: Dataset | None = None
         self._finalized = -1
         self._warned = False
+        self._asides = 0
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -100,6 +102,7 @@ class Shelf:
         except OSError:
             self._warn(error.message, error.hint)
         else:
+            self._asides += 1
             self._warn(f"{error.message}; it was put aside as {aside}", "Delete it, or mend it")
 
     @property
@@ -125,7 +128,7 @@ class Shelf:
 
     def select(
         self, table: str, subjects: Collection[str] | None, parts: Runs, schema: pl.Schema
-    ) -> pl.LazyFrame:
+    ) -> Selection:
         """Return the rows of *subjects* in *parts*, sorted as they were written.
 
         Raises DatasetError when what is there was damaged; by then it is forgotten, so that asking
@@ -133,9 +136,9 @@ class Shelf:
         """
         dataset = self.dataset
         if dataset is None:
-            return pl.LazyFrame(schema=schema)
+            return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
         try:
-            return dataset.select(table, subjects, parts, schema=schema)
+            return dataset.selection(table, subjects, parts, schema=schema)
         except DatasetError as error:
             log.warning("%s; what was damaged is forgotten and asked for again", error.message)
             self._try(lambda d: d.mend())
@@ -158,12 +161,12 @@ class Shelf:
         return self._try(commit) is True
 
     @property
-    def forgotten(self) -> str:
+    def forgotten(self) -> tuple[int, str]:
         """Return a mark that is another one after something was forgotten, by whomever."""
-        try:
-            return "" if (dataset := self.dataset) is None else dataset.forgotten
-        except (DatasetError, OSError):
-            return ""
+        mark = ""
+        with suppress(DatasetError, OSError):
+            mark = "" if (dataset := self.dataset) is None else dataset.forgotten
+        return self._asides, mark
 
     def newest(self, table: str, unit: str) -> int:
         """Return the last unit of which a table has rows; -1 if it has none."""
@@ -221,7 +224,12 @@ class Shelf:
         try:
             return use(dataset)
         except DatasetError as error:
-            self._warn(error.message, error.hint)
+            if dataset.is_sound:
+                self._warn(error.message, error.hint)
+            else:
+                with self._lock:
+                    self._dataset = None
+                    self._set_aside(error)
         except OSError as error:
             self._warn(f"{self.path}: {error.strerror or error}", None)
         return None

@@ -15,9 +15,18 @@ ledger does not name does not exist.
 """
 
 from beaconframes.dataset.coverage import Covered, Grid
-from beaconframes.dataset.covering import Damage
+from beaconframes.dataset.covering import Damage, Selection
 from beaconframes.dataset.folder import Dataset, TableSize
 from beaconframes.dataset.segments import Segment
 from beaconframes.dataset.writing import Writer
 
-__all__ = ["Covered", "Damage", "Dataset", "Grid", "Segment", "TableSize", "Writer"]
+__all__ = [
+    "Covered",
+    "Damage",
+    "Dataset",
+    "Grid",
+    "Segment",
+    "Selection",
+    "TableSize",
+    "Writer",
+]

@@ -33,6 +33,18 @@ class Damage:
     reason: str
 
 
+@dataclass(frozen=True)
+class Selection:
+    """Rows of a table; how many there are, where the ledger tells; whether they are in order.
+
+    ``ordered`` says that they certainly come sorted by the key of their grid.
+    """
+
+    rows: pl.LazyFrame
+    height: int | None
+    ordered: bool
+
+
 class Covering(ABC):
     """The half of a `Dataset` that knows which keys are complete."""
 
@@ -81,11 +93,22 @@ class Covering(ABC):
         never read: it is a DatasetError, and `mend` makes the dataset sound again. Segments come
         in the order of their keys; after `compact` so do the rows.
         """
+        return self.selection(table, subjects, parts, schema=schema).rows
+
+    def selection(
+        self,
+        table: str,
+        subjects: Collection[str] | None,
+        parts: Sequence[tuple[int, int]],
+        *,
+        schema: Schema,
+    ) -> Selection:
+        """Return the rows as `select` does, with what the ledger alone knows of them."""
         with ledger.reading(self.path) as connection:
             grid = covering.get_grids(ledger.get_meta(connection, inner=True)).get(table)
             named = ledger.get_segments(connection, table)
         if grid is None or not named or not parts:
-            return pl.LazyFrame(schema=schema)
+            return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
         within = {grid.unit: (parts[0][0], parts[-1][1])}
         numbers = [int(subject) for subject in subjects or () if subject.isdecimal()]
         if grid.subject is not None and subjects and len(numbers) == len(subjects):
@@ -94,13 +117,20 @@ class Covering(ABC):
         for segment in chosen:
             self._check(segment)
         if not chosen:
-            return pl.LazyFrame(schema=schema)
+            return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
         chosen.sort(key=lambda segment: tending.beginning(segment, grid))
         rows = pl.scan_parquet([self.path / segment.path for segment in chosen], glob=False)
+        ordered = tending.apart(chosen, grid)
+        if all(segment.is_within(grid.unit, parts) for segment in chosen) and (
+            grid.subject is None
+            or subjects is None
+            or all(segment.is_within(grid.subject, joined(numbers)) for segment in chosen)
+        ):
+            return Selection(rows, sum(segment.rows for segment in chosen), ordered)
         here = covering.inside(
             grid, list(subjects) if subjects is not None else None, parts, rows.collect_schema()
         )
-        return rows.filter(here)
+        return Selection(rows.filter(here), None, ordered)
 
     @property
     def forgotten(self) -> str:
@@ -163,3 +193,14 @@ class Covering(ABC):
                 f"table {segment.table} of {self.path} is damaged: {segment.path} {reason}",
                 hint="Run mend(): it forgets what was damaged, and the rest stays",
             )
+
+
+def joined(numbers: Collection[int]) -> list[tuple[int, int]]:
+    """Return *numbers* as runs."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found

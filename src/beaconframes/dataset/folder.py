@@ -95,6 +95,11 @@ class Dataset(Covering):
         with ledger.reading(self.path) as connection:
             return {"format_version": ledger.FORMAT, **ledger.get_meta(connection)}
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether the ledger holds together; `verify` tells that of the segments."""
+        return ledger.is_sound(self.path)
+
     def tables(self) -> dict[str, TableSize]:
         """Return rows, bytes and number of segments of each table, by name."""
         sizes: dict[str, TableSize] = {}

@@ -54,6 +54,13 @@ class Segment:
                 return False
         return True
 
+    def is_within(self, column: str, parts: Iterable[tuple[int, int]]) -> bool:
+        """Tell whether all rows certainly have a *column* in one of *parts*."""
+        least, greatest = self.ranges.get(column, ("", ""))
+        if not isinstance(least, int) or not isinstance(greatest, int):
+            return False
+        return any(first <= least and greatest <= last for first, last in parts)
+
     def damage(
         self, folder: Path, *, thorough: bool, named: Callable[[str], object] = _PATH.fullmatch
     ) -> str | None:

@@ -19,7 +19,7 @@ from beaconframes.errors import DatasetError
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from beaconframes.dataset.coverage import Grid
@@ -38,6 +38,17 @@ STILL_READ = 3_600.0
 def beginning(segment: Segment, grid: Grid) -> tuple[Any, ...]:
     """Return what to sort segments by so that rows come in the order of their keys."""
     return tuple(segment.ranges[name][0] for name in grid.key if name in segment.ranges)
+
+
+def apart(named: Sequence[Segment], grid: Grid) -> bool:
+    """Tell whether segments in the order of their beginnings are certainly sorted as a whole."""
+    ranges = [segment.ranges.get(grid.key[0]) for segment in named]
+    if len(named) == 1:
+        return True
+    return all(
+        one is not None and following is not None and one[1] < following[0]  # type: ignore[operator]
+        for one, following in pairwise(ranges)
+    )
 
 
 def still_read(connection: sqlite3.Connection) -> set[str]:
