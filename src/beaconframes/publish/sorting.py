@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 RUN_ROW_GROUP = 16_384
 LARGEST = 2**62
+AT_ONCE = 6
+"""Columns that are sorted in one go."""
 
 
 class Sorter:
@@ -147,8 +149,8 @@ class Sorter:
 def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
     """Return the rows of *frames* sorted by *key*, nulls last; what is equal stays in its order.
 
-    The list is emptied, and each column let go of as soon as it is sorted: there is no moment at
-    which memory holds all rows twice.
+    The list is emptied, and columns are let go of as soon as they are sorted: there is no moment
+    at which memory holds all rows twice.
     """
     rows = pl.concat(frames)
     frames.clear()
@@ -166,12 +168,13 @@ def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
         if size >= LARGEST:
             return rows.sort(key, nulls_last=True, maintain_order=True)
     ranks = numbers.select(one).to_series().to_numpy()
-    order = pl.Series(np.argsort(ranks, kind="stable"))
+    order = np.argsort(ranks, kind="stable")
     columns = rows.get_columns()
     del rows, numbers, ranks
     done: list[pl.Series] = []
     while columns:
-        done.append(columns.pop(0).gather(order))
+        several, columns[:AT_ONCE] = pl.DataFrame(columns[:AT_ONCE]), []
+        done += several[order].get_columns()
     return pl.DataFrame(done)
 
 
