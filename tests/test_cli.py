@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -70,6 +72,19 @@ def test_the_demo_leaves_five_files_and_a_table(run, chain, small_sample, tmp_pa
         assert 20 < len(colours)
 
 
+@pytest.mark.long
+def test_the_demo_tells_machines(run, small_sample, tmp_path):
+    """The same counts and files as JSON; a part is told there as well."""
+    told = run("demo", "--out", str(tmp_path / "out"), "--json")
+
+    said = json.loads(told.stdout)
+    assert (3, False) == (told.exit_code, said["complete"])
+    assert ["income_history", "yield_index", "epoch_slots", "sync_committees", "graffiti_wall"] == [
+        loaded["table"] for loaded in said["loaded"]
+    ]
+    assert all(Path(file).is_file() for file in said["files"])
+
+
 def test_simulate_says_what_it_wrote(run, tmp_path):
     """A folder that is a dataset, and its tables with their rows."""
     told = run("simulate", "--validators", "64", "--epochs", "8", "--out", str(tmp_path / "made"))
@@ -77,6 +92,17 @@ def test_simulate_says_what_it_wrote(run, tmp_path):
     assert 0 == told.exit_code
     assert re.search(r"epochs +8 rows", told.output)
     assert (tmp_path / "made" / "ledger.sqlite").exists()
+
+
+def test_simulate_tells_machines(run, tmp_path):
+    """As JSON; what is there already is left alone."""
+    options = ["simulate", "--validators", "64", "--epochs", "8", "--out", str(tmp_path / "made")]
+
+    said = json.loads(run(*options, "--json").stdout)
+    again = run(*options, "--json")
+
+    assert 8 == said["tables"]["epochs"]["rows"]
+    assert (9, "") == (again.exit_code, again.stdout)
 
 
 def test_serve_knows_the_tier_of_each_key(chain):
@@ -117,15 +143,17 @@ def test_serve_refuses_a_key_of_no_tier(run, text):
 def test_serve_answers_until_it_is_stopped(chain):
     """On loopback, over HTTP; with a key in the environment only to those who know it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "beaconframes", "serve", str(chain.path), "--port", "0"],
+        [sys.executable, "-m", "beaconframes", "serve", str(chain.path), "--port", "0", "--json"],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "BEACONFRAMES_SERVE_KEY": "right"},
     )
     try:
         said = process.stdout.readline()
-        url = re.search(r"http://127\.0\.0\.1:[0-9]+", said)[0]
+        url = json.loads(said)["url"]
 
+        assert url.startswith("http://127.0.0.1:")
+        assert str(chain.path) == json.loads(said)["dataset"]
         assert "right" not in said
         assert 401 == httpx.get(f"{url}/api/v1/latestState").status_code
         answer = httpx.get(f"{url}/api/v1/latestState", headers={"apikey": "right"})

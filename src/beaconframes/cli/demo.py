@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
     from beaconframes.service import Local
 
+FILES = (
+    "income.png",
+    "yield_index.png",
+    "sync_participation.png",
+    "wall.png",
+    "income.parquet",
+)
+
 
 @click.command()
 @click.option(
@@ -24,12 +32,16 @@ if TYPE_CHECKING:
     show_default=True,
     help="Folder for the pictures and the table.",
 )
-def demo(out: Path) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
+def demo(out: Path, as_json: bool) -> None:
     """Serve a simulated chain on this machine, load it over HTTP, draw and save it."""
     from beaconframes import plot, service, v1, wall
+    from beaconframes.cli.running import state
+    from beaconframes.cli.showing import write_json
 
     out.mkdir(parents=True, exist_ok=True)
-    click.echo("Starting the local explorer (the first time, a chain is simulated)...")
+    if not as_json:
+        click.echo("Starting the local explorer (the first time, a chain is simulated)...")
     with service.local() as local:
         chain, head = local.service.chain, local.service.head
         first = local.service.dataset.meta["first_epoch"]
@@ -54,11 +66,14 @@ def demo(out: Path) -> None:
             figure.savefig(out / name, dpi=150)
     wall.save(pixels, out / "wall.png", chain=chain.name, simulated=True)
     income.write_parquet(out / "income.parquet")
+    files = [click.format_filename(out / name) for name in FILES]
+    if as_json:
+        write_json({"complete": state().complete, "loaded": told.facts(), "files": files})
+        return
     click.echo(told.table())
     click.echo(f"Drawn and saved in {time.perf_counter() - started:.1f} s:")
-    for name in ("income.png", "yield_index.png", "sync_participation.png", "wall.png"):
-        click.echo(f"  {out / name}")
-    click.echo(f"  {out / 'income.parquet'}")
+    for file in files:
+        click.echo(f"  {file}")
 
 
 class Told:
@@ -75,6 +90,11 @@ class Told:
         seconds = time.perf_counter() - started
         self.lines.append((name, rows.height, self.local.requests - before, seconds))
         return rows
+
+    def facts(self) -> list[dict[str, object]]:
+        """Return the counts as JSON has them."""
+        names = ("table", "rows", "requests", "seconds")
+        return [dict(zip(names, line, strict=True)) for line in self.lines]
 
     def table(self) -> str:
         """Return the counts as text."""

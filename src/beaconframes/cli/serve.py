@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     callback=lambda _context, _option, texts: tiers_of(texts),
     help="A made-up key and its tier, free or premium, to try tiers with; once for each.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
 def serve(
     dataset: str | None,
     port: int,
     wire: Literal["spec", "public"],
     rate: int | None,
     tiers: dict[str, Tier],
+    as_json: bool,
 ) -> None:
     """Serve DATASET, or the simulated sample, as an explorer on this machine.
 
@@ -51,6 +53,7 @@ def serve(
     the environment variable BEACONFRAMES_SERVE_KEY: everybody who lists the processes sees the
     options.
     """
+    from beaconframes.cli.showing import as_json as json_line
     from beaconframes.dataset import Dataset
     from beaconframes.service import Server, sample
 
@@ -59,7 +62,11 @@ def serve(
         tiers = {**tiers, key: "premium"}
     with Server(served, port=port, keys=tiers, wire=wire, rate=rate) as server:
         chain = visible(server.service.chain.name)
-        click.echo(f"Serving {served.path} ({chain}) at {server.url} until Ctrl-C")
+        path = click.format_filename(served.path)
+        if as_json:
+            click.echo(json_line({"url": server.url, "chain": chain, "dataset": path}))
+        else:
+            click.echo(f"Serving {path} ({chain}) at {server.url} until Ctrl-C")
         server.wait()
 
 
