@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         load_withdrawal_credentials,
         load_yield_index,
     )
+    from beaconframes.v1._record import record
 
     __version__: str
 
@@ -122,6 +123,7 @@ _CONTENTS = {
         "load_pool_stats",
         "load_pool_validators",
     ),
+    "beaconframes.v1._record": ("record",),
     # look up
     "beaconframes.dictionary": ("describe",),
     # convert
@@ -198,6 +200,7 @@ __all__ = [
     "plan",
     "plot",
     "printable",
+    "record",
     "settings",
     "store",
     "to_eth",

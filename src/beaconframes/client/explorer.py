@@ -15,8 +15,16 @@ from beaconframes.client.gaps import certain
 from beaconframes.client.head import Views, Watch
 from beaconframes.client.keeping import from_store
 from beaconframes.client.progress import watched
+from beaconframes.client.quota import left_of
 from beaconframes.client.session import Session
-from beaconframes.client.whereabouts import PUBLIC, PUBLIC_V2, public_url, shelf_head, shelf_of
+from beaconframes.client.whereabouts import (
+    PUBLIC,
+    PUBLIC_V2,
+    pacer_of,
+    public_url,
+    shelf_head,
+    shelf_of,
+)
 from beaconframes.config import current as current_settings
 from beaconframes.endpoint import Envelope, Head, Horizon
 from beaconframes.errors import UsageError
@@ -61,6 +69,10 @@ class Explorer:
     progress
         Whether to show how far loading is when it takes over a second: rows, requests, time left.
         Left out: where somebody watches, in a terminal or a notebook.
+    state
+        Where processes that use one key find each other, to keep to its rate together: True,
+        False (each keeps to it alone), or in which folder. Left out: in the platform's folder for
+        state, but not for a service on this machine that needs no key and has no limits.
     head
         The end of the chain, where it cannot move any more (a dataset served locally).
     """
@@ -78,6 +90,7 @@ class Explorer:
         offline: bool | None = None,
         max_requests: int | None = None,
         progress: bool | None = None,
+        state: bool | str | os.PathLike[str] | None = None,
         head: Head | None = None,
     ) -> None:
         """Check the settings; nothing is sent yet."""
@@ -92,6 +105,7 @@ class Explorer:
             offline=offline,
             max_requests=max_requests,
             progress=progress,
+            state=state,
         )
         # A key belongs to the address that it was given with: never to another one.
         key = settings.api_key if url is None or api_key is not None else None
@@ -107,11 +121,12 @@ class Explorer:
         self.offline = settings.offline
         self.url = settings.url or public_url(self.chain, has_key=key is not None or self.offline)
         public = self.url in PUBLIC.values()
-        self._session = self._session_v2 = Session(self.url, key, rate=settings.rate)
+        self.pacer = pacer_of(settings, self.url, key, public=public)
+        self._session = self._session_v2 = Session(self.url, key, pacer=self.pacer)
         if public and self.url != PUBLIC_V2:
             # One key, one allowance: whichever generation is asked.
-            first = self._session
-            self._session_v2 = Session(PUBLIC_V2, key, pacer=first.pacer, credit=first.credit)
+            credit = self._session.credit
+            self._session_v2 = Session(PUBLIC_V2, key, pacer=self.pacer, credit=credit)
         self.asking = Asking(self._session, self._session_v2, public=public)
         self.shelf = shelf_of(settings.store, self.url, self.chain, needed=self.offline)
         if self.offline and head is None:
@@ -149,11 +164,15 @@ class Explorer:
     @property
     def rate(self) -> float | None:
         """Return the requests a second that are kept to; None while no limit is known."""
-        return self._session.pacer.rate
+        return self.pacer.rate
 
     def horizon_of(self, endpoint: Endpoint) -> Horizon:
         """Return what is known about the end of the chain, by the generation of *endpoint*."""
         return self.horizon_v2 if endpoint.envelope is Envelope.V2 else self.horizon
+
+    def look_again(self) -> None:
+        """Ask where the chain ends when that matters next, however recently it was asked."""
+        self._watch.forget()
 
     @property
     def horizon(self) -> Horizon:
@@ -196,7 +215,7 @@ class Explorer:
         settings = current_settings(**said)
         with (
             limited(self, endpoint, values, settings.max_requests),
-            watched(endpoint.name, show=settings.progress, left=lambda: None),
+            watched(endpoint.name, show=settings.progress, left=lambda: left_of(self.pacer)),
         ):
             found = self._found(endpoint, values)
         if lazy:

@@ -50,6 +50,10 @@ class Watch:
         self._seen: Head | None = None
         self._seen_at = 0.0
 
+    def forget(self) -> None:
+        """Let the next question be asked, however short a while ago it was."""
+        self._seen_at = -ONE_SLOT
+
     def head(self) -> Head:
         """Return the head: one request, unless it was seen within the last slot."""
         if self.known is not None:
