@@ -79,6 +79,25 @@ def test_an_export_that_was_cut_short_goes_on(tmp_path, explorer, monkeypatch):
     assert 4 == explorer.requests - before
 
 
+def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer, monkeypatch):
+    """When the manifest is there and the work is not cleared away yet, nothing is counted twice."""
+    from beaconframes.publish import documents
+
+    export(tmp_path / "whole", until=200)
+
+    def remember(*_, **__):
+        raise Cut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "remember", remember)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", until=200)
+    assert (tmp_path / "out/manifest.json").exists()
+    assert (tmp_path / "out" / work.NAME).exists()
+    export(tmp_path / "out", until=200)
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+
+
 @pytest.mark.long
 def test_a_finished_file_that_was_changed_is_made_again(tmp_path, explorer, monkeypatch):
     """Neither its name nor that it can be read makes a file of a killed export trusted."""

@@ -63,12 +63,17 @@ class TableWriter:
         self._folders: dict[str, Part] = {}
         for segment in before:
             self._part(segment.path.rpartition("/")[0]).old.append(segment)
-        work, name = layout.work, source.table.name
-        for number in work.done.get(name, ()):
-            folder = self._folder(number)
-            made = [s for path, s in work.made.items() if path.rpartition("/")[0] == folder]
-            self._part(folder).new += made
+        self._take_over({s.path for part in self._folders.values() for s in part.old})
         self._waiting: deque[tuple[Part, str, Path, Any, dict[str, Any]]] = deque()
+
+    def _take_over(self, named: set[str]) -> None:
+        """Take what a killed export had done, but for what the manifest has *named* already."""
+        work = self.layout.work
+        for number in work.done.get(self._table.name, ()):
+            folder = self._folder(number)
+            for path, segment in work.made.items():
+                if path.rpartition("/")[0] == folder and path not in named:
+                    self._part(folder).new.append(segment)
 
     def write(self) -> list[Segment]:
         """Write all rows, and return the files of the table, old and new, by path."""
