@@ -22,6 +22,7 @@ COMMANDS = {
     "plot": "plot",
     "wall": "wall",
     "store": "store",
+    "record": "record",
     "demo": "demo",
     "serve": "serve",
     "simulate": "simulate",

@@ -7,13 +7,22 @@ import signal
 import socket
 import threading
 import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from beaconframes.cli.running import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PATIENCE = 1.5
 """Seconds for tidying up, after which the process ends as it is."""
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 _told = threading.Event()
+_obeying = threading.Event()
+_gentle = threading.Event()
 
 
 class Stopped(SystemExit):
@@ -28,9 +37,35 @@ def obey() -> None:
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+    _stop_on_signals()
+    _obeying.set()
     threading.Thread(target=_watch, args=(reader, writer), daemon=True).start()
+
+
+@contextmanager
+def gently() -> Iterator[list[int]]:
+    """Let the first signal raise KeyboardInterrupt, for what ends on Ctrl-C; yield which came.
+
+    The second one ends the command as everywhere.
+    """
+    came: list[int] = []
+    if not _obeying.is_set():
+        yield came
+        return
+
+    def interrupt(number: int, _frame: object) -> None:
+        came.append(number)
+        _stop_on_signals()
+        raise KeyboardInterrupt
+
+    _gentle.set()
+    for number in SIGNALS:
+        signal.signal(number, interrupt)
+    try:
+        yield came
+    finally:
+        _gentle.clear()
+        _stop_on_signals()
 
 
 def tell() -> None:
@@ -40,12 +75,20 @@ def tell() -> None:
         say("stopped")
 
 
+def _stop_on_signals() -> None:
+    for number in SIGNALS:
+        signal.signal(number, _stop)
+
+
 def _stop(number: int, _frame: object) -> None:
     raise Stopped(128 + number)
 
 
 def _watch(reader: socket.socket, _writer: socket.socket) -> None:
     number = reader.recv(1)[0]
+    if _gentle.is_set():
+        _gentle.clear()
+        number = reader.recv(1)[0]
     time.sleep(PATIENCE)
     tell()
     os._exit(128 + number)

@@ -1,0 +1,88 @@
+"""`beaconframes record`: what the service forgets."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from beaconframes.cli import commands
+
+
+@pytest.fixture
+def asking(running, tmp_path):
+    """The options that ask the local explorer as if it were a service, with a store."""
+    return ["--url", running.url, "--store", str(tmp_path / "store")]
+
+
+@pytest.fixture
+def final(chain):
+    """The last final epoch of the chain."""
+    return chain.meta["finalized_epoch"]
+
+
+def test_recording_up_to_an_epoch(asking, final):
+    """It tells what is kept of whom, and load has it from then on without asking."""
+    options = ["record", "attestations", "--validators", "1,2", "--until", str(final), *asking]
+
+    told = CliRunner().invoke(commands, options)
+    said = json.loads(CliRunner().invoke(commands, [*options, "--json"]).stdout)
+    loaded = CliRunner().invoke(
+        commands,
+        ["load", "attestations", "--validators", "1,2", "--since", str(final - 9),
+         "--until", str(final), "--json", *asking, "--offline"],
+    )  # fmt: skip
+
+    assert (0, "") == (told.exit_code, told.stderr)
+    assert ["validator_index", "first_epoch", "last_epoch", "state"] == told.stdout.split()[:4]
+    assert (True, 2) == (said["complete"], said["rows"])
+    assert [(1, final, "kept"), (2, final, "kept")] == [
+        (row["validator_index"], row["last_epoch"], row["state"]) for row in said["data"]
+    ]
+    assert 20 == json.loads(loaded.stdout)["rows"]
+
+
+def test_recordings_that_cannot_be(asking):
+    """Nothing to keep it in, nobody to record, something that nobody forgets."""
+    for words in (
+        ["attestations", "--validators", "1", *asking[:2], "--no-store"],
+        ["attestations", "--validators", "1", "--local"],
+        ["attestations", "--validators", "one", *asking],
+        ["attestations", *asking],
+        ["incomes", "--validators", "1", *asking],
+        ["attestations", "--validators", "1", "--every", "0", *asking],
+        ["attestations", "--validators", "1", "--for", "long", *asking],
+    ):
+        told = CliRunner().invoke(commands, ["record", *words])
+
+        assert (2, "") == (told.exit_code, told.stdout), words
+        assert 1 == told.stderr.count("\n")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_recording_with_its_report(asking, tmp_path, number, status):
+    """What was recorded is told and stays; the status is that of the signal."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "beaconframes", "record", "attestations", "--validators", "1,2",
+         "--json", *asking],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while not any(tmp_path.glob("store/*/attestations/*")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        time.sleep(1)
+        process.send_signal(number)
+        printed, said = process.communicate(timeout=10)
+    finally:
+        process.kill()
+
+    assert status == process.returncode
+    assert "kept" == json.loads(printed)["data"][0]["state"]
+    assert "beaconframes: stopped\n" == said
