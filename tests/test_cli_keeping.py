@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 import beaconframes as bf
@@ -200,24 +201,39 @@ def test_what_a_shell_needs_to_complete(run, shell):
     assert 2 == run("completion", "tcsh").exit_code
 
 
-def test_a_shell_is_told_commands_nouns_and_options():
-    """As bash asks for them: by the whole line and the word in it."""
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["pl"], ["plan", "plot"]),
+        (["load", "inc"], ["income-history"]),
+        (["load", "--v2", "rewards-"], ["rewards-aggregate"]),
+        (["load", "income-history", "--val"], ["--validators"]),
+        (["plot", "sync"], ["sync-participation", "sync-members"]),
+        (["wall", "t"], ["timelapse"]),
+        (["store", "prune", "--fi"], ["--first"]),
+    ],
+)
+def test_words_are_completed(words, expected):
+    """Commands, nouns of both generations, charts and options."""
+    shell = BashComplete(commands, {}, "beaconframes", "_BEACONFRAMES_COMPLETE")
 
-    def completed(line):
-        words = line.split(" ")
-        environment = {
-            **os.environ, "_BEACONFRAMES_COMPLETE": "bash_complete",
-            "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1),
-        }  # fmt: skip
-        told = subprocess.run(
-            [sys.executable, "-m", "beaconframes"],
-            check=False, capture_output=True, text=True, env=environment,
-        )  # fmt: skip
-        return [row.partition(",")[2] for row in told.stdout.splitlines()]
+    found = shell.get_completions(words[:-1], words[-1])
 
-    assert ["plan", "plot"] == completed("beaconframes pl")
-    assert ["income-history"] == completed("beaconframes load inc")
-    assert ["--validators"] == completed("beaconframes load income-history --val")
+    assert expected == [item.value for item in found]
+
+
+def test_a_shell_is_told():
+    """As bash asks: by the whole line and which word of it."""
+    environment = {
+        **os.environ, "_BEACONFRAMES_COMPLETE": "bash_complete",
+        "COMP_WORDS": "beaconframes pl", "COMP_CWORD": "1",
+    }  # fmt: skip
+    told = subprocess.run(
+        [sys.executable, "-m", "beaconframes"],
+        check=False, capture_output=True, text=True, env=environment,
+    )  # fmt: skip
+
+    assert "plain,plan\nplain,plot\n" == told.stdout
 
 
 def test_both_ways_to_start_are_the_same():

@@ -6,6 +6,8 @@ import io
 import json
 import re
 import stat
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import polars as pl
@@ -145,6 +147,33 @@ def test_an_export_that_fails_leaves_the_old_file(run, tmp_path, monkeypatch):
     assert 9 == told.exit_code
     assert "No space left on device" in told.stderr
     assert "old" == out.read_text()
+
+
+KILLED = """
+import os, pathlib, signal, sys
+{where} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from beaconframes.cli import commands
+commands.main(sys.argv[1:])
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("where", ["os.fsync", "pathlib.Path.replace"])
+def test_a_kill_leaves_the_old_file(chain, tmp_path, where):
+    """Until the new one has its name the old one is whole; the next call replaces it."""
+    out = tmp_path / "epochs.parquet"
+    out.write_text("old")
+    words = ["load", "epochs", "--dataset", str(chain.path), "--out", str(out), "--overwrite"]
+
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED.format(where=where), *words], check=False, capture_output=True
+    )
+
+    assert -9 == killed.returncode
+    assert "old" == out.read_text()
+    assert 0 == CliRunner().invoke(commands, words).exit_code
+    assert pl.read_parquet(out).height
+    assert [out] == list(tmp_path.iterdir())
 
 
 def test_where_nothing_can_be_written(run, tmp_path):

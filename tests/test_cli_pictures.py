@@ -68,7 +68,7 @@ LONG = pytest.mark.long
 
 
 @pytest.mark.parametrize(
-    "ending", ["png", "html", pytest.param("svg", marks=LONG), pytest.param("pdf", marks=LONG)]
+    "ending", ["png", *(pytest.param(ending, marks=LONG) for ending in ("svg", "pdf", "html"))]
 )
 def test_a_chart_by_its_ending(run, served, tmp_path, ending):
     """A picture, or a page to look into, from rows that are loaded."""
@@ -104,6 +104,7 @@ def test_a_chart_of_a_file(run, served, tmp_path, ending):
     assert np.array_equal(np.asarray(Image.open(drawn)), np.asarray(Image.open(loaded)))
 
 
+@LONG
 def test_a_chart_of_two_files(run, served, tmp_path):
     """What stands beside the rows comes from a file of its own."""
     committees, out = tmp_path / "committees.parquet", tmp_path / "members.png"
