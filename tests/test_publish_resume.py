@@ -10,8 +10,11 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError
 from beaconframes.publish import work
+
+from .faults import FaultServer
 
 WANTED = {"validators": range(120), "since": 0}
 
@@ -269,3 +272,36 @@ def test_nothing_of_the_work_is_left(tmp_path, explorer):
     """Lock, drafts and journal are gone when an export is finished."""
     export(tmp_path / "out", until=100)
     assert [] == list((tmp_path / "out").rglob(".*"))
+
+
+ACTIVE = range(100, 150)
+"""Validators with a row in each of the epochs that are asked for."""
+
+
+@pytest.mark.parametrize(
+    "fault", ["rows_drop?path=/balance&every=7", "rows_dup", "5xx?status=502&times=2"]
+)
+def test_a_service_that_fails_makes_named_gaps_or_none(tmp_path, running, fault):
+    """Rows that lack are named in the manifest; when the service is well, the next run has them."""
+    wanted = {"validators": ACTIVE, "since": 310, "until": 400}
+    known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
+    with bf.Explorer(running.url, **known) as well:
+        truth = bf.load_balance_history(ACTIVE, since=310, until=400, explorer=well)
+        with (
+            FaultServer(fault, upstream=running.url) as server,
+            bf.Explorer(server.url, **known) as spoiled,
+        ):
+            made = bf.export(bf.load_balance_history, tmp_path / "out", explorer=spoiled, **wanted)
+        there = Dataset.open(tmp_path / "out").scan("balance_history").collect()
+        lost = truth.join(there, on=["validator_index", "epoch"], how="anti")
+        named = {
+            (gap["validator_index"], epoch)
+            for gap in made.gaps
+            for epoch in range(gap["first_epoch"], gap["last_epoch"] + 1)
+        }
+        assert set(lost.select("validator_index", "epoch").iter_rows()) == named
+        assert made.complete == lost.is_empty()
+        made = bf.export(bf.load_balance_history, tmp_path / "out", explorer=well, **wanted)
+        there = Dataset.open(tmp_path / "out").scan("balance_history").collect()
+        assert truth.equals(there.sort("validator_index", "epoch"))
+        assert made.complete
