@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
@@ -10,9 +11,11 @@ from beaconframes import config
 from beaconframes.client import Explorer, use
 from beaconframes.service import Server
 
+NUMBERS = itertools.count()
+
 
 @pytest.fixture(autouse=True)
-def clean_surroundings(monkeypatch):
+def clean_surroundings(monkeypatch, tmp_path_factory):
     """No test sees the settings of the machine, or those of another test."""
     for name in (
         "URL",
@@ -25,8 +28,12 @@ def clean_surroundings(monkeypatch):
         "STRICT",
         "PROGRESS",
         "MAX_REQUESTS",
+        "STATE",
     ):
         monkeypatch.delenv(f"BEACONFRAMES_{name}", raising=False)
+    # Rates are remembered, but not from one test to the next. Made by whoever writes there.
+    state = tmp_path_factory.getbasetemp() / f"state-{next(NUMBERS)}"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
     yield
     use(None)
     config.reset()

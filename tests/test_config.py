@@ -47,6 +47,7 @@ class TestOrder:
             "frame": "polars",
             "strict": False,
             "progress": None,
+            "state": None,
             "max_requests": None,
         }
         assert expected == dataclasses.asdict(current())

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from beaconframes import analysis, errors, interactive, plot, v2, wall
     from beaconframes.calendar import HOODI, MAINNET, Chain
-    from beaconframes.client import Explorer, Plan, Store, connect, plan, store
+    from beaconframes.client import Explorer, Plan, Quota, Store, connect, plan, quota, store
     from beaconframes.config import settings
     from beaconframes.dataset import Dataset
     from beaconframes.dictionary import describe
@@ -74,7 +74,16 @@ if TYPE_CHECKING:
 
 _CONTENTS = {
     # whom to ask
-    "beaconframes.client": ("Explorer", "connect", "Plan", "plan", "Store", "store"),
+    "beaconframes.client": (
+        "Explorer",
+        "connect",
+        "Plan",
+        "plan",
+        "Quota",
+        "quota",
+        "Store",
+        "store",
+    ),
     "beaconframes.service": ("Local", "local"),
     "beaconframes.config": ("settings",),
     "beaconframes.calendar": ("HOODI", "MAINNET", "Chain"),
@@ -149,6 +158,7 @@ __all__ = [
     "Local",
     "MissingRows",
     "Plan",
+    "Quota",
     "Store",
     "analysis",
     "connect",
@@ -200,6 +210,7 @@ __all__ = [
     "plan",
     "plot",
     "printable",
+    "quota",
     "record",
     "settings",
     "store",

@@ -13,6 +13,7 @@ setting           variable                       meaning
 ``strict``        ``BEACONFRAMES_STRICT``        missing rows are an error, not a warning
 ``progress``      ``BEACONFRAMES_PROGRESS``      show progress; None: where somebody watches
 ``max_requests``  ``BEACONFRAMES_MAX_REQUESTS``  most of one call; None: as many as it takes
+``state``         ``BEACONFRAMES_STATE``         where processes share a rate, or false
 ================  =============================  ==========================================
 """
 
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _PREFIX = "BEACONFRAMES_"
-_OPTIONAL = {"url", "api_key", "rate", "store", "progress", "max_requests"}
+_OPTIONAL = {"url", "api_key", "rate", "store", "progress", "max_requests", "state"}
 _BOOLEANS = {"offline", "strict", "progress"}
+_FOLDERS = {"store", "state"}
 _NUMBERS: dict[str, Callable[[str], float]] = {"rate": float, "max_requests": int}
 _YES_NO = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
@@ -113,6 +115,7 @@ class Settings:
     strict: bool = False
     progress: bool | None = None
     max_requests: int | None = None
+    state: Path | bool | None = None
 
     def __post_init__(self) -> None:
         for name in _KNOWN:
@@ -243,7 +246,7 @@ def _environment(*, without: Iterable[str]) -> dict[str, Any]:
         if name in _NUMBERS:
             with contextlib.suppress(ValueError):
                 value = _NUMBERS[name](text)
-        elif name in _BOOLEANS or (name == "store" and text.strip().lower() in _YES_NO):
+        elif name in _BOOLEANS or (name in _FOLDERS and text.strip().lower() in _YES_NO):
             value = _YES_NO.get(text.strip().lower(), text)
         found[name] = _checked(name, value, variable)
     return found
@@ -263,7 +266,7 @@ def _checked(name: str, value: Any, source: str) -> Any:
     wanted, fits = _WANTED[name]
     if not fits(value):
         raise ConfigError(f"{source} is {repr(value)[:80]}: it must be {wanted}")
-    if name == "store" and not isinstance(value, bool):
+    if name in _FOLDERS and not isinstance(value, bool):
         try:
             return Path(value).expanduser()
         except RuntimeError:
@@ -272,6 +275,10 @@ def _checked(name: str, value: Any, source: str) -> Any:
 
 
 _SWITCH = ("true or false", lambda value: isinstance(value, bool))
+_FOLDER = (
+    "true, false or a folder",
+    lambda value: isinstance(value, str | os.PathLike | bool) and bool(str(value).strip()),
+)
 _WANTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "chain": (
         "the name of a chain, or a Chain",
@@ -285,10 +292,8 @@ _WANTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "a number of requests, 0 or more",
         lambda value: type(value) is int and value >= 0,
     ),
-    "store": (
-        "true, false or a folder",
-        lambda value: isinstance(value, str | os.PathLike | bool) and bool(str(value).strip()),
-    ),
+    "store": _FOLDER,
+    "state": _FOLDER,
     "frame": ('"polars" or "pandas"', ("polars", "pandas").__contains__),
     "offline": _SWITCH,
     "strict": _SWITCH,

@@ -15,10 +15,14 @@ from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from beaconframes.client.together import Known
+from beaconframes.client.told import told
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from beaconframes.client.together import Together
 
 TICK = 0.1
 """Seconds: how soon a waiting call notices that it should stop."""
@@ -43,15 +47,16 @@ class Clock:
 class Slot:
     """Permission to send one request now."""
 
-    def __init__(self, pacer: Pacer) -> None:
+    def __init__(self, pacer: Pacer, number: int) -> None:
         self._pacer = pacer
+        self._number = number
         self._counts = True
 
     def answered(self) -> None:
         """Say that the answer began: the service has certainly counted the request by now."""
         if self._counts:
             self._counts = False
-            self._pacer._heard()  # noqa: SLF001 - the two are one thing
+            self._pacer._heard(self._number)  # noqa: SLF001 - the two are one thing
 
 
 class Pacer:
@@ -62,7 +67,13 @@ class Pacer:
     """
 
     def __init__(
-        self, rate: float | None = None, *, at_once: int = 8, clock: Clock | None = None
+        self,
+        rate: float | None = None,
+        *,
+        at_once: int = 8,
+        clock: Clock | None = None,
+        together: Together | None = None,
+        sharing: bool = True,
     ) -> None:
         if rate is not None and not rate > 0:
             raise UsageError(
@@ -78,11 +89,29 @@ class Pacer:
         self._unanswered = 0
         self._answers: deque[float] = deque()
         self._held_until = -math.inf
+        self._together = together
+        self._sharing = sharing and together is not None
+        self._number = 0
+
+    @property
+    def host(self) -> str:
+        """Return the service whose allowance it is."""
+        return "" if self._together is None else self._together.host
+
+    @property
+    def known(self) -> Known:
+        """Return what is known of the allowance, by this process or any before it."""
+        with self._condition:
+            if self._together is None or not self._sharing:
+                return Known()
+            return self._together.known()
 
     @property
     def rate(self) -> float | None:
         """Return the requests per second that are kept to, or None when no limit is known."""
-        return self._rate
+        with self._condition:
+            self._remember()
+            return self._rate
 
     @contextmanager
     def slot(self, check: Callable[[], object] = lambda: None) -> Iterator[Slot]:
@@ -96,7 +125,7 @@ class Pacer:
                 self.clock.wait(self._condition, min(delay, TICK))
             self._open += 1
             self._unanswered += 1
-        slot = Slot(self)
+            slot = Slot(self, self._number)
         try:
             yield slot
         finally:
@@ -108,25 +137,50 @@ class Pacer:
     def hold(self, seconds: float) -> None:
         """Let nobody send for *seconds*."""
         with self._condition:
-            self._held_until = max(self._held_until, self.clock.now() + seconds)
+            until = self.clock.now() + seconds
+            self._held_until = max(self._held_until, until)
+            if self._sharing and self._together is not None:
+                self._together.hold(until)
 
-    def learn(self, headers: Mapping[str, str]) -> None:
+    def learn(self, headers: Mapping[str, str], status: int = 200) -> None:
         """Take the permitted rate from the *headers* of an answer, unless one was given."""
-        limit = headers.get("ratelimit-limit", "").strip()
-        if self._learns and headers.get("ratelimit-window", "").strip().lower() == "second":
-            with self._condition:
-                if limit.isascii() and limit.isdigit() and 0 < len(limit) < 10 and int(limit):
-                    self._rate = float(limit)
+        found = told(headers, status)
+        with self._condition:
+            if self._learns and found.second is not None:
+                self._rate = float(found.second)
+            if self._together is not None:
+                self._sharing = self._sharing or found.anything
+                if self._sharing:
+                    self._together.learn(found)
 
-    def _heard(self) -> None:
+    def _heard(self, number: int) -> None:
         with self._condition:
             self._unknown = False
             self._unanswered -= 1
             self._answers.append(self.clock.now())
+            if self._together is not None:
+                self._together.answered(number, self._answers[-1])
             self._condition.notify_all()
 
+    def _remember(self) -> None:
+        """Take up the rate that was learned before, by whatever process."""
+        if self._rate is None and self._sharing and self._together is not None:
+            second = self._together.known().second
+            if second is not None:
+                self._rate, self._unknown = float(second), False
+
     def _delay(self) -> float:
-        """Return the seconds until a request may be sent, as far as can be known."""
+        """Return the seconds until a request may be sent, by anybody; with 0 it is counted."""
+        if self._unknown:
+            self._remember()
+        delay, self._number = self._delay_here(), 0
+        if delay <= 0 and self._sharing and self._together is not None:
+            given = None if self._learns else self._rate
+            delay, self._number = self._together.take(given, self.clock.now)
+        return delay
+
+    def _delay_here(self) -> float:
+        """Return the seconds until a request may be sent, as far as this process knows."""
         now = self.clock.now()
         if now < self._held_until:
             return self._held_until - now

@@ -12,6 +12,7 @@ import polars as pl
 from beaconframes.client.connected import current
 from beaconframes.client.costs import Cost, cost_of
 from beaconframes.client.explorer import Explorer
+from beaconframes.client.quota import quota_of
 from beaconframes.endpoint.identifiers import LARGEST_INDEX, cut
 from beaconframes.errors import UsageError
 
@@ -138,6 +139,7 @@ def made(name: str, costs: Iterable[Cost], explorer: Explorer) -> Plan:
     # The last is what the call returns; what came before it looked something up for it.
     last = costs[-1] if costs else Cost(0, None)
     requests = sum(cost.requests for cost in costs)
+    allowed = quota_of(explorer.pacer)
     return Plan(
         name,
         requests,
@@ -147,6 +149,8 @@ def made(name: str, costs: Iterable[Cost], explorer: Explorer) -> Plan:
         last.kept,
         sum(cost.plain for cost in costs) - requests,
         explorer.rate,
+        allowed.left,
+        allowed.month,
     )
 
 

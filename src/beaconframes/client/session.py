@@ -96,7 +96,7 @@ class Session:
         """Return the answer to *request* if one attempt, in its turn, brings it."""
 
         def heard(status: int, headers: dict[str, str]) -> None:
-            self.pacer.learn(headers)
+            self.pacer.learn(headers, status)
             wait = asked_wait(status, headers)
             if wait is not None and wait <= LONGEST_WAIT:
                 self.pacer.hold(wait)

@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import platformdirs
+
+from beaconframes.client.pacing import Pacer
 from beaconframes.client.shelf import Shelf, home_of
+from beaconframes.client.together import Together
 from beaconframes.config import is_loopback
 from beaconframes.endpoint import Head
 from beaconframes.errors import ConfigError
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
+    from beaconframes.config import Secret, Settings
 
 PUBLIC = {"mainnet": "https://beaconcha.in", "hoodi": "https://hoodi.beaconcha.in"}
 """Where the public service answers generation 1, by chain."""
@@ -35,6 +40,29 @@ def public_url(chain: Chain, *, has_key: bool) -> str:
             "without a key, bf.local() serves a simulated chain on this machine",
         )
     return PUBLIC[chain.name]
+
+
+def pacer_of(settings: Settings, url: str, key: Secret | None, *, public: bool) -> Pacer:
+    """Return the pace of *key* at *url*, shared with the other processes of this machine.
+
+    What needs no key, on this machine, mostly has no limits that anybody would have to share.
+    """
+    state = settings.state
+    address = urlsplit(PUBLIC_V2 if public else url)
+    host = address.hostname or ""
+    folder: Path | None = None
+    if state is not False:
+        own = platformdirs.user_state_path("beaconframes", appauthor=False)
+        folder = state if isinstance(state, Path) else own
+    return Pacer(
+        settings.rate,
+        # One key, one allowance: whichever generation and chain of the public service is asked.
+        together=Together(folder, f"{host}:{address.port}" if address.port else host, key),
+        sharing=state is True
+        or isinstance(state, Path)
+        or key is not None
+        or not is_loopback(host),
+    )
 
 
 def shelf_of(

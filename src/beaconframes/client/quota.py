@@ -1,0 +1,102 @@
+"""The quota: what a key may ask for, and what is left of it, told without asking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from beaconframes.client.pacing import Pacer
+
+UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What is permitted, and what is left; it prints well in a terminal and in a notebook.
+
+    ``second``, ``minute``, ``hour`` and ``month`` are the requests that are permitted in each, None
+    where the service has no such limit or did not tell. ``used`` of the month are counted, and
+    ``left`` is None where nobody knows. ``renewed`` is when the month's count starts anew.
+    ``source`` says where the figures come from.
+    """
+
+    host: str
+    second: float | None = None
+    minute: int | None = None
+    hour: int | None = None
+    month: int | None = None
+    used: int = 0
+    left: int | None = None
+    renewed: datetime | None = None
+    source: str = "nobody: the service has not been asked yet"
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return what there is to say, by what it is about."""
+        told = [("a second", UNKNOWN if self.second is None else f"{self.second:g} requests")]
+        for name, limit in (("a minute", self.minute), ("an hour", self.hour)):
+            if limit is not None:
+                told.append((name, f"{limit:,} requests"))
+        told.append(("a month", UNKNOWN if self.month is None else f"{self.month:,} requests"))
+        told.append(("used", f"{self.used:,} this month"))
+        if self.left is not None:
+            told.append(("left", f"{self.left:,} this month"))
+        if self.renewed is not None:
+            told.append(("starts anew", f"{self.renewed:%Y-%m-%d %H:%M} UTC"))
+        return [*told, ("told by", self.source)]
+
+    def __str__(self) -> str:
+        """Return the quota, a line for each thing that there is to say."""
+        told = self.lines()
+        width = max(len(name) for name, _ in told)
+        return "\n".join([f"{self.host}:", *(f"  {n:<{width}}  {text}" for n, text in told)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the quota as a table, for a notebook."""
+        rows = "".join(
+            f'<tr><th style="text-align:left">{escape(name)}</th>'
+            f'<td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in self.lines()
+        )
+        return f"<table><caption>{escape(self.host)}</caption>{rows}</table>"
+
+
+def quota_of(pacer: Pacer) -> Quota:
+    """Return the quota of the allowance that *pacer* keeps to."""
+    known, now = pacer.known, datetime.now(UTC)
+    this_month = known.month == f"{now:%Y-%m}"
+    left = known.left if this_month else known.monthly
+    used = known.used if this_month else 0
+    source = "the requests counted on this machine" if used else Quota.source
+    if known.told is not None:
+        when = datetime.fromtimestamp(known.told, UTC)
+        source = f"the service, on {when:%Y-%m-%d %H:%M} UTC"
+        if known.monthly is not None and left is not None:
+            used = max(known.monthly - left, 0)
+    return Quota(
+        pacer.host,
+        pacer.rate,
+        known.minute,
+        known.hour,
+        known.monthly,
+        used,
+        left,
+        next_month(now),
+        source,
+    )
+
+
+def left_of(pacer: Pacer) -> int | None:
+    """Return how many requests are left of the month, None if nobody knows."""
+    known = pacer.known
+    return known.left if known.month == f"{datetime.now(UTC):%Y-%m}" else None
+
+
+def next_month(now: datetime) -> datetime:
+    """Return the moment at which the next month begins."""
+    year, month = divmod(now.year * 12 + now.month, 12)
+    return datetime(year, month + 1, 1, tzinfo=UTC)
