@@ -13,6 +13,8 @@ import pytest
 
 import beaconframes as bf
 
+LONG = pytest.mark.long
+
 
 @pytest.fixture
 def published(tmp_path, explorer):
@@ -87,7 +89,13 @@ def test_the_dictionary_has_every_column(published):
     assert expected["meaning"].to_list() == told["meaning"].to_list()
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "arrow", "duckdb", "xlsx"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "parquet",
+        *(pytest.param(f, marks=LONG) for f in ("csv", "jsonl", "arrow", "duckdb", "xlsx")),
+    ],
+)
 def test_the_snippet_of_the_readme_reads_the_rows(published, form):
     """The README's own snippet reads the dataset in a fresh process that has polars alone."""
     folder = published(form)

@@ -77,6 +77,7 @@ def test_the_same_rows_are_the_same_bytes(tmp_path, form):
     assert one == exported(tmp_path / "again", form).read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_folder_of_any_format_can_be_extended(tmp_path, form):
     """What is there is read back exactly, so that only new rows are added."""
