@@ -8,14 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from beaconframes.client import Explorer
 from beaconframes.client.pacing import Clock, Pacer
 from beaconframes.client.session import Session
-from beaconframes.endpoint import Request
+from beaconframes.client.transport import Timeouts
+from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import UsageError
 
 from .faults import FaultServer, busiest
 
 EPOCHS = Request("GET", "/api/v1/epoch/7", endpoint="GET /api/v1/epoch/{epoch}")
+BLOCKS = Request("POST", "/api/v2/ethereum/x", body=b"{}", envelope=Envelope.V2)
 
 
 class StillClock(Clock):
@@ -71,6 +74,56 @@ def test_latency_makes_it_slower_but_never_faster_than_permitted():
 
     assert busiest(server.seen) <= 10
     assert server.most_open <= 8
+
+
+def test_rate_is_used_as_far_as_latency_allows():
+    """Answers that take 0.4 s, at 10/s: no violation, and more than 6 a second."""
+    best = 0.0
+    for _ in range(3):
+        with FaultServer(latency=0.4) as server, ThreadPoolExecutor(12) as pool:
+            session = Session(server.url, rate=10)
+            begun = time.monotonic()
+            list(pool.map(lambda _, session=session: session.fetch(EPOCHS), range(30)))
+            best = max(best, 30 / (time.monotonic() - begun))
+            session.close()
+
+        assert busiest(server.seen) <= 10
+        assert server.most_open <= 8
+        if best >= 6:
+            break
+
+    assert best >= 6
+
+
+def test_both_generations_are_counted_together():
+    """One key, one allowance: V1 and V2 in turn, 8 threads, and no second with more than 5."""
+    with (
+        FaultServer() as server,
+        Explorer(server.url, rate=5, state=False) as explorer,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        list(pool.map(lambda n: explorer.fetch(BLOCKS if n % 2 else EPOCHS), range(16)))
+
+    assert {True, False} == {seen.v2 for seen in server.seen}
+    assert 5 == busiest(server.seen)
+
+
+def test_wait_and_deadline_do_not_follow_the_date(monkeypatch):
+    """The date jumps by a day while a 429 is waited for: that wait stays one of a second."""
+    with FaultServer("429_seconds?retry_after=1&times=1") as server:
+        session = Session(server.url, rate=1000, timeouts=Timeouts(total=20))
+        real = time.time
+        begun = time.monotonic()
+        jumped = iter([86_400.0, -3600.0])
+        timer = threading.Timer(
+            0.3, lambda: monkeypatch.setattr(time, "time", lambda: real() + next(jumped, 0.0))
+        )
+        timer.start()
+        session.fetch(EPOCHS)
+        session.close()
+        timer.join()
+
+    assert 1 <= time.monotonic() - begun <= 2
 
 
 def test_slot_is_free_one_window_after_its_answer():
