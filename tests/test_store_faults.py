@@ -161,7 +161,7 @@ def spoil(path, how, dice):
         path.write_bytes(content)
 
 
-@pytest.mark.parametrize("harms", [12, pytest.param(1_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("harms", [6, pytest.param(1_000, marks=pytest.mark.long)])
 def test_harm(server, tmp_path, truth, harms):
     """Whatever is done to whichever file, what is loaded is right, and the store heals."""
     dice = random.Random(20)
@@ -234,7 +234,7 @@ print(json.dumps("done"))
 
 
 @pytest.mark.parametrize(
-    ("processes", "count"), [(3, 12), pytest.param(8, 1_000, marks=pytest.mark.long)]
+    ("processes", "count"), [(2, 10), pytest.param(8, 1_000, marks=pytest.mark.long)]
 )
 def test_processes_at_once(server, store, truth, processes, count):
     """Processes that load, compact, prune and verify one store at once: no error, all is right."""

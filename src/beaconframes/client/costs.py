@@ -11,8 +11,8 @@ import polars as pl
 
 from beaconframes.client.budget import BUDGET, Budget
 from beaconframes.client.head import Views
-from beaconframes.client.keeping import prepare
 from beaconframes.client.keys import AT_ONCE, known_of
+from beaconframes.client.shelved import prepare
 from beaconframes.endpoint import Cursor, Envelope, Pages, Selector
 from beaconframes.endpoint.cursor import PAGE_SIZE
 from beaconframes.endpoint.identifiers import LARGEST_INDEX

@@ -13,10 +13,10 @@ from beaconframes.client.costs import limited
 from beaconframes.client.fresh import fresh
 from beaconframes.client.gaps import certain
 from beaconframes.client.head import Views, Watch
-from beaconframes.client.keeping import from_store
 from beaconframes.client.progress import watched
 from beaconframes.client.quota import left_of
 from beaconframes.client.session import Session
+from beaconframes.client.shelved import from_store
 from beaconframes.client.whereabouts import (
     PUBLIC,
     PUBLIC_V2,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.client.again import again
 from beaconframes.client.completeness import checked, new_in
-from beaconframes.client.gaps import KEYLESS, MUST, NO_GAPS
-from beaconframes.client.keys import resolve
+from beaconframes.client.gaps import MUST, NO_GAPS
 from beaconframes.client.loaded import Loaded
 from beaconframes.client.lost import lost_of, not_kept, only, runs_in
 from beaconframes.dataset import Grid, Selection
@@ -21,7 +20,7 @@ from beaconframes.endpoint.rectangles import minus, runs, within
 from beaconframes.errors import DatasetError, ServiceError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from beaconframes.client.asking import Came
     from beaconframes.client.explorer import Explorer
@@ -34,56 +33,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 5
 """How often a load begins anew because of what was forgotten meanwhile."""
-
-
-def from_store(
-    explorer: Explorer, shelf: Shelf, endpoint: Endpoint, values: Mapping[str, Any]
-) -> Loaded | None:
-    """Return what *values* select, asking for what the store lacks.
-
-    None if nothing of it is kept, or what is kept cannot be used.
-    """
-    kept, keyless = prepare(explorer, shelf, endpoint, values)
-    if kept is None:
-        return None
-    try:
-        found = kept.load()
-    except DatasetError as error:
-        if explorer.offline:
-            raise
-        shelf.distrust(error)
-        return None
-    if keyless:
-        unknown = pl.DataFrame({KEYLESS: [keyless], MUST: [False]})
-        found.lost = pl.concat([found.lost, unknown], how="diagonal")
-    return found
-
-
-def prepare(
-    explorer: Explorer,
-    shelf: Shelf,
-    endpoint: Endpoint,
-    values: Mapping[str, Any],
-    indices: Callable[[Explorer, Shelf, Sequence[str]], dict[str, int]] = resolve,
-) -> tuple[Kept | None, int]:
-    """Return the call whose rows can be kept, if they can, and how many keys nobody has.
-
-    *indices* finds the index of each public key.
-    """
-    keeping = Keeping.of(endpoint)
-    horizon = explorer.horizon_of(endpoint)
-    table = keeping.table(values, horizon) if keeping else None
-    want = keeping.want(values, horizon) if keeping and table else None
-    if keeping is None or table is None or want is None:
-        return None, 0
-    keyless = 0
-    if want.keys:
-        # Rows do not say keys, so that they are kept and asked for by index.
-        known = indices(explorer, shelf, want.keys)
-        keyless = len(want.keys) - len(known)
-        named = dict.fromkeys([*want.subjects, *map(str, known.values())])
-        want = replace(want, subjects=tuple(named), keys=())
-    return Kept(explorer, shelf, keeping, table, want, values), keyless
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.client.keeping import prepare
+from beaconframes.client.shelved import prepare
 from beaconframes.endpoint.rectangles import minus
 from beaconframes.errors import ConfigError, IntegrityError, MissingRows, ServiceError, UsageError
 
