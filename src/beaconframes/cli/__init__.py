@@ -18,6 +18,7 @@ from beaconframes.cli import exits, running
 COMMANDS = {
     "load": "load",
     "plan": "plan",
+    "quota": "quota",
     "export": "export",
     "plot": "plot",
     "wall": "wall",
