@@ -135,6 +135,25 @@ def test_a_dataset_is_exported_table_by_table(tmp_path, chain):
     assert chain.meta["finalized_epoch"] == told["provenance"]["finalized_epoch"]
 
 
+def test_rows_of_days_are_not_divided_by_day(tmp_path, explorer):
+    """A file for each row would help nobody."""
+    bf.export(bf.load_yield_index, tmp_path / "out", since=0)
+    names = [path.name for path in (tmp_path / "out/yield_index").iterdir()]
+    assert ["00000.parquet"] == names
+
+
+def test_gaps_that_touch_are_one(tmp_path):
+    """How it was asked for does not show in what is said to be missing."""
+    from beaconframes.publish.sources import of_frame
+
+    source = of_frame(pl.DataFrame({"epoch": [1]}), None)
+    source.unit = "epoch"
+    runs = [(7, 100, 119), (12, 0, 4), (7, 0, 99), (7, 150, 160)]
+    source.note([{"validator_index": v, "first_epoch": a, "last_epoch": b} for v, a, b in runs])
+    found = [tuple(gap.values()) for gap in source.missing()]
+    assert [(7, 0, 119), (7, 150, 160), (12, 0, 4)] == found
+
+
 def test_rows_are_divided_as_is_asked(tmp_path):
     """By sync period, by validators, or not at all."""
     rows = income(0, 300, validators=2)

@@ -90,5 +90,6 @@ def _period(column: str, chain: Chain) -> pl.Expr:
 
 def usual(schema: pl.Schema) -> str | None:
     """Return what rows with these columns are divided by unless somebody says otherwise."""
-    over_time = any(name in schema for name in _UNITS)
+    # A row a day would be a file a row.
+    over_time = any(name in schema for name in ("epoch", "slot", "block_slot"))
     return "day" if over_time and isinstance(schema.get("time"), pl.Datetime) else None

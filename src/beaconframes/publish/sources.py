@@ -52,7 +52,12 @@ class Source:
         """Return what did not come, in order, however it was asked for."""
         first, last = f"first_{self.unit}", f"last_{self.unit}"
         found: list[dict[str, Any]] = []
-        for gap in sorted(self.gaps, key=lambda g: [(k, str(g[k]).zfill(20)) for k in sorted(g)]):
+
+        def place(gap: dict[str, Any]) -> tuple[list[tuple[str, str]], int]:
+            whose = [(k, str(v).zfill(20)) for k, v in gap.items() if k not in (first, last)]
+            return sorted(whose), gap.get(first, 0)
+
+        for gap in sorted(self.gaps, key=place):
             before = found[-1] if found else {}
             same = {**before, first: 0, last: 0} == {**gap, first: 0, last: 0}
             if same and first in gap and gap[first] <= before[last] + 1:
