@@ -78,6 +78,8 @@ def lab(tmp_path, short, sample_cache):
         "JUPYTER_DATA_DIR": str(tmp_path / "data"),
         "JUPYTERLAB_SETTINGS_DIR": str(settings),
         "IPYTHONDIR": str(tmp_path / "ipython"),
+        # As slow as a service that permits so many a second: long enough to be watched.
+        "BEACONFRAMES_RATE": "15",
     }
     with (tmp_path / "log").open("w") as log:
         running = subprocess.Popen(
@@ -269,7 +271,7 @@ def test_hostile_names_are_drawn_letter_by_letter(opened):
 
 
 def test_the_first_notebook_runs_in_jupyterlab(browser, lab):
-    """All its cells run; it shows tables, charts and the wall, and no error."""
+    """All its cells run; it shows progress, tables, charts and the wall, and no error."""
     name = "01_validator_income.ipynb"
     cells = json.loads((NOTEBOOKS / name).read_text())["cells"]
     count = sum(cell["cell_type"] == "code" for cell in cells)
@@ -288,6 +290,10 @@ def test_the_first_notebook_runs_in_jupyterlab(browser, lab):
 
     assert 0 == page.locator('[data-mime-type="application/vnd.jupyter.error"]').count()
     assert 0 == page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count()
+    bar = page.locator(".jp-OutputArea-output .jupyter-widgets", has_text="income_history").first
+    assert bar.locator(".progress-bar-success").count() == 1
+    told = re.sub(r"\s+", " ", bar.text_content())
+    assert re.search(r"100% 42/42 \[0[0-9:]+<00:00, .* requests/s, 337,500 rows\]", told)
     assert shown("table.dataframe") >= 4
     assert shown("img") >= 7
     page.close()

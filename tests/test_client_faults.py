@@ -211,6 +211,15 @@ def test_spent_allowance_fails_at_once_with_the_date(window):
     assert "2026-12-05 12:00 UTC" in str(outcome.error)
 
 
+@pytest.mark.parametrize("window", ["minute", "hour", "month"])
+def test_allowance_that_is_renewed_within_two_minutes_is_waited_for(window):
+    """Ninety seconds before a window ends the rest of a long load is worth that wait."""
+    outcome = Outcome(f"429_month?window={window}&reset=90&times=1")
+
+    assert (ROWS, 2) == (outcome.data, outcome.requests)
+    assert 90 <= outcome.took <= 92
+
+
 def test_revoked_key_is_no_matter_of_waiting():
     """T07: a key that is allowed nothing at all is not active."""
     outcome = Outcome("429_revoked")

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime
 
@@ -22,7 +23,7 @@ from beaconframes.client.told import told
 from beaconframes.config import Secret
 from beaconframes.endpoint import Request
 
-from .faults import FaultServer, busiest
+from .faults import UNDER_WAY, FaultServer, busiest, sent_while_told_to_wait
 
 EPOCHS = Request("GET", "/api/v1/epoch/7", endpoint="GET /api/v1/epoch/{epoch}")
 THIS_MONTH = f"{datetime.now(UTC):%Y-%m}"
@@ -188,6 +189,28 @@ def test_wait_after_429_is_known_to_all(tmp_path):
     one.hold(2)
 
     assert [7, 7] == send(two, one)
+
+
+def test_what_a_service_asks_of_one_all_processes_do(tmp_path):
+    """A 429 that one process is answered with lets the other wait; nobody sends in between."""
+    fault = "429_seconds?retry_after=2&times=1"
+    with FaultServer(fault) as server:
+        explorers = [
+            Explorer(server.url, api_key="a-key", rate=100, state=tmp_path, store=False)
+            for _ in range(2)
+        ]
+        first = threading.Thread(target=explorers[0].fetch, args=(EPOCHS,))
+        first.start()
+        while not (server.seen and server.seen[0].status == 429):
+            time.sleep(0.01)
+        time.sleep(UNDER_WAY)
+        explorers[1].fetch(EPOCHS)
+        first.join()
+        for explorer in explorers:
+            explorer.close()
+
+    assert 3 == len(server.seen)
+    assert 0 == sent_while_told_to_wait(server.seen)
 
 
 @pytest.mark.parametrize("now", [0.0, 5.0, 1e9])

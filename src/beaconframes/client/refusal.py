@@ -129,7 +129,7 @@ def _too_many(reply: Reply) -> Failure:
     wait = asked_wait(429, headers)
     window = headers.get("ratelimit-window", "").strip().lower()
     when = "" if wait is None else f"; come back in {wait:.0f} s, at {moment_after(wait, headers)}"
-    if window in {"hour", "day", "month"}:
+    if window in {"hour", "day", "month"} and (wait is None or wait > LONGEST_WAIT):
         return Failure(
             QuotaSpent,
             f"the requests of this {window} are used up{when}",

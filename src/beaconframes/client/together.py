@@ -36,7 +36,6 @@ BUSY = 2.0
 FORGOTTEN = 60.0
 """Seconds after which a request has surely arrived, though nobody has said that it was answered."""
 POLL = 0.05
-
 TABLES = (
     "CREATE TABLE IF NOT EXISTS salt (one INTEGER PRIMARY KEY CHECK (one = 1), salt BLOB)",
     "CREATE TABLE IF NOT EXISTS sent (id INTEGER PRIMARY KEY, whose TEXT, process, sent, answered)",
@@ -52,6 +51,7 @@ KNOWN = (
 )
 LIMITS = "SELECT second, held FROM allowance WHERE whose = ?"
 SEND = "INSERT INTO sent (whose, process, sent) VALUES (?, ?, ?)"
+COUNT = "SELECT count(*) FROM sent WHERE whose = ?"
 TAKEN = (
     "SELECT id, process, sent, answered FROM sent WHERE whose = ?"
     " ORDER BY answered IS NULL, answered"
@@ -91,8 +91,8 @@ class Known:
 class Together:
     """The allowance of one key with one service, shared by the processes of this machine.
 
-    Nothing here raises: with no folder, or with a file that cannot be used, each process keeps to
-    the rate alone. Used by one thread at a time.
+    With no folder, or a file that cannot be used, each process keeps to the rate alone. Used by one
+    thread at a time.
     """
 
     def __init__(self, folder: Path | None, host: str, key: Secret | None) -> None:
@@ -165,9 +165,10 @@ class Together:
         if math.isinf(permitted):
             return 0.0
         slots = max(1, math.floor(permitted))
-        rows = database.execute(TAKEN, (self.whose,)).fetchall()
-        if len(rows) < slots:
+        (count,) = database.execute(COUNT, (self.whose,)).fetchone()
+        if count < slots:
             return 0.0
+        rows = database.execute(TAKEN, (self.whose,)).fetchall()
         for number, process, sent, answered in rows:
             if answered is None and (sent < now - FORGOTTEN or not is_alive(process)):
                 # Its request may have arrived until now.
