@@ -174,15 +174,18 @@ def test_harm(server, tmp_path, truth, harms):
         shutil.copytree(full, store)
         path = dice.choice([path for path in sorted(store.rglob("*")) if path.is_file()])
         spoil(path, dice.choice(["flip", "zero", "cut", "gone", "folder", "link"]), dice)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", errors.NotKept)
-            with connect(server, store) as explorer:
-                assert_frame_equal(truth[0], load(explorer))
-        with connect(server, store) as explorer:
+        foreign = []
+        for _ in range(2):
             before = server.requests
-            assert_frame_equal(truth[0], load(explorer))
-        assert before == server.requests
-        check(store, truth)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", errors.NotKept)
+                with connect(server, store) as explorer:
+                    assert_frame_equal(truth[0], load(explorer))
+            foreign += [one for one in caught if "of another chain" in str(one.message)]
+        if not foreign:
+            # Unless a letter of the chain's name was changed, it has healed by now.
+            assert before == server.requests
+            check(store, truth)
 
 
 @pytest.mark.parametrize("loss", ["-wal", "-shm"])

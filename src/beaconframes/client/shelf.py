@@ -81,6 +81,8 @@ class Shelf:
     def _open(self) -> None:
         try:
             found = Dataset.open(self.path)
+            if not found.is_sound:
+                raise DatasetError(f"the ledger of {self.path} is damaged")
             meta = found.meta
         except DatasetBusy as error:
             self._warn(error.message, error.hint)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from beaconframes.dataset.segments import PRIVATE_FILE, Segment, is_private
-from beaconframes.errors import DatasetBusy, DatasetError, UsageError
+from beaconframes.errors import BeaconframesError, DatasetBusy, DatasetError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -103,6 +103,7 @@ def is_sound(folder: Path) -> bool:
     """Tell whether the ledger holds together; reads all of it."""
     try:
         with reading(folder) as connection:
+            get_segments(connection)
             return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     except DatasetBusy:
         return True
@@ -205,7 +206,10 @@ def judged(folder: Path) -> Iterator[None]:
     """Turn what SQLite raises into a DatasetError that says what to do."""
     try:
         yield
-    except (sqlite3.Error, json.JSONDecodeError) as error:
+    except BeaconframesError:
+        raise
+    except (sqlite3.Error, ValueError, TypeError, AttributeError, LookupError) as error:
+        # What is damaged may be text that cannot be read, or a value of another type.
         text = str(error)
         if "locked" in text or "busy" in text:
             raise DatasetBusy(
