@@ -459,7 +459,7 @@ def test_progress_is_on_standard_error(run, monkeypatch):
     """And only where it is asked for, or somebody watches."""
     monkeypatch.setattr("beaconframes.client.progress.DELAY", 0)
     monkeypatch.setattr("beaconframes.client.progress.OFTEN", 0.005)
-    options = ["load", "income-history", "--validators", "1-100", "--since", "-400"]
+    options = ["load", "income-history", "--validators", "1-100", "--since", "-200"]
     silent = run(*options)
     shown = run(*options, "--progress")
 
