@@ -35,7 +35,9 @@ class Quota:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return what there is to say, by what it is about."""
-        told = [("a second", UNKNOWN if self.second is None else f"{self.second:g} requests")]
+        plural = "" if self.second == 1 else "s"
+        rate = UNKNOWN if self.second is None else f"{self.second:g} request{plural}"
+        told = [("a second", rate)]
         for name, limit in (("a minute", self.minute), ("an hour", self.hour)):
             if limit is not None:
                 told.append((name, f"{limit:,} requests"))
