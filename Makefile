@@ -13,7 +13,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test test-pages test-long check format bench docs lock clean
+.PHONY: help setup demo lab test test-more test-long check format bench docs lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -57,8 +57,8 @@ lab: setup ## open the first notebook in JupyterLab
 test: setup ## run the tests
 	$(BIN)/pytest -n 2 --dist loadfile
 
-test-pages: setup ## run the notebooks, the gallery, and charts in a browser
-	$(BIN)/pytest -n 2 -m "pages and not long"
+test-more: setup ## run the notebooks, the gallery, a browser, and more seeds, engines and sizes
+	$(BIN)/pytest -n 2 -m "more and not long"
 
 test-long: setup ## run the tests that take minutes
 	$(BIN)/pytest -n 2 -m long

@@ -126,6 +126,7 @@ def ask(case, frames):
 
 
 # Dask plans for seconds what is computed in a moment; these cases have what others have too.
+QUICK = {"income by week", "ledger", "completeness", "sync_participation"}
 COSTLY = {"apr of all", "income by beacon day", "income of all", "net_income", "own_yield"}
 
 
@@ -137,7 +138,7 @@ COSTLY = {"apr of all", "income by beacon day", "income of all", "net_income", "
             kind,
             marks=[pytest.mark.long]
             if kind == "pyspark" or (kind == "dask" and case in {*COSTLY, "performance"})
-            else [],
+            else [pytest.mark.more] * (kind == "dask" and case not in QUICK),
         )
         for case in CASES
         for kind in [*KINDS, "pyspark"]

@@ -28,7 +28,7 @@ PATIENCE = 120_000
 """Milliseconds: the notebook may have to simulate its chain first."""
 
 pytestmark = [
-    pytest.mark.pages,
+    pytest.mark.more,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
 ]
 

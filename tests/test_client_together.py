@@ -98,6 +98,7 @@ def used(server, seconds):
     return sum(seen.arrived < first + seconds for seen in server.seen) / (10 * seconds)
 
 
+@pytest.mark.more
 def test_two_processes_with_eight_threads_keep_to_the_rate_and_use_it(tmp_path):
     """Four seconds at 10/s: never eleven in a second by the server's count, and none wasted."""
     best = 0.0

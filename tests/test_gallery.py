@@ -37,7 +37,7 @@ def close_figures():
     plt.close("all")
 
 
-@pytest.mark.pages
+@pytest.mark.more
 @each_script
 def test_a_script_draws_a_picture_and_a_figure(script, monkeypatch, sample_cache):
     """It runs as it stands and draws something, twice; nothing of it is clipped."""

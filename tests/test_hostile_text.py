@@ -284,6 +284,7 @@ def test_words_of_figures_hold_text_only(hostile):
     assert Outline(page(word)).tags == Outline(page(label)).tags
 
 
+@pytest.mark.more
 def test_exported_notebooks_hold_text_only():
     """A page that nbconvert makes of tables, prints and errors has the tags of a calm one."""
     # Imported here, since they take seconds which every other test would wait for.

@@ -71,12 +71,8 @@ def test_there_are_notebooks():
     assert "01_validator_income.ipynb" in [path.name for path in NOTEBOOKS]
 
 
-@pytest.mark.parametrize(
-    "path",
-    # The first one always; the others are pages like those of the gallery.
-    [NOTEBOOKS[0], *(pytest.param(path, marks=pytest.mark.pages) for path in NOTEBOOKS[1:])],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.more
+@each_notebook
 def test_a_notebook_runs(path, surroundings, transport):
     """Every cell runs, in order; each that draws shows one picture."""
     from nbclient import NotebookClient

@@ -506,6 +506,7 @@ def test_nothing_is_clipped_or_overlaps(chart, frame, others):
     assert all(end < start for (_, end), (start, _) in pairwise(spans))
 
 
+@pytest.mark.more
 def test_a_million_slots_are_drawn():
     """A long series draws without complaint."""
     slot = pl.int_range(1_000_000, eager=True).alias("slot")

@@ -94,9 +94,16 @@ class World:
 WORLDS = {
     f"seed{seed}-of-{size['validators']}": (seed, size) for size in SIZES for seed in (1, 2, 3)
 }
+USUAL = {"seed1-of-300", "seed2-of-700"}
 
 
-@pytest.fixture(scope="module", params=WORLDS.values(), ids=WORLDS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(world, id=name, marks=[] if name in USUAL else [pytest.mark.more])
+        for name, world in WORLDS.items()
+    ],
+)
 def world(request, tmp_path_factory):
     seed, size = request.param
     path = tmp_path_factory.mktemp("chain") / "data"

@@ -26,6 +26,7 @@ SIZES = (
 WORLDS = {
     f"seed{seed}-of-{size['validators']}": (seed, size) for size in SIZES for seed in (1, 2, 3)
 }
+USUAL = {"seed1-of-260", "seed2-of-420"}
 
 
 class World:
@@ -51,7 +52,13 @@ class World:
         return "0x" + self.validators["withdrawal_credentials"][validator][-40:]
 
 
-@pytest.fixture(scope="module", params=WORLDS.values(), ids=WORLDS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(world, id=name, marks=[] if name in USUAL else [pytest.mark.more])
+        for name, world in WORLDS.items()
+    ],
+)
 def world(request, tmp_path_factory):
     seed, size = request.param
     path = tmp_path_factory.mktemp("chain") / "data"

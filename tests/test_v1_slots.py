@@ -111,6 +111,7 @@ def test_the_items_of_slots(chain, explorer, table, count):
     assert found.select(KEYS[table]).is_unique().all()
 
 
+@pytest.mark.more
 def test_a_thousand_slots(chain, explorer):
     """As a range, as any subject is given."""
     found = bf.load_slot_withdrawals(range(12_000, 13_000))

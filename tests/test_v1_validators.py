@@ -239,7 +239,7 @@ def test_attestations_older_than_the_service_keeps(chain, explorer):
     assert 0 == explorer.requests
 
 
-@pytest.mark.parametrize("count", [1, 100, 101, 1000])
+@pytest.mark.parametrize("count", [1, 100, 101, pytest.param(1000, marks=pytest.mark.more)])
 def test_stats_take_a_request_for_each_validator(chain, explorer, count):
     """All days there are, for any number of validators."""
     expected = rows(chain, "validator_stats", below(count), by=("validator_index", "day"))
