@@ -46,6 +46,23 @@ with Explorer(url, api_key="a-key", rate=float(rate) or None, state=folder, stor
 """
 
 
+AT_ONCE = """
+import sys, time
+from pathlib import Path
+from beaconframes.client.together import Together
+from beaconframes.config import Secret
+print("ready", flush=True)
+begin = float(sys.stdin.readline())
+for number in range(50):
+    while time.monotonic() < begin + number / 50:
+        pass
+    shared = Together(Path(sys.argv[1], str(number)), "one.example", Secret("a-key"))
+    shared.take(1000, time.monotonic)
+    print(shared.whose if shared._folder else "alone", flush=True)
+    shared.close()
+"""
+
+
 class StillClock(Clock):
     """A clock that stands still until it is waited for."""
 
@@ -296,6 +313,24 @@ def test_file_that_breaks_later_costs_one_warning(tmp_path, caplog):
     send(pacer, pacer)
 
     assert 1 == len(caplog.records)
+
+
+def test_processes_that_begin_at_the_same_moment_share_the_file(tmp_path):
+    """Whoever makes it, the other waits for that: none goes on alone, fifty times."""
+    command = [sys.executable, "-c", AT_ONCE, str(tmp_path)]
+    running = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for process in running:
+        assert "ready\n" == process.stdout.readline()
+    for process in running:
+        process.stdin.write(f"{time.monotonic() + 0.1}\n")
+        process.stdin.flush()
+    found = [process.communicate()[0].split() for process in running]
+
+    assert 50 == len(set(found[0]))
+    assert [found[0]] * 4 == found
 
 
 def test_one_that_holds_the_file_for_long_stops_nobody(tmp_path, caplog, monkeypatch):

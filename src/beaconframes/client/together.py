@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
+
 from beaconframes.client.retry import LONGEST_WAIT
 
 if TYPE_CHECKING:
@@ -198,12 +200,23 @@ class Together:
         return self._once(work)
 
     def _once(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        database = self._database = self._database or self._opened()
+        database = self._database = self._database or self._opened_in_turn()
         database.execute("BEGIN IMMEDIATE")
         try:
             return work(database)
         finally:
             database.execute("COMMIT")
+
+    def _opened_in_turn(self) -> sqlite3.Connection:
+        """Open the file, however many do so at the same moment."""
+        # SQLite itself does not wait for another one that is about to begin the log of a file.
+        attempts = Retrying(
+            retry=retry_if_exception(is_busy),
+            stop=stop_after_delay(BUSY),
+            wait=wait_random(0.001, 0.02),
+            reraise=True,
+        )
+        return attempts(self._opened)
 
     def _opened(self) -> sqlite3.Connection:
         """Open the file, made for this user alone, and learn under which name the key is in it."""
@@ -234,6 +247,11 @@ class Together:
             database.close()
             raise
         return database
+
+
+def is_busy(error: BaseException) -> bool:
+    """Tell whether another process has the file for the moment."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def is_alive(process: int) -> bool:
