@@ -994,11 +994,11 @@ class TestCalls:
         }
 
     def test_defaults(self, tmp_path):
-        """Days in October 2026 hit the detail, with and without a history before it."""
+        """The detail begins at noon of 30 September 2026, with and without a history before it."""
         for days in (0, 3):
             data = simulate(tmp_path / f"{days}", history_days=days, **self.SMALL)
             epochs = data.scan("epochs").collect()
-            assert datetime(2026, 10, 1, 12, 0, 23, tzinfo=UTC) == epochs["time"][0]
+            assert datetime(2026, 9, 30, 12, 0, 23, tzinfo=UTC) == epochs["time"][0]
             assert 225 * days == epochs["epoch"][0] == data.meta["first_epoch"]
 
     def test_own_chain(self, tmp_path):

@@ -3,7 +3,7 @@
 import beaconframes as bf
 
 with bf.local():
-    income = bf.load_income_history(range(30), since="2026-10-02", until="2026-10-06")
+    income = bf.load_income_history(range(30), since="2026-10-01", until="2026-10-05")
 
 ax = bf.plot.income(income)
 figure = bf.interactive.income(income)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from beaconframes.service.wire import Wire
 
-SAMPLE_NAME = "sample-3"
+SAMPLE_NAME = "sample-4"
 """Change the number when the simulator changes: a kept sample is never made again."""
 
 LOOPBACK = "127.0.0.1"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FAR_FUTURE: Final = 2**63 - 1
 ETH: Final = 10**9  # in gwei
-DETAIL_BEGINS: Final = datetime(2026, 10, 1, 12, 0, 23, tzinfo=UTC)
+DETAIL_BEGINS: Final = datetime(2026, 9, 30, 12, 0, 23, tzinfo=UTC)
 TARGET_APR: Final = 0.028  # of the consensus layer; fees come on top
 
 
@@ -73,5 +73,5 @@ def choose_preset(chain: Chain, stake: int) -> Preset:
 
 
 def simulated_chain(history_days: int) -> Chain:
-    """Return the default chain: mainnet's clock, its detailed epochs beginning in October 2026."""
+    """Return the default chain: mainnet's clock, its detailed epochs from 30 September 2026 on."""
     return Chain("simulated", genesis=DETAIL_BEGINS - timedelta(days=history_days))

@@ -63,7 +63,7 @@ def simulate(
         detailed epochs then begin on that day.
     chain
         The clock: a chain or its name; left out, mainnet's with the detailed epochs from
-        1 October 2026 on. It has sync committees from its genesis.
+        30 September 2026 on. It has sync committees from its genesis.
 
     Returns
     -------
