@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    r"""Write what lets SHELL complete commands, nouns and options.
+    r"""Write what lets SHELL complete a command line.
 
     \b
     bash  beaconframes completion bash >> ~/.bashrc

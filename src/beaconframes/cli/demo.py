@@ -34,7 +34,7 @@ FILES = (
 )
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
 def demo(out: Path, as_json: bool) -> None:
-    """Serve a simulated chain on this machine, load it over HTTP, draw and save it."""
+    """Serve a simulated chain, load it, draw it, save it."""
     from beaconframes import plot, service, v1, wall
     from beaconframes.cli.running import state
     from beaconframes.cli.showing import write_json

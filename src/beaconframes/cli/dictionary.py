@@ -9,9 +9,10 @@ import click
 @click.argument("loader", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
 def dictionary(loader: str | None, as_json: bool) -> None:
-    """Say what LOADER gives, column by column; without one, list the loaders.
+    """Say what LOADER gives, column by column.
 
-    LOADER is a noun such as income-history, or v2.rewards of generation 2.
+    LOADER is a noun such as income-history, or v2.rewards of generation 2. Without one, the loaders
+    are listed.
     """
     from beaconframes.cli.showing import write_json
     from beaconframes.dictionary import describe

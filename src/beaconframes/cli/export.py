@@ -124,7 +124,7 @@ export = Nouns(
     build=command,
     pictures=False,
     commands={"dataset": dataset},
-    help="""Export rows as a dataset that a paper can cite, or as one file.
+    help="""Export rows as a dataset to cite, or as one file.
 
     NOUN and its options are as for load; dataset exports a whole folder. Rows are written as they
     come, so that they need not fit into memory. The same command again goes on where it was cut

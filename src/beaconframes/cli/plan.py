@@ -46,7 +46,7 @@ plan = Nouns(
     name="plan",
     build=command,
     pictures=False,
-    help="""Tell how many requests a load will take, how long, and what the store has already.
+    help="""Tell how many requests a load will take, and how long.
 
     NOUN and its options are as for load. Nothing is loaded.
     """,

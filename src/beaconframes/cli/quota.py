@@ -15,7 +15,7 @@ AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, fo
 
 @click.command(params=[AS_JSON, *asking.options()])
 def quota(as_json: bool, **given: Any) -> None:
-    """Tell how many requests the service permits, and how many are left of the month.
+    """Tell how many requests are permitted, and are left.
 
     Nothing is asked: the figures are those that the service told last, and what was counted since.
     """

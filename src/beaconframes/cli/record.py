@@ -41,11 +41,12 @@ def record(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Record attestation duties, which the service serves for some ten hours only.
+    """Record attestation duties, soon gone from the service.
 
-    Polls again and again, keeps in the store what is final, and ends at --until, after --for, or on
-    Ctrl-C. What was recorded stays, and load attestations has it from then on, for any range. At
-    the end it tells which epochs of whom are kept, still open, and lost for good.
+    The service has them for some ten hours. Polls again and again, keeps in the store what is
+    final, and ends at --until, after --for, or on Ctrl-C. What was recorded stays, and load
+    attestations has it from then on, for any range. At the end it tells which epochs of whom are
+    kept, still open, and lost for good.
     """
     from beaconframes.cli import signals
     from beaconframes.cli.results import told

@@ -61,6 +61,9 @@ def run(command: Callable[[], Any], now: State) -> int:
     except (click.Abort, KeyboardInterrupt, EOFError):
         say("stopped")
         return exits.INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
     except click.ClickException as error:
         say(_usage(error))
         return error.exit_code

@@ -47,7 +47,7 @@ def serve(
     tiers: dict[str, Tier],
     as_json: bool,
 ) -> None:
-    """Serve DATASET, or the simulated sample, as an explorer on this machine.
+    """Serve DATASET, or the sample, as an explorer.
 
     With keys, only requests that carry one are answered. One that is to stay secret belongs into
     the environment variable BEACONFRAMES_SERVE_KEY: everybody who lists the processes sees the

@@ -61,7 +61,7 @@ def command(name: str, action: Callable[..., Any], *params: click.Parameter) -> 
 
 
 def show(store: Store, *, table: str | None, as_json: bool) -> None:
-    """Show where the store is, how large, and what it has; of TABLE, whose rows and from when."""
+    """Show where the store is and what it has; of TABLE, of whom."""
     from beaconframes.cli.showing import write_json, write_table
 
     rows = store.tables() if table is None else store.coverage(table)
@@ -73,12 +73,12 @@ def show(store: Store, *, table: str | None, as_json: bool) -> None:
 
 
 def verify(store: Store, *, as_json: bool) -> int:
-    """Read everything, and name the files that are not what was written."""
+    """Read everything, and name damaged files."""
     return told(store.verify(), as_json=as_json, mended=False)
 
 
 def mend(store: Store, *, as_json: bool) -> int:
-    """Forget what damaged files held, so that it is asked for again."""
+    """Forget damaged files, to be asked for again."""
     return told(store.mend(), as_json=as_json, mended=True)
 
 
@@ -101,7 +101,7 @@ def told(damaged: list[Damage], *, as_json: bool, mended: bool) -> int:
 
 
 def compact(store: Store, *, as_json: bool) -> None:
-    """Make the many small files of many loads into few large ones."""
+    """Make few large files of many small ones."""
     changed(store, store.compact, as_json=as_json)
 
 
@@ -115,7 +115,7 @@ def prune(
     last: int | None,
     as_json: bool,
 ) -> None:
-    """Forget TABLE, or some of its validators, or some of its epochs, slots or days."""
+    """Forget TABLE, or some validators, epochs, slots or days."""
     if (table is None) != everything:
         raise UsageError("prune takes either a table or --all", hint="store show lists the tables")
     if everything and (validators or first is not None or last is not None):
@@ -167,5 +167,5 @@ store = click.Group(
     ],
     no_args_is_help=True,
     callback=lambda **_: None,
-    help="Show and look after what is kept of what was loaded; nothing is asked of anybody.",
+    help="Look after what is kept of what was loaded.",
 )
