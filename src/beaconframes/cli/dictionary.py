@@ -21,9 +21,10 @@ def dictionary(loader: str | None, as_json: bool) -> None:
     if as_json:
         write_json({"loader": loader, "rows": known.to_dicts()})
         return
+    width = 0 if loader else max(map(len, known["loader"])) + 2
     for row in known.iter_rows(named=True):
         if loader is None:
-            click.echo(f"{row['loader']:<32}{row['rows']}")
+            click.echo(f"{row['loader']:<{width}}{row['rows']}")
         else:
             mark = "*" if row["key"] else " "
             click.echo(f"{mark} {row['column']:<44}{row['type']:<20}{row['meaning']}")

@@ -25,13 +25,19 @@ class Nouns(click.Group):
         **attributes: Any,
     ) -> None:
         """Make the command of a noun with *build*; without *pictures*, only where it has rows."""
-        first = click.Option(["--v2"], is_flag=True, help="Nouns of generation 2 of the service.")
+        # Eager, so that --help behind it tells of the nouns of that generation.
+        first = click.Option(
+            ["--v2"], is_flag=True, is_eager=True, help="Nouns of generation 2 of the service."
+        )
         super().__init__(
-            params=[first], subcommand_metavar="NOUN [OPTIONS]", no_args_is_help=True, **attributes
+            params=[first],
+            subcommand_metavar="NOUN [OPTIONS]",
+            invoke_without_command=True,
+            callback=help_without_noun,
+            **attributes,
         )
         self.build = build
         self.pictures = pictures
-        self.callback = lambda **_: None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the nouns of the generation that is asked for."""
@@ -62,6 +68,14 @@ class Nouns(click.Group):
                 ctx.fail(f"{noun} is of generation 2: add --v2.")
             return None
         made = self.build(noun.replace("_", "-"), loader)
+        made.short_help = nouns.title(loader)
         again = click.Option(["--v2"], is_flag=True, expose_value=False, help="Generation 2.")
         made.params.append(again)
         return everywhere(made)
+
+
+@click.pass_context
+def help_without_noun(context: click.Context, /, **_: Any) -> None:
+    """Say which nouns there are if none was given."""
+    if context.invoked_subcommand is None:
+        raise click.exceptions.NoArgsIsHelpError(context)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NOT_OPTIONS = ("explorer", "options")
 _REGION = re.compile(r"-?[0-9]{1,9}(?:,-?[0-9]{1,9}){3}", re.ASCII)
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_ROWS = re.compile(r", (?:one|a) row|[.;:(]")
 _PART = re.compile(r"^(?P<names>[a-z_]+(?:, [a-z_]+)*)\n(?P<text>(?:    .*\n?)+)", re.MULTILINE)
 
 
@@ -160,6 +161,11 @@ def summary(loader: Loader) -> str:
     """Return what a loader does, for the help of its command."""
     text = inspect.getdoc(loader) or ""
     return plain(text.partition("Parameters\n----------\n")[0], paragraphs=True)
+
+
+def title(loader: Loader) -> str:
+    """Return what a loader gives in a few words, for a list."""
+    return _ROWS.split(summary(loader), maxsplit=1)[0].removeprefix("Load ")
 
 
 def plain(text: str, *, paragraphs: bool = False) -> str:
