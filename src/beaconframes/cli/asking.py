@@ -151,11 +151,10 @@ def not_together(said: dict[str, Any], option: str) -> None:
 @contextlib.contextmanager
 def served(folder: Path | None) -> Iterator[Explorer]:
     """Serve a dataset for this one command."""
-    from beaconframes.dataset import Dataset
-    from beaconframes.service import local
+    from beaconframes.service import local, opened
 
     with contextlib.ExitStack() as stack:
-        dataset = stack.enter_context(kept_sample()) if folder is None else Dataset.open(folder)
+        dataset = stack.enter_context(kept_sample()) if folder is None else opened(folder)
         yield stack.enter_context(local(dataset)).explorer
 
 

@@ -54,10 +54,9 @@ def serve(
     options.
     """
     from beaconframes.cli.showing import as_json as json_line
-    from beaconframes.dataset import Dataset
-    from beaconframes.service import Server, sample
+    from beaconframes.service import Server, opened, sample
 
-    served = sample() if dataset is None else Dataset.open(dataset)
+    served = sample() if dataset is None else opened(dataset)
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
         tiers = {**tiers, key: "premium"}
     with Server(served, port=port, keys=tiers, wire=wire, rate=rate) as server:

@@ -96,6 +96,12 @@ def check(folder: Path) -> None:
                 f"{folder} has format version {version}, this beaconframes knows {FORMAT}",
                 hint="Install a newer beaconframes, or make the dataset anew",
             )
+        (others,) = connection.execute(
+            "SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"
+        ).fetchone()
+        if others:
+            # One of ours has none, and in another's they would run with every question.
+            raise DatasetError(f"the ledger of {folder} is damaged: it has views or triggers")
         connection.execute("SELECT count(*) FROM segments").fetchone()
 
 

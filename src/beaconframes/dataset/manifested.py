@@ -11,6 +11,8 @@ from beaconframes.dataset import published
 from beaconframes.dataset.covering import Damage
 from beaconframes.dataset.folder import Dataset
 from beaconframes.errors import DatasetError
+from beaconframes.schema import type_name
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from beaconframes.dataset.coverage import Grid
@@ -47,7 +49,11 @@ class Published(Dataset):
 
     def segments(self, table: str | None = None) -> list[Segment]:
         """Return the files of one table, or of all, by path."""
-        return published.segments(self.told, self.path / published.NAME, table)
+        return [segment for segment in self._named if table in (None, segment.table)]
+
+    @cached_property
+    def _named(self) -> list[Segment]:
+        return published.segments(self.told, self.path / published.NAME)
 
     def scan(self, table: str, *, schema: Schema | None = None) -> pl.LazyFrame:
         """Return a table as a LazyFrame over its files; see `Dataset.scan`."""
@@ -66,16 +72,44 @@ class Published(Dataset):
                 hint='Export it with format="parquet", or read it with another library',
             )
         for segment in named:
-            if reason := published.damage(segment, self.path, thorough=False):
-                raise self._damaged(segment, reason)
+            self._check(segment)
         paths = [self.path / segment.path for segment in named]
         return pl.scan_parquet(paths, glob=False, hive_partitioning=False)
 
     def read(self, segment: Segment) -> pl.LazyFrame:
         """Return the rows of one file, or raise a DatasetError if it is not what was written."""
+        self._check(segment)
         if reason := published.damage(segment, self.path, thorough=True):
             raise self._damaged(segment, reason)
         return pl.scan_parquet(self.path / segment.path, glob=False, hive_partitioning=False)
+
+    def _check(self, segment: Segment) -> None:
+        """Raise a DatasetError unless a file is as large, and has the rows, that are told."""
+        reason = published.damage(segment, self.path, thorough=False)
+        if reason is None:
+            path = self.path / segment.path
+            status = path.stat()
+            now = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+            if self._sound.get(segment.path) == now:
+                return
+            reason = segment.lie(self.path) or self._other_columns(segment)
+            self._sound[segment.path] = now
+        if reason is not None:
+            self._sound.pop(segment.path, None)
+            raise self._damaged(segment, reason)
+
+    def _other_columns(self, segment: Segment) -> str | None:
+        """Say which columns of a file are others than those that are told."""
+        told = {c["name"]: c["type"] for c in self.told["tables"][segment.table]["columns"]}
+        try:
+            found = pl.read_parquet_schema(self.path / segment.path)
+        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            return f"cannot be read: {visible(str(error).splitlines()[0], 100)}"
+        types = {name: type_name(dtype) for name, dtype in found.items()}
+        if types == told:
+            return None
+        name = next((n for n in [*told, *types] if told.get(n) != types.get(n)), "")
+        return f"has {types.get(name, 'no column')} where {name} is {told.get(name, 'nothing')}"
 
     def writing(self) -> NoReturn:
         """Refuse: what was published does not change."""
@@ -83,6 +117,12 @@ class Published(Dataset):
             f"{self.path} is published: it does not change",
             hint="bf.export() adds to it what has become final since",
         )
+
+    def vet(self) -> None:
+        """Hold every file against what is told of it, as `Dataset.vet` does."""
+        for segment in self.segments():
+            if self.told["tables"][segment.table]["format"] == "parquet":
+                self._check(segment)
 
     def verify(self) -> list[Damage]:
         """Read every file and return those that are not what was written; none is good."""

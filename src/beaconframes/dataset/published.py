@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from beaconframes.dataset.segments import Segment
 from beaconframes.errors import DatasetError
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +27,67 @@ LARGEST = 2**28
 """Bytes of a manifest that are read: a million files are less."""
 
 _STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_=.\-]{0,119}")
+
+Count = Annotated[int, Meta(ge=0, le=2**62)]
+Positive = Annotated[int, Meta(ge=1, le=2**62)]
+Ranges = dict[str, tuple[int | str, int | str]]
+TableName = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]{0,63}$")]
+
+
+class File(Struct):
+    """What a manifest says of a file."""
+
+    path: str
+    rows: Count
+    bytes: Count
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    ranges: Ranges
+
+
+class Named(Struct):
+    """What a manifest says of a column, as far as reading depends on it."""
+
+    name: str
+    type: str
+
+
+class Table(Struct):
+    """What a manifest says of a table, as far as reading depends on it."""
+
+    columns: list[Named]
+    key: list[str]
+    ranges: Ranges
+    format: str
+    raw: bool
+    partitioned_by: str | None
+    request: dict[str, Any]
+    gaps: list[dict[str, Any]]
+    files: list[File]
+
+
+class Chain(Struct):
+    """What a manifest says of the chain."""
+
+    name: str
+    genesis: str
+    seconds_per_slot: Positive
+    slots_per_epoch: Positive
+
+
+class Provenance(Struct):
+    """What a manifest says of where its rows are from."""
+
+    chain: Chain | None = None
+    finalized_epoch: int | None = None
+    latest_epoch: int | None = None
+    latest_slot: int | None = None
+
+
+class Manifest(Struct):
+    """The shape of a manifest: whatever else is in it, this is."""
+
+    tables: dict[TableName, Table]
+    provenance: Provenance
 
 
 def checksum(told: dict[str, Any]) -> str:
@@ -54,37 +118,34 @@ def read(folder: Path) -> dict[str, Any]:
         )
     if told.get("checksum") != checksum(told):
         raise _damaged(path, "it was edited: its checksum is another one")
+    try:
+        convert(told, Manifest)
+    except ValidationError as error:
+        raise _damaged(path, visible(str(error), 200)) from error
     return told
 
 
 def segments(told: dict[str, Any], path: Path, table: str | None = None) -> list[Segment]:
     """Return the files that a manifest names, of one table or of all; they lie beside it."""
-    found = []
-    try:
-        for name, described in told["tables"].items():
-            if table not in (None, name):
-                continue
-            for file in described["files"]:
-                if not safe(file["path"]):
-                    raise DatasetError(
-                        f"{path} names {file['path']!r}, which is no file of its own"
-                    )
-                ranges = {key: tuple(pair) for key, pair in file["ranges"].items()}
-                found.append(
-                    Segment(name, file["path"], file["rows"], file["bytes"], file["sha256"], ranges)
+    found: dict[str, Segment] = {}
+    for name, described in told["tables"].items():
+        if table not in (None, name):
+            continue
+        for file in described["files"]:
+            where = file["path"]
+            if not safe(where) or not where.startswith(f"{name}/"):
+                raise DatasetError(
+                    f"{path} names {visible(where, 60)!r}, which is no file of its own"
                 )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path, f"{error} is not there") from error
-    return found
+            if where in found:
+                raise _damaged(path, f"it names {where} twice")
+            ranges = {key: tuple(pair) for key, pair in file["ranges"].items()}
+            found[where] = Segment(name, where, file["rows"], file["bytes"], file["sha256"], ranges)
+    return list(found.values())
 
 
 def damage(segment: Segment, folder: Path, *, thorough: bool) -> str | None:
     """Say what is wrong with a file, if anything; *thorough* reads all of it."""
-    for parent in (folder / segment.path).parents:
-        if parent == folder:
-            break
-        if parent.is_symlink():
-            return "lies behind a symbolic link"
     return segment.damage(folder, thorough=thorough, named=safe)
 
 

@@ -7,9 +7,12 @@ import os
 import re
 import stat
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import polars as pl
+
+from beaconframes.dataset.parquet import lie
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -67,6 +70,8 @@ class Segment:
         """Say what is wrong with the file, if anything; *thorough* reads all of it."""
         if not named(self.path):
             return "is no path of a segment"
+        if any((folder / above).is_symlink() for above in PurePosixPath(self.path).parents[:-1]):
+            return "lies behind a symbolic link"
         try:
             status = (folder / self.path).lstat()
         except FileNotFoundError:
@@ -83,7 +88,14 @@ class Segment:
                     return "does not have the content that was written"
             except OSError as error:
                 return f"cannot be read: {error.strerror}"
+            return self.lie(folder)
         return None
+
+    def lie(self, folder: Path) -> str | None:
+        """Say what is wrong with what the file says of itself, if anything."""
+        if not self.path.endswith(".parquet"):
+            return None
+        return lie(folder / self.path, self.rows)
 
 
 def is_table(name: object) -> bool:

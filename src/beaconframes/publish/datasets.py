@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.calendar import Chain
-from beaconframes.errors import UsageError
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.publish.durable import judged
 from beaconframes.publish.sources import BATCH, Source
 from beaconframes.publish.tables import of_rows
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +50,9 @@ def of_table(dataset: Dataset, name: str, chain: Chain | None, facts: dict[str, 
             lazy = dataset.read(segment)
             # Half a row group: twice the work to unpack it, and half the memory.
             for start in range(0, segment.rows, BATCH):
-                yield lazy.slice(start, BATCH).collect()
+                with judged(dataset.path / segment.path, "cannot be read"):
+                    rows = lazy.slice(start, BATCH).collect()
+                yield rows
 
     return Source(of_rows(schema, name), rows, chain, facts)
 
@@ -69,4 +73,10 @@ def chain_in(meta: dict[str, Any]) -> Chain | None:
     told = meta.get("chain")
     if not isinstance(told, dict):
         return None
-    return Chain(**{**told, "genesis": datetime.fromisoformat(told["genesis"])})
+    try:
+        return Chain(**{**told, "genesis": datetime.fromisoformat(told["genesis"])})
+    except (KeyError, TypeError, ValueError) as error:
+        raise DatasetError(
+            f"the dataset does not say which chain it is of ({visible(str(error), 100)})",
+            hint="Export a dataset that beaconframes wrote",
+        ) from None

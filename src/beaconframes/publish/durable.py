@@ -22,7 +22,7 @@ def judged(path: Path, doing: str = "cannot be written") -> Iterator[None]:
     """Turn what the system raises into a DatasetError that names the file and the reason."""
     try:
         yield
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise DatasetError(
             f"{path} {doing}: {reason}",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beaconframes.errors import UsageError
+from beaconframes.schema import type_name
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
@@ -80,7 +81,7 @@ def of_rows(schema: pl.Schema, name: str | None = None) -> Described:
     columns = tuple(
         Column(
             column,
-            re.sub(r"\w+=|'", "", str(kind)),
+            type_name(kind),
             next((unit for end, unit in UNITS.items() if column.endswith(end)), ""),
             key=False,
             meaning="",

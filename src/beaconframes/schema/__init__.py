@@ -1,7 +1,7 @@
 """Column types and tables: what a row is, in one place."""
 
 from beaconframes.schema.around import Around
-from beaconframes.schema.column import Column
+from beaconframes.schema.column import Column, type_name
 from beaconframes.schema.numbers import (
     FAR_FUTURE,
     Count,
@@ -64,4 +64,5 @@ __all__ = [
     "UnixMillis",
     "UnixTime",
     "Wei",
+    "type_name",
 ]

@@ -7,6 +7,7 @@ cells go back on the wire (``encode``, what the local explorer sends).
 
 from __future__ import annotations
 
+import re
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +15,11 @@ import polars as pl
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
+
+
+def type_name(dtype: PolarsDataType) -> str:
+    """Return what a column type is called in dictionaries, such as ``Datetime(us, UTC)``."""
+    return re.sub(r"\w+=|'", "", str(dtype))
 
 
 @dataclass(eq=False)

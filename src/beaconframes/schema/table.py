@@ -12,7 +12,7 @@ import polars as pl
 from beaconframes.errors import IntegrityError
 from beaconframes.schema import decoding, encoding, flattening
 from beaconframes.schema.cells import short
-from beaconframes.schema.column import Column
+from beaconframes.schema.column import Column, type_name
 from beaconframes.schema.numbers import Position
 from beaconframes.schema.texts import Asked
 
@@ -187,7 +187,7 @@ class Table:
             [
                 (
                     column.name,
-                    re.sub(r"\w+=|'", "", str(column.dtype)),
+                    type_name(column.dtype),
                     column.unit,
                     column.key,
                     column.doc,

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import platformdirs
+import polars as pl
 import uvicorn
 
 from beaconframes.client import Explorer, use
 from beaconframes.client.whereabouts import shelf_of
 from beaconframes.config import current as current_settings
 from beaconframes.dataset import Dataset
-from beaconframes.errors import UsageError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.service.app import Service, app
+from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
     import os
@@ -175,7 +177,33 @@ def local(
     """
     if dataset is None:
         dataset = sample()
-    return Local(dataset if isinstance(dataset, Dataset) else Dataset.open(dataset), store=store)
+    elif not isinstance(dataset, Dataset):
+        dataset = opened(dataset)
+    return Local(dataset, store=store)
+
+
+def opened(folder: str | os.PathLike[str]) -> Dataset:
+    """Open a dataset that may be anybody's: before a row is read its files are held to be sound.
+
+    Raises
+    ------
+    DatasetError
+        It is no dataset, a file claims what is not there or leads elsewhere, or a table has other
+        columns than those of its loader.
+    """
+    dataset = Dataset.open(folder)
+    dataset.vet()
+    known = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
+    for name in dataset.tables().keys() & known.keys():
+        found = dataset.schema(name) or pl.Schema()
+        for column, dtype in known[name].schema().items():
+            if found.get(column) != dtype:
+                raise DatasetError(
+                    f"table {name} of {folder} cannot be served: {column} is "
+                    f"{found.get(column, 'not there')} instead of {dtype}",
+                    hint="Serve a dataset that beaconframes wrote, of this version",
+                )
+    return dataset
 
 
 def address_of(dataset: Dataset) -> str:
