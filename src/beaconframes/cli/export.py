@@ -45,6 +45,14 @@ def options(*, table: bool) -> list[click.Parameter]:
         click.Option(
             ["--raw"], is_flag=True, help="Leave text alone that a spreadsheet takes for formulas."
         ),
+        click.Option(
+            ["--wait"], is_flag=True, help="Wait while another process exports there just now."
+        ),
+        click.Option(
+            ["--force-new"],
+            is_flag=True,
+            help="What does not fit the dataset there becomes one beside it, such as income-2.",
+        ),
         click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
     ]
 
@@ -96,12 +104,14 @@ def tell(done: Export, *, as_json: bool) -> None:
     now.incomplete = now.incomplete or not done.complete
     if as_json:
         facts = {"tables": done.tables, "bytes": done.bytes, "added": done.added}
-        facts |= {"kept": done.kept, "until": done.until, "gaps": done.gaps, "path": str(done.path)}
+        facts |= {"kept": done.kept, "until": done.until, "unit": done.unit or None}
+        facts |= {"gaps": done.gaps, "path": str(done.path)}
         write_json({"complete": now.complete, "rows": done.rows, **facts})
         return
+    end = f", up to {done.unit} {done.until:,}" if done.unit and done.until is not None else ""
     click.echo(
         f"{click.format_filename(done.path)}: {done.rows:,} rows, "
-        f"{done.added + done.kept:,} files ({done.added:,} new), {done.bytes:,} bytes"
+        f"{done.added + done.kept:,} files ({done.added:,} new), {done.bytes:,} bytes{end}"
     )
     if not done.complete:
         say(f"{len(done.gaps):,} gaps, named in the manifest; the same command asks for them again")

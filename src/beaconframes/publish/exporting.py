@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.errors import UsageError
 from beaconframes.publish.choosing import sources_of
 from beaconframes.publish.formats import Cells
 from beaconframes.publish.making import USUAL, to_file, to_folder
@@ -11,17 +17,19 @@ from beaconframes.publish.manifest import About
 from beaconframes.publish.remote import remote_of, to_remote
 from beaconframes.publish.tables import checked_name
 from beaconframes.publish.targets import target_of
+from beaconframes.publish.work import Misfit, Taken
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
     from obstore.store import ObjectStore
 
     from beaconframes.client import Explorer
     from beaconframes.publish.result import Export
     from beaconframes.publish.sources import Source
+
+POLL = 0.1
+"""Seconds after which it is tried again whether another export has finished."""
 
 
 def export(
@@ -39,6 +47,8 @@ def export(
     raw: bool = False,
     executor: Any = None,
     storage_options: Mapping[str, Any] | None = None,
+    wait: bool = False,
+    force_new: bool = False,
     explorer: Explorer | None = None,
     **arguments: Any,
 ) -> Export:
@@ -91,6 +101,12 @@ def export(
         is asked of the service stays in one place, with one pace.
     storage_options
         What an object store is to be opened with: region, endpoint, keys. They are kept nowhere.
+    wait
+        Whether to wait when another process exports there just now, for as long as it takes.
+        Otherwise that is an error, which names the process.
+    force_new
+        Whether what does not fit the dataset that is there becomes a new one beside it:
+        ``income-2`` beside ``income``. Nothing that was published is ever replaced.
     explorer
         The explorer that a loader asks; left out, the one of ``bf.connect`` or ``bf.local``.
 
@@ -98,7 +114,7 @@ def export(
     -------
     Export
         ``complete`` is False when rows did not come; ``gaps`` names them. The same call asks for
-        them again.
+        them again. ``until`` is up to where it goes, which may be less than was asked for.
 
     Raises
     ------
@@ -110,7 +126,13 @@ def export(
     """
     place = remote_of(target, storage_options)
     goal = target_of((place.single or "folder") if place else target, format)
-    sources = sources_of(what, table=table, explorer=explorer, arguments=arguments)
+    if force_new and (goal.single or not isinstance(target, str | os.PathLike)):
+        raise UsageError(
+            "force_new=True needs a folder, or the address of one",
+            hint="Give another target, to which nothing was exported",
+        )
+    choose = partial(sources_of, what, table=table, explorer=explorer, arguments=arguments)
+    sources = choose()
     about = About(
         checked_name(name or named_after(sources), "name"),
         title or (sources[0].table.grain if len(sources) == 1 else "Tables of a chain"),
@@ -124,7 +146,48 @@ def export(
             return to_file(sources, goal.at(path), Cells(raw))
         return to_folder(sources, goal.at(path), Cells(raw), about, by, executor)
 
-    return make(goal.path) if place is None else to_remote(place, make)
+    number = 1
+    while True:
+        try:
+            done = patiently(
+                partial(make, beside(goal.path, number))
+                if place is None
+                else partial(to_remote, place, make),
+                wait=wait,
+            )
+            return replace(done, unit=unit_of(sources))
+        except Misfit:
+            if not force_new:
+                raise
+        number += 1
+        place = place and remote_of(beside(target, number), storage_options)
+        # A loader's rows know by now where the export ends that they do not fit.
+        sources = choose() if callable(what) else sources
+
+
+def beside(target: Any, number: int) -> Any:
+    """Return what the dataset of that *number* is called, where others lie beside it."""
+    if number == 1:
+        return target
+    if isinstance(target, Path):
+        return target.with_name(f"{target.name}-{number}")
+    return f"{target.rstrip('/')}-{number}"
+
+
+def patiently(make: Callable[[], Export], *, wait: bool) -> Export:
+    """Call *make*, and again for as long as somebody else is at work there."""
+    while True:
+        try:
+            return make()
+        except Taken:
+            if not wait:
+                raise
+            time.sleep(POLL)
+
+
+def unit_of(sources: list[Source]) -> str:
+    """Return what is counted by what was asked for up to an end."""
+    return next((s.request["unit"] for s in sources if "unit" in s.request), "")
 
 
 def named_after(sources: list[Source]) -> str:

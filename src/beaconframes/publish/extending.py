@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.dataset import published
 from beaconframes.errors import DatasetError
+from beaconframes.publish.work import ANEW, Misfit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,28 +57,30 @@ def fit(
 ) -> None:
     """Refuse what does not fit what is there, and write down what is to become of it."""
     for source in sources:
-        resume(there, work, source, divided[source.table.name])
-    plan = {s.table.name: wanted(s, form, divided[s.table.name], cells) for s in sources}
-    for name, new in plan.items():
+        name = source.table.name
+        new = wanted(source, form, divided[name], cells)
         old = told_of(there, name)
-        if old and (found := differences(without_end(old), without_end(new))):
-            raise DatasetError(
+        if old and (found := differences(without_bounds(old), without_bounds(new))):
+            raise Misfit(
                 f"{work.target} has another {name}: {found}",
-                hint="Give the same arguments as before, or another folder",
+                hint=f"Give the same arguments as before, or another folder; {ANEW}",
             )
+        resume(there, work, source, divided[name])
+    plan = {s.table.name: wanted(s, form, divided[s.table.name], cells) for s in sources}
     begun = work.plan
     if begun is not None and (found := differences(begun, plan)):
-        raise DatasetError(
+        raise Misfit(
             f"in {work.target} another export was begun: {found}",
-            hint=f"Give the same arguments, or remove {work.path} and begin anew",
+            hint=f"Give the same arguments, or remove {work.path} and begin anew; {ANEW}",
         )
     if begun is None:
         work.begin(plan)
 
 
-def without_end(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan without what may grow."""
-    return {**plan, "request": {k: v for k, v in plan["request"].items() if k != "until"}}
+def without_bounds(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan without what may move with the chain; whoever resumes looks at that."""
+    bounds = ("since", "until")
+    return {**plan, "request": {k: v for k, v in plan["request"].items() if k not in bounds}}
 
 
 def resume(there: Before, work: Work, source: Source, divided: Partition) -> None:

@@ -16,7 +16,8 @@ class Export:
     ``path`` is the folder or the file; ``tables`` has the rows of each table. ``added`` counts the
     files that this call wrote and ``kept`` those that were there already. ``gaps`` names every row
     that was asked for and did not come, as the manifest does; the export is ``complete`` if there
-    are none. ``until`` is the last epoch, slot or day, where something was asked for up to then.
+    are none. ``until`` is the last epoch, slot or day (``unit`` says which) where something was
+    asked for up to then; what was not final when the export began is left for the next one.
     """
 
     path: Path | str
@@ -26,6 +27,7 @@ class Export:
     kept: int = 0
     gaps: tuple[dict[str, Any], ...] = field(default=())
     until: int | None = None
+    unit: str = ""
 
     @property
     def rows(self) -> int:
@@ -46,4 +48,5 @@ class Export:
         files = f"{self.added + self.kept:,} files ({self.added:,} new)"
         gaps = "" if self.complete else f", {len(self.gaps):,} gaps"
         size = f"{self.bytes / 1e6:,.1f} MB"
-        return f"Export({str(self.path)!r}: {self.rows:,} rows, {files}, {size}{gaps})"
+        end = "" if self.until is None or not self.unit else f", up to {self.unit} {self.until}"
+        return f"Export({str(self.path)!r}: {self.rows:,} rows{end}, {files}, {size}{gaps})"

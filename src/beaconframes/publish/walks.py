@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.endpoint.keeping import CHAIN
 from beaconframes.endpoint.rectangles import runs, within
-from beaconframes.errors import DatasetError
 from beaconframes.publish.partitions import EPOCH_OF_DATES, VALIDATORS_EACH
+from beaconframes.publish.work import ANEW, Misfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,16 +149,16 @@ class Walk:
 
     def _continue(self, before: dict[str, Any]) -> None:
         if before["since"] != self.since and not self.is_open("since"):
-            raise DatasetError(
+            raise Misfit(
                 f"what is there begins at {self.keeping.unit_name} {before['since']}, and this "
                 f"asks from {self.since} on",
-                hint="Give the same since, or another folder",
+                hint=f"Give the same since, or another folder; {ANEW}",
             )
         if before["until"] > self.until and not self.is_open("until"):
-            raise DatasetError(
+            raise Misfit(
                 f"what is there goes up to {self.keeping.unit_name} {before['until']}, and this "
                 f"asks up to {self.until}",
-                hint="Give the same until or a later one, or another folder",
+                hint=f"Give the same until or a later one, or another folder; {ANEW}",
             )
         self.since = self.begin = before["since"]
         self.until = max(self.until, before["until"])

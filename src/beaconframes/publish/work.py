@@ -12,12 +12,13 @@ import os
 import shutil
 import socket
 import sqlite3
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.dataset import Segment
-from beaconframes.errors import DatasetError
+from beaconframes.errors import DatasetBusy, DatasetError
 from beaconframes.publish.durable import judged, put_text, same
 from beaconframes.text import visible
 
@@ -27,6 +28,19 @@ if TYPE_CHECKING:
 
 NAME = ".beaconframes"
 LOCK, HOLDER, JOURNAL = "lock", "holder.json", "journal.jsonl"
+NAMELESS = 0.5
+"""Seconds in which whoever has just taken the lock writes down who it is."""
+
+
+ANEW = "force_new=True makes a new dataset beside it"
+
+
+class Misfit(DatasetError):
+    """What is there was made with other arguments; nothing was begun yet."""
+
+
+class Taken(DatasetBusy):
+    """Another export holds the lock; nothing was begun yet."""
 
 
 class Work:
@@ -140,7 +154,7 @@ def working(target: Path, folder: Path) -> Iterator[Work]:
 
     Raises
     ------
-    DatasetError
+    Taken
         Another export is under way there; the message says on which machine and in which process.
     """
     with judged(folder, "cannot be made"):
@@ -168,6 +182,7 @@ def working(target: Path, folder: Path) -> Iterator[Work]:
 
 def _locked(folder: Path) -> sqlite3.Connection:
     """Take the lock: the system lets go of it when the process ends, however it ends."""
+    patience = time.monotonic() + NAMELESS
     while True:
         path = folder / LOCK
         with judged(path):
@@ -180,7 +195,10 @@ def _locked(folder: Path) -> sqlite3.Connection:
                 connection.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError:
                 connection.close()
-                raise _taken(folder) from None
+                if _alive(_holder(folder)) or time.monotonic() > patience:
+                    raise _taken(folder) from None
+                time.sleep(0.01)
+                continue
             # Whoever had it before removes it at the end: then this is the lock of nobody.
             if path.exists() and path.stat().st_ino == before:
                 _refuse_elsewhere(folder, connection)
@@ -196,10 +214,23 @@ def _refuse_elsewhere(folder: Path, connection: sqlite3.Connection) -> None:
         raise _taken(folder)
 
 
-def _taken(folder: Path) -> DatasetError:
+def _alive(holder: dict[str, Any]) -> bool:
+    """Tell whether a *holder* may have the lock; one that died has left its name behind."""
+    if holder.get("host") != _host():
+        return bool(holder)
+    try:
+        os.kill(int(holder["pid"]), 0)
+    except (KeyError, TypeError, ValueError, OverflowError, ProcessLookupError):
+        return False
+    except OSError:
+        pass  # it is somebody else's
+    return True
+
+
+def _taken(folder: Path) -> Taken:
     holder = _holder(folder)
     who = f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
-    return DatasetError(
+    return Taken(
         f"{folder.parent.absolute()} is being exported to by {visible(who)}",
         hint=f"Wait until it has finished. If it is gone for good, remove {folder / HOLDER}",
     )
