@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError
 from beaconframes.publish import work
@@ -248,6 +249,58 @@ def test_gaps_are_named_and_filled(tmp_path, explorer, monkeypatch):
     assert made.complete
     assert bf.load_income_history(range(20), since=0, until=200).equals(rows(tmp_path / "out"))
     assert before == {name: data(tmp_path / "out")[name] for name in before}
+
+
+def test_epochs_outside_of_a_life_are_no_gaps(tmp_path, explorer):
+    """Who was not active yet, or no more, lacks nothing; one request for a hundred tells that."""
+    late = range(990, 1010)
+    lives = bf.load_validators(late)
+    assert lives["activation_epoch"].null_count() > 0
+    assert lives["activation_epoch"].max() > 100
+    for loader in (bf.load_income_history, bf.load_balance_history):
+        asked = explorer.requests
+        made = bf.export(loader, tmp_path / loader.__name__, validators=late, since=0, until=99)
+        assert (True, ()) == (made.complete, made.gaps)
+        # One window of a hundred epochs, once more for what lacks, and who was active when.
+        assert explorer.requests - asked <= 3
+    found = bf.export(
+        bf.load_validator_stats, tmp_path / "stats", validators=late, since="2026-10-01"
+    )
+    assert found.complete
+
+
+def test_lives_cut_gaps_to_what_is_within():
+    """Before activation, from the exit on, and for who never was active, nothing is missing."""
+    from beaconframes.publish.lives import Lives
+
+    class Known(Lives):
+        def _rows(self, indices):
+            rows = [
+                (1, 100, None, None, False), (2, None, None, None, False),
+                (3, 0, 150, 400, False), (4, 0, 150, 400, True), (5, 120, 130, 400, False),
+            ]  # fmt: skip
+            names = ["index", "activation", "exit", "withdrawable", "slashed"]
+            found = pl.DataFrame(rows, schema=names, orient="row")
+            return found.filter(pl.col("index").is_in(indices))
+
+    class Anybody:
+        chain = MAINNET
+
+    def gap(index, first, last, unit="epoch"):
+        return {"validator_index": index, f"first_{unit}": first, f"last_{unit}": last}
+
+    lives = Known(Anybody(), second=False)
+    asked = [gap(index, 50, 200) for index in range(1, 7)]
+    expected = [gap(1, 100, 200), gap(3, 50, 149), gap(4, 50, 200), gap(5, 120, 129)]
+    # Of the sixth nobody knows anything.
+    assert [*expected, gap(6, 50, 200)] == lives.within(asked)
+    assert [] == lives.within([gap(1, 0, 99), gap(3, 150, 200)])
+    days = lives.within([gap(index, 0, 5, "day") for index in range(1, 4)])
+    assert [gap(1, 0, 5, "day"), gap(3, 0, 0, "day")] == days
+    slots = lives.within([gap(1, 0, 3300, "slot")])
+    assert [gap(1, 3200, 3300, "slot")] == slots
+    plain = [{"pubkey": "0x12"}, {"first_epoch": 1, "last_epoch": 2}]
+    assert plain == lives.within(plain)
 
 
 def test_two_exports_into_one_folder_do_not_mix(tmp_path, explorer):

@@ -14,6 +14,7 @@ from beaconframes.config import is_loopback
 from beaconframes.endpoint.keeping import Keeping
 from beaconframes.errors import IntegrityError, MissingRows, UsageError
 from beaconframes.frames import to_polars
+from beaconframes.publish.lives import Lives
 from beaconframes.publish.sources import Source, is_frame, of_frame
 from beaconframes.publish.tables import of_endpoint
 from beaconframes.publish.walks import Walk
@@ -106,16 +107,20 @@ class Call:
         self.values = {name: self.given.get(name) for name in endpoint.arguments}
         self.horizon = explorer.horizon_of(endpoint)
         self.gaps: list[dict[str, Any]] = []
+        self.lives = Lives(explorer, second=endpoint in ENDPOINTS_V2)
 
     def load(self, **instead: Any) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-        """Return the rows of the call, with some arguments *instead*, and what did not come."""
+        """Return the rows of the call, with some arguments *instead*, and what did not come.
+
+        Epochs outside of a validator's active life are none that did not come.
+        """
         arguments = {**self.given, **instead, "explorer": self.explorer}
         try:
             frame, gaps = self.function(**arguments, strict=True), []
         except (MissingRows, IntegrityError) as error:
             if error.rows is None or error.missing is None:
                 raise
-            frame, gaps = error.rows, gaps_in(error)
+            frame, gaps = error.rows, self.lives.within(gaps_in(error))
         rows = frame if isinstance(frame, pl.DataFrame) else to_polars(frame)
         return rows.cast(self.endpoint.table.schema()), gaps
 
