@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import random
 import socket
 
 import polars as pl
@@ -12,7 +14,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
-from beaconframes.errors import DatasetError
+from beaconframes.errors import BeaconframesError, DatasetError
 from beaconframes.publish import work
 
 from .faults import FaultServer
@@ -331,31 +333,113 @@ ACTIVE = range(100, 150)
 """Validators with a row in each of the epochs that are asked for."""
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "fault", ["rows_drop?path=/balance&every=7", "rows_dup", "5xx?status=502&times=2"]
+SERVICE_FAULTS = (
+    "rows_drop?path=/balance&every=7",
+    "rows_drop?path=/balance&every=7&times=1",
+    "rows_empty?path=/balance&times=2",
+    "rows_dup",
+    "rows_shuffle",
+    "5xx?status=502&times=2",
+    "429_storm?times=3",
+    "429_none?times=2",
+    "429_html?times=1",
+    "db_error_400?times=1",
+    "drop?times=2",
+    "rst?times=1",
+    "disconnect_mid_body?times=2",
+    "truncated_json?times=2",
+    "gzip_truncated?times=1",
+    "length_short?times=1",
+    "200_html?times=1",
+    "empty_200?times=1",
 )
+
+
+def spoiled_export(url, running, fault, target, wanted):
+    """Export from a service that has a fault; until it ends, as somebody would who tries again."""
+    known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
+    with FaultServer(fault, upstream=url) as server:
+        for _ in range(5):
+            with bf.Explorer(server.url, **known) as spoiled:
+                try:
+                    return bf.export(bf.load_balance_history, target, explorer=spoiled, **wanted)
+                except BeaconframesError:
+                    # It was said, and nothing is published.
+                    assert not (target / "manifest.json").exists()
+    return None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", SERVICE_FAULTS)
 def test_a_service_that_fails_makes_named_gaps_or_none(tmp_path, running, fault):
     """Rows that lack are named in the manifest; when the service is well, the next run has them."""
     wanted = {"validators": ACTIVE, "since": 310, "until": 400}
     known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
     with bf.Explorer(running.url, **known) as well:
         truth = bf.load_balance_history(ACTIVE, since=310, until=400, explorer=well)
-        with (
-            FaultServer(fault, upstream=running.url) as server,
-            bf.Explorer(server.url, **known) as spoiled,
-        ):
-            made = bf.export(bf.load_balance_history, tmp_path / "out", explorer=spoiled, **wanted)
-        there = Dataset.open(tmp_path / "out").scan("balance_history").collect()
-        lost = truth.join(there, on=["validator_index", "epoch"], how="anti")
-        named = {
-            (gap["validator_index"], epoch)
-            for gap in made.gaps
-            for epoch in range(gap["first_epoch"], gap["last_epoch"] + 1)
-        }
-        assert set(lost.select("validator_index", "epoch").iter_rows()) == named
-        assert made.complete == lost.is_empty()
+        made = spoiled_export(running.url, running, fault, tmp_path / "out", wanted)
+        if made is not None:
+            there = Dataset.open(tmp_path / "out").scan("balance_history").collect()
+            lost = truth.join(there, on=["validator_index", "epoch"], how="anti")
+            named = {
+                (gap["validator_index"], epoch)
+                for gap in made.gaps
+                for epoch in range(gap["first_epoch"], gap["last_epoch"] + 1)
+            }
+            assert set(lost.select("validator_index", "epoch").iter_rows()) == named
+            assert made.complete == lost.is_empty()
+            assert truth.join(there, on=truth.columns, how="semi").height == there.height
         made = bf.export(bf.load_balance_history, tmp_path / "out", explorer=well, **wanted)
         there = Dataset.open(tmp_path / "out").scan("balance_history").collect()
         assert truth.equals(there.sort("validator_index", "epoch"))
         assert made.complete
+
+
+@pytest.mark.parametrize("flips", [40, pytest.param(1000, marks=pytest.mark.long)])
+def test_a_flipped_byte_is_found(tmp_path, explorer, flips):
+    """Whichever byte of whichever file: before anything is added to it, and when it is read."""
+    out = tmp_path / "out"
+    export(out, until=250)
+    every = sorted(path for path in (out / "income_history").rglob("*.parquet"))
+    assert len(every) > 1
+    dice = random.Random(3)
+    for _ in range(flips):
+        path = dice.choice([*every, out / "manifest.json"])
+        good = path.read_bytes()
+        place = dice.randrange(len(good))
+        path.write_bytes(
+            good[:place] + bytes([good[place] ^ dice.randrange(1, 256)]) + good[place + 1 :]
+        )
+        spoiled = path.read_bytes()
+        try:
+            found = len(Dataset.open(out).verify())
+        except DatasetError:
+            found = 1
+        assert found == 1
+        with pytest.raises(DatasetError):
+            export(out, until=300)
+        assert spoiled == path.read_bytes()
+        path.write_bytes(good)
+    assert export(out, until=250).complete
+
+
+@pytest.mark.parametrize("when", range(1, 9))
+def test_a_sync_that_fails_once_is_not_forgotten(tmp_path, explorer, monkeypatch, when):
+    """After a failed fsync nobody knows what is on the disk: the file is made again."""
+    export(tmp_path / "whole", until=250)
+    real, calls, synced = os.fsync, [0], set()
+
+    def fsync(handle):
+        calls[0] += 1
+        if calls[0] == when:
+            raise OSError(errno.EIO, "Input/output error")
+        real(handle)
+        synced.add(os.fstat(handle).st_ino)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(DatasetError, match="Input/output error"):
+        export(tmp_path / "out", until=250)
+    assert export(tmp_path / "out", until=250).complete
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+    there = [path for path in (tmp_path / "out").rglob("*") if path.name != "history.jsonl"]
+    assert [] == [path for path in there if path.stat().st_ino not in synced]

@@ -114,7 +114,8 @@ def export(
     -------
     Export
         ``complete`` is False when rows did not come; ``gaps`` names them. The same call asks for
-        them again. Before its activation and after its exit a validator lacks nothing. ``until`` is up to where it goes, which may be less than was asked for.
+        them again. Before its activation and after its exit a validator lacks
+        nothing. ``until`` is up to where it goes, which may be less than was asked for.
 
     Raises
     ------
