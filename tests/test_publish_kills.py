@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import logging
+import os
 import random
+import re
 import shutil
 import signal
 import subprocess
-import sys
-import threading
+import time
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -18,32 +22,13 @@ import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.service import Server
 
+from .killing import REFUSED, killed, points, workers
 from .test_store_kills import WRITING
 
 log = logging.getLogger(__name__)
 
-REFUSED = 3
 LAST = 299
-EXPORT = """
-import sys
-import beaconframes as bf
-from beaconframes.dataset import Dataset
-from beaconframes.errors import DatasetError
-from beaconframes.service.facts import Facts
-
-url, data, target = sys.argv[1:4]
-facts = Facts.of(Dataset.open(data))
-explorer = bf.Explorer(url, chain=facts.chain, head=facts.head)
-try:
-    bf.export(
-        bf.load_balance_history, target, validators=range(30), since=0, until=LAST,
-        explorer=explorer,
-    )
-except DatasetError as error:
-    with open(target + ".error", "w") as file:
-        file.write(str(error))
-    sys.exit(REFUSED)
-""".replace("LAST", str(LAST)).replace("REFUSED", str(REFUSED))
+CHANGING = (*WRITING, "openat", "rmdir", "linkat", "symlink", "symlinkat", "truncate")
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +67,6 @@ def states(server, tmp_path_factory):
     return folder
 
 
-def worker(server, target, within=()):
-    """Start a process that exports to *target*, inside the command *within*."""
-    command = [*within, sys.executable, "-c", EXPORT, server.url,
-               str(server.service.dataset.path), str(target)]  # fmt: skip
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-
-
 def prepared(states, folder, *, extends):
     """Return a target: of a dataset that is to be extended, or of none."""
     target = folder / "target"
@@ -121,33 +99,37 @@ def resumed(server, states, target, *, extends):
     assert files(states / ("after" if extends else "new")) == files(target)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.long)])
-def test_killed_at_random(server, states, tmp_path, kills):
+@pytest.fixture(scope="module")
+def forge(server):
+    """Processes that do the same as `export`."""
+    with workers(server, LAST) as found:
+        yield found
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.long)])
+def test_killed_at_random(server, states, tmp_path, forge, kills):
     """Killed at any moment, also several times in a row, and then resumed."""
     dice, count, rounds = random.Random(1), 0, 0
+    forge.run(prepared(states, tmp_path, extends=False))
+    started = time.monotonic()
+    forge.run(prepared(states, tmp_path, extends=False))
+    took = time.monotonic() - started
     while count < kills:
         extends = rounds % 2 == 0
         target, rounds = prepared(states, tmp_path, extends=extends), rounds + 1
         for _ in range(dice.choice((1, 1, 2, 3))):
-            with worker(server, target) as process:
-                timer = threading.Timer(dice.uniform(0.3, 1.8), process.kill)
-                timer.start()
-                _, said = process.communicate()
-                timer.cancel()
-            assert process.returncode in (0, -signal.SIGKILL), said
-            count += process.returncode != 0
+
+            def kill(pid):
+                time.sleep(dice.uniform(0, took))
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+            status = forge.run(target, kill)
+            assert status in (0, -signal.SIGKILL)
+            count += killed(status)
             check(states, target, extends=extends)
         resumed(server, states, target, extends=extends)
-
-
-def traced(server, target, call, inject):
-    """Export under strace, which does to the *call* what *inject* says; return the exit status."""
-    within = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}",
-              "-e", f"inject={call}:{inject}",
-              "env", "POLARS_MAX_THREADS=1", "PYTHONDONTWRITEBYTECODE=1"]  # fmt: skip
-    with worker(server, target, within) as process:
-        _, said = process.communicate()
-    return process.returncode, said
+    log.info("%d kills in %d rounds", count, rounds)
 
 
 @pytest.fixture
@@ -159,84 +141,114 @@ def strace():
         pytest.skip("nobody may trace a process here")
 
 
+def every_point(forge, states, tmp_path, *, extends):
+    """Return every call that changes something in the target, in order."""
+    target, told = prepared(states, tmp_path, extends=extends), tmp_path / "calls"
+    assert 0 == forge.traced(target, "-o", str(told), "-e", f"trace={','.join(CHANGING)}")
+    return list(points(told.read_text().splitlines(), target))
+
+
+def spoiled(forge, target, point, inject):
+    """Export under strace, which does at that *point* what *inject* says; return the status."""
+    call, path, which = point
+    return forge.traced(
+        target, "-o", "/dev/null", "-P", path, "-e", f"trace={call}",
+        "-e", f"inject={call}:{inject}:when={which}",
+    )  # fmt: skip
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("extends", [True, False])
-@pytest.mark.parametrize("call", WRITING)
-def test_killed_at_every_writing_call(server, states, tmp_path, strace, call, extends):
-    """Killed before the first, the second, ... call that writes, until there is none left."""
-    number = 0
-    while True:
+def test_killed_at_every_writing_call(server, states, tmp_path, strace, forge, extends):
+    """Killed before each call that changes something, and then resumed."""
+    every = every_point(forge, states, tmp_path, extends=extends)
+    assert {"write", "fsync", "rename", "openat", "mkdir", "unlinkat"} <= {p[0] for p in every}
+    kills = 0
+    for point in every:
         target = prepared(states, tmp_path, extends=extends)
-        status, said = traced(server, target, call, f"signal=SIGKILL:when={number + 1}")
+        status = spoiled(forge, target, point, "signal=SIGKILL")
+        assert killed(status) or status == 0, point
+        kills += killed(status)
         resumed(server, states, target, extends=extends)
-        if status == 0:
-            break
-        assert "Traceback" not in said
-        number += 1
-    if call in ("write", "fsync", "rename", "unlink"):
-        assert number > 4
-    log.info("%s: %d kills", call, number)
+    log.info("%d kills at %d calls", kills, len(every))
+    assert kills >= len(every) - 2
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("reason", ["ENOSPC", "EIO", "EACCES"])
-# Not write: the threads of polars also wake each other by it, which no full disk hinders.
-@pytest.mark.parametrize("call", ["fsync", "rename", "mkdir", "openat"])
-def test_the_disk_fails_at_any_call(server, states, tmp_path, strace, call, reason):
+@pytest.mark.parametrize("extends", [True, False])
+@pytest.mark.parametrize("reason", ["ENOSPC", "EIO", "EACCES", "EDQUOT"])
+def test_the_disk_fails_at_every_call(server, states, tmp_path, strace, forge, reason, extends):
     """A full disk, a broken one, a forbidden one: a clear error, and nothing that was is lost."""
-    if call == "openat" and reason != "EACCES":
-        pytest.skip("what is opened is on the disk of the program too")
-    first = 1 if call != "openat" else opened(server, states, tmp_path)
-    failed = 0
-    for number in range(first, first + 60):
-        target = prepared(states, tmp_path, extends=True)
+    every = every_point(forge, states, tmp_path, extends=extends)
+    words = os.strerror(getattr(errno, reason))
+    refused, silent = 0, []
+    for point in every:
+        target = prepared(states, tmp_path, extends=extends)
         error = target.with_name("target.error")
         error.unlink(missing_ok=True)
-        status, said = traced(server, target, call, f"error={reason}:when={number}")
-        check(states, target, extends=True)
+        status = spoiled(forge, target, point, f"error={reason}")
+        said = error.read_text() if error.exists() else ""
+        assert status in (0, REFUSED), (point, said)
         if status == REFUSED:
-            failed += 1
-            assert str(tmp_path) in error.read_text()
-        elif status == 0:
-            # Nothing that mattered, or the last call was before.
-            assert "Traceback" not in said
-        resumed(server, states, target, extends=True)
-        if status == 0 and number > first + 30:
-            break
-    assert failed or call == "openat"
-
-
-def opened(server, states, tmp_path):
-    """Return the number of the first file that is opened in the target."""
-    target, told = prepared(states, tmp_path, extends=True), tmp_path / "opened"
-    within = ["strace", "-f", "-qq", "-o", str(told), "-e", "trace=openat",
-              "env", "POLARS_MAX_THREADS=1", "PYTHONDONTWRITEBYTECODE=1"]  # fmt: skip
-    with worker(server, target, within) as process:
-        process.communicate()
-    lines = told.read_text().splitlines()
-    return next(n for n, line in enumerate(lines, 1) if f"{target}/" in line)
+            refused += 1
+            assert str(target) in said, point
+            assert words in said or "(os error" in said, (point, said)
+        else:
+            silent.append(point)
+        resumed(server, states, target, extends=extends)
+    log.info("%s: refused at %d of %d calls, not at %s", reason, refused, len(every), silent)
+    assert refused > 60
 
 
 @pytest.mark.long
-def test_what_is_named_is_on_the_disk_before(server, states, tmp_path, strace):
+def test_a_disk_of_256_kib(server, states, tmp_path, forge):
+    """An export that does not fit says so; with room it goes on and ends the same to the byte."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mount, check=False).returncode:
+        pytest.skip("nobody may mount a disk here")
+    try:
+        for room in (8, 24, 40, 56, 80):
+            (disk / "filler").write_bytes(b"x" * (256 - room) * 1024)
+            target = disk / "target"
+            status = forge.run(target)
+            assert REFUSED == status, room
+            assert str(target) in (disk / "target.error").read_text() or room == 8
+            check(states, target, extends=False)
+            (disk / "filler").unlink()
+            resumed(server, states, target, extends=False)
+            shutil.rmtree(target)
+    finally:
+        subprocess.run(["umount", str(disk)], check=False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("extends", [True, False])
+def test_what_is_named_is_on_the_disk_before(server, states, tmp_path, strace, forge, extends):
     """Each file is made durable before it gets its name, and the manifest gets its own last."""
     told = tmp_path / "calls"
-    target = tmp_path / "target"
-    within = ["strace", "-f", "-qq", "-y", "-o", str(told), "-e",
-              "trace=fsync,fdatasync,rename,renameat,renameat2"]  # fmt: skip
-    with worker(server, target, within) as process:
-        process.communicate()
-    lines = told.read_text().splitlines()
-    synced, renames = set(), []
-    for line in lines:
-        if "sync(" in line:
-            synced.add(line.partition("<")[2].partition(">")[0])
-        elif "rename" in line:
+    target = prepared(states, tmp_path, extends=extends)
+    calls = "fsync,fdatasync,rename,renameat,renameat2,write,pwrite64,mkdir"
+    assert 0 == forge.traced(target, "-s", "200", "-o", str(told), "-e", f"trace={calls}")
+    dirty, renames = set(), []
+    for line in told.read_text().splitlines():
+        call = re.match(r"\d+ +(\w+)\(", line)
+        if call is None or str(target) not in line:
+            continue
+        if "write" in call[1]:
+            dirty.add(line.partition("<")[2].partition(">")[0])
+        elif "sync" in call[1]:
+            dirty.discard(line.partition("<")[2].partition(">")[0])
+        elif call[1] == "mkdir" and " = 0" in line:
+            dirty.add(str(Path(line.split('"')[1]).parent))
+        elif "rename" in call[1]:
             old, new = line.split('"')[1::2][:2]
-            assert old in synced, line
+            assert old not in dirty, line
             renames.append(new)
-            folders = {str(target / "balance_history")}
             if new.endswith("manifest.json"):
-                assert folders <= synced
+                # Not of that which lies in the workshop.
+                assert {p for p in dirty if "/.beaconframes" not in p} <= {str(tmp_path)}
+            dirty.add(str(Path(new).parent))
     assert renames[-1].endswith("manifest.json")
     assert [name for name in renames if name.endswith(".parquet")]
