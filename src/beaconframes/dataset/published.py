@@ -30,7 +30,7 @@ _STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_=.\-]{0,119}")
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Positive = Annotated[int, Meta(ge=1, le=2**62)]
-Ranges = dict[str, tuple[int | str, int | str]]
+Ranges = dict[str, tuple[int | str | bool, int | str | bool]]
 TableName = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]{0,63}$")]
 
 
