@@ -20,7 +20,7 @@ def test_an_export_of_a_loader_is_served(tmp_path, explorer):
         assert 449 == local.service.head.finalized_epoch
 
 
-@pytest.mark.long
+@pytest.mark.more
 def test_a_whole_dataset_is_served(tmp_path, chain, explorer):
     """An exported simulation answers every loader as the simulation does."""
     calls = (
