@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from beaconframes.analysis.adding import added
 from beaconframes.analysis.engines import (
-    added,
     ends,
     finished,
     in_order,
@@ -72,7 +72,7 @@ def attestation_effectiveness(
         rows = rows.join(moved(_first_blocks(blocks), rows), on="attester_slot", how="left")
         names.append("possible")
     rows = each_row(rows, lambda part: _counted(part, [*groups, *_COUNTS, *names]))
-    sums = added(rows, groups, _COUNTS, *(nw.col(name).sum() for name in names))
+    sums = added(rows, groups, _COUNTS, **{name: ("sum", name) for name in names})
     result = each_row(sums, lambda part: _rated(part, groups, names))
     return finished(in_order(result, groups), attestations)
 

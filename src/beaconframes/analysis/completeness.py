@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from beaconframes.analysis.adding import added
 from beaconframes.analysis.engines import (
-    added,
     beside,
     ends,
     finished,

@@ -8,12 +8,20 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals.stable.v2 as nw
+import polars as pl
 
-from beaconframes.analysis.engines import added, dated, finished, in_order, listed, opened
+from beaconframes.analysis.adding import added, bound_fits, with_bound
+from beaconframes.analysis.engines import (
+    dated,
+    finished,
+    in_order,
+    listed,
+    opened,
+)
 from beaconframes.analysis.income import PENALTIES, REWARDS
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import choose, each_row
+from beaconframes.frames import as_lazy, choose, each_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,9 +97,9 @@ def income(
         rows,
         keys,
         [*PARTS, "proposals_missed", "tx_fee_reward_wei"],
-        nw.len().alias("validator_epochs"),
-        nw.col("epoch").min().alias("first_epoch"),
-        nw.col("epoch").max().alias("last_epoch"),
+        validator_epochs=("count", "epoch"),
+        first_epoch=("min", "epoch"),
+        last_epoch=("max", "epoch"),
     )
     result = each_row(sums, lambda part: with_totals(part, keys))
     return finished(in_order(result, keys), frame)
@@ -99,15 +107,23 @@ def income(
 
 def known_in_parts(rows: Lazy) -> Lazy:
     """Put the columns that people speak of together in place of their parts; keep rows with all."""
+    schema = rows.collect_schema()
+    gwei = [name for name in (*AMOUNTS[:-1], "proposals_missed") if name in schema]
     parts = (
         functools.reduce(operator.add, map(nw.col, columns)).alias(part)
         for part, columns in PARTS.items()
         if (part,) != columns
     )
-    # What is added to nothing known is not known; so fewer columns are looked at.
-    there = (~nw.col(name).is_null() for name in ("epoch", "time", *PARTS, AMOUNTS[-1]))
+    there = ["epoch", "time", AMOUNTS[-1]]
+    if rows.implementation.is_polars():
+        # The bound of a row is not known where one of its amounts is not.
+        rows = with_bound(rows, [pl.col(name) for name in gwei])
+        rows = as_lazy(rows.to_native().filter(bound_fits()))
+    else:
+        there += gwei
+    known_rows = rows.filter(*(~nw.col(name).is_null() for name in there))
     single = {column for (column, *more) in PARTS.values() if not more}
-    return rows.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - single)).filter(*there)
+    return known_rows.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - single))
 
 
 def _in_units(rows: Lazy, every: Every, tz: str, day: Day, chain: Chain) -> tuple[Lazy, list[str]]:

@@ -6,8 +6,6 @@ polars, DuckDB, Dask or PySpark. Whatever the engine, sums of money are exact or
 
 from __future__ import annotations
 
-import functools
-import operator
 from typing import TYPE_CHECKING, Any, Literal, cast
 from zoneinfo import ZoneInfo
 
@@ -15,6 +13,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 from narwhals.exceptions import InvalidOperationError
 
+from beaconframes.analysis.adding import TOO_MUCH, amount_type, too_much
 from beaconframes.errors import UsageError
 from beaconframes.frames import as_lazy, collect, each_row, give_back, take
 
@@ -28,11 +27,7 @@ if TYPE_CHECKING:
 Calendar = Literal["day", "week", "month", "year"]
 
 _TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
-# A column of this name stands in the message of the engine, where sums do not fit.
-_ABOUT = "the amounts add up to more than a chain has"
 _ALL = "all rows alike"
-# No chain has that much: 4.6 billion ether. Sums of 64 bits that stay below did not run over.
-_MOST_GWEI = 2.0**62
 
 
 def opened(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy:
@@ -56,11 +51,6 @@ def opened(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy:
             )
         lazy = lazy.with_columns(nw.col(name).cast(amount_type(name)))
     return lazy
-
-
-def amount_type(name: str) -> Any:
-    """Say what the amounts of a column are kept in: the end of its name is their unit."""
-    return nw.Decimal(28, 0) if name.endswith("_wei") else nw.Int64()
 
 
 def _without_values(frame: IntoFrame, name: str) -> bool:
@@ -104,7 +94,7 @@ def finished(lazy: Lazy, like: IntoFrameT) -> IntoFrameT:
     try:
         return give_back(collect(lazy), like)
     except InvalidOperationError as error:
-        raise (too_much() if _ABOUT in str(error) else error) from error
+        raise (too_much() if TOO_MUCH in str(error) else error) from error
 
 
 def dated(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
@@ -170,62 +160,3 @@ def listed(by: str | Sequence[str]) -> list[str]:
 def in_order(rows: Lazy, keys: Sequence[str]) -> Lazy:
     """Sort by *keys*, where the engine has an order."""
     return rows.sort(*keys) if keys and not rows.implementation.is_dask() else rows
-
-
-def added(rows: Lazy, keys: Sequence[str], amounts: Sequence[str], *others: nw.Expr) -> Lazy:
-    """Add up whole *amounts* by *keys*, beside *others*; what does not fit is an error.
-
-    Every row has all amounts: null is none.
-
-    Sums of gwei and counts come out as Int64, sums of wei as Decimal(28, 0).
-    """
-    kind = rows.implementation
-    sums = [nw.col(name).sum() for name in amounts]
-    gwei = [name for name in amounts if not name.endswith("_wei")]
-    # polars and Arrow run over 64 bits without a word; the others say so.
-    silent = (kind.is_polars() or kind.is_dask()) and gwei
-    if silent:
-        rows = each_row(rows, lambda part: part.with_columns(_about(gwei).alias(_ABOUT)))
-        sums.append(nw.col(_ABOUT).sum())
-    if keys:
-        result = rows.group_by(*keys).agg(*others, *sums)
-    else:
-        alike = rows.with_columns(nw.lit(1).alias(_ALL))
-        result = alike.group_by(_ALL).agg(*others, *sums).drop(_ALL)
-    if silent:
-        result = _checked(result)
-    types = [nw.col(name).cast(amount_type(name)) for name in amounts]
-    return each_row(result, lambda part: part.with_columns(types))
-
-
-def _about(names: Sequence[str]) -> nw.Expr:
-    """Give a number that no amount of a row exceeds, for the price of some bits.
-
-    The bits of all amounts together are as much as the largest, and less than twice as much.
-    """
-    bits = functools.reduce(operator.or_, (nw.col(name).abs() for name in names))
-    return bits.cast(nw.Float64)
-
-
-def _checked(result: Lazy) -> Lazy:
-    """Raise where sums might have run over, at the time that they are computed."""
-    native: Any = result.to_native()
-    if isinstance(native, pl.LazyFrame):
-        # An expression keeps the engine streaming; twice too much is no Int64 any more.
-        fits = (pl.col(_ABOUT) * 2).cast(pl.Int64).is_not_null()
-        return as_lazy(native.filter(fits).drop(_ABOUT))
-
-    def check(part: Any) -> Any:
-        if len(part) and float(part[_ABOUT].max()) >= _MOST_GWEI:
-            raise too_much()
-        return part
-
-    return as_lazy(native.map_partitions(check)).drop(_ABOUT)
-
-
-def too_much() -> UsageError:
-    """Say that sums do not fit."""
-    return UsageError(
-        _ABOUT,
-        hint="Check that they are gwei and wei, as the loaders give them.",
-    )

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from beaconframes.analysis.adding import added, amount_type
 from beaconframes.analysis.earnings import AMOUNTS, PARTS, known_in_parts, net_wei, total_gwei
 from beaconframes.analysis.engines import (
-    added,
-    amount_type,
     beside,
     dated,
     finished,

@@ -8,9 +8,8 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis import chance
+from beaconframes.analysis.adding import added, amount_type
 from beaconframes.analysis.engines import (
-    added,
-    amount_type,
     beside,
     ends,
     give_moved,
@@ -105,9 +104,9 @@ def proposal_luck(
         rows,
         groups,
         _FATES,
-        nw.col("epoch").n_unique().alias("slots"),
-        nw.col("expected").sum(),
-        nw.col("now").sum(),
+        slots=("distinct", "epoch"),
+        expected=("sum", "expected"),
+        now=("sum", "now"),
     )
     days = clock.seconds_per_slot * per_epoch / _SECONDS_PER_DAY
     table = collect(sums).with_columns(pl.col("slots").cast(pl.Int64) * per_epoch)

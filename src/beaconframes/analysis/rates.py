@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import narwhals.stable.v2 as nw
 
+from beaconframes.analysis.adding import added
 from beaconframes.analysis.earnings import AMOUNTS, known_in_parts, total_gwei
-from beaconframes.analysis.engines import added, beside, finished, in_order, listed, opened
+from beaconframes.analysis.engines import (
+    beside,
+    finished,
+    in_order,
+    listed,
+    opened,
+)
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import choose, each_row, known
@@ -174,7 +181,7 @@ def _weighed(each: Lazy, whole: nw.Expr) -> Lazy:
 
 
 def _together(rows: Lazy, keys: list[str], weights: list[str]) -> Lazy:
-    return added(rows, keys, _EXACT, *(nw.col(name).sum() for name in ["stake", *weights]))
+    return added(rows, keys, _EXACT, **{name: ("sum", name) for name in ["stake", *weights]})
 
 
 def _beside_index(days: Lazy, *, only: bool) -> Lazy:

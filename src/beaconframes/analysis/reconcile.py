@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
 
+from beaconframes.analysis.adding import added
 from beaconframes.analysis.earnings import AMOUNTS
 from beaconframes.analysis.engines import (
-    added,
     beside,
     ends,
     finished,

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from beaconframes.analysis.adding import added
 from beaconframes.analysis.attesting import attestation_effectiveness
 from beaconframes.analysis.ceiling import CEILING, attestation_ceiling
 from beaconframes.analysis.earnings import AMOUNTS
 from beaconframes.analysis.earnings import income as income_of
-from beaconframes.analysis.engines import added, beside, give_moved, listed, opened
+from beaconframes.analysis.engines import (
+    beside,
+    give_moved,
+    listed,
+    opened,
+)
 from beaconframes.analysis.proposing import missed_proposals, proposal_luck
 from beaconframes.analysis.rates import apr
 from beaconframes.analysis.sync_duties import sync_against_committee
