@@ -1,9 +1,14 @@
 """One question, every engine: each public function of analysis gives the same on all of them."""
 
+from decimal import Decimal
+from types import SimpleNamespace
+
+import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 
 from beaconframes import analysis
+from beaconframes.analysis import engines
 from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
 
@@ -188,13 +193,103 @@ def test_unknown_income_is_left_out(kind):
     assert [(1, 5, 5)] == result.select("validator_epochs", "first_epoch", "last_epoch").rows()
 
 
-@each_engine
-def test_a_sum_beyond_64_bits_is_an_error(kind):
-    """No engine runs over in silence: three times 2^62 gwei are no number of 64 bits."""
-    frame = history(*((1, epoch, {"slashing_reward_gwei": 2**62}) for epoch in (1, 2, 3)))
+MOST = 2**63 - 1
+HEAD, SOURCE = "attestation_head_reward_gwei", "attestation_source_reward_gwei"
+KINDS_OF_REWARD = [
+    HEAD,
+    "proposer_sync_inclusion_reward_gwei",
+    "sync_committee_reward_gwei",
+    "slashing_reward_gwei",
+]
+TOO_MUCH = {
+    "a sum of rows": [{"slashing_reward_gwei": 2**62}] * 3,
+    "four rows make zero": [{"slashing_reward_gwei": 2**62}] * 4,
+    "a sum within a row": [{HEAD: MOST, SOURCE: MOST}],
+    "four kinds of reward": [dict.fromkeys(KINDS_OF_REWARD, 2**62 - 1)],
+    "a count": [{"proposals_missed": MOST}] * 3,
+    "wei": [{"tx_fee_reward_wei": Decimal(10**28 - 1)}] * 2,
+    "gwei and wei": [{"slashing_reward_gwei": 2**58, "tx_fee_reward_wei": Decimal(10**28 - 1)}],
+}
 
-    with pytest.raises(Exception, match=r"more than a chain has|out of range|OVERFLOW"):
+
+@pytest.mark.parametrize(
+    ("kind", "case"),
+    [
+        pytest.param(kind, case, marks=[pytest.mark.more] * (kind == "dask" and case != "wei"))
+        for kind in KINDS
+        for case in TOO_MUCH
+    ],
+)
+def test_a_sum_beyond_its_type_is_an_error(kind, case):
+    """No engine runs over in silence, be it within a row, between rows or in the total."""
+    frame = history(*((1, epoch, amounts) for epoch, amounts in enumerate(TOO_MUCH[case])))
+
+    with pytest.raises(Exception, match=r"(?i)more than a chain|out of range|overflow|conver"):
         to_polars(analysis.income(make(kind, frame)))
+
+
+@each_engine
+def test_large_sums_that_fit_are_exact(kind):
+    """To the last gwei and wei, where floats have lost the last eight digits."""
+    amounts = {HEAD: 2**57 + 1, "tx_fee_reward_wei": Decimal(4 * 10**27 + 1)}
+    frame = history((1, 1, amounts), (1, 2, amounts))
+
+    result = to_polars(analysis.income(make(kind, frame)))
+
+    assert [(2**58 + 2, Decimal(8 * 10**27 + 2))] == result.select(
+        "consensus_income_gwei", "execution_income_wei"
+    ).rows()
+    assert [(2**58 + 2) * 10**9 + 8 * 10**27 + 2] == [int(x) for x in result["net_income_wei"]]
+
+
+@pytest.mark.parametrize("kind", ["polars", "polars-lazy", "pandas-arrow", "dask"])
+def test_a_negative_reward_is_not_added(kind):
+    """Rewards and penalties are positive amounts; one with a sign means something else."""
+    frame = history((1, 1, {"attestation_source_penalty_gwei": -5}))
+
+    with pytest.raises(Exception, match="amounts are negative"):
+        to_polars(analysis.income(make(kind, frame)))
+
+
+def test_an_epoch_in_two_partitions_is_one_epoch():
+    """Dask counts by partition; the same epoch of two validators stands in both, and is one."""
+    frame = varied([1, 2], range(100, 110)).sort("validator_index", "epoch")
+
+    result = to_polars(analysis.net_income(make("dask", frame)))
+
+    assert [(10, 100, 109)] == result.select("epochs", "first_epoch", "last_epoch").rows()
+
+
+def test_slots_in_two_partitions_are_drawn_once():
+    """Two validators side by side share the slots of an epoch; their luck is that of one chain."""
+    held = proposals.HELD.sort("validator_index", "epoch")
+    options = {"epochs": proposals.EPOCHS, "by": []}
+
+    expected = analysis.proposal_luck(proposals.BLOCKS, held, **options)
+
+    result = analysis.proposal_luck(proposals.BLOCKS, make("dask", held), **options)
+    assert expected["slots"].item() == held["epoch"].n_unique() * 32
+    assert_equal(expected, result)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_other_engines_are_refused(case, monkeypatch):
+    """Whatever else narwhals reads lazily is named, and the way out told; nothing is computed."""
+    like, frames, _ = CASES[case]
+    theirs = in_duckdb(frames[like])
+    take = engines.take
+
+    def in_ibis(frame, columns, *, loader):
+        if frame is theirs:
+            return SimpleNamespace(implementation=nw.Implementation.IBIS)
+        return take(frame, columns, loader=loader)
+
+    monkeypatch.setattr(engines, "take", in_ibis)
+
+    with pytest.raises(UsageError, match="frames of ibis are not computed here") as error:
+        ask(case, frames | {like: theirs})
+
+    assert "collect this one first" in str(error.value)
 
 
 @each_engine

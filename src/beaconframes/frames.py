@@ -140,7 +140,8 @@ def each_row(
     import dask.dataframe.dispatch as dask
 
     def in_polars(part: Any) -> Any:
-        done = collect(change(nw.from_native(pl.from_pandas(part).lazy())))
+        rows = pl.from_pandas(part, rechunk=False).lazy()
+        done = collect(change(nw.from_native(rows)))
         return done.to_pandas(use_pyarrow_extension_array=True)
 
     native: Any = lazy.to_native()

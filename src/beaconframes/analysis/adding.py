@@ -17,18 +17,18 @@ from beaconframes.errors import UsageError
 from beaconframes.frames import as_lazy, each_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     Lazy = nw.LazyFrame[Any]
 
 How = Literal["count", "sum", "min", "max", "distinct"]
 
 # A column of this name stands in the message of the engine, where sums do not fit.
-TOO_MUCH = "the amounts add up to more than a chain has"
+TOO_MUCH = "amounts are negative, or add up to more than a chain has"
 _ALL = "all rows alike"
 # No chain has that much: 576 million ether. Sixteen columns whose sums stay below can be added and
 # subtracted in 64 bits.
-_MOST_GWEI = 2.0**59
+MOST_GWEI = 2.0**59
 _UP_TO_64_BITS = 2**4
 # What becomes of the results of partitions. Different values are no sum: they are counted later.
 _AGAIN: dict[How, How] = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
@@ -45,26 +45,37 @@ def too_much() -> UsageError:
 
 
 def added(
-    rows: Lazy, keys: Sequence[str], amounts: Sequence[str], **others: tuple[How, str]
+    rows: Lazy,
+    keys: Sequence[str],
+    amounts: Sequence[str],
+    change: Callable[[Lazy], Lazy] = lambda part: part,
+    /,
+    **others: tuple[How, str],
 ) -> Lazy:
     """Add up whole *amounts* by *keys*, beside *others*; what does not fit is an error.
 
-    Each of *others* says how to make the column of its name, and of which column. Every row has all
-    amounts: null is none. Sums of gwei and counts come out as Int64, sums of wei as Decimal(28, 0).
+    Each of *others* says how to make the column of its name, and of which column. What *change*
+    makes of the rows has all amounts, null is none; it needs no more than the row itself. Sums of
+    gwei and counts come out as Int64, sums of wei as Decimal(28, 0).
     """
     wanted = {**others, **{name: ("sum", name) for name in amounts}}
     gwei = [name for name in amounts if not name.endswith("_wei")]
     kind = rows.implementation
     silent = (kind.is_polars() or kind.is_dask()) and gwei
     if silent:
-        if TOO_MUCH not in rows.collect_schema():
-            rows = each_row(rows, lambda part: with_bound(part, [pl.col(n).abs() for n in gwei]))
         wanted[TOO_MUCH] = ("sum", TOO_MUCH)
-    by = list(keys)
-    if not by:
-        by = [_ALL]
-        rows = rows.with_columns(nw.lit(1).alias(_ALL))
-    result = _in_partitions(rows, by, wanted) if kind.is_dask() else _grouped(rows, by, wanted)
+    by = list(keys) or [_ALL]
+
+    def ready(part: Lazy) -> Lazy:
+        part = change(part)
+        if silent and TOO_MUCH not in part.collect_schema():
+            part = with_bound(part, [pl.col(name).abs() for name in gwei])
+        return part if keys else part.with_columns(nw.lit(1).alias(_ALL))
+
+    if kind.is_dask():
+        result = _in_partitions(rows, ready, by, wanted)
+    else:
+        result = _grouped(ready(rows), by, wanted)
     if silent:
         result = _checked(result)
     types = [nw.col(name).cast(amount_type(name)) for name in amounts]
@@ -95,7 +106,7 @@ def _checked(sums: Lazy) -> Lazy:
         return as_lazy(native.filter(bound_fits()))
 
     def check(part: Any) -> Any:
-        if len(part) and float(part[TOO_MUCH].max()) >= _MOST_GWEI:
+        if len(part) and float(part[TOO_MUCH].max()) >= MOST_GWEI:
             raise too_much()
         return part
 
@@ -103,7 +114,7 @@ def _checked(sums: Lazy) -> Lazy:
 
 
 def _grouped(rows: Lazy, keys: Sequence[str], wanted: Mapping[str, tuple[How, str]]) -> Lazy:
-    made = {
+    made: dict[How, Callable[[str], nw.Expr]] = {
         "count": lambda _: nw.len(),
         "sum": lambda name: nw.col(name).sum(),
         "min": lambda name: nw.col(name).min(),
@@ -113,14 +124,20 @@ def _grouped(rows: Lazy, keys: Sequence[str], wanted: Mapping[str, tuple[How, st
     return rows.group_by(*keys).agg(*(made[how](of).alias(n) for n, (how, of) in wanted.items()))
 
 
-def _in_partitions(rows: Lazy, keys: Sequence[str], wanted: Mapping[str, tuple[How, str]]) -> Lazy:
+def _in_partitions(
+    rows: Lazy,
+    ready: Callable[[Lazy], Lazy],
+    keys: Sequence[str],
+    wanted: Mapping[str, tuple[How, str]],
+) -> Lazy:
     """Reduce each partition by itself, in polars, and leave to Dask only what comes out of that."""
     different = {name: of for name, (how, of) in wanted.items() if how == "distinct"}
     plain = {name: (how, of) for name, (how, of) in wanted.items() if name not in different}
     again: dict[str, tuple[How, str]] = {n: (_AGAIN[how], n) for n, (how, _) in plain.items()}
     # A value may stand in several partitions. So it is a key, until each stands in one row.
     finer = list(dict.fromkeys([*keys, *different.values()]))
-    sums = _grouped(each_row(rows, lambda part: _grouped(part, finer, plain)), finer, again)
+    parts = each_row(rows, lambda part: _grouped(ready(part), finer, plain))
+    sums = _grouped(parts, finer, again)
     if not different:
         return sums
     return _grouped(sums, keys, again | {name: ("count", of) for name, of in different.items()})

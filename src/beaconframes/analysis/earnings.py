@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals.stable.v2 as nw
-import polars as pl
 
-from beaconframes.analysis.adding import added, bound_fits, with_bound
+from beaconframes.analysis.adding import added
 from beaconframes.analysis.engines import (
     dated,
     finished,
@@ -18,10 +15,10 @@ from beaconframes.analysis.engines import (
     listed,
     opened,
 )
-from beaconframes.analysis.income import PENALTIES, REWARDS
+from beaconframes.analysis.income import AMOUNTS, PARTS, PENALTIES, REWARDS, known_in_parts
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import as_lazy, choose, each_row
+from beaconframes.frames import choose, each_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
 Every = Literal["day", "week", "month", "year", "all"]
 Day = Literal["utc", "beacon"]
 
-PARTS = {**REWARDS, **PENALTIES}
-AMOUNTS = [*(column for part in PARTS.values() for column in part), "tx_fee_reward_wei"]
 GWEI_PER_WEI = 10**9
 
 
@@ -91,12 +86,14 @@ def income(
             hint="Give that column of the frame another name first.",
         )
     lazy = opened(frame, [*columns, *groups], loader="load_income_history")
-    rows, unit = _in_units(each_row(lazy, known_in_parts), every, tz, day, get_chain(chain))
+    clock = get_chain(chain)
+    unit = [] if every == "all" else ["date" if day == "utc" else every]
     keys = [*unit, *groups]
     sums = added(
-        rows,
+        lazy,
         keys,
         [*PARTS, "proposals_missed", "tx_fee_reward_wei"],
+        lambda part: _in_units(known_in_parts(part), every, tz, day, clock),
         validator_epochs=("count", "epoch"),
         first_epoch=("min", "epoch"),
         last_epoch=("max", "epoch"),
@@ -105,41 +102,19 @@ def income(
     return finished(in_order(result, keys), frame)
 
 
-def known_in_parts(rows: Lazy) -> Lazy:
-    """Put the columns that people speak of together in place of their parts; keep rows with all."""
-    schema = rows.collect_schema()
-    gwei = [name for name in (*AMOUNTS[:-1], "proposals_missed") if name in schema]
-    parts = (
-        functools.reduce(operator.add, map(nw.col, columns)).alias(part)
-        for part, columns in PARTS.items()
-        if (part,) != columns
-    )
-    there = ["epoch", "time", AMOUNTS[-1]]
-    if rows.implementation.is_polars():
-        # The bound of a row is not known where one of its amounts is not.
-        rows = with_bound(rows, [pl.col(name) for name in gwei])
-        rows = as_lazy(rows.to_native().filter(bound_fits()))
-    else:
-        there += gwei
-    known_rows = rows.filter(*(~nw.col(name).is_null() for name in there))
-    single = {column for (column, *more) in PARTS.values() if not more}
-    return known_rows.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - single))
-
-
-def _in_units(rows: Lazy, every: Every, tz: str, day: Day, chain: Chain) -> tuple[Lazy, list[str]]:
-    """Add the calendar unit of each row, and say what its column is called."""
+def _in_units(rows: Lazy, every: Every, tz: str, day: Day, chain: Chain) -> Lazy:
+    """Add the calendar unit of each row."""
     if every == "all":
-        return rows, []
+        return rows
     if day == "utc":
-        return dated(rows, every, tz), ["date"]
+        return dated(rows, every, tz)
     length = {"day": chain.epochs_per_day, "week": chain.epochs_per_week}.get(every)
     if length is None or tz != "UTC":
         raise UsageError(
             f"beacon days make no {every}" if length is None else f"beacon days know no tz={tz!r}",
             hint='Use every="day" or "week", or day="utc".',
         )
-    number = (nw.col("epoch") // length).alias(every)
-    return each_row(rows, lambda part: part.with_columns(number)), [every]
+    return rows.with_columns((nw.col("epoch") // length).alias(every))
 
 
 def with_totals(rows: Lazy, keys: Sequence[str]) -> Lazy:

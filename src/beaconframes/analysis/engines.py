@@ -91,10 +91,16 @@ def finished(lazy: Lazy, like: IntoFrameT) -> IntoFrameT:
     known: Any = nw.from_native(cast("Any", like))
     if isinstance(known, nw.LazyFrame):
         return cast("IntoFrameT", lazy.to_native())
+    return give_back(collected(lazy), like)
+
+
+def collected(sums: Lazy) -> pl.DataFrame:
+    """Compute here and now, and say in words of our own where polars found too much."""
     try:
-        return give_back(collect(lazy), like)
+        return collect(sums)
     except InvalidOperationError as error:
-        raise (too_much() if TOO_MUCH in str(error) else error) from error
+        about_sums = TOO_MUCH in str(error) or "to `decimal[28,0]` failed" in str(error)
+        raise (too_much() if about_sums else error) from error
 
 
 def dated(lazy: Lazy, every: Calendar, tz: str) -> Lazy:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING, Literal, get_args
 
 import narwhals.stable.v2 as nw
 import polars as pl
-from narwhals.exceptions import ComputeError
 
-from beaconframes.analysis.engines import give_moved, opened
-from beaconframes.errors import UsageError
-from beaconframes.frames import choose, collect, known
+from beaconframes.analysis.adding import MOST_GWEI, added, bound_fits, too_much, with_bound
+from beaconframes.analysis.engines import collected, give_moved, opened
+from beaconframes.frames import as_lazy, choose, known
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from narwhals.stable.v2.typing import IntoFrameT
+
+    from beaconframes.analysis.engines import Lazy
 
 Every = Literal["epoch", "day", "week", "month"]
 
@@ -43,9 +46,8 @@ PENALTIES = {
     "slashing_penalty_gwei": ("slashing_penalty_gwei",),
 }
 # `proposals_missed` stands among the amounts on the wire, and is a count: it is never added.
-_PARTS = {**REWARDS, **PENALTIES}
-_GWEI = [column for part in _PARTS.values() for column in part]
-_AMOUNTS = [*_GWEI, "tx_fee_reward_wei"]
+PARTS = {**REWARDS, **PENALTIES}
+AMOUNTS = [*(column for part in PARTS.values() for column in part), "tx_fee_reward_wei"]
 _UNITS = {"day": "1d", "week": "1w", "month": "1mo"}
 
 
@@ -65,33 +67,30 @@ def net_income(
     """
     choose("every", every, get_args(Every))
     who = ["validator_index"] if per_validator else []
-    columns = [*who, "epoch", "time", *_AMOUNTS]
-    opener = opened(frame, columns, loader="load_income_history")
-    lazy = known(opener, columns)
+    columns = ["epoch", "time", *who]
+    opener = opened(frame, [*columns, *AMOUNTS], loader="load_income_history")
     start = nw.col("time") if every == "epoch" else nw.col("time").dt.truncate("1d")
-    in_floats = [nw.col(column).cast(nw.Float64) for column in _AMOUNTS]
     # The engine of the frame reduces to days at most; weeks and months are made of those.
-    sums = (
-        lazy.with_columns(
-            start.alias("start"),
-            nw.sum_horizontal(*in_floats[:-1]).alias("about_gwei"),
-            in_floats[-1].alias("about_wei"),
-        )
-        .group_by("start", *who)
-        .agg(
-            nw.col("epoch").n_unique().alias("epochs"),
-            nw.col("epoch").min().alias("first_epoch"),
-            nw.col("epoch").max().alias("last_epoch"),
-            nw.col("time").min().alias("first_time"),
-            nw.col("time").max().alias("last_time"),
-            nw.col(*_AMOUNTS, "about_gwei", "about_wei").sum(),
-        )
+    sums = added(
+        known(opener, columns),
+        ["start", *who],
+        [*PARTS, "tx_fee_reward_wei"],
+        lambda part: known_in_parts(part).with_columns(start.alias("start")),
+        epochs=("distinct", "epoch"),
+        first_epoch=("min", "epoch"),
+        last_epoch=("max", "epoch"),
+        first_time=("min", "time"),
+        last_time=("max", "time"),
     )
-    try:
-        reduced = collect(sums)
-    except ComputeError as error:
-        raise _too_much() from error
-    rows = _with_parts(reduced)
+    days = collected(sums)
+    # What each day holds alone may be too much for a month, or for rewards and penalties together.
+    whole = days.select(pl.col(*PARTS).cast(pl.Int128).abs().sum())
+    if any(amount >= MOST_GWEI for amount in whole.row(0)):
+        raise too_much()
+    rows = days.with_columns(
+        pl.col("epochs", "first_epoch", "last_epoch").cast(pl.Int64),
+        execution_income_wei=pl.col("tx_fee_reward_wei").cast(pl.Decimal(38, 0)),
+    )
     if every in {"week", "month"}:
         rows = (
             rows.with_columns(pl.col("start").dt.truncate(_UNITS[every]))
@@ -99,34 +98,32 @@ def net_income(
             .agg(
                 pl.col("first_epoch", "first_time").min(),
                 pl.col("last_epoch", "last_time").max(),
-                pl.col("epochs", *_PARTS, "execution_income_wei").sum(),
+                pl.col("epochs", *PARTS, "execution_income_wei").sum(),
             )
         )
     rows = rows.rename({"start": "time"}).with_columns(_complete(rows, every))
     return give_moved(_with_totals(rows, who).sort("time", *who), opener, frame)
 
 
-def _with_parts(reduced: pl.DataFrame) -> pl.DataFrame:
-    """Add the columns of the wire up to the parts that people speak of."""
-    # 64 bits run over without a word. If all amounts together are less than what no chain has, 2^62
-    # gwei (4.6 billion ether), none of their sums has run over.
-    largest = {"about_gwei": 2.0**62, "about_wei": 1e27}
-    if any(abs(float(reduced[column].sum())) >= most for column, most in largest.items()):
-        raise _too_much()
-    rows = reduced.with_columns(
-        pl.col(*_GWEI, "epochs", "first_epoch", "last_epoch").cast(pl.Int64)
+def known_in_parts(rows: Lazy) -> Lazy:
+    """Put the columns that people speak of together in place of their parts; keep rows with all."""
+    schema = rows.collect_schema()
+    gwei = [name for name in (*AMOUNTS[:-1], "proposals_missed") if name in schema]
+    parts = (
+        functools.reduce(operator.add, map(nw.col, columns)).alias(part)
+        for part, columns in PARTS.items()
+        if (part,) != columns
     )
-    return rows.with_columns(
-        *(pl.sum_horizontal(columns).alias(part) for part, columns in _PARTS.items()),
-        pl.col("tx_fee_reward_wei").cast(pl.Decimal(38, 0)).alias("execution_income_wei"),
-    )
-
-
-def _too_much() -> UsageError:
-    return UsageError(
-        "the amounts add up to more than a chain has",
-        hint="Check that they are gwei and wei, as bf.load_income_history(...) gives them.",
-    )
+    there = ["epoch", "time", AMOUNTS[-1]]
+    if rows.implementation.is_polars():
+        # The bound of a row is not known where one of its amounts is not.
+        rows = with_bound(rows, [pl.col(name) for name in gwei])
+        rows = as_lazy(rows.to_native().filter(bound_fits()))
+    else:
+        there += gwei
+    known_rows = rows.filter(*(~nw.col(name).is_null() for name in there))
+    single = {column for (column, *more) in PARTS.values() if not more}
+    return known_rows.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - single))
 
 
 def _with_totals(rows: pl.DataFrame, who: list[str]) -> pl.DataFrame:
@@ -140,7 +137,7 @@ def _with_totals(rows: pl.DataFrame, who: list[str]) -> pl.DataFrame:
         "last_epoch",
         "epochs",
         "complete",
-        *_PARTS,
+        *PARTS,
         "consensus_income_gwei",
         pl.col("execution_income_wei").cast(pl.Decimal(28, 0)),
         (

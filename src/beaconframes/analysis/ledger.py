@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.adding import added, amount_type
-from beaconframes.analysis.earnings import AMOUNTS, PARTS, known_in_parts, net_wei, total_gwei
+from beaconframes.analysis.earnings import net_wei, total_gwei
 from beaconframes.analysis.engines import (
     beside,
     dated,
@@ -18,6 +18,7 @@ from beaconframes.analysis.engines import (
     opened,
     stacked,
 )
+from beaconframes.analysis.income import AMOUNTS, PARTS, known_in_parts
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, each_row, known, take
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import narwhals.stable.v2 as nw
 
 from beaconframes.analysis.adding import added
-from beaconframes.analysis.earnings import AMOUNTS, known_in_parts, total_gwei
+from beaconframes.analysis.earnings import total_gwei
 from beaconframes.analysis.engines import (
     beside,
     finished,
@@ -15,6 +15,7 @@ from beaconframes.analysis.engines import (
     listed,
     opened,
 )
+from beaconframes.analysis.income import AMOUNTS, known_in_parts
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import choose, each_row, known

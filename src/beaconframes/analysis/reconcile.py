@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 
 from beaconframes.analysis.adding import added
-from beaconframes.analysis.earnings import AMOUNTS
 from beaconframes.analysis.engines import (
     beside,
     ends,
@@ -17,7 +16,7 @@ from beaconframes.analysis.engines import (
     stacked,
 )
 from beaconframes.analysis.events import amounts_of
-from beaconframes.analysis.income import PENALTIES, REWARDS
+from beaconframes.analysis.income import AMOUNTS, PENALTIES, REWARDS
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import each_row, known

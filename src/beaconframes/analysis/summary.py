@@ -10,7 +10,6 @@ import polars as pl
 from beaconframes.analysis.adding import added
 from beaconframes.analysis.attesting import attestation_effectiveness
 from beaconframes.analysis.ceiling import CEILING, attestation_ceiling
-from beaconframes.analysis.earnings import AMOUNTS
 from beaconframes.analysis.earnings import income as income_of
 from beaconframes.analysis.engines import (
     beside,
@@ -18,6 +17,7 @@ from beaconframes.analysis.engines import (
     listed,
     opened,
 )
+from beaconframes.analysis.income import AMOUNTS
 from beaconframes.analysis.proposing import missed_proposals, proposal_luck
 from beaconframes.analysis.rates import apr
 from beaconframes.analysis.sync_duties import sync_against_committee
