@@ -337,6 +337,17 @@ def test_a_million_lines(monkeypatch):
     assert list(range(1_000_000)) == subjects.read("--validators", ["-"], identifier)
 
 
+@pytest.mark.long
+def test_the_last_of_a_million_lines(monkeypatch):
+    """A line that makes no sense is told by its number, also after many with comments."""
+    good = (b"%d # of mine\r\n" % n if n % 2 else b"\r\n" for n in range(999_999))
+    lines = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + b"".join(good) + b"nonsense\r\n"))
+    monkeypatch.setattr("sys.stdin", lines)
+
+    with pytest.raises(UsageError, match="line 1,000,000 of standard input"):
+        subjects.read("--validators", ["-"], identifier)
+
+
 def test_ranges_do_not_fill_the_memory():
     """A mistyped range is refused."""
     with pytest.raises(UsageError):

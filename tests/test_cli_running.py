@@ -269,6 +269,42 @@ def test_signals_end_a_load_that_nobody_answers(tmp_path, number, status, out):
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.more
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_an_export_that_goes_on_later(tmp_path, chain, number, status):
+    """Within two seconds, saying what to do; the same command ends it, the same to the byte."""
+    words = ["export", "income-history", "--validators", "0-49", "--since", "0", "--until", "449"]
+    command = [*COMMAND, *words, "--dataset", str(chain.path)]
+    whole = subprocess.run([*command, "--out", "whole"], check=False, cwd=tmp_path)
+    assert 0 == whole.returncode
+    process = subprocess.Popen(
+        [*command, "--out", "out"], stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    while not (tmp_path / "out" / ".beaconframes" / "journal.jsonl").exists():
+        time.sleep(0.001)
+        assert process.poll() is None
+    started = time.monotonic()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=10)
+    took = time.monotonic() - started
+
+    assert status == process.returncode
+    assert took < 2.5
+    assert said.endswith("beaconframes: stopped; the same command goes on where it was\n")
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    again = subprocess.run([*command, "--out", "out"], check=False, cwd=tmp_path)
+    assert 0 == again.returncode
+    one, other = (
+        {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file() and path.name != "history.jsonl"
+        }
+        for folder in (tmp_path / "whole", tmp_path / "out")
+    )
+    assert one == other
+
+
 def test_startup_is_quick():
     """The help loads nothing that is heavy."""
     program = (

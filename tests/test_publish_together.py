@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack
 
 import polars as pl
 import pytest
@@ -19,6 +23,10 @@ from beaconframes.dataset import Dataset
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish import work
+
+from .faults import FaultServer
+
+SPAWN = multiprocessing.get_context("spawn")
 
 RACER = """
 import sys
@@ -254,3 +262,31 @@ def test_what_is_not_final_is_left_for_later(tmp_path, explorer):
             assert (rows[column].max() or 0) <= last[column], loader
         told = json.loads((out / "manifest.json").read_text())
         assert final == told["provenance"]["finalized_epoch"]
+
+
+@pytest.mark.long
+def test_ten_exports_of_the_same_are_equal(tmp_path, running):
+    """However many write, in whatever order rows come, and whatever happens in between."""
+    known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
+    wanted = {"validators": range(100, 150), "since": 0, "until": 449}
+    faults = (None, "rows_shuffle", "rows_dup", "5xx?status=502&times=2", "429_storm?times=2")
+    dice = random.Random(4)
+    made = []
+    for number in range(10):
+        out = tmp_path / f"out-{number}"
+        fault = faults[number % len(faults)]
+        pools = [None, ThreadPoolExecutor(dice.choice((1, 2, 5))), ProcessPoolExecutor(2, SPAWN)]
+        with ExitStack() as stack:
+            url = running.url
+            if fault is not None:
+                url = stack.enter_context(FaultServer(fault, upstream=running.url)).url
+            explorer = stack.enter_context(bf.Explorer(url, **known))
+            pool = pools[number % 3]
+            if pool is not None:
+                stack.enter_context(pool)
+            order = list(wanted["validators"])
+            dice.shuffle(order)
+            more = {"executor": pool, "explorer": explorer, **wanted, "validators": order}
+            assert bf.export(bf.load_balance_history, out, **more).complete
+        made.append({n: data for n, data in files(out).items() if n != "history.jsonl"})
+    assert [made[0]] * 10 == made

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli import asking, nouns
+from beaconframes.cli import asking, nouns, signals
 from beaconframes.cli.frames import FILE
 from beaconframes.cli.noun_group import Nouns
 from beaconframes.cli.running import say, state
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from beaconframes.publish import Export
 
 PARTITIONS = ("day", "period", "validators", "none")
+GOES_ON = "the same command goes on where it was"
 
 
 def options(*, table: bool) -> list[click.Parameter]:
@@ -75,6 +76,7 @@ def of_loader(loader: Loader, given: dict[str, Any]) -> None:
     from beaconframes.publish import export
 
     said = taken(given)
+    signals.add(GOES_ON)
     target, as_json = said.pop("out"), said.pop("as_json")
     asked = nouns.values(loader, given)
     with asking.connected(given) as explorer:
@@ -125,6 +127,7 @@ def dataset(folder: Path, **given: Any) -> None:
     from beaconframes.publish import export
 
     said = taken(given)
+    signals.add(GOES_ON)
     target, as_json = said.pop("out"), said.pop("as_json")
     tell(export(Dataset.open(folder), target, **said), as_json=as_json)
 

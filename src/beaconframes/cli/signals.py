@@ -20,6 +20,7 @@ PATIENCE = 1.5
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+_said = ["stopped"]
 _told = threading.Event()
 _obeying = threading.Event()
 _gentle = threading.Event()
@@ -72,7 +73,12 @@ def tell() -> None:
     """Say that the command was stopped, once."""
     if not _told.is_set():
         _told.set()
-        say("stopped")
+        say("; ".join(_said))
+
+
+def add(hint: str) -> None:
+    """Let what is said of a command that was stopped end with a *hint*."""
+    _said[1:] = [hint]
 
 
 def _stop_on_signals() -> None:

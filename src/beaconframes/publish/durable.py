@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -25,9 +27,23 @@ def judged(path: Path, doing: str = "cannot be written") -> Iterator[None]:
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise DatasetError(
-            f"{path} {doing}: {reason}",
+            f"{path} {doing}: {reason}{room(path, error)}",
             hint="What was published before is unchanged; the same call goes on where it was",
         ) from error
+
+
+def room(path: Path, error: BaseException) -> str:
+    """Say how much room there is, if that may be why a file could not be written.
+
+    Polars does not always tell what the system has said.
+    """
+    told = getattr(error, "errno", None)
+    if told not in (None, errno.ENOSPC, errno.EDQUOT):
+        return ""
+    try:
+        return f" ({shutil.disk_usage(path.parent).free:,} bytes are free there)"
+    except OSError:
+        return ""
 
 
 def make(
