@@ -16,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 ROWS = 50_000_000
 ROUNDS = 3
 VALIDATORS, EPOCHS = 2_000, 675
+MEASURED = ("wall", "cpu", "peak")
 WAYS = ("by hand", "bf.analysis.income")
 PARTS = {
     "attestation_reward_gwei": [
@@ -52,6 +54,7 @@ def polars_by_hand(pattern: str) -> Any:
     """Return the sums, as one would ask polars for them."""
     import polars as pl
 
+    decimal = pl.Decimal(38, 0)
     return (
         pl.scan_parquet(pattern)
         .group_by(pl.col("time").dt.date().alias("date"), "validator_index")
@@ -63,6 +66,7 @@ def polars_by_hand(pattern: str) -> Any:
             pl.max("epoch").alias("last_epoch"),
         )
         .with_columns(income=pl.sum_horizontal(REWARDS) - pl.sum_horizontal(PENALTIES))
+        .with_columns(net=pl.col("income") * pl.lit(10**9, decimal) + pl.col("tx_fee_reward_wei"))
         .sort("date", "validator_index")
         .collect(engine="streaming")
     )
@@ -77,7 +81,7 @@ def duckdb_by_hand(pattern: str) -> Any:
     return (
         duckdb.connect()
         .sql(
-            f"""SELECT *, {income} AS income FROM (
+            f"""SELECT *, {income} AS income, income * 1000000000 + fees AS net FROM (
                 SELECT CAST(timezone('UTC', time) AS DATE) AS date, validator_index, {parts},
                     sum(tx_fee_reward_wei) AS fees, sum(proposals_missed) AS missed,
                     count(*) AS epochs, min(epoch) AS first_epoch, max(epoch) AS last_epoch
@@ -91,16 +95,26 @@ def duckdb_by_hand(pattern: str) -> Any:
 def dask_by_hand(pattern: str) -> Any:
     """Return the sums, as one would ask Dask for them."""
     import dask.dataframe as dd
+    import pandas as pd
+    import pyarrow as pa
 
     frame: Any = dd.read_parquet(pattern, dtype_backend="pyarrow")
     frame["date"] = frame["time"].dt.floor("D")
     for part, names in PARTS.items():
         frame[part] = sum(frame[name] for name in names)
-    sums = frame.groupby(["date", "validator_index"]).agg(
-        dict.fromkeys([*PARTS, "tx_fee_reward_wei", "proposals_missed"], "sum")
-        | {"epoch": ["count", "min", "max"]}
+    result = frame.groupby(["date", "validator_index"]).agg(
+        **{n: (n, "sum") for n in [*PARTS, "tx_fee_reward_wei", "proposals_missed"]},
+        epochs=("epoch", "count"),
+        first_epoch=("epoch", "min"),
+        last_epoch=("epoch", "max"),
     )
-    return sums.compute()
+    result["income"] = sum(result[name] for name in REWARDS) - sum(result[n] for n in PENALTIES)
+    table = result.reset_index().compute()
+    # 64 bits are few for wei; Arrow has decimals.
+    gwei = table["income"].astype(pd.ArrowDtype(pa.decimal128(19, 0)))
+    wei = table["tx_fee_reward_wei"].astype(pd.ArrowDtype(pa.decimal128(28, 0)))
+    table["net"] = gwei * Decimal(10**9) + wei
+    return table
 
 
 def ours(engine: str, pattern: str) -> Any:
@@ -125,7 +139,7 @@ def ours(engine: str, pattern: str) -> Any:
 BY_HAND = {"polars": polars_by_hand, "duckdb": duckdb_by_hand, "dask": dask_by_hand}
 
 
-def run(engine: str, way: str, pattern: str) -> dict[str, float]:
+def run(engine: str, way: str, pattern: str) -> dict[str, Any]:
     """Run one way here, and return what it took."""
     importlib.import_module("dask.dataframe" if engine == "dask" else engine)
     importlib.import_module("beaconframes.analysis")
@@ -137,7 +151,10 @@ def run(engine: str, way: str, pattern: str) -> dict[str, float]:
     # What getrusage calls the peak is that of the parent, where it was more.
     status = Path("/proc/self/status").read_text(encoding="ascii")
     peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
-    return {"rows": len(result), "wall": wall, "cpu": cpu, "peak": peak}
+    # Both answer the same, or there is nothing to compare.
+    net = "net" if way == WAYS[0] else "net_income_wei"
+    total = str(int(sum(result[net].to_list())))
+    return {"rows": len(result), "net": total, "wall": wall, "cpu": cpu, "peak": peak}
 
 
 def write(folder: Path, rows: int) -> None:
@@ -154,11 +171,11 @@ def write(folder: Path, rows: int) -> None:
         part.write_parquet(folder / f"{copy:03}.parquet", row_group_size=250_000)
 
 
-def measured(engine: str, way: str, pattern: str) -> dict[str, float]:
+def measured(engine: str, way: str, pattern: str) -> dict[str, Any]:
     """Return what one way took in an interpreter of its own."""
     command = [sys.executable, __file__, "--engine", engine, "--way", way, "--files", pattern]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
     return found
 
 
@@ -170,30 +187,36 @@ def main() -> None:
     parser.add_argument("--engine", choices=BY_HAND)
     parser.add_argument("--way", choices=WAYS)
     parser.add_argument("--files")
+    parser.add_argument("--folder", type=Path, help="keep the rows there, and use them again")
     given = parser.parse_args()
     if given.files:
         print(json.dumps(run(given.engine, given.way, given.files)))
         return
+    import polars as pl
+
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write(folder, given.rows)
+        folder = given.folder or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not any(folder.glob("*.parquet")):
+            write(folder, given.rows)
+        rows = pl.scan_parquet(folder / "*.parquet").select(pl.len()).collect().item()
         size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
-        print(f"{given.rows:,} rows, {size / 1e6:,.0f} MB of Parquet, {os.cpu_count()} cores")
+        print(f"{rows:,} rows, {size / 1e6:,.0f} MB of Parquet, {os.cpu_count()} cores")
         print(
             f"{'engine':8} {'way':20} {'CPU s':>8} {'wall s':>8} {'peak MB':>8}   of half the rows"
         )
-        half = folder / "half"
+        half = Path(name) / "half"
         half.mkdir()
         files = sorted(folder.glob("*.parquet"))
         for file in files[: len(files) // 2]:
-            (half / file.name).symlink_to(file)
+            (half / file.name).symlink_to(file.resolve())
         for engine in [given.engine] if given.engine else BY_HAND:
-            taken: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-            for _ in range(1 if engine == "dask" else given.rounds):
+            taken: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+            for _ in range(given.rounds):
                 for way in WAYS:
                     taken[way].append(measured(engine, way, f"{folder}/*.parquet"))
             median = {
-                way: {key: statistics.median(one[key] for one in runs) for key in runs[0]}
+                way: {key: statistics.median(one[key] for one in runs) for key in MEASURED}
                 for way, runs in taken.items()
             }
             for way, found in median.items():
@@ -203,7 +226,8 @@ def main() -> None:
                     f"{found['peak'] / 1e6:8.0f} {less['peak'] / 1e6:8.0f} MB"
                 )
             one, other = (median[way] for way in WAYS)
-            assert one["rows"] == other["rows"]
+            answers = {(found["rows"], found["net"]) for runs in taken.values() for found in runs}
+            assert len(answers) == 1, answers
             print(
                 f"{engine:8} {'times':20} {other['cpu'] / one['cpu']:8.2f} "
                 f"{other['wall'] / one['wall']:8.2f} {other['peak'] / one['peak']:8.2f}"
