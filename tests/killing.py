@@ -13,6 +13,13 @@ from contextlib import contextmanager
 REFUSED, BROKEN = 3, 4
 CREATES = re.compile(r"O_CREAT|O_WRONLY|O_RDWR|O_TMPFILE")
 OPENS = ("openat", "open", "creat")
+CHANGING = (
+    *OPENS, "write", "pwrite64", "writev", "pwritev", "truncate", "ftruncate", "fallocate", "fsync",
+    "fdatasync", "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat",
+    "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "chmod", "fchmod", "fchmodat",
+    "copy_file_range", "sendfile",
+)  # fmt: skip
+"""System calls that change something on a disk."""
 
 # It is warm but idle: a process that has begun to compute cannot be doubled safely.
 SERVER = """

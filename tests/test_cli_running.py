@@ -289,7 +289,7 @@ def test_signals_end_an_export_that_goes_on_later(tmp_path, chain, number, statu
     took = time.monotonic() - started
 
     assert status == process.returncode
-    assert took < 2.5
+    assert took < 4  # a second and a half, and what a busy machine adds
     assert said.endswith("beaconframes: stopped; the same command goes on where it was\n")
     assert not (tmp_path / "out" / "manifest.json").exists()
     again = subprocess.run([*command, "--out", "out"], check=False, cwd=tmp_path)

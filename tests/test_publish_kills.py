@@ -22,13 +22,11 @@ import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.service import Server
 
-from .killing import REFUSED, killed, points, workers
-from .test_store_kills import WRITING
+from .killing import CHANGING, REFUSED, killed, points, workers
 
 log = logging.getLogger(__name__)
 
 LAST = 299
-CHANGING = (*WRITING, "openat", "rmdir", "linkat", "symlink", "symlinkat", "truncate")
 
 
 @pytest.fixture(scope="module")
