@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.client.budget import BUDGET, Budget
+from beaconframes.client.finality import is_doubtful, knows_final, told
 from beaconframes.client.head import Views
 from beaconframes.client.keys import AT_ONCE, known_of
 from beaconframes.client.shelved import prepare
@@ -141,13 +142,15 @@ def finality(kept: Kept, last: int) -> int:
     """Learn now what is final, as the call would; return the requests that this leaves to it.
 
     Generation 2 tells the latest and the finalized slot one at a time: where the plan has asked
-    for the one already, the other is left to the call.
+    for the one already, the other is left to the call. So is the second answer that is needed for
+    what is young.
     """
     end = kept.horizon.head() if kept.endpoint.envelope is Envelope.V2 else None
     if isinstance(end, Views) and end.knows("latest") and not end.knows("finalized"):
-        return 0 if kept.knows_final(last) else 1
-    kept.finalized(last)
-    return 0
+        if knows_final(kept, last):
+            return 0
+        return 2 if is_doubtful(kept, last) else 1
+    return 1 if is_doubtful(kept, last, told(kept, last)) else 0
 
 
 def height(kept: Kept) -> int:

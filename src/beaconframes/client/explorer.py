@@ -174,6 +174,13 @@ class Explorer:
         """Ask where the chain ends when that matters next, however recently it was asked."""
         self._watch.forget()
 
+    def agreed(self, endpoint: Endpoint, *, ask: bool = False) -> int:
+        """Return the last epoch that two answers call finalized; with *ask*, ask once more."""
+        if (known := self._watch.known) is not None:
+            return known.finalized_epoch
+        told = self._views if endpoint.envelope is Envelope.V2 else self._watch
+        return told.agreed(ask=ask)
+
     @property
     def horizon(self) -> Horizon:
         """Return what is known about the end of the chain."""

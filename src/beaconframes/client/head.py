@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from beaconframes.calendar import Chain, Unit
+
+log = logging.getLogger("beaconframes.client")
 
 LATEST_STATE = Request(
     "GET",
@@ -39,6 +42,25 @@ class SlotSeen(msgspec.Struct):
     slot: Annotated[int, msgspec.Meta(ge=0)]
 
 
+class Agreement:
+    """What several answers say is finalized; replicas of the service may lag, or err."""
+
+    def __init__(self) -> None:
+        self.highest = -1
+        """The highest that was told: finality never goes back."""
+        self.agreed = -1
+        """The highest that two answers agree on."""
+
+    def hear(self, told: int) -> None:
+        """Take in one more answer."""
+        if told < self.highest:
+            log.warning(
+                "the service says that %d is finalized, and has said %d", told, self.highest
+            )
+        self.agreed = max(self.agreed, min(self.highest, told))
+        self.highest = max(self.highest, told)
+
+
 class Watch:
     """Knows the head, or asks for it; what it saw is good for one slot."""
 
@@ -47,6 +69,7 @@ class Watch:
         self._ask = ask
         self._lock = threading.Lock()
         self.known = known
+        self._heard = Agreement()
         self._seen: Head | None = None
         self._seen_at = 0.0
 
@@ -60,13 +83,22 @@ class Watch:
             return self.known
         with self._lock:
             if self._seen is None or time.monotonic() - self._seen_at > ONE_SLOT:
-                state = read(self._ask(LATEST_STATE))
-                # Replicas of the service may lag: finality never goes back.
-                before = self._seen.finalized_epoch if self._seen else 0
-                finalized = max(before, state.current_finalized_epoch)
-                self._seen = Head(state.current_epoch, finalized, state.current_slot)
-                self._seen_at = time.monotonic()
+                return self._look()
             return self._seen
+
+    def agreed(self, *, ask: bool) -> int:
+        """Return the last epoch that two answers call finalized; with *ask*, ask once more."""
+        with self._lock:
+            if ask:
+                self._look()
+            return self._heard.agreed
+
+    def _look(self) -> Head:
+        state = read(self._ask(LATEST_STATE))
+        self._heard.hear(state.current_finalized_epoch)
+        seen = Head(state.current_epoch, self._heard.highest, state.current_slot)
+        self._seen, self._seen_at = seen, time.monotonic()
+        return seen
 
 
 class Views:
@@ -78,16 +110,13 @@ class Views:
         self._chain = chain
         self._lock = threading.Lock()
         self._seen: dict[str, tuple[int, float]] = {}
+        self._heard = Agreement()
 
     def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
         """Return the latest slot, epoch or period: a request, unless it was seen just now."""
         finalized = finalized or unit == "day"
         slot = self.slot("finalized" if finalized else "latest")
-        epoch, place = divmod(slot, chain.slots_per_epoch)
-        if finalized and place < chain.slots_per_epoch - 1:
-            # Finality comes by whole epochs; this one is named by its first slot, or by its last
-            # block, and only the one before is finalized either way.
-            epoch = max(epoch - 1, 0)
+        epoch = self._whole(slot) if finalized else slot // chain.slots_per_epoch
         head = Head(epoch, epoch, slot)
         return slot if unit == "slot" else head.latest(unit, chain, finalized=finalized)
 
@@ -99,11 +128,30 @@ class Views:
         """Return the slot that *view* is now."""
         with self._lock:
             slot, _ = self._seen.get(view, (0, 0.0))
-            if not self.knows(view):
-                # Replicas of the service may lag: what was seen does not become unseen.
-                slot = max(slot, slot_in(self._ask(view_of(self._chain, view))))
-                self._seen[view] = slot, time.monotonic()
-            return slot
+            return slot if self.knows(view) else self._look(view)
+
+    def agreed(self, *, ask: bool) -> int:
+        """Return the last epoch that two answers call finalized; with *ask*, ask once more."""
+        with self._lock:
+            if ask:
+                self._look("finalized")
+            return self._whole(self._heard.agreed) if self._heard.agreed >= 0 else -1
+
+    def _look(self, view: str) -> int:
+        told = slot_in(self._ask(view_of(self._chain, view)))
+        if view == "finalized":
+            self._heard.hear(told)
+        # Replicas of the service may lag: what was seen does not become unseen.
+        slot = max(told, self._seen.get(view, (0, 0.0))[0])
+        self._seen[view] = slot, time.monotonic()
+        return slot
+
+    def _whole(self, slot: int) -> int:
+        """Return the last epoch that is finalized when *slot* is the finalized one."""
+        epoch, place = divmod(slot, self._chain.slots_per_epoch)
+        # Finality comes by whole epochs; this one is named by its first slot, or by its last
+        # block, and only the one before is finalized either way.
+        return epoch if place == self._chain.slots_per_epoch - 1 else max(epoch - 1, 0)
 
 
 def view_of(chain: Chain, view: str) -> Request:

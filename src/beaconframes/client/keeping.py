@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.client import finality
 from beaconframes.client.again import again
 from beaconframes.client.completeness import checked, new_in
 from beaconframes.client.gaps import MUST, NO_GAPS
@@ -14,7 +15,6 @@ from beaconframes.client.loaded import Loaded
 from beaconframes.client.lost import lost_of, not_kept, only, runs_in
 from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import cells, held
-from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.keeping import CHAIN, Keeping
 from beaconframes.endpoint.rectangles import minus, runs, within
 from beaconframes.errors import DatasetError, ServiceError, UsageError
@@ -131,7 +131,7 @@ class Kept:
 
     def bring(self, missing: dict[str, Runs]) -> pl.DataFrame:
         """Ask for what is *missing*, and once more for what did not come; return what is lost."""
-        finalized = self.finalized(max(parts[-1][1] for parts in missing.values()))
+        finalized = finality.finalized(self, max(parts[-1][1] for parts in missing.values()))
         calls: list[Call] = []
         denied: list[Call] = []
         asked = self.keeping.asking(missing, self.values, self.horizon)
@@ -212,22 +212,6 @@ class Kept:
                 absent[subject] = (*absent.get(subject, ()), (first, min(last, settled)))
         if absent:
             self.shelf.keep(self.table, self.endpoint.table.empty(), self.grid, absent, finalized)
-
-    def knows_final(self, last: int) -> bool:
-        """Tell whether *last* is known to be final without asking."""
-        known = self.shelf.finalized
-        return known >= 0 and self.keeping.final_until(self.horizon, known) >= last
-
-    def finalized(self, last: int) -> int:
-        """Return the last epoch that is final, asking for it if *last* may lie beyond."""
-        known = self.shelf.finalized
-        if self.knows_final(last):
-            return known
-        found = self.horizon.latest("epoch", finalized=True)
-        if self.endpoint.envelope is not Envelope.V2:
-            # At first, epoch 0 counts as final and is yet running.
-            found = min(found, self.horizon.latest("epoch") - 1)
-        return max(known, found)
 
 
 def asked_for(calls: Iterable[Call], grid: Grid, last: int) -> Covered:

@@ -7,10 +7,15 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING
 
+from beaconframes.client.failure import Failure
+from beaconframes.errors import QuotaSpent
+
 if TYPE_CHECKING:
     from beaconframes.client.pacing import Pacer
 
 UNKNOWN = "not known"
+FRESH = 3600
+"""Seconds for which the word of the service that the month is spent is relied on."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,29 @@ def left_of(pacer: Pacer) -> int | None:
     """Return how many requests are left of the month, None if nobody knows."""
     known = pacer.known
     return known.left if known.month == f"{datetime.now(UTC):%Y-%m}" else None
+
+
+def spent(pacer: Pacer) -> Failure | None:
+    """Return why there is no use in asking: the service said that the month is spent.
+
+    It is believed for an hour, so that loops cost nothing. Then a request finds out whether it
+    still is so: the plan may be another one by now, and nobody is locked out for a month.
+    """
+    known, now = pacer.known, datetime.now(UTC)
+    if known.left != 0 or known.month != f"{now:%Y-%m}" or known.told is None:
+        return None
+    if not 0 <= now.timestamp() - known.told < FRESH:
+        return None
+    renewed = next_month(now)
+    when = datetime.fromtimestamp(known.told, UTC)
+    return Failure(
+        QuotaSpent,
+        f"the requests of this month are used up, the service said at {when:%H:%M} UTC; "
+        f"they are renewed on {renewed:%Y-%m-%d}",
+        hint="Nothing was sent. Another key has requests of its own; whether a new plan has, is "
+        f"asked {FRESH // 60} minutes after the service has spoken",
+        wait=(renewed - now).total_seconds(),
+    )
 
 
 def next_month(now: datetime) -> datetime:

@@ -14,6 +14,7 @@ from beaconframes.client.credit import Credit
 from beaconframes.client.failure import Failure
 from beaconframes.client.masking import Mask
 from beaconframes.client.pacing import TICK, Clock, Pacer
+from beaconframes.client.quota import spent
 from beaconframes.client.retry import LONGEST_WAIT, asked_wait, persist
 from beaconframes.client.transport import BODY_CAP, Timeouts, Transport
 from beaconframes.config import check_url
@@ -139,6 +140,8 @@ class Session:
                 "this session was opened in another process",
                 hint="Open a new one after the fork: two processes cannot share a connection",
             )
+        if (refused := spent(self.pacer)) is not None:
+            return refused.public(request.endpoint, 0, self._mask)
         call = Call(self._timeouts.total, self.pacer.clock, self._closed, stop)
 
         def attempt() -> Answer:
