@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -49,6 +49,15 @@ class Partition:
             first = number * VALIDATORS_EACH
             return f"{first:07d}-{first + VALIDATORS_EACH - 1:07d}"
         return f"{number:05d}"
+
+    def end(self, number: int, chain: Chain) -> datetime | None:
+        """Return when the partition of that number ends; None if it is not one of time."""
+        if self.by == "period":
+            return chain.time_of("epoch", (number + 1) * chain.epochs_per_sync_period)
+        if self.by == "day":
+            day = EPOCH_OF_DATES + timedelta(days=number + 1)
+            return datetime.combine(day, time(), timezone.utc)  # noqa: UP017 - mypy knows it
+        return None
 
 
 WHOLE = Partition("", "", pl.lit(0))

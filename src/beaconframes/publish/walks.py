@@ -7,12 +7,13 @@ the partitions that a killed export had finished. What was missing is asked for 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta, timezone
+from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.endpoint.keeping import CHAIN
 from beaconframes.endpoint.rectangles import runs, within
-from beaconframes.publish.partitions import EPOCH_OF_DATES, VALIDATORS_EACH
+from beaconframes.publish.partitions import VALIDATORS_EACH
 from beaconframes.publish.work import ANEW, Misfit
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.keeping import Keeping, Want
-    from beaconframes.endpoint.rectangles import Runs
     from beaconframes.publish.calls import Call
     from beaconframes.publish.partitions import Partition
     from beaconframes.publish.sources import Source
@@ -76,11 +76,10 @@ class Walk:
     def tell(self) -> None:
         """Say in the source what is asked for."""
         request: dict[str, Any] = {"loader": self.call.function.__name__}
-        windows = ("since", "until")
         subject = self.keeping.subject.arguments()[0] if self.keeping.subject else None
         listed = self.keeping.unit.arguments()[0] if self.keeping.listed else None
-        others = self.call.others()
-        request |= {k: v for k, v in others.items() if k not in (*windows, subject, listed)}
+        apart = ("since", "until", subject, listed)
+        request |= {k: v for k, v in self.call.others().items() if k not in apart}
         if subject is not None:
             from beaconframes.publish.calls import short
 
@@ -96,10 +95,9 @@ class Walk:
 
     def last_epoch(self) -> int:
         """Return the last epoch that the rows are of: it is final."""
-        name = self.keeping.unit_name
-        if name == "epoch":
+        unit: Any = self.keeping.unit_name
+        if unit == "epoch":
             return self.until
-        unit: Any = name
         return self.chain.at("epoch", self.chain.time_of(unit, self.until + 1)) - 1
 
     def resume(
@@ -174,13 +172,8 @@ class Walk:
         """Return the first unit that begins after the partition of that number."""
         assert self.partition is not None
         unit: Any = self.keeping.unit_name
-        if self.partition.by == "period":
-            epoch = (number + 1) * self.chain.epochs_per_sync_period
-            moment = self.chain.time_of("epoch", epoch)
-        elif self.partition.by == "day":
-            day = EPOCH_OF_DATES + timedelta(days=number + 1)
-            moment = datetime.combine(day, time(), timezone.utc)  # noqa: UP017 - mypy knows it
-        else:
+        moment = self.partition.end(number, self.chain)
+        if moment is None:
             return self.since
         if moment <= self.chain.genesis:
             return 0
@@ -191,25 +184,19 @@ class Walk:
         """Yield the rows, asked for a stretch at a time."""
         for gap in sorted(self.refill, key=lambda g: self.bounds(g)[0]):
             yield from self.again(gap)
-        parts = within(self.want_parts(), self.begin, self.until)
+        # What is not listed has no end: more becomes final.
+        asked = self.want.parts if self.keeping.listed else ((self.since, self.until),)
+        parts = within(asked, max(self.since, self.begin), self.until)
         by_subject = self.partition is not None and self.partition.by == "validators"
         blocks = self.blocks(by_subject=by_subject)
         stretches = [stretch for part in parts for stretch in self.stretches(part)]
-        order = (
-            [(block, s) for block in blocks for s in stretches]
-            if by_subject
-            else [(block, s) for s in stretches for block in blocks]
-        )
+        order = [(block, s) for s in stretches for block in blocks]
+        if by_subject:
+            order = [(block, s) for block in blocks for s in stretches]
         for block, stretch in order:
             rows, gaps = self.call.load(**self.asking(block, stretch))
             self.source.note(gaps)
             yield rows
-
-    def want_parts(self) -> Runs:
-        """Return the units that are wanted; without end, where more become final."""
-        if self.keeping.listed:
-            return within(self.want.parts, self.since, self.until)
-        return ((self.since, self.until),)
 
     def blocks(self, *, by_subject: bool) -> list[list[int | str]]:
         """Return the validators that are asked for at a time."""
@@ -221,11 +208,8 @@ class Walk:
         size = max(ROWS_AT_ONCE // reach // 100, 1) * 100
         if not by_subject:
             return [numbers[i : i + size] for i in range(0, len(numbers), size)]
-        found: dict[Any, list[int | str]] = {}
-        for one in numbers:
-            inside = one // VALIDATORS_EACH if isinstance(one, int) else "keys"
-            found.setdefault(inside, []).append(one)
-        return list(found.values())
+        each = groupby(numbers, lambda s: s // VALIDATORS_EACH if isinstance(s, int) else "keys")
+        return [list(together) for _, together in each]
 
     def stretches(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
         """Yield the runs of units that are asked for at a time."""
