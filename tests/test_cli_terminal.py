@@ -21,6 +21,7 @@ from beaconframes.dataset import Dataset
 
 from .hostile import TEXTS
 
+pytestmark = pytest.mark.more
 COLUMNS = 80
 LIVE = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
@@ -77,10 +78,9 @@ WAYS = {
     "jsonl": (["--format", "jsonl"], {}),
     "raw csv": (["--format", "csv", "--raw"], {}),
 }
-FIRST, *OTHERS = WAYS
 
 
-@pytest.mark.parametrize("way", [FIRST, *(pytest.param(w, marks=pytest.mark.more) for w in OTHERS)])
+@pytest.mark.parametrize("way", WAYS)
 def test_nothing_that_is_shown_moves_the_terminal(hostile, way):
     """All 75 texts in every way in which rows are shown: no control, no line wider than 80."""
     folder, slots = hostile
@@ -107,7 +107,6 @@ def test_nothing_that_is_shown_moves_the_terminal(hostile, way):
         assert len(slots) + (way != "jsonl") == len(plain.splitlines())
 
 
-@pytest.mark.more
 def test_errors_and_warnings_do_not_move_it_either(hostile, tmp_path):
     """File names, arguments and columns come back in messages, and nothing live with them."""
     folder, slots = hostile

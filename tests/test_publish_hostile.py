@@ -282,7 +282,7 @@ def test_a_manifest_of_anything_is_an_error_of_ours(tmp_path):
     dice = random.Random(1)
     odd = (None, -1, 2**63, 1.5, "", "x", [], {}, [[]], True, {"a": {}}, "../x", "9" * 50)
     refused = 0
-    for number in range(150):
+    for number in range(60):
         told = json.loads(text)
         spoil(told[dice.choice(("tables", "tables", "provenance"))], dice, odd)
         rewritten(folder, told)
@@ -294,7 +294,7 @@ def test_a_manifest_of_anything_is_an_error_of_ours(tmp_path):
                 way()
             except BeaconframesError:
                 refused += 1
-    assert 30 < refused < 300
+    assert 30 < refused < 120
 
 
 def spoil(told, dice, odd):

@@ -395,7 +395,7 @@ def test_a_service_that_fails_makes_named_gaps_or_none(tmp_path, running, fault)
         assert made.complete
 
 
-@pytest.mark.parametrize("flips", [40, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("flips", [20, pytest.param(1000, marks=pytest.mark.long)])
 def test_a_flipped_byte_is_found(tmp_path, explorer, flips):
     """Whichever byte of whichever file: before anything is added to it, and when it is read."""
     out = tmp_path / "out"
@@ -423,7 +423,9 @@ def test_a_flipped_byte_is_found(tmp_path, explorer, flips):
     assert export(out, until=250).complete
 
 
-@pytest.mark.parametrize("when", range(1, 9))
+@pytest.mark.parametrize(
+    "when", [1, *(pytest.param(n, marks=pytest.mark.more) for n in range(2, 9))]
+)
 def test_a_sync_that_fails_once_is_not_forgotten(tmp_path, explorer, monkeypatch, when):
     """After a failed fsync nobody knows what is on the disk: the file is made again."""
     export(tmp_path / "whole", until=250)

@@ -78,7 +78,7 @@ def race(folder, rounds, how):
             one.stdout.close()
 
 
-@pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [5, pytest.param(100, marks=pytest.mark.long)])
 def test_two_processes_export_into_one_folder(tmp_path, rounds):
     """One of them has it; the other comes after it, or is told at once who has it."""
     said, pids = race(tmp_path, rounds, "at once")
@@ -92,13 +92,16 @@ def test_two_processes_export_into_one_folder(tmp_path, rounds):
     assert rounds < 100 or refused > 5
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(3, marks=pytest.mark.more), pytest.param(100, marks=pytest.mark.long)]
+)
 def test_who_is_told_to_wait_waits(tmp_path, rounds):
     """Then both are done, and what they made is one dataset."""
     said, _ = race(tmp_path, rounds, "wait")
     assert [["done", "done"]] * rounds == said
 
 
+@pytest.mark.more
 def test_waiting_ends_when_the_other_does(tmp_path):
     """The lock of a process is waited for, and taken over when that has died."""
     rows = pl.DataFrame({"n": range(10)})
