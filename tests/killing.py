@@ -137,13 +137,12 @@ def points(lines, target):
         if not name or not paths or "resumed>" in line:
             continue
         call = name[1]
-        if call in OPENS and not CREATES.search(line):
-            continue
-        where = (call, paths[-1] if call.endswith("at") and len(paths) > 1 else paths[0])
-        if call in OPENS:
-            where = (call, paths[-1])
+        first = re.search(rf'"({re.escape(str(target))}[^"]*)"', line) if call in OPENS else None
+        where = (call, first[1] if first else paths[0])
         seen[where] += 1
-        yield (*where, seen[where])
+        # Opening to read changes nothing, but strace counts it.
+        if call not in OPENS or CREATES.search(line):
+            yield (*where, seen[where])
 
 
 def killed(status):

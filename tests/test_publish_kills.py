@@ -197,7 +197,8 @@ def test_the_disk_fails_at_every_call(server, states, tmp_path, strace, forge, r
             silent.append(point)
         resumed(server, states, target, extends=extends)
     log.info("%s: refused at %d of %d calls, not at %s", reason, refused, len(every), silent)
-    assert refused > 60
+    # A file that was there, a lock that is tried again: nobody needs to hear of that.
+    assert refused >= len(every) - 12
 
 
 @pytest.mark.long
