@@ -242,6 +242,32 @@ def test_large_sums_that_fit_are_exact(kind):
     assert [(2**58 + 2) * 10**9 + 8 * 10**27 + 2] == [int(x) for x in result["net_income_wei"]]
 
 
+UNSEEN = {
+    "reconcile": {HEAD: MOST, SOURCE: MOST},
+    "performance": {HEAD: MOST, SOURCE: MOST},
+    "missed_proposals": dict.fromkeys(
+        ["proposer_sync_inclusion_reward_gwei", "proposer_slashing_inclusion_reward_gwei"], MOST
+    ),
+    "apr": {HEAD: MOST, SOURCE: MOST},
+    "ledger": {HEAD: MOST, SOURCE: MOST},
+    "net_income": {HEAD: MOST, SOURCE: MOST},
+}
+
+
+@pytest.mark.parametrize("case", UNSEEN)
+def test_amounts_that_run_over_within_a_row_are_refused(case):
+    """Twice 2^63 - 1 is -2 in 64 bits; no function takes it for one."""
+    like = "frame" if case == "net_income" else "income"
+    frames = dict(CASES[case][1])
+    options = CASES[case][2]
+    frames[like] = frames[like].with_columns(
+        pl.lit(amount).cast(pl.Int64).alias(column) for column, amount in UNSEEN[case].items()
+    )
+
+    with pytest.raises(UsageError, match="more than a chain has"):
+        getattr(analysis, case)(**frames, **options)
+
+
 @pytest.mark.parametrize("kind", ["polars", "polars-lazy", "pandas-arrow", "dask"])
 def test_a_negative_reward_is_not_added(kind):
     """Rewards and penalties are positive amounts; one with a sign means something else."""

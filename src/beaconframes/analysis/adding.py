@@ -99,6 +99,20 @@ def bound_fits() -> pl.Expr:
     return (pl.col(TOO_MUCH) * _UP_TO_64_BITS).cast(pl.Int64).is_not_null()
 
 
+def fitting(rows: Lazy, amounts: Sequence[str]) -> Lazy:
+    """See that *amounts*, all of them known, can be added within a row; what cannot is an error."""
+    kind = rows.implementation
+    if not (kind.is_polars() or kind.is_dask()):
+        return rows
+
+    def see(part: Lazy) -> Lazy:
+        bound = with_bound(part, [pl.col(name).abs() for name in amounts])
+        native: Any = bound.to_native()
+        return as_lazy(native.filter(bound_fits()).drop(TOO_MUCH))
+
+    return each_row(rows, see)
+
+
 def _checked(sums: Lazy) -> Lazy:
     """Raise where sums might have run over, at the time that they are computed."""
     native: Any = sums.to_native()

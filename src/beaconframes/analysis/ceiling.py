@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.engines import moved
+from beaconframes.analysis.adding import fitting
+from beaconframes.analysis.engines import collected, moved
 from beaconframes.analysis.income import PENALTIES, REWARDS
-from beaconframes.frames import collect, each_row, known
+from beaconframes.frames import each_row, known
 
 if TYPE_CHECKING:
     from beaconframes.analysis.engines import Lazy
@@ -32,13 +33,13 @@ def attestation_ceiling(earned: Lazy, held: Lazy) -> Lazy:
     penalties = PENALTIES["attestation_penalty_gwei"]
     own = nw.sum_horizontal(*rewards) - nw.sum_horizontal(*penalties)
     votes = each_row(
-        known(earned, [*_KEYS, *rewards, *penalties]),
+        fitting(known(earned, [*_KEYS, *rewards, *penalties]), [*rewards, *penalties]),
         lambda part: part.select(*_KEYS, own.alias(_OWN)),
     )
     rows = votes.join(known(held, [*_KEYS, _EQUAL[1]]), on=_KEYS, how="inner")
     # Few amounts are different ones, so that what is left fits into memory.
     counts = rows.group_by(*_EQUAL, _OWN).agg(nw.len().alias("many"))
-    ceilings = moved(_best_decile(collect(counts)), rows)
+    ceilings = moved(_best_decile(collected(counts)), rows)
     both = rows.join(ceilings, on=_EQUAL, how="inner")
     return both.select(*_KEYS, _OWN, CEILING)
 

@@ -152,7 +152,9 @@ def stacked(tables: Sequence[Lazy]) -> Lazy:
 def ends(lazy: Lazy, name: str) -> tuple[int, int]:
     """Look up the smallest and the largest number of a column, at once; 0 and -1 of no rows."""
     alike = lazy.select(name).with_columns(nw.lit(1).alias(_ALL)).group_by(_ALL)
-    table = collect(alike.agg(nw.col(name).min().alias("first"), nw.col(name).max().alias("last")))
+    table = collected(
+        alike.agg(nw.col(name).min().alias("first"), nw.col(name).max().alias("last"))
+    )
     if table.is_empty() or table["first"][0] is None:
         return 0, -1
     return table["first"][0], table["last"][0]

@@ -8,9 +8,10 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis import chance
-from beaconframes.analysis.adding import added, amount_type
+from beaconframes.analysis.adding import added, amount_type, fitting
 from beaconframes.analysis.engines import (
     beside,
+    collected,
     ends,
     give_moved,
     listed,
@@ -109,7 +110,7 @@ def proposal_luck(
         now=("sum", "now"),
     )
     days = clock.seconds_per_slot * per_epoch / _SECONDS_PER_DAY
-    table = collect(sums).with_columns(pl.col("slots").cast(pl.Int64) * per_epoch)
+    table = collected(sums).with_columns(pl.col("slots").cast(pl.Int64) * per_epoch)
     return give_moved(_judged(table, groups, level, days), held, balances)
 
 
@@ -141,9 +142,11 @@ def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 
     lost = one_per_slot(collect(known(opener, ["slot", "epoch", "status", "proposer_index"])))
     lost = lost.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
     columns = ["epoch", *_REWARDS, "tx_fee_reward_wei"]
-    earned = opened(income, columns, loader="load_income_history")
-    blocks = collect(
-        each_row(earned, lambda part: part.filter(nw.sum_horizontal(*_REWARDS) > 0))
+    earned = known(opened(income, columns, loader="load_income_history"), columns)
+    blocks = collected(
+        each_row(
+            fitting(earned, _REWARDS), lambda part: part.filter(nw.sum_horizontal(*_REWARDS) > 0)
+        )
     ).select(
         "epoch",
         cost_consensus_gwei=pl.sum_horizontal(*_REWARDS),

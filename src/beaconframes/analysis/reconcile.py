@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
 
-from beaconframes.analysis.adding import added
+from beaconframes.analysis.adding import added, fitting
 from beaconframes.analysis.engines import (
     beside,
     ends,
@@ -94,7 +94,7 @@ def reconcile(
     held = known(opened(balances, columns, loader="load_balance_history"), columns)
     amounts = [*_KEYS, *AMOUNTS[:-1]]
     earned = beside(income, amounts, loader="load_income_history", like=held)
-    earned = known(earned, amounts)
+    earned = fitting(known(earned, amounts), AMOUNTS[:-1])
     if since is None or until is None:
         first, last = ends(earned, "epoch")
         since = first + attestations_settle if since is None else since

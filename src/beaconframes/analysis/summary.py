@@ -13,6 +13,7 @@ from beaconframes.analysis.ceiling import CEILING, attestation_ceiling
 from beaconframes.analysis.earnings import income as income_of
 from beaconframes.analysis.engines import (
     beside,
+    collected,
     give_moved,
     listed,
     opened,
@@ -23,7 +24,7 @@ from beaconframes.analysis.rates import apr
 from beaconframes.analysis.sync_duties import sync_against_committee
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, each_row, to_polars
+from beaconframes.frames import as_lazy, collect, each_row, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,20 +127,22 @@ def performance(
     )
     peers = apr(earned.to_native(), held.to_native(), every="all", chain=clock)
     parts = [
-        to_polars(income_of(mine, every="all", by=groups)).select(*groups, *_INCOME),
-        _beside_peers(to_polars(rates), to_polars(peers), groups),
+        collected(as_lazy(income_of(mine, every="all", by=groups))).select(*groups, *_INCOME),
+        _beside_peers(collected(as_lazy(rates)), collected(as_lazy(peers)), groups),
         _scored(attestation_ceiling(earned, held), labels, groups),
     ]
     if attestations is not None:
         duties = beside(attestations, [_WHO, *_ATTESTED], loader="load_attestations", like=earned)
         rated = attestation_effectiveness(tagged(duties), blocks, by=groups, until=until)
-        parts.append(_prefixed(to_polars(rated), groups, "attestations_"))
+        parts.append(_prefixed(collected(as_lazy(rated)), groups, "attestations_"))
     known_labels = collect(labels)
     if proposals is not None and epochs is not None:
         luck = proposal_luck(
             proposals, tagged(held), epochs, validators=lives.to_native(), by=groups, chain=clock
         )
-        parts.append(_prefixed(to_polars(luck).drop("slots", "missed"), groups, "proposals_"))
+        parts.append(
+            _prefixed(collected(as_lazy(luck)).drop("slots", "missed"), groups, "proposals_")
+        )
         costs = to_polars(missed_proposals(proposals, earned.to_native()))
         parts.append(_costs(costs, known_labels, groups))
     if committees is not None and blocks is not None:
@@ -169,7 +172,7 @@ def _beside_peers(rates: pl.DataFrame, peers: pl.DataFrame, groups: list[str]) -
 
 def _scored(rows: Lazy, labels: Lazy, groups: list[str]) -> pl.DataFrame:
     names = ["attestation_income_gwei", CEILING]
-    sums = collect(added(rows.join(labels, on=_WHO, how="inner"), groups, names))
+    sums = collected(added(rows.join(labels, on=_WHO, how="inner"), groups, names))
     possible = pl.when(pl.col(CEILING) > 0).then(pl.col(CEILING))
     return sums.with_columns(attestation_score=pl.col(names[0]) / possible)
 
