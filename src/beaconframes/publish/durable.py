@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -40,10 +40,10 @@ def room(path: Path, error: BaseException) -> str:
     told = getattr(error, "errno", None)
     if told not in (None, errno.ENOSPC, errno.EDQUOT):
         return ""
-    try:
-        return f" ({shutil.disk_usage(path.parent).free:,} bytes are free there)"
-    except OSError:
-        return ""
+    for folder in path.absolute().parents:
+        with suppress(OSError):
+            return f" ({shutil.disk_usage(folder).free:,} bytes are free there)"
+    return ""
 
 
 def make(
