@@ -74,6 +74,8 @@ def income(
         ``consensus_income_gwei`` is rewards less penalties, ``execution_income_wei`` the fees of
         proposed blocks, ``net_income_wei`` both. ``proposals_missed`` is a count and never added to
         an amount. Rows without a time or with an amount missing are left out: unknown is not zero.
+        What does not fit is an error, never a wrong number; so is a negative amount in polars and
+        Dask, which would run over in silence (a lazy frame says so when it is computed).
         Sorted by the unit and the groups, but for Dask, whose partitions have no order.
     """
     choose("every", every, get_args(Every))
