@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 import pytest
 
 import beaconframes as bf
+from beaconframes import errors
 from beaconframes.client import Explorer, together
 from beaconframes.client.pacing import Clock, Pacer
 from beaconframes.client.quota import next_month
@@ -459,20 +460,51 @@ def test_quota_is_told_without_a_request(tmp_path):
         explorer = Explorer(server.url, **asked)
         nothing = bf.quota(explorer)
         explorer.pacer.learn(month_headers(990))
-        quota = bf.quota(Explorer(server.url, **asked))
+        found = bf.quota(Explorer(server.url, **asked))
         requests = len(server.seen)
-    shown = f"{quota}{quota._repr_html_()}{quota!r}"
+    shown = f"{found}{found._repr_html_()}{found!r}"
 
     assert 0 == requests
     assert (None, None, 0) == (nothing.month, nothing.left, nothing.used)
     assert "not been asked yet" in str(nothing)
     assert (5, 200, 1000, 10, 990) == (
-        quota.second, quota.hour, quota.month, quota.used, quota.left,
+        found.second, found.hour, found.month, found.used, found.left,
     )  # fmt: skip
-    assert next_month(datetime.now(UTC)) == quota.renewed
+    assert next_month(datetime.now(UTC)) == found.renewed
     assert "990 this month" in shown
     assert "the service, on" in shown
     assert "WXYZ" not in shown
+
+
+def test_spent_month_fails_at_once_until_the_service_may_have_another_plan(tmp_path, monkeypatch):
+    """Any process that shares the key knows; an hour later a request finds out how it is now."""
+    with FaultServer() as server:
+        asked = {"api_key": "key-WXYZ", "state": tmp_path, "store": False}
+        Explorer(server.url, **asked).pacer.learn(month_headers(0))
+        with pytest.raises(errors.QuotaSpent) as caught:
+            Explorer(server.url, **asked).fetch(EPOCHS)
+        without = len(server.seen)
+        monkeypatch.setattr(sys.modules["beaconframes.client.quota"], "FRESH", 0)
+        Explorer(server.url, **asked).fetch(EPOCHS)
+        requests = len(server.seen)
+
+    assert (0, 1) == (without, requests)
+    renewed = next_month(datetime.now(UTC))
+    assert f"renewed on {renewed:%Y-%m-%d}" in str(caught.value)
+    assert 0 < caught.value.retry_after <= 31 * 86_400
+
+
+@pytest.mark.parametrize(
+    "headers", [{"left": 1}, {"left": 0, "date": datetime(2026, 10, 1, tzinfo=UTC)}]
+)
+def test_month_that_is_not_spent_or_is_over_stops_nobody(tmp_path, headers):
+    """The last request of a month is sent, and so is the first of the next one."""
+    with FaultServer() as server:
+        asked = {"api_key": "key-WXYZ", "state": tmp_path, "store": False}
+        Explorer(server.url, **asked).pacer.learn(month_headers(**headers))
+        Explorer(server.url, **asked).fetch(EPOCHS)
+
+    assert 1 == len(server.seen)
 
 
 def test_quota_of_the_connected_explorer_and_of_requests_counted_here(tmp_path):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from datetime import timedelta
 
 import polars as pl
 import pytest
@@ -19,6 +20,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.client import finality
 from beaconframes.config import settings
 from beaconframes.dataset import Dataset
 from beaconframes.service import Server
@@ -367,6 +369,8 @@ class Moving(FaultServer):
     def __init__(self, upstream, *, epoch, finalized):
         super().__init__(upstream=upstream.url)
         self.epoch, self.finalized, self.branch, self.headers = epoch, finalized, 0, {}
+        self.regress = iter(())
+        """What the next answers say is finalized, each another replica's."""
 
     @property
     def requests(self):
@@ -378,7 +382,7 @@ class Moving(FaultServer):
         if "latestState" in seen.target:
             state = told.get("data", told)
             state |= {"currentEpoch": self.epoch, "currentSlot": self.epoch * 32 + 5}
-            state |= {"currentFinalizedEpoch": self.finalized}
+            state |= {"currentFinalizedEpoch": next(self.regress, self.finalized)}
         rows = told.get("data")
         for row in rows if isinstance(rows, list) else [rows] if isinstance(rows, dict) else []:
             if "balance" in row and row["epoch"] > 440:
@@ -445,6 +449,32 @@ class TestFinality:
 
         assert (0, 42) == (again.requests, again.rows.height)
         assert 450 == self.kept(store).meta["finalized_epoch"]
+
+    @pytest.mark.parametrize(
+        ("told", "kept", "again"),
+        [([450, 440], 440, 450), ([440, 450], 440, 450), ([450] * 2, 450, 450)],
+    )
+    def test_a_lone_answer_makes_nothing_young_final(
+        self, server, store, moving, monkeypatch, caplog, told, kept, again
+    ):
+        """Of what is young that is kept which two answers call final; the plan counts both."""
+        monkeypatch.setattr(finality, "YOUNG", timedelta(days=36_500))
+        call = self.balances(430, 450)
+        moving.regress = iter(told)
+        with bf.Explorer(moving.url, chain=server.service.chain, store=store, rate=99) as explorer:
+            planned = bf.plan(
+                bf.load_balance_history, [1, 2], since=430, until=450, explorer=explorer
+            )
+            found = Counted(moving, call, explorer)
+
+        assert planned.requests == found.requests == 2
+        assert (42, kept) == (found.rows.height, self.kept(store).meta["finalized_epoch"])
+        assert kept == self.kept(store).scan("balance_history").collect()["epoch"].max()
+        assert (told == [450, 440]) == ("440 is finalized, and has said 450" in caplog.text)
+
+        ask(moving, store, server, call)
+        assert again == self.kept(store).meta["finalized_epoch"]
+        assert 0 == ask(moving, store, server, call).requests
 
     def test_rows_that_say_that_they_are_not_final(self, server, store, moving):
         """F04: an epoch that calls itself not finalized is asked for again until it does."""
