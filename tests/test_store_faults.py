@@ -9,17 +9,21 @@ import random
 import shutil
 import sqlite3
 import subprocess
+import sys
+import time
 import warnings
+from contextlib import nullcontext
 
 import pytest
 from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.dataset import Dataset
 from beaconframes.service import Server
 
-from .faults import FaultServer
-from .storing import LAST, check, connect, kept, load, told, worker
+from .faults import FastClock, FaultServer
+from .storing import LAST, check, connect, folders, kept, load, told, worker
 
 
 @pytest.fixture(scope="module")
@@ -266,6 +270,86 @@ def test_processes_that_want_the_same(server, store, truth):
     assert ["done"] * 8 == [told(process) for process in work]
     assert server.requests - before <= alone + alone + 8 * 1_000 // 100
     check(store, truth)
+
+
+BEGIN = """
+import sys, time, warnings
+import polars as pl
+from pathlib import Path
+from beaconframes.calendar import MAINNET
+from beaconframes.client.shelf import Shelf
+from beaconframes.dataset import Grid
+warnings.simplefilter("error")
+folder, who, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+rows = pl.DataFrame({"who": [who], "epoch": [5]})
+print("ready", flush=True)
+start = float(sys.stdin.readline())
+for number in range(count):
+    time.sleep(max(0.0, start + number * 0.02 - time.monotonic()))
+    shelf = Shelf(folder / str(number), url="http://x", chain=MAINNET)
+    grid = Grid("who", "epoch", ("who", "epoch"))
+    assert shelf.keep("some", rows, grid, {str(who): ((5, 5),)}, 5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("processes", "count"), [(2, 5), pytest.param(8, 100, marks=pytest.mark.long)]
+)
+def test_processes_that_begin_one_store_at_the_same_moment(tmp_path, processes, count):
+    """Whoever makes it, each keeps its row in it, and nobody is told that it is busy."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-c", BEGIN, str(tmp_path)]
+    running = [
+        subprocess.Popen([*command, str(who), str(count)], text=True, **pipes)
+        for who in range(processes)
+    ]
+    for process in running:
+        assert "ready\n" == process.stdout.readline()
+    start = time.monotonic() + 0.1
+    ended = [process.communicate(f"{start}\n") if not n else None for n, process in []]
+    for process in running:
+        process.stdin.write(f"{start}\n")
+        process.stdin.flush()
+    ended = [process.communicate()[1] for process in running]
+
+    assert [""] * processes == ended
+    for number in range(count):
+        rows = Dataset.open(tmp_path / str(number)).scan("some").collect()
+        assert list(range(processes)) == sorted(rows["who"])
+
+
+BAD = (
+    "200_html", "204", "empty_200", "truncated_json?fraction=0.5", "drop", "disconnect_mid_body",
+    "rows_drop?every=2&at=1", "5xx?code=503", "401", "error_200",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(17, marks=pytest.mark.long)])
+@pytest.mark.filterwarnings("ignore::beaconframes.errors.MissingRows")
+def test_bad_answers_are_never_kept(server, tmp_path, truth, times):
+    """Errors and nonsense leave nothing in the store, and parts of an answer what is right."""
+    bad = 0
+    for number, fault in enumerate(BAD):
+        store, parts = tmp_path / str(number), fault.startswith("rows")
+        name = f"{fault}{'&' if '?' in fault else '?'}path=balancehistory"
+        with FaultServer(name, upstream=server.url) as spoiling:
+            for _ in range(times):
+                shutil.rmtree(store, ignore_errors=True)
+                explorer = bf.Explorer(
+                    spoiling.url, chain=server.service.chain, store=store, rate=10_000
+                )
+                explorer.pacer.clock = FastClock()
+                with explorer, nullcontext() if parts else pytest.raises(errors.BeaconframesError):
+                    load(explorer, whom=range(4), until=9)
+                there = kept(store).scan("balance_history").collect() if folders(store) else None
+                if parts:
+                    assert 0 < there.height < 40
+                    assert_frame_equal(there, truth[0].join(there, on=there.columns, how="semi"),
+                                       check_row_order=False)  # fmt: skip
+                else:
+                    assert there is None
+        bad += sum("balancehistory" in seen.target for seen in spoiling.seen)
+    assert bad >= 30 * times
 
 
 @pytest.mark.parametrize("headers", ["public, max-age=31536000, immutable", "no-store"])
