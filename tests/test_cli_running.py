@@ -290,7 +290,7 @@ def test_signals_end_an_export_that_goes_on_later(tmp_path, chain, number, statu
 
     assert status == process.returncode
     assert took < 4  # a second and a half, and what a busy machine adds
-    assert said.endswith("beaconframes: stopped; the same command goes on where it was\n")
+    assert "beaconframes: stopped; the same command goes on where it was\n" == said
     assert not (tmp_path / "out" / "manifest.json").exists()
     again = subprocess.run([*command, "--out", "out"], check=False, cwd=tmp_path)
     assert 0 == again.returncode
