@@ -70,10 +70,9 @@ class Sorter:
             if self._reached is not None and low > self._reached:
                 yield from self._complete()
             if high > low:
-                before, rows = _parted(rows, high)
-                self._wait(before)
-                del before
+                self._wait(rows.filter(pl.col(PART) < high))
                 yield from self._complete()
+                rows = rows.filter(pl.col(PART) == high)
         self._reached = high if self._reached is None else max(high, self._reached)
         self._wait(rows)
 
@@ -183,14 +182,6 @@ def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
         several, columns[:AT_ONCE] = pl.DataFrame(columns[:AT_ONCE]).rechunk(), []
         done += several[order].get_columns()
     return pl.DataFrame(done)
-
-
-def _parted(rows: pl.DataFrame, number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return those rows of a lesser partition than that *number*, and those of that."""
-    if rows[PART].is_sorted():
-        place = int(rows[PART].search_sorted(number))
-        return rows[:place], rows[place:]
-    return rows.filter(pl.col(PART) < number), rows.filter(pl.col(PART) == number)
 
 
 def _by_part(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
