@@ -20,7 +20,9 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.calendar import MAINNET
 from beaconframes.client import finality
+from beaconframes.client.head import Views
 from beaconframes.config import settings
 from beaconframes.dataset import Dataset
 from beaconframes.service import Server
@@ -415,7 +417,7 @@ class TestFinality:
         return Dataset.open(folder)
 
     def test_reorganised_epochs_leave_no_trace(self, server, store, moving):
-        """F01, F02: of one window the final part is kept; the rest shows the new branch."""
+        """Of one window the final part is kept; the rest shows the new branch."""
         moving.finalized = 440
         first = ask(moving, store, server, self.balances())
         assert 440 == self.kept(store).scan("balance_history").collect()["epoch"].max()
@@ -435,14 +437,14 @@ class TestFinality:
         assert (0, True) == (third.requests, second.rows.equals(third.rows))
 
     def test_stalled_finality(self, server, store, moving):
-        """F05: however far the chain goes on, nothing beyond the finalized epoch is kept."""
+        """However far the chain goes on, nothing beyond the finalized epoch is kept."""
         moving.epoch, moving.finalized = 460, 360
         ask(moving, store, server, self.balances(340, 460))
 
         assert 360 == self.kept(store).scan("balance_history").collect()["epoch"].max()
 
     def test_finality_that_goes_back(self, server, store, moving):
-        """F06: what was final stays final when a replica lags."""
+        """What was final stays final when a replica lags."""
         ask(moving, store, server, self.balances(430, 450))
         moving.finalized, moving.epoch = 420, 452
         again = ask(moving, store, server, self.balances(430, 450))
@@ -476,8 +478,17 @@ class TestFinality:
         assert again == self.kept(store).meta["finalized_epoch"]
         assert 0 == ask(moving, store, server, call).requests
 
+    def test_generation_2_needs_two_answers_too(self):
+        """The boundary is a slot there; what two answers agree on is a whole epoch."""
+        told = iter([15 * 32 + 31, 14 * 32 + 31, 16 * 32])
+        views = Views(lambda _: b'{"slot": %d}' % next(told), MAINNET)
+
+        assert (15, -1) == (views.latest("epoch", MAINNET, finalized=True), views.agreed(ask=False))
+        assert 14 == views.agreed(ask=True)
+        assert 15 == views.agreed(ask=True) == views.latest("epoch", MAINNET, finalized=True)
+
     def test_rows_that_say_that_they_are_not_final(self, server, store, moving):
-        """F04: an epoch that calls itself not finalized is asked for again until it does."""
+        """An epoch that calls itself not finalized is asked for again until it does."""
         moving.finalized = 448
         call = lambda e: bf.load_epochs(since=447, until=449, explorer=e)  # noqa: E731
         counts = []
@@ -521,7 +532,7 @@ class TestFinality:
         assert not store.exists()
 
     def test_clock(self, server, store, monkeypatch):
-        """F18: a computer's clock decides nothing; what is final does not grow old."""
+        """A computer's clock decides nothing; what is final does not grow old."""
         import time
 
         tally(server, store, CALLS["balances"])
@@ -532,7 +543,7 @@ class TestFinality:
 
 
 class TestApart:
-    """F08: what differs is kept apart."""
+    """What differs is kept apart."""
 
     def test_services_and_chains(self, server, store, chain):
         """Another address, path or chain never sees what this one told."""
@@ -589,7 +600,7 @@ class TestWhere:
         assert not (tmp_path / "data").exists()
 
     def test_nobody_else_can_read_it(self, server, store):
-        """F17: folders are 0700 and files 0600."""
+        """Folders are 0700 and files 0600."""
         tally(server, store, CALLS["balances"])
         modes = {stat.S_IMODE(path.stat().st_mode) for path in store.rglob("*") if path.is_dir()}
         files = {stat.S_IMODE(path.stat().st_mode) for path in store.rglob("*") if path.is_file()}
@@ -651,7 +662,7 @@ class TestTrouble:
     call = staticmethod(CALLS["balances"])
 
     def test_no_place(self, server, tmp_path):
-        """F13: where nothing can be written, it is told once, and loading goes on."""
+        """Where nothing can be written, it is told once, and loading goes on."""
         (tmp_path / "file").write_text("in the way")
         with connect(server, tmp_path / "file" / "store") as explorer:
             with pytest.warns(errors.NotKept, match="the store is not used"):
@@ -662,7 +673,7 @@ class TestTrouble:
         assert_frame_equal(tally(server, False, self.call).rows, first)
 
     def test_disk_full(self, server, store, monkeypatch):
-        """F13: what does not fit is not kept; what was kept before still serves."""
+        """What does not fit is not kept; what was kept before still serves."""
         part = lambda e: bf.load_balance_history(range(120), since=0, until=50, explorer=e)  # noqa: E731
         tally(server, store, part)
 
@@ -681,7 +692,7 @@ class TestTrouble:
 
     @pytest.mark.parametrize("how", ["flip", "cut", "gone", "folder", "link"])
     def test_damaged_segment(self, server, store, how):
-        """F12: what was damaged is asked for again; nothing else is, and nothing is wrong."""
+        """What was damaged is asked for again; nothing else is, and nothing is wrong."""
         other = lambda e: bf.load_balance_history([900], since=0, until=9, explorer=e)  # noqa: E731
         expected = tally(server, store, self.call).rows
         tally(server, store, other)
@@ -705,7 +716,7 @@ class TestTrouble:
 
     @pytest.mark.parametrize("how", ["rubbish", "empty", "newer", "foreign"])
     def test_unreadable_ledger(self, server, store, how):
-        """F12, F14: a ledger that cannot be read is put aside, and a new store begins."""
+        """A ledger that cannot be read is put aside, and a new store begins."""
         expected = tally(server, store, self.call).rows
         (folder,) = store.iterdir()
         ledger = folder / "ledger.sqlite"
@@ -726,7 +737,7 @@ class TestTrouble:
         assert 0 == tally(server, store, self.call).requests
 
     def test_other_columns(self, server, store):
-        """F14: a table that another version kept with other columns is asked for anew."""
+        """A table that another version kept with other columns is asked for anew."""
         tally(server, store, self.call)
         (folder,) = store.iterdir()
         dataset = Dataset.open(folder)
@@ -754,7 +765,7 @@ class TestTrouble:
         assert before == server.requests
 
     def test_several_at_once(self, server, store):
-        """F10: threads that load overlapping parts at once: no error, no row twice."""
+        """Threads that load overlapping parts at once: no error, no row twice."""
         frames, broken = {}, []
 
         def load(n):
