@@ -53,6 +53,7 @@ def of_table(dataset: Dataset, name: str, chain: Chain | None, facts: dict[str, 
                 with judged(dataset.path / segment.path, "cannot be read"):
                     rows = lazy.slice(start, BATCH).collect()
                 yield rows
+                del rows  # before the next ones come into memory
 
     return Source(of_rows(schema, name), rows, chain, facts)
 

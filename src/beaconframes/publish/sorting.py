@@ -70,9 +70,10 @@ class Sorter:
             if self._reached is not None and low > self._reached:
                 yield from self._complete()
             if high > low:
-                self._wait(rows.filter(pl.col(PART) < high))
+                before, rows = rows.filter(pl.col(PART) < high), rows.filter(pl.col(PART) == high)
+                self._wait(before)
+                del before  # it must not stay in memory while it is written
                 yield from self._complete()
-                rows = rows.filter(pl.col(PART) == high)
         self._reached = high if self._reached is None else max(high, self._reached)
         self._wait(rows)
 

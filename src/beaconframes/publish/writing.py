@@ -102,6 +102,7 @@ class TableWriter:
         sorter = Sorter(self.layout.partition, self._table.key, scratch, self._recall)
         for rows in self.source.frames():
             yield from sorter.add(self._fitting(rows))
+            del rows  # before the next ones come into memory
         yield from sorter.finish()
 
     def _fitting(self, rows: pl.DataFrame) -> pl.DataFrame:
