@@ -165,11 +165,11 @@ def test_a_file_that_lies_is_refused(tmp_path, kind):
     forge, words = HOSTILE[kind]
     forged(folder, forge((folder / FILE).read_bytes()))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.monotonic()
+    started = time.process_time()
     for way in ways(folder, tmp_path / "beside"):
         with pytest.raises(DatasetError, match=words):
             way()
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < LITTLE // 1024
 
 
@@ -267,11 +267,11 @@ def test_a_hundred_thousand_files_are_soon_refused(tmp_path):
     for files, words in ((many, "00001.parquet is missing"), ([file] * 100_000, "twice")):
         told["tables"]["rows"]["files"] = files
         rewritten(folder, told)
-        started = time.monotonic()
+        started = time.process_time()
         for way in (ways(folder, tmp_path / "beside")[i] for i in (0, 2, 4)):
             with pytest.raises(DatasetError, match=words):
                 way()
-        assert time.monotonic() - started < 10
+        assert time.process_time() - started < 10
 
 
 def test_a_manifest_of_anything_is_an_error_of_ours(tmp_path):
