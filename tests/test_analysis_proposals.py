@@ -189,6 +189,18 @@ def test_cost_needs_blocks_to_compare():
     ).rows()
 
 
+def test_rewards_that_are_not_known_are_not_compared():
+    """Taken as 0 wei, the fees of this block would have made the median cheaper."""
+    unknown = EARNED.with_columns(
+        pl.when(pl.col("validator_index") != 5).then(pl.col("tx_fee_reward_wei"))
+    )
+    rows = analysis.missed_proposals(BLOCKS, unknown)
+
+    assert [(3, 301, Decimal(10**18))] * 2 == rows.select(
+        "blocks_compared", "cost_consensus_gwei", "cost_execution_wei"
+    ).rows()
+
+
 def test_wrong_arguments_are_explained():
     """Levels, windows and frames."""
     with pytest.raises(UsageError, match="level=95 does not lie between 0 and 1"):
