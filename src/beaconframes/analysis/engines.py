@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 import polars as pl
-from narwhals.exceptions import InvalidOperationError
+from narwhals.exceptions import ComputeError, InvalidOperationError
 
 from beaconframes.analysis.adding import TOO_MUCH, amount_type, too_much
 from beaconframes.errors import UsageError
@@ -28,6 +28,8 @@ Calendar = Literal["day", "week", "month", "year"]
 
 _TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
 _ALL = "all rows alike"
+_OF_SUMS = (TOO_MUCH, "to `decimal[28,0]` failed", "overflow in decimal")
+"""What polars says where sums do not fit."""
 
 
 def opened(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy:
@@ -98,8 +100,8 @@ def collected(sums: Lazy) -> pl.DataFrame:
     """Compute here and now, and say in words of our own where polars found too much."""
     try:
         return collect(sums)
-    except InvalidOperationError as error:
-        about_sums = TOO_MUCH in str(error) or "to `decimal[28,0]` failed" in str(error)
+    except (ComputeError, InvalidOperationError) as error:
+        about_sums = any(words in str(error) for words in _OF_SUMS)
         raise (too_much() if about_sums else error) from error
 
 
