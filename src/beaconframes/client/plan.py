@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -13,6 +12,7 @@ from beaconframes.client.connected import current
 from beaconframes.client.costs import Cost, cost_of
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import quota_of
+from beaconframes.client.telling import as_html, as_text
 from beaconframes.endpoint.identifiers import LARGEST_INDEX, cut
 from beaconframes.errors import UsageError
 
@@ -89,20 +89,13 @@ class Plan:
 
     def __str__(self) -> str:
         """Return the plan, a line for each thing that there is to say."""
-        told = self.lines()
-        width = max(len(name) for name, _ in told)
-        return "\n".join([f"{self.loader}:", *(f"  {n:<{width}}  {text}" for n, text in told)])
+        return as_text(self.loader, self.lines())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the plan as a table, for a notebook."""
-        rows = "".join(
-            f'<tr><th style="text-align:left">{escape(name)}</th>'
-            f'<td style="text-align:left">{escape(text)}</td></tr>'
-            for name, text in self.lines()
-        )
-        return f"<table><caption>{escape(self.loader)}</caption>{rows}</table>"
+        return as_html(self.loader, self.lines())
 
 
 def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
 from typing import TYPE_CHECKING
 
 from beaconframes.client.failure import Failure
+from beaconframes.client.telling import as_html, as_text
 from beaconframes.errors import QuotaSpent
 
 if TYPE_CHECKING:
@@ -56,20 +56,13 @@ class Quota:
 
     def __str__(self) -> str:
         """Return the quota, a line for each thing that there is to say."""
-        told = self.lines()
-        width = max(len(name) for name, _ in told)
-        return "\n".join([f"{self.host}:", *(f"  {n:<{width}}  {text}" for n, text in told)])
+        return as_text(self.host, self.lines())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the quota as a table, for a notebook."""
-        rows = "".join(
-            f'<tr><th style="text-align:left">{escape(name)}</th>'
-            f'<td style="text-align:left">{escape(text)}</td></tr>'
-            for name, text in self.lines()
-        )
-        return f"<table><caption>{escape(self.host)}</caption>{rows}</table>"
+        return as_html(self.host, self.lines())
 
 
 def quota_of(pacer: Pacer) -> Quota:

@@ -197,6 +197,7 @@ class Covering(ABC):
 
 def joined(numbers: Collection[int]) -> list[tuple[int, int]]:
     """Return *numbers* as runs."""
+    # The format stands alone: what asks the service has its own, and does not lend it.
     found: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
         if found and number == found[-1][1] + 1:

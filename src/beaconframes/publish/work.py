@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.client.together import is_alive
 from beaconframes.dataset import Segment
 from beaconframes.errors import DatasetBusy, DatasetError
 from beaconframes.publish.durable import judged, put_text, same
@@ -30,8 +31,6 @@ NAME = ".beaconframes"
 LOCK, HOLDER, JOURNAL = "lock", "holder.json", "journal.jsonl"
 NAMELESS = 0.5
 """Seconds in which whoever has just taken the lock writes down who it is."""
-
-
 ANEW = "force_new=True makes a new dataset beside it"
 
 
@@ -218,13 +217,8 @@ def _alive(holder: dict[str, Any]) -> bool:
     """Tell whether a *holder* may have the lock; one that died has left its name behind."""
     if holder.get("host") != _host():
         return bool(holder)
-    try:
-        os.kill(int(holder["pid"]), 0)
-    except (KeyError, TypeError, ValueError, OverflowError, ProcessLookupError):
-        return False
-    except OSError:
-        pass  # it is somebody else's
-    return True
+    process = holder.get("pid")
+    return isinstance(process, int) and is_alive(process)
 
 
 def _taken(folder: Path) -> Taken:

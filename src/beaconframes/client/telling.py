@@ -1,0 +1,27 @@
+"""How a plan and a quota show themselves: a line for each thing that there is to say."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Lines = Sequence[tuple[str, str]]
+
+
+def as_text(caption: str, lines: Lines) -> str:
+    """Return *lines* for a terminal."""
+    width = max(len(name) for name, _ in lines)
+    return "\n".join([f"{caption}:", *(f"  {name:<{width}}  {text}" for name, text in lines)])
+
+
+def as_html(caption: str, lines: Lines) -> str:
+    """Return *lines* as a table for a notebook."""
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(text)}</td></tr>'
+        for name, text in lines
+    )
+    return f"<table><caption>{escape(caption)}</caption>{rows}</table>"
