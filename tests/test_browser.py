@@ -209,7 +209,7 @@ def test_a_million_points_open_and_pan(opened):
     )
     began = time.monotonic()
     page, wanted = opened(bf.interactive.balances(frame))
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 90
 
     before = span(page)
     x, y = middle(page)

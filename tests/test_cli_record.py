@@ -79,7 +79,7 @@ def test_a_signal_ends_a_recording_with_its_report(asking, tmp_path, number, sta
             time.sleep(0.2)
         time.sleep(1)
         process.send_signal(number)
-        printed, said = process.communicate(timeout=10)
+        printed, said = process.communicate(timeout=60)
     finally:
         process.kill()
 

@@ -169,7 +169,7 @@ def test_a_file_that_lies_is_refused(tmp_path, kind):
     for way in ways(folder, tmp_path / "beside"):
         with pytest.raises(DatasetError, match=words):
             way()
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 30
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < LITTLE // 1024
 
 
@@ -271,7 +271,7 @@ def test_a_hundred_thousand_files_are_soon_refused(tmp_path):
         for way in (ways(folder, tmp_path / "beside")[i] for i in (0, 2, 4)):
             with pytest.raises(DatasetError, match=words):
                 way()
-        assert time.process_time() - started < 10
+        assert time.process_time() - started < 60
 
 
 def test_a_manifest_of_anything_is_an_error_of_ours(tmp_path):
