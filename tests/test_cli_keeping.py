@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +16,7 @@ from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 import beaconframes as bf
+from beaconframes import errors
 from beaconframes.cli import commands, export, nouns
 from beaconframes.dataset import Dataset
 from beaconframes.service import Server
@@ -151,6 +154,57 @@ def test_an_export_is_a_dataset(run, chain, tmp_path):
     package = json.loads((out / "datapackage.json").read_text())
     assert "Ada" in json.dumps(package)
     assert 300 == pl.read_parquet(out / "income_history" / "**" / "*.parquet").height
+
+
+def test_an_export_follows_the_chain(run, chain, tmp_path, monkeypatch):
+    """Round after round it adds what is final by then, and what a service has done passes by."""
+    waited, out = [], tmp_path / "income"
+    with Server(chain) as server:
+        head = server.service.head
+        early = replace(head, epoch=200, finalized_epoch=198)
+        rounds = iter([early, early, errors.ServerFault("it has its troubles"), head])
+
+        @contextlib.contextmanager
+        def connected(_given):
+            now = next(rounds)
+            if isinstance(now, Exception):
+                raise now
+            with bf.Explorer(server.url, chain=server.service.chain, head=now) as explorer:
+                yield explorer
+
+        def wait(seconds):
+            waited.append(seconds)
+            if len(waited) == 4:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr("beaconframes.cli.asking.connected", connected)
+        monkeypatch.setattr("beaconframes.cli.export.time.sleep", wait)
+        options = ["--validators", "1,2", "--since", "190", "--follow", "15", "--json"]
+        told = run("export", "income-history", *options, "--out", f"{out}/")
+
+    assert [900] * 4 == waited
+    said = list(documents(told.stdout))
+    assert [198, head.finalized_epoch] == [one["until"] for one in said]
+    assert [9 * 2, (head.finalized_epoch - 189) * 2] == [one["rows"] for one in said]
+    assert "it has its troubles; asked again in 15 minutes" in told.stderr
+
+
+def documents(text):
+    """Each JSON document of a text that has several."""
+    while text := text.lstrip():
+        found, end = json.JSONDecoder().raw_decode(text)
+        text = text[end:]
+        yield found
+
+
+def test_following_has_no_end(run, tmp_path):
+    """With an end there is nothing to follow, and a minute is no day."""
+    words = ["export", "income-history", "--validators", "1", "--out", tmp_path / "out"]
+    for more in (["--until", "9", "--follow", "5"], ["--follow", "0"], ["--follow", "soon"]):
+        told = run(*words, *more)
+
+        assert (2, "") == (told.exit_code, told.stdout)
+        assert "follow" in told.stderr
 
 
 def test_an_export_with_gaps_is_no_success(run, chain, tmp_path):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from beaconframes import errors
 from beaconframes.cli import asking, nouns, signals
 from beaconframes.cli.frames import FILE
 from beaconframes.cli.noun_group import Nouns
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
 
 PARTITIONS = ("day", "period", "validators", "none")
 GOES_ON = "the same command goes on where it was"
+FOLLOW = click.Option(
+    ["--follow"],
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="MINUTES",
+    help="Go on until Ctrl-C: every so many minutes, add what has become final since.",
+)
 
 
 def options(*, table: bool) -> list[click.Parameter]:
@@ -63,9 +71,10 @@ NAMES = tuple(option.name for option in options(table=True) if option.name)
 
 def command(noun: str, loader: Loader) -> click.Command:
     """Return the command that exports what *loader* gives."""
+    grows = [FOLLOW] if "until" in nouns.arguments(loader) else []
     return click.Command(
         noun,
-        params=[*nouns.options(loader), *options(table=False), *asking.options()],
+        params=[*nouns.options(loader), *options(table=False), *grows, *asking.options()],
         help=f"Export: {nouns.summary(loader)}",
         callback=lambda **given: of_loader(loader, given),
     )
@@ -78,9 +87,27 @@ def of_loader(loader: Loader, given: dict[str, Any]) -> None:
     said = taken(given)
     signals.add(GOES_ON)
     target, as_json = said.pop("out"), said.pop("as_json")
+    minutes = given.pop("follow", None)
     asked = nouns.values(loader, given)
-    with asking.connected(given) as explorer:
-        tell(export(loader, target, **said, **asked, explorer=explorer), as_json=as_json)
+    if minutes and "until" in asked:
+        raise click.UsageError("--follow has no end: leave out --until")
+
+    def round_of() -> Export:
+        with asking.connected({**given}) as explorer:
+            return export(loader, target, **said, **asked, explorer=explorer)
+
+    tell(round_of(), as_json=as_json)
+    while minutes:
+        time.sleep(60 * minutes)
+        try:
+            done = round_of()
+        except errors.BeaconframesError as error:
+            if not error.retryable:
+                raise
+            say(f"{error}; asked again in {minutes:g} minutes")
+            continue
+        if done.added:
+            tell(done, as_json=as_json)
 
 
 def taken(given: dict[str, Any]) -> dict[str, Any]:
