@@ -53,17 +53,28 @@ def read(folder, table="income_history"):
 
 
 def test_a_frame_becomes_a_dataset_by_day(tmp_path):
-    """A frame is divided by UTC day; the days together are the frame, and each is sorted."""
-    rows = income()
-    made = bf.export(rows.sort("epoch"), tmp_path / "out")
+    """A frame is divided by UTC day; one day after the other, its rows are in order of time."""
+    rows = income().sort("epoch", "validator_index")
+    made = bf.export(rows.sort("validator_index"), tmp_path / "out")
     assert (1350, True, 3) == (made.rows, made.complete, made.added)
     days = sorted(path.name for path in (tmp_path / "out/income_history").iterdir())
     assert ["date=2020-12-01", "date=2020-12-02", "date=2020-12-03"] == days
-    assert rows.equals(read(tmp_path / "out"))
-    first = pl.read_parquet(
-        tmp_path / "out/income_history/date=2020-12-01/00000.parquet", hive_partitioning=False
-    )
+    paths = sorted((tmp_path / "out/income_history").rglob("*.parquet"))
+    assert rows.equals(pl.read_parquet(paths, hive_partitioning=False))
+    first = pl.read_parquet(paths[0], hive_partitioning=False)
     assert rows.filter(pl.col("time") < datetime(2020, 12, 2, tzinfo=UTC)).equals(first)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    table = manifest["tables"]["income_history"]
+    assert ["epoch", "validator_index"] == table["sorted_by"]
+    assert ["validator_index", "epoch"] == table["key"]
+
+
+def test_a_dataset_by_validators_is_in_their_order(tmp_path):
+    """Divided by validators, one file after the other has all epochs of each in turn."""
+    rows = income()
+    bf.export(rows.sample(fraction=1, shuffle=True, seed=2), tmp_path / "out", by="validators")
+    paths = sorted((tmp_path / "out/income_history").rglob("*.parquet"))
+    assert rows.equals(pl.read_parquet(paths, hive_partitioning=False))
 
 
 def test_the_same_rows_make_the_same_bytes(tmp_path):
@@ -90,6 +101,22 @@ def test_rows_that_come_too_late_still_get_to_their_day(tmp_path, monkeypatch):
     bf.export(all_rows, tmp_path / "whole")
     bf.export(iter(late.iter_slices(50)), tmp_path / "late")
     assert files(tmp_path / "whole") == files(tmp_path / "late")
+
+
+@pytest.mark.parametrize("by", ["day", "validators", None])
+def test_an_epoch_of_more_rows_than_a_file_holds(tmp_path, monkeypatch, by):
+    """It is cut by validators: no file is larger than it shall be, and the order goes on."""
+    monkeypatch.setattr("beaconframes.publish.sorting.ROWS", 20)
+    monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
+    rows = income(0, 6, validators=50)
+    for number, given in enumerate((rows, rows.sample(fraction=1, shuffle=True, seed=3))):
+        bf.export(iter(given.iter_slices(37)), tmp_path / str(number), by=by)
+    assert files(tmp_path / "0") == files(tmp_path / "1")
+    paths = sorted((tmp_path / "0/income_history").rglob("*.parquet"))
+    found = [pl.read_parquet(path, hive_partitioning=False) for path in paths]
+    assert max(part.height for part in found) <= 20
+    key = ["epoch", "validator_index"] if by == "day" else ["validator_index", "epoch"]
+    assert rows.sort(key).equals(pl.concat(found))
 
 
 def test_a_loader_is_exported_as_it_comes(tmp_path, explorer):

@@ -60,6 +60,7 @@ class Table(Struct):
     format: str
     raw: bool
     partitioned_by: str | None
+    sorted_by: list[str]
     request: dict[str, Any]
     gaps: list[dict[str, Any]]
     files: list[File]

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.calendar import Chain
+from beaconframes.dataset.segments import ROW_GROUP
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish.durable import judged
-from beaconframes.publish.sources import BATCH, Source
+from beaconframes.publish.sources import Source, ahead
 from beaconframes.publish.tables import of_rows
 from beaconframes.text import visible
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from beaconframes.dataset import Dataset, Segment
 
+AT_ONCE = ROW_GROUP // 4
 FACTS = ("service", "simulated", "finalized_epoch", "latest_epoch", "latest_slot")
 
 
@@ -48,14 +50,14 @@ def of_table(dataset: Dataset, name: str, chain: Chain | None, facts: dict[str, 
     def rows() -> Iterator[pl.DataFrame]:
         for segment in segments:
             lazy = dataset.read(segment)
-            # Half a row group: twice the work to unpack it, and half the memory.
-            for start in range(0, segment.rows, BATCH):
+            # A quarter of a row group: more work to unpack it, and a quarter of the memory.
+            for start in range(0, segment.rows, AT_ONCE):
                 with judged(dataset.path / segment.path, "cannot be read"):
-                    rows = lazy.slice(start, BATCH).collect()
+                    rows = lazy.slice(start, AT_ONCE).collect()
                 yield rows
                 del rows  # before the next ones come into memory
 
-    return Source(of_rows(schema, name), rows, chain, facts)
+    return Source(of_rows(schema, name), lambda: ahead(rows()), chain, facts)
 
 
 def in_order(segments: list[Segment]) -> list[Segment]:

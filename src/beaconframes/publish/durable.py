@@ -53,6 +53,11 @@ def make(
 
     It runs wherever an executor runs it, so it takes and returns nothing but plain values.
     """
+    return settled(draft, write(frames, draft, form, raw=raw))
+
+
+def write(frames: Iterable[pl.DataFrame], draft: Path, form: str, *, raw: bool) -> int:
+    """Write *frames* into a file, and return how many rows they had."""
     with judged(draft):
         file = FORMATS[form].write(draft, Cells(raw))
         rows = 0
@@ -62,6 +67,12 @@ def make(
                 rows += frame.height
         finally:
             file.close()
+    return rows
+
+
+def settled(draft: Path, rows: int) -> tuple[int, int, str]:
+    """Make a written file durable, and return its *rows*, its bytes and its SHA-256."""
+    with judged(draft):
         sync(draft)
         return rows, draft.stat().st_size, digest(draft)
 

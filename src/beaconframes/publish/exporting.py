@@ -86,7 +86,8 @@ def export(
         the file's name says, or Parquet.
     by
         How a folder is divided: by UTC ``"day"``, by sync ``"period"``, by ranges of 1,000
-        ``"validators"``, or None. Left out: by day, if rows have a time.
+        ``"validators"``, or None. Left out: by day, if rows have a time. File after file, rows are
+        in one order: of time and then validators, or of validators and then time.
     table
         What the table is called; left out, what the loader of such rows calls it. Of a dataset: the
         only table to export.

@@ -64,6 +64,7 @@ class Table:
             "raw": self.raw,
             "partitioned_by": self.partition.by or None,
             "partition_key": self.partition.key or None,
+            "sorted_by": self.partition.order(table.key),
             "columns": [
                 {"name": c.name, "type": c.type, "unit": c.unit, "key": c.key, "meaning": c.meaning}
                 for c in table.columns

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 RUN_ROW_GROUP = 16_384
 LARGEST, SMALL = 2**62, 2**32
-AT_ONCE = 3
-"""Columns that are sorted in one go."""
 
 
 class Sorter:
@@ -45,12 +43,12 @@ class Sorter:
         recall: Callable[[int], pl.DataFrame],
     ) -> None:
         self._number = partition.number.alias(PART)
-        self._key = [*key]
+        self._key = partition.order(key)
         self._scratch = scratch
         self._recall = recall
         self._ordered = True
         self._yielded: set[int] = set()
-        self._waiting: list[pl.DataFrame] = []
+        self._waiting: list[tuple[pl.DataFrame, pl.Series]] = []
         self._rows = 0
         self._runs: list[Path] = []
         self._reached: int | None = None
@@ -59,36 +57,37 @@ class Sorter:
         """Take *rows*, and yield what is complete by that."""
         if rows.is_empty():
             return
-        rows = rows.with_columns(self._number)
-        low, high = rows[PART].min(), rows[PART].max()
-        assert isinstance(low, int)
-        assert isinstance(high, int)
+        numbers = rows.select(self._number).to_series()
+        low, high = _bounds(numbers)
         if self._reached is not None and low < self._reached:
             self._ordered = False
-            self._take_back(rows)
+            self._take_back(numbers)
         if self._ordered:
             if self._reached is not None and low > self._reached:
                 yield from self._complete()
             if high > low:
-                before, rows = rows.filter(pl.col(PART) < high), rows.filter(pl.col(PART) == high)
-                self._wait(before)
+                last = numbers == high
+                before = rows.filter(~last), numbers.filter(~last)
+                rows, numbers = rows.filter(last), numbers.filter(last)
+                self._wait(*before)
                 del before  # it must not stay in memory while it is written
                 yield from self._complete()
         self._reached = high if self._reached is None else max(high, self._reached)
-        self._wait(rows)
+        self._wait(rows, numbers)
 
     def finish(self) -> Iterator[tuple[int, pl.DataFrame]]:
         """Yield what is left."""
         yield from self._complete()
 
-    def _take_back(self, rows: pl.DataFrame) -> None:
-        """Wait again with those partitions of *rows* that were yielded already."""
-        for part in self._yielded & set(rows[PART].unique()):
+    def _take_back(self, numbers: pl.Series) -> None:
+        """Wait again with those partitions that were yielded already."""
+        for part in self._yielded & set(numbers.unique()):
             self._yielded.discard(part)
-            self._wait(self._recall(part).with_columns(self._number))
+            rows = self._recall(part)
+            self._wait(rows, rows.select(self._number).to_series())
 
-    def _wait(self, rows: pl.DataFrame) -> None:
-        self._waiting.append(rows)
+    def _wait(self, rows: pl.DataFrame, numbers: pl.Series) -> None:
+        self._waiting.append((rows, numbers))
         self._rows += rows.height
         if self._rows > ROWS:
             self._spill()
@@ -101,8 +100,9 @@ class Sorter:
         self._runs.append(run)
 
     def _sorted(self) -> pl.DataFrame:
-        """Return what waits, sorted, and wait with nothing."""
-        waiting, self._waiting, self._rows = self._waiting, [], 0
+        """Return what waits, sorted by partition and then by key, and wait with nothing."""
+        waiting = [rows.hstack([numbers]) for rows, numbers in self._waiting]
+        self._waiting, self._rows = [], 0
         return in_order(waiting, [PART, *self._key])
 
     def _complete(self) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -134,10 +134,8 @@ class Sorter:
         for group in groups:
             here = rows.filter(pl.col(PART).is_between(group[0], group[-1]))
             if group[0] in large and self._key:
-                for low, high in [*cuts(here, self._key[0]), (None, None)]:
-                    lead = pl.col(self._key[0])
-                    inside = lead.is_null() if low is None else lead.is_between(low, high)
-                    piece = in_order([here.filter(inside).collect()], [PART, *self._key])
+                for some in _cut(here, self._key):
+                    piece = in_order([some.collect()], self._key)
                     if not piece.is_empty():
                         yield group[0], piece.drop(PART)
             else:
@@ -155,34 +153,58 @@ def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
     """
     rows = pl.concat(frames)
     frames.clear()
-    numbers = rows.select(pl.col(name) for name in key)
-    if rows.height < 2 or not all(kind.is_integer() for kind in numbers.dtypes):
+    ranks = _ranks(rows, key)
+    if ranks is None:
         return rows.sort(key, nulls_last=True, maintain_order=True)
-    bounds = [(column.min(), column.max()) for column in numbers]
-    if any(column.null_count() for column in numbers):
-        return rows.sort(key, nulls_last=True, maintain_order=True)
-    # Several numbers that fit into one are sorted in a third of the time.
-    one, size = pl.lit(0, dtype=pl.Int64), 1
-    for name, (low, high) in zip(reversed(key), reversed(bounds), strict=True):
-        one = one + (pl.col(name).cast(pl.Int64) - low) * size
-        size *= int(high) - int(low) + 1  # type: ignore[arg-type]
-        if size >= LARGEST:
-            return rows.sort(key, nulls_last=True, maintain_order=True)
-    ranks = numbers.select(one).to_series().to_numpy()
-    if (ranks[1:] >= ranks[:-1]).all():
-        return rows
-    if size < SMALL:
-        ranks = ranks.astype(np.uint32)
-    # As polars numbers rows: any other type is converted for each column.
-    order = pl.Series(np.argsort(ranks, kind="stable")).cast(pl.get_index_type())
+    order = None
+    if (ranks[1:] < ranks[:-1]).any():
+        # As polars numbers rows: any other type is converted for each column.
+        order = pl.Series(np.argsort(ranks, kind="stable")).cast(pl.get_index_type())
     columns = rows.get_columns()
-    del rows, numbers, ranks
+    del rows, ranks
     done: list[pl.Series] = []
     while columns:
         # To take from one chunk is half the work.
-        several, columns[:AT_ONCE] = pl.DataFrame(columns[:AT_ONCE]).rechunk(), []
-        done += several[order].get_columns()
+        column = columns.pop(0).rechunk()
+        done.append(column if order is None else column.gather(order))
     return pl.DataFrame(done)
+
+
+def _ranks(rows: pl.DataFrame, key: Sequence[str]) -> np.ndarray | None:
+    """Return one number for each row by which they sort like by *key*; None if there is none.
+
+    Several numbers that fit into one are sorted in a third of the time.
+    """
+    columns = [rows[name] for name in key]
+    if rows.height < 2 or not all(c.dtype.is_integer() and not c.null_count() for c in columns):
+        return None
+    ranks, size = np.zeros(rows.height, np.int64), 1
+    for column in reversed(columns):
+        low, high = _bounds(column)
+        if high >= LARGEST or size * (high - low + 1) >= LARGEST:
+            return None
+        ranks += (column.cast(pl.Int64).to_numpy() - low) * size
+        size *= high - low + 1
+    return ranks.astype(np.uint32) if size < SMALL else ranks
+
+
+def _bounds(numbers: pl.Series) -> tuple[int, int]:
+    """Return the least and the greatest of some numbers."""
+    low, high = numbers.min(), numbers.max()
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    return low, high
+
+
+def _cut(rows: pl.LazyFrame, key: Sequence[str]) -> Iterator[pl.LazyFrame]:
+    """Yield *rows* in the order of *key*, in parts of which each makes a full file."""
+    lead = pl.col(key[0])
+    for low, high in [*cuts(rows, key[0]), (None, None)]:
+        part = rows.filter(lead.is_null() if low is None else lead.is_between(low, high))
+        if low == high and len(key) > 1:
+            yield from _cut(part, key[1:])  # one epoch may have more rows than a file
+        else:
+            yield part
 
 
 def _by_part(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:

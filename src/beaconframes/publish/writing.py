@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import polars as pl
 from beaconframes.dataset import Segment
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish.durable import judged, make, put
+from beaconframes.publish.durable import judged, make, put, settled, write
 from beaconframes.publish.sorting import Sorter
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class TableWriter:
             self._part(segment.path.rpartition("/")[0]).old.append(segment)
         self._take_over({s.path for part in self._folders.values() for s in part.old})
         self._waiting: deque[tuple[Part, str, Path, Any, dict[str, Any]]] = deque()
+        self._settling = ThreadPoolExecutor(1)
 
     def _take_over(self, named: set[str]) -> None:
         """Take what a killed export had done, but for what the manifest has *named* already."""
@@ -77,6 +78,10 @@ class TableWriter:
 
     def write(self) -> list[Segment]:
         """Write all rows, and return the files of the table, old and new, by path."""
+        with self._settling:
+            return self._write_all()
+
+    def _write_all(self) -> list[Segment]:
         writing: int | None = None
         for number, piece in self.sorted():
             if writing not in (None, number):
@@ -143,20 +148,20 @@ class TableWriter:
         arguments = ([rows], draft, self.layout.form.name)
         raw = self.layout.cells.raw
         if self.layout.executor is None:
-            made: Any = make(*arguments, raw=raw)
+            # While the disk is waited for, the next rows are read.
+            made = self._settling.submit(settled, draft, write(*arguments, raw=raw))
         else:
             made = self.layout.executor.submit(make, *arguments, raw=raw)
         part.rows = part.rows if part.rows is not None or not part.old else rows.clear()
         facts["rows"] = rows if part.old and not self.source.grows else None
         self._waiting.append((part, folder, draft, made, facts))
-        self._collect(IN_FLIGHT if self.layout.executor is not None else 0)
+        self._collect(IN_FLIGHT if self.layout.executor is not None else 1)
 
     def _collect(self, leave: int) -> None:
         """Give their names to files that are written, until no more than *leave* are waited for."""
         while len(self._waiting) > leave:
             part, folder, draft, made, facts = self._waiting.popleft()
-            done = made.result() if isinstance(made, Future) or hasattr(made, "result") else made
-            self._name(part, folder, draft, done, facts)
+            self._name(part, folder, draft, made.result(), facts)
 
     def _name(
         self,

@@ -61,11 +61,11 @@ def contents(tables: dict[str, Any]) -> str:
     lines = [
         "## What is in it",
         "",
-        "| table | rows | files | a row |",
-        "| --- | --- | --- | --- |",
+        "| table | rows | files | sorted by | a row |",
+        "| --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| `{name}` | {t['rows']:,} | {len(t['files']):,} | {shown(t['title'])} |"
+        f"| `{name}` | {t['rows']:,} | {len(t['files']):,} | {order(t)} | {shown(t['title'])} |"
         for name, t in tables.items()
     ]
     lines += [
@@ -79,6 +79,11 @@ def contents(tables: dict[str, Any]) -> str:
             GUARDED,
         ]
     return "\n".join(lines)
+
+
+def order(table: dict[str, Any]) -> str:
+    """Return the columns by which the rows of a table lie in order."""
+    return ", ".join(f"`{name}`" for name in table["sorted_by"])
 
 
 def reading(tables: dict[str, Any]) -> str:
