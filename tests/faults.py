@@ -14,6 +14,7 @@ import contextlib
 import email.utils
 import gzip
 import json
+import random
 import socket
 import struct
 import threading
@@ -466,6 +467,13 @@ def key_echo(line: Line, seen: Seen, good: bytes, p: P) -> None:
     )
 
 
+def bitflip(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    """One bit of the body is another one: which, the `seed` says."""
+    dice = random.Random(int(p["seed"]))
+    place, bit = dice.randrange(len(good)), 1 << dice.randrange(8)
+    line.answer(200, good[:place] + bytes([good[place] ^ bit]) + good[place + 1 :])
+
+
 def spoilt(spoil: Callable[[list[Any], P], list[Any]]) -> Callable[[Line, Seen, bytes, P], None]:
     """A fault that answers with other rows than the good ones."""
 
@@ -543,6 +551,7 @@ FAULTS: dict[str, Callable[[Line, Seen, bytes, P], None]] = {
     "200_html": lambda line, seen, good, p: line.answer(200, PAGE, Content_Type="text/html"),
     "204": lambda line, seen, good, p: line.answer(204),
     "empty_200": whole(b""),
+    "bitflip": bitflip,
     "body": lambda line, seen, good, p: line.answer(200, bytes.fromhex(p["hex"])),
     "error_200": lambda line, seen, good, p: line.answer(200, error_body(seen, "no luck today")),
     "rows_drop": spoilt(

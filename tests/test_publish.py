@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import multiprocessing
+import os
+import re
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -117,6 +120,23 @@ def test_an_epoch_of_more_rows_than_a_file_holds(tmp_path, monkeypatch, by):
     assert max(part.height for part in found) <= 20
     key = ["epoch", "validator_index"] if by == "day" else ["validator_index", "epoch"]
     assert rows.sort(key).equals(pl.concat(found))
+
+
+def test_a_full_disk_is_told_with_what_is_needed(tmp_path, monkeypatch):
+    """The file, the reason, the room that is there and the room that it may take."""
+
+    def write(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    rows = income()
+    monkeypatch.setattr("beaconframes.publish.formats.parquet.ParquetFile.__init__", write)
+    with pytest.raises(DatasetError) as told:
+        bf.export(rows, tmp_path / "out")
+    assert str(tmp_path / "out") in str(told.value)
+    assert re.search(
+        r"No space left on device \([\d,]+ bytes are free there, up to [\d,]+ are needed\)",
+        str(told.value),
+    )
 
 
 def test_a_loader_is_exported_as_it_comes(tmp_path, explorer):

@@ -395,6 +395,28 @@ def test_a_service_that_fails_makes_named_gaps_or_none(tmp_path, running, fault)
         assert made.complete
 
 
+@pytest.mark.parametrize("seeds", [8, pytest.param(200, marks=pytest.mark.long)])
+def test_a_bit_that_flips_on_the_way_hides_no_row(tmp_path, running, seeds):
+    """Nobody can tell one digit from another, but every row is there or named, or refused."""
+    wanted = {"validators": ACTIVE[:20], "since": 340, "until": 400}
+    key = ["validator_index", "epoch"]
+    with bf.Explorer(running.url, chain=running.service.chain, head=running.service.head) as well:
+        truth = bf.load_balance_history(ACTIVE[:20], since=340, until=400, explorer=well)
+    for seed in range(seeds):
+        out = tmp_path / str(seed)
+        fault = f"bitflip?path=/balance&times=1&seed={seed}"
+        made = spoiled_export(running.url, running, fault, out, wanted)
+        there = Dataset.open(out).scan("balance_history").collect()
+        lost = truth.join(there, on=key, how="anti").select(key)
+        assert set(lost.iter_rows()) == {
+            (gap["validator_index"], epoch)
+            for gap in made.gaps
+            for epoch in range(gap["first_epoch"], gap["last_epoch"] + 1)
+        }, seed
+        assert there.join(truth, on=key, how="anti").is_empty(), seed
+        assert not there.select(key).is_duplicated().any(), seed
+
+
 @pytest.mark.parametrize("flips", [20, pytest.param(1000, marks=pytest.mark.long)])
 def test_a_flipped_byte_is_found(tmp_path, explorer, flips):
     """Whichever byte of whichever file: before anything is added to it, and when it is read."""

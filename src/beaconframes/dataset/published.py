@@ -60,10 +60,10 @@ class Table(Struct):
     format: str
     raw: bool
     partitioned_by: str | None
-    sorted_by: list[str]
     request: dict[str, Any]
     gaps: list[dict[str, Any]]
     files: list[File]
+    sorted_by: list[str] | None = None
 
 
 class Chain(Struct):

@@ -20,19 +20,22 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def judged(path: Path, doing: str = "cannot be written") -> Iterator[None]:
-    """Turn what the system raises into a DatasetError that names the file and the reason."""
+def judged(path: Path, doing: str = "cannot be written", needs: int = 0) -> Iterator[None]:
+    """Turn what the system raises into a DatasetError that names the file and the reason.
+
+    The file *needs* up to so many bytes.
+    """
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise DatasetError(
-            f"{path} {doing}: {reason}{room(path, error)}",
+            f"{path} {doing}: {reason}{room(path, error, needs)}",
             hint="What was published before is unchanged; the same call goes on where it was",
         ) from error
 
 
-def room(path: Path, error: BaseException) -> str:
+def room(path: Path, error: BaseException, needs: int) -> str:
     """Say how much room there is, if that may be why a file could not be written.
 
     Polars does not always tell what the system has said.
@@ -42,39 +45,35 @@ def room(path: Path, error: BaseException) -> str:
         return ""
     for folder in path.absolute().parents:
         with suppress(OSError):
-            return f" ({shutil.disk_usage(folder).free:,} bytes are free there)"
+            free = f"{shutil.disk_usage(folder).free:,} bytes are free there"
+            return f" ({free}, up to {needs:,} are needed)" if needs else f" ({free})"
     return ""
 
 
-def make(
-    frames: Iterable[pl.DataFrame], draft: Path, form: str, *, raw: bool
-) -> tuple[int, int, str]:
-    """Write *frames* into a durable file, and return its rows, its bytes and its SHA-256.
+def make(rows: pl.DataFrame, draft: Path, form: str, *, raw: bool) -> tuple[int, str]:
+    """Write *rows* into a durable file, and return its bytes and its SHA-256.
 
     It runs wherever an executor runs it, so it takes and returns nothing but plain values.
     """
-    return settled(draft, write(frames, draft, form, raw=raw))
+    write(rows, draft, form, raw=raw)
+    return settled(draft)
 
 
-def write(frames: Iterable[pl.DataFrame], draft: Path, form: str, *, raw: bool) -> int:
-    """Write *frames* into a file, and return how many rows they had."""
-    with judged(draft):
+def write(rows: pl.DataFrame, draft: Path, form: str, *, raw: bool) -> None:
+    """Write *rows* into a file."""
+    with judged(draft, needs=int(rows.estimated_size())):
         file = FORMATS[form].write(draft, Cells(raw))
-        rows = 0
         try:
-            for frame in frames:
-                file.add(frame)
-                rows += frame.height
+            file.add(rows)
         finally:
             file.close()
-    return rows
 
 
-def settled(draft: Path, rows: int) -> tuple[int, int, str]:
-    """Make a written file durable, and return its *rows*, its bytes and its SHA-256."""
+def settled(draft: Path) -> tuple[int, str]:
+    """Make a written file durable, and return its bytes and its SHA-256."""
     with judged(draft):
         sync(draft)
-        return rows, draft.stat().st_size, digest(draft)
+        return draft.stat().st_size, digest(draft)
 
 
 def put(draft: Path, path: Path) -> None:

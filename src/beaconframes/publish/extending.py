@@ -132,7 +132,7 @@ def told_of(there: Before, name: str) -> dict[str, Any]:
         "format": table["format"],
         "raw": table["raw"],
         "partitioned_by": table["partitioned_by"],
-        "sorted_by": table["sorted_by"],
+        "sorted_by": table.get("sorted_by"),
         "request": table["request"],
         "service": provenance.get("service"),
         "simulated": provenance.get("simulated"),

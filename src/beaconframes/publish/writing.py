@@ -144,16 +144,19 @@ class TableWriter:
 
     def _write(self, part: Part, folder: str, rows: pl.DataFrame) -> None:
         draft = self.layout.work.draft()
-        facts: dict[str, Any] = {"ranges": ranges(rows, self._table.key)}
-        arguments = ([rows], draft, self.layout.form.name)
-        raw = self.layout.cells.raw
+        facts = {
+            "height": rows.height,
+            "ranges": ranges(rows, self._table.key),
+            "rows": rows if part.old and not self.source.grows else None,
+        }
+        form, raw = self.layout.form.name, self.layout.cells.raw
         if self.layout.executor is None:
+            write(rows, draft, form, raw=raw)
             # While the disk is waited for, the next rows are read.
-            made = self._settling.submit(settled, draft, write(*arguments, raw=raw))
+            made = self._settling.submit(settled, draft)
         else:
-            made = self.layout.executor.submit(make, *arguments, raw=raw)
+            made = self.layout.executor.submit(make, rows, draft, form, raw=raw)
         part.rows = part.rows if part.rows is not None or not part.old else rows.clear()
-        facts["rows"] = rows if part.old and not self.source.grows else None
         self._waiting.append((part, folder, draft, made, facts))
         self._collect(IN_FLIGHT if self.layout.executor is not None else 1)
 
@@ -168,10 +171,10 @@ class TableWriter:
         part: Part,
         folder: str,
         draft: Path,
-        made: tuple[int, int, str],
+        made: tuple[int, str],
         facts: dict[str, Any],
     ) -> None:
-        rows, size, sha256 = made
+        rows, (size, sha256) = facts["height"], made
         place = part.seen
         part.seen += 1
         if not self.source.grows and place < len(part.old) and part.old[place].sha256 == sha256:
@@ -186,7 +189,7 @@ class TableWriter:
                 return
             if fresh.height < rows:
                 form, raw = self.layout.form.name, self.layout.cells.raw
-                rows, size, sha256 = make([fresh], draft, form, raw=raw)
+                rows, (size, sha256) = fresh.height, make(fresh, draft, form, raw=raw)
                 facts = {"ranges": ranges(fresh, self._table.key)}
         number = len(part.old) + len(part.new)
         path = f"{folder}/{number:05d}{self.layout.form.endings[0]}"

@@ -83,7 +83,7 @@ def contents(tables: dict[str, Any]) -> str:
 
 def order(table: dict[str, Any]) -> str:
     """Return the columns by which the rows of a table lie in order."""
-    return ", ".join(f"`{name}`" for name in table["sorted_by"])
+    return ", ".join(f"`{shown(name)}`" for name in table.get("sorted_by") or ())
 
 
 def reading(tables: dict[str, Any]) -> str:
