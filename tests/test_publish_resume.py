@@ -7,6 +7,7 @@ import json
 import os
 import random
 import socket
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -148,6 +149,31 @@ def test_an_export_ends_at_what_is_final(tmp_path, explorer):
     assert final == made.until == rows(tmp_path / "out")["epoch"].max()
     told = json.loads((tmp_path / "out/manifest.json").read_text())
     assert final == told["provenance"]["finalized_epoch"]
+
+
+def test_what_is_not_final_is_named_and_comes_later(tmp_path, running):
+    """Also where there is no end to be chosen: of changes of credentials, and of blocks."""
+    out, every = tmp_path / "out", running.service.head
+    early = replace(every, epoch=302, finalized_epoch=300)
+    known = {"url": running.url, "chain": running.service.chain}
+    wanted = {"validators": range(1010)}
+    with bf.Explorer(head=early, **known) as asked:
+        made = bf.export(bf.load_bls_changes, out, explorer=asked, **wanted)
+    with bf.Explorer(head=every, **known) as asked:
+        truth = bf.load_bls_changes(explorer=asked, **wanted)
+        later = truth.filter(pl.col("slot") > 301 * 32 - 1)
+        assert 0 < later.height < truth.height
+        there = Dataset.open(out).scan("bls_changes").collect()
+        assert truth.filter(pl.col("slot") < 301 * 32).equals(there.sort("validator_index"))
+        assert not made.complete
+        assert set(later.select("validator_index", "slot").iter_rows()) == {
+            (gap["validator_index"], gap["slot"]) for gap in made.gaps
+        }
+        assert "not final yet" in (out / "README.md").read_text()
+        again = bf.export(bf.load_bls_changes, out, explorer=asked, **wanted)
+    assert (again.complete, again.rows) == (True, truth.height)
+    there = Dataset.open(out).scan("bls_changes").collect()
+    assert truth.equals(there.sort("validator_index"))
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Endpoint
 
 
+NOT_YET = "not final yet"
+
+
 def of_call(
     what: Callable[..., Any],
     table: str | None,
@@ -125,9 +128,15 @@ class Call:
         return rows.cast(self.endpoint.table.schema()), gaps
 
     def everything(self) -> Iterator[pl.DataFrame]:
-        """Yield all rows, loaded at once."""
+        """Yield all rows, loaded at once; what happened in a slot that is not final is a gap."""
         rows, gaps = self.load()
         self.gaps += gaps
+        if "slot" in rows.columns:
+            late = pl.col("slot") > self.horizon.latest("slot", finalized=True)
+            subjects = [name for name in ("validator_index", "block_number") if name in rows.columns]
+            named = rows.filter(late).select(*subjects, "slot", reason=pl.lit(NOT_YET))
+            self.gaps += named.to_dicts()
+            rows = rows.filter(~late.fill_null(value=False))
         yield rows
 
     def others(self) -> dict[str, Any]:
