@@ -133,7 +133,9 @@ class Call:
         self.gaps += gaps
         if "slot" in rows.columns:
             late = pl.col("slot") > self.horizon.latest("slot", finalized=True)
-            subjects = [name for name in ("validator_index", "block_number") if name in rows.columns]
+            subjects = [
+                name for name in ("validator_index", "block_number") if name in rows.columns
+            ]
             named = rows.filter(late).select(*subjects, "slot", reason=pl.lit(NOT_YET))
             self.gaps += named.to_dicts()
             rows = rows.filter(~late.fill_null(value=False))

@@ -105,6 +105,16 @@ class Sorter:
         self._waiting, self._rows = [], 0
         return in_order(waiting, [PART, *self._key])
 
+    def _waited(self) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield what waits, sorted, partition by partition, and wait with nothing."""
+        first, last = _bounds(pl.concat([numbers for _, numbers in self._waiting]))
+        if first < last:
+            yield from _by_part(self._sorted())
+            return
+        waiting = [rows for rows, _ in self._waiting]
+        self._waiting, self._rows = [], 0
+        yield first, in_order(waiting, self._key)
+
     def _complete(self) -> Iterator[tuple[int, pl.DataFrame]]:
         """Yield the files of all partitions that are waiting, which get no more rows."""
         if self._runs:
@@ -112,7 +122,7 @@ class Sorter:
                 self._spill()
             pieces = self._merged()
         elif self._waiting:
-            pieces = _by_part(self._sorted())
+            pieces = self._waited()
         else:
             return
         for part, piece in pieces:
@@ -183,7 +193,9 @@ def _ranks(rows: pl.DataFrame, key: Sequence[str]) -> np.ndarray | None:
         low, high = _bounds(column)
         if high >= LARGEST or size * (high - low + 1) >= LARGEST:
             return None
-        ranks += (column.cast(pl.Int64).to_numpy() - low) * size
+        part = column.cast(pl.Int64).to_numpy() - low
+        part *= size
+        ranks += part
         size *= high - low + 1
     return ranks.astype(np.uint32) if size < SMALL else ranks
 
