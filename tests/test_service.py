@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from datetime import timedelta
 
 import httpx
@@ -24,6 +26,25 @@ def test_unknown_paths(ask, path):
 
     assert 404 == answer.status_code
     assert {"status": "ERROR: 404 page not found", "data": None} == answer.json()
+
+
+@pytest.mark.parametrize(("kind", "shown"), [(KeyboardInterrupt, False), (RuntimeError, True)])
+def test_ctrl_c_leaves_no_traceback(chain, monkeypatch, caplog, kind, shown):
+    """It may reach the thread of the server, in a notebook; any other failure is logged."""
+    monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)
+    with Server(chain) as server:
+
+        def fail(*_):
+            raise kind
+
+        monkeypatch.setattr(server.service, "answer", fail)
+        caplog.set_level(logging.ERROR, "uvicorn.error")
+        logging.getLogger("uvicorn.error").addHandler(caplog.handler)
+        with contextlib.suppress(httpx.HTTPError):
+            assert 500 == httpx.get(f"{server.url}/api/v1/epoch/7").status_code
+        logging.getLogger("uvicorn.error").removeHandler(caplog.handler)
+
+    assert shown == any("Exception in ASGI application" in r.message for r in caplog.records)
 
 
 def test_other_methods_are_unknown(explorer):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import socket
@@ -40,8 +39,6 @@ def obey() -> None:
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     _stop_on_signals()
-    # Polars raises KeyboardInterrupt in whichever thread computes, also in that of --local.
-    logging.getLogger("uvicorn.error").addFilter(_no_interrupt)
     _obeying.set()
     threading.Thread(target=_watch, args=(reader, writer), daemon=True).start()
 
@@ -87,12 +84,6 @@ def add(hint: str) -> None:
 def _stop_on_signals() -> None:
     for number in SIGNALS:
         signal.signal(number, _stop)
-
-
-def _no_interrupt(record: logging.LogRecord) -> bool:
-    """Let everything be logged but that somebody pressed Ctrl-C."""
-    kind = record.exc_info[0] if record.exc_info else None
-    return kind is None or not issubclass(kind, KeyboardInterrupt)
 
 
 def _stop(number: int, _frame: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import socket
 import tempfile
@@ -82,6 +83,8 @@ class Server:
                 timeout_graceful_shutdown=2,
             )
         )
+        # Polars raises KeyboardInterrupt in whichever thread computes, also in that of the server.
+        logging.getLogger("uvicorn.error").addFilter(no_interrupt)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="beaconframes-local", daemon=True
         )
@@ -118,6 +121,12 @@ class Server:
     ) -> None:
         """Close."""
         self.close()
+
+
+def no_interrupt(record: logging.LogRecord) -> bool:
+    """Let everything be logged but that somebody pressed Ctrl-C."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or not issubclass(kind, KeyboardInterrupt)
 
 
 class Local(Server):
