@@ -474,6 +474,16 @@ def bitflip(line: Line, seen: Seen, good: bytes, p: P) -> None:
     line.answer(200, good[:place] + bytes([good[place] ^ bit]) + good[place + 1 :])
 
 
+def page_overlap(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    """Each page but the first begins with the last three rows of the one before."""
+    envelope = json.loads(good)
+    rows = envelope["data"]
+    if json.loads(seen.body).get("cursor"):
+        envelope["data"] = [*json.loads(p["before"]), *rows]
+    p["before"] = json.dumps(rows[-3:])
+    line.answer(200, json.dumps(envelope).encode())
+
+
 def spoilt(spoil: Callable[[list[Any], P], list[Any]]) -> Callable[[Line, Seen, bytes, P], None]:
     """A fault that answers with other rows than the good ones."""
 
@@ -554,6 +564,7 @@ FAULTS: dict[str, Callable[[Line, Seen, bytes, P], None]] = {
     "bitflip": bitflip,
     "body": lambda line, seen, good, p: line.answer(200, bytes.fromhex(p["hex"])),
     "error_200": lambda line, seen, good, p: line.answer(200, error_body(seen, "no luck today")),
+    "page_overlap": page_overlap,
     "rows_drop": spoilt(
         lambda rows, p: [
             row for n, row in enumerate(rows) if n % int(p.get("every", 10)) != int(p.get("at", 3))

@@ -421,6 +421,24 @@ def test_a_service_that_fails_makes_named_gaps_or_none(tmp_path, running, fault)
         assert made.complete
 
 
+def test_pages_that_overlap_give_every_row_once(tmp_path, running, caplog):
+    """What a page repeats of the one before is exported once, and nothing is told as missing."""
+    known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
+    wanted = {"validators": ACTIVE[:24], "since": 399, "until": 400}
+    with bf.Explorer(running.url, **known) as well:
+        truth = bf.v2.load_balances(explorer=well, **wanted)
+    caplog.set_level("INFO", "beaconframes.client")
+    with FaultServer("page_overlap?path=/validators/balances", upstream=running.url) as server:
+        with bf.Explorer(server.url, **known) as spoiled:
+            made = bf.export(bf.v2.load_balances, tmp_path / "out", explorer=spoiled, **wanted)
+        asked = [seen for seen in server.seen if "/validators/balances" in seen.target]
+    assert 6 == len(asked)
+    assert any("12 rows came more than once" in message for message in caplog.messages)
+    assert (made.complete, made.rows) == (True, 48)
+    there = Dataset.open(tmp_path / "out").scan("v2_balances").collect()
+    assert truth.equals(there.sort("validator_index", "epoch"))
+
+
 @pytest.mark.parametrize("seeds", [8, pytest.param(200, marks=pytest.mark.long)])
 def test_a_bit_that_flips_on_the_way_hides_no_row(tmp_path, running, seeds):
     """Nobody can tell one digit from another, but every row is there or named, or refused."""
