@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 BATCH = 65_536
 """Rows that are taken at a time."""
-AHEAD = 3
-"""Batches that are read while others are written."""
 
 
 @dataclass
@@ -119,11 +116,11 @@ def of_frames(frames: Iterable[Any], name: str | None) -> Source:
 
 
 def ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield *frames*, each while the next ones are being read."""
+    """Yield *frames*, each while the next one is being read."""
     with ThreadPoolExecutor(1) as reader:
-        coming = deque(reader.submit(next, frames, None) for _ in range(AHEAD))
-        while (found := coming.popleft().result()) is not None:
-            coming.append(reader.submit(next, frames, None))
+        coming = reader.submit(next, frames, None)
+        while (found := coming.result()) is not None:
+            coming = reader.submit(next, frames, None)
             yield found
             del found  # before the next ones come into memory
 
