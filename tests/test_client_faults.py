@@ -134,7 +134,8 @@ def test_retry_after_as_a_date_is_read_by_the_clock_that_wrote_it(skew):
     outcome = Outcome(f"429_date?delta=3&skew={skew}&times=1")
 
     assert ROWS == outcome.data
-    assert 3 <= outcome.took <= 4.5
+    assert outcome.took >= 3
+    assert outcome.waited <= 4.5
 
 
 def test_reset_stands_in_for_retry_after():
@@ -142,7 +143,8 @@ def test_reset_stands_in_for_retry_after():
     outcome = Outcome("429_reset_only?reset=7&times=1")
 
     assert ROWS == outcome.data
-    assert 7 <= outcome.took <= 7.5
+    assert outcome.took >= 7
+    assert outcome.waited <= 7.5
 
 
 def test_backoff_is_jittered_never_none_and_never_long():
@@ -217,7 +219,8 @@ def test_allowance_that_is_renewed_within_two_minutes_is_waited_for(window):
     outcome = Outcome(f"429_month?window={window}&reset=90&times=1")
 
     assert (ROWS, 2) == (outcome.data, outcome.requests)
-    assert 90 <= outcome.took <= 92
+    assert outcome.took >= 90
+    assert outcome.waited <= 92
 
 
 def test_revoked_key_is_no_matter_of_waiting():
@@ -286,7 +289,8 @@ def test_retry_after_of_a_failing_service_is_obeyed():
     outcome = Outcome("5xx?code=503&retry_after=2&times=1")
 
     assert ROWS == outcome.data
-    assert 2 <= outcome.took <= 3
+    assert outcome.took >= 2
+    assert outcome.waited <= 3
 
 
 def test_long_maintenance_is_not_waited_for():
