@@ -421,6 +421,28 @@ def test_a_service_that_fails_makes_named_gaps_or_none(tmp_path, running, fault)
         assert made.complete
 
 
+def test_duties_that_lie_ahead_are_no_gaps(tmp_path, running):
+    """They are what was asked for, although their slots are far from final."""
+    body = {
+        "data": [{"slot": 10**6, "duty": "proposal"}, {"slot": 10**6 + 1, "duty": "attestation"}],
+        "range": {"slot": {"start": 10**6, "end": 10**6 + 63}},
+        "paging": {"next_cursor": ""},
+    }
+    fault = f"body?path=/upcoming-duty-slots&hex={json.dumps(body).encode().hex()}"
+    known = {"chain": running.service.chain, "head": running.service.head}
+    with (
+        FaultServer(fault) as server,
+        bf.Explorer(server.url, **known) as asked,
+    ):
+        made = bf.export(
+            bf.v2.load_upcoming_duty_slots, tmp_path / "out", validators=[1], explorer=asked
+        )
+    assert (made.complete, made.rows) == (True, 2)
+    found = pl.read_parquet(tmp_path / "out/v2_upcoming_duty_slots/00000.parquet")
+    assert [10**6, 10**6 + 1] == found["slot"].to_list()
+    assert ["proposal", "attestation"] == found["duty"].to_list()
+
+
 def test_pages_that_overlap_give_every_row_once(tmp_path, running, caplog):
     """What a page repeats of the one before is exported once, and nothing is told as missing."""
     known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}

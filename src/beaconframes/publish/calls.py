@@ -16,7 +16,7 @@ from beaconframes.errors import IntegrityError, MissingRows, UsageError
 from beaconframes.frames import to_polars
 from beaconframes.publish.lives import Lives
 from beaconframes.publish.sources import Source, is_frame, of_frame
-from beaconframes.publish.tables import of_endpoint
+from beaconframes.publish.tables import of_endpoint, with_fields
 from beaconframes.publish.walks import Walk
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
@@ -49,6 +49,12 @@ def of_call(
     call = Call(function, endpoint, asked, given)
     source = Source(of_endpoint(endpoint, table), call.everything, asked.chain, call.facts())
     source.request = {"loader": function.__name__, **call.others()}
+    if endpoint.table.keeps_every_field:
+        # Only the answer tells which columns there are.
+        every = [*call.everything()]
+        source.table = with_fields(source.table, every[0].schema)
+        source.frames, source.gaps = lambda: iter(every), call.gaps
+        return source
     keeping = Keeping.of(endpoint)
     want = keeping.want(call.values, call.horizon) if keeping else None
     if keeping is None or want is None or not want.parts or not keeping.unit_name:
@@ -131,7 +137,8 @@ class Call:
         """Yield all rows, loaded at once; what happened in a slot that is not final is a gap."""
         rows, gaps = self.load()
         self.gaps += gaps
-        if "slot" in rows.columns:
+        # Where a table declares no slot, one that comes may be of a duty that lies ahead.
+        if "slot" in self.endpoint.table.schema():
             late = pl.col("slot") > self.horizon.latest("slot", finalized=True)
             subjects = [
                 name for name in ("validator_index", "block_number") if name in rows.columns

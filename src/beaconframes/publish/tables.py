@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from beaconframes.errors import UsageError
@@ -78,17 +78,21 @@ def of_rows(schema: pl.Schema, name: str | None = None) -> Described:
     if same:
         exact = next((e for e in same if table_name(e) == name), same[0])
         return of_endpoint(exact, name)
-    columns = tuple(
-        Column(
-            column,
-            type_name(kind),
-            next((unit for end, unit in UNITS.items() if column.endswith(end)), ""),
-            key=False,
-            meaning="",
-        )
-        for column, kind in schema.items()
-    )
+    columns = tuple(undeclared(column, kind) for column, kind in schema.items())
     return Described(name or "rows", "Rows of an analysis.", schema, columns)
+
+
+def with_fields(table: Described, schema: pl.Schema) -> Described:
+    """Return *table* with every column that came, also those that it does not declare."""
+    declared = {column.name: column for column in table.columns}
+    columns = tuple(declared.get(name) or undeclared(name, kind) for name, kind in schema.items())
+    return replace(table, schema=schema, columns=columns)
+
+
+def undeclared(name: str, kind: pl.DataType) -> Column:
+    """Return what a name and a type say of a column."""
+    unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+    return Column(name, type_name(kind), unit, key=False, meaning="")
 
 
 def checked_name(name: object, what: str = "table") -> str:
