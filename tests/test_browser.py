@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -52,6 +53,14 @@ def short():
         yield Path(folder)
 
 
+def told_port(folder):
+    """The port that a Jupyter server has written down, or None for as long as it has not."""
+    for file in folder.glob("jpserver-*.json"):
+        with contextlib.suppress(json.JSONDecodeError):
+            return json.loads(file.read_text())["port"]
+    return None
+
+
 @pytest.fixture
 def lab(tmp_path, short, sample_cache):
     """A JupyterLab of its own, with nothing of the user's: the address of a folder of notebooks."""
@@ -87,11 +96,11 @@ def lab(tmp_path, short, sample_cache):
         )
     try:
         deadline = time.monotonic() + 180
-        while not (found := list(short.glob("jpserver-*.json"))):
+        # The server opens its file first and fills it then: one that is not whole is asked again.
+        while (port := told_port(short)) is None:
             assert running.poll() is None, (tmp_path / "log").read_text()
             assert time.monotonic() < deadline, (tmp_path / "log").read_text()
             time.sleep(0.1)
-        port = json.loads(found[0].read_text())["port"]
         yield f"http://127.0.0.1:{port}/lab/tree/{{}}?token=secret"
     finally:
         running.terminate()
