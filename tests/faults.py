@@ -229,7 +229,7 @@ def busiest(seen: list[Seen], seconds: float = 1.0) -> int:
     return max(sum(t <= other < t + seconds for other in moments) for t in moments)
 
 
-UNDER_WAY = 0.6
+UNDER_WAY = 1.2
 """Seconds in which what was already sent arrives, also where a dozen threads share a core."""
 
 

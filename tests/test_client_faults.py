@@ -110,8 +110,8 @@ def test_retry_after_is_obeyed_by_every_thread():
 
 
 def test_storm_is_not_answered_with_a_storm():
-    """T10: 30 times 429 for 8 threads: after each, at most what was already under way arrives."""
-    with FaultServer("429_storm?retry_after=1&times=30") as server, ThreadPoolExecutor(8) as pool:
+    """T10: 24 times 429 for 8 threads: after each, at most what was already under way arrives."""
+    with FaultServer("429_storm?retry_after=2&times=24") as server, ThreadPoolExecutor(8) as pool:
         session = Session(server.url, rate=1000)
 
         def call(_):
@@ -123,7 +123,7 @@ def test_storm_is_not_answered_with_a_storm():
         outcomes = list(pool.map(call, range(80)))
         session.close()
 
-    assert 30 == sum(s.status == 429 for s in server.seen)
+    assert 24 == sum(s.status == 429 for s in server.seen)
     assert {4, json.dumps(ROWS).encode()} >= set(outcomes)
     assert 0 == sent_while_told_to_wait(server.seen)
 
@@ -440,7 +440,8 @@ def test_stop_ends_a_call_in_another_thread():
         with ThreadPoolExecutor(2) as pool:
             begun = time.monotonic()
             calls = [pool.submit(session.fetch, V1, stop=stop) for _ in range(2)]
-            time.sleep(0.2)
+            while not server.seen:
+                time.sleep(0.01)
             stop.set()
             errors = [call.exception() for call in calls]
             took = time.monotonic() - begun
@@ -456,7 +457,8 @@ def test_close_ends_a_call_and_a_later_one_opens_again():
         session = Session(server.url)
         with ThreadPoolExecutor(1) as pool:
             call = pool.submit(session.fetch, V1)
-            time.sleep(0.2)
+            while not server.seen:
+                time.sleep(0.01)
             session.close()
             error = call.exception()
         again = session.fetch(V1)

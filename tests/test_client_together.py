@@ -250,8 +250,8 @@ def test_date_of_the_machine_does_not_matter(tmp_path, monkeypatch):
         with pacer.slot():
             found.append(time.monotonic() - begun)
 
-    assert 1 <= found[1] - found[0] <= 1.5
-    assert 1 <= found[2] - found[1] <= 1.5
+    assert 1 <= found[1] - found[0] <= 20
+    assert 1 <= found[2] - found[1] <= 20
 
 
 def test_file_is_for_its_owner_alone_and_does_not_tell_the_key(tmp_path):
