@@ -330,13 +330,15 @@ def test_any_executor_writes_the_same_bytes(tmp_path, kind):
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # those of the cluster are not ours to mend
-def test_a_cluster_writes_the_same_bytes(tmp_path, explorer):
-    """A Dask Client is an executor too; what is asked for is asked for here, at one pace."""
+@pytest.mark.parametrize("processes", [False, True])
+def test_a_cluster_writes_the_same_bytes(tmp_path, explorer, processes):
+    """A Dask Client is an executor too: its workers, threads or processes, load and write."""
     distributed = pytest.importorskip("distributed")
     asked = {"validators": range(120), "since": 0, "until": 449}
     bf.export(bf.load_income_history, tmp_path / "here", **asked)
     before = explorer.requests
-    with distributed.Client(n_workers=2, threads_per_worker=1, processes=False) as client:
+    how = {"n_workers": 2, "threads_per_worker": 1, "processes": processes}
+    with distributed.Client(**how) as client:
         bf.export(bf.load_income_history, tmp_path / "there", executor=client, **asked)
     assert before + 1 >= explorer.requests - before
     assert files(tmp_path / "here") == files(tmp_path / "there")

@@ -10,6 +10,7 @@ from beaconframes.calendar import Chain, get_chain
 from beaconframes.client.asking import Asking
 from beaconframes.client.completeness import broken_rows, missing_rows
 from beaconframes.client.costs import limited
+from beaconframes.client.elsewhere import carried, explorer_of
 from beaconframes.client.fresh import fresh
 from beaconframes.client.gaps import certain
 from beaconframes.client.head import Views, Watch
@@ -32,12 +33,13 @@ from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Self
 
     import polars as pl
 
+    from beaconframes.client.elsewhere import Carried
     from beaconframes.client.loaded import Loaded
     from beaconframes.endpoint import Endpoint, Request
 
@@ -109,6 +111,7 @@ class Explorer:
         )
         # A key belongs to the address that it was given with: never to another one.
         key = settings.api_key if url is None or api_key is not None else None
+        self._settings, self._keyed = settings, key is not None
         self._own = {
             "frame": frame,
             "strict": strict,
@@ -137,6 +140,11 @@ class Explorer:
     def __repr__(self) -> str:
         """Return where it asks; never with which key."""
         return f"Explorer({self.url!r}, chain={self.chain.name!r})"
+
+    def __reduce__(self) -> tuple[Callable[[Carried], Explorer], tuple[Carried]]:
+        """Return how there is one in another process: without the key, and at one pace."""
+        known = self._watch.known
+        return explorer_of, (carried(self, self._settings, keyed=self._keyed, head=known),)
 
     def __enter__(self) -> Self:
         """Return the explorer itself."""

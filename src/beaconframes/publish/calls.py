@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections import deque
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -22,13 +23,15 @@ from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from beaconframes.client import Explorer
     from beaconframes.endpoint import Endpoint
 
 
 NOT_YET = "not final yet"
+AT_ONCE = 8
+"""Stretches that an executor may be loading: each has its rows in memory."""
 
 
 def of_call(
@@ -123,15 +126,36 @@ class Call:
 
         Epochs outside of a validator's active life are none that did not come.
         """
-        arguments = {**self.given, **instead, "explorer": self.explorer}
+        return self._judged(load(self.function, self.explorer, {**self.given, **instead}))
+
+    def load_each(
+        self, asked: Iterable[dict[str, Any]], executor: Any = None
+    ) -> Iterator[tuple[pl.DataFrame, list[dict[str, Any]]]]:
+        """Yield what comes for each of the arguments that are *asked*, in that order.
+
+        An *executor* loads some of them at a time.
+        """
+        if executor is None:
+            yield from (self.load(**instead) for instead in asked)
+            return
+        coming: deque[Any] = deque()
         try:
-            frame, gaps = self.function(**arguments, strict=True), []
-        except (MissingRows, IntegrityError) as error:
-            if error.rows is None or error.missing is None:
-                raise
-            frame, gaps = error.rows, self.lives.within(gaps_in(error))
-        rows = frame if isinstance(frame, pl.DataFrame) else to_polars(frame)
-        return rows.cast(self.endpoint.table.schema()), gaps
+            for instead in asked:
+                arguments = {**self.given, **instead}
+                coming.append(executor.submit(load, self.function, self.explorer, arguments))
+                if len(coming) == AT_ONCE:
+                    yield self._judged(coming.popleft().result())
+            while coming:
+                yield self._judged(coming.popleft().result())
+        finally:
+            for future in coming:
+                future.cancel()
+
+    def _judged(
+        self, came: tuple[pl.DataFrame, list[dict[str, Any]]]
+    ) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+        rows, gaps = came
+        return rows.cast(self.endpoint.table.schema()), self.lives.within(gaps) if gaps else []
 
     def everything(self) -> Iterator[pl.DataFrame]:
         """Yield all rows, loaded at once; what happened in a slot that is not final is a gap."""
@@ -168,6 +192,22 @@ class Call:
             "service": about.get("service", service),
             "simulated": about.get("simulated", None if here else False),
         }
+
+
+def load(
+    function: Callable[..., Any], explorer: Explorer, arguments: dict[str, Any]
+) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    """Call a loader; return the rows that came, and what did not.
+
+    It runs wherever an executor runs it.
+    """
+    try:
+        frame, gaps = function(**arguments, explorer=explorer, strict=True), []
+    except (MissingRows, IntegrityError) as error:
+        if error.rows is None or error.missing is None:
+            raise
+        frame, gaps = error.rows, gaps_in(error)
+    return frame if isinstance(frame, pl.DataFrame) else to_polars(frame), gaps
 
 
 def gaps_in(error: MissingRows | IntegrityError) -> list[dict[str, Any]]:

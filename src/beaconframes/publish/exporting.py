@@ -98,8 +98,9 @@ def export(
         Whether CSV and Excel keep text that a spreadsheet would run as a formula. Otherwise such
         text, in columns of text alone, gets an apostrophe in front.
     executor
-        Any executor of `concurrent.futures`, or a Dask ``Client``: it sorts out the writing. What
-        is asked of the service stays in one place, with one pace.
+        Any executor of `concurrent.futures`, or a Dask ``Client``: it does the loading and the
+        writing. All its workers, of this machine, keep one pace. A key is not carried into other
+        processes: these find it in the environment.
     storage_options
         What an object store is to be opened with: region, endpoint, keys. They are kept nowhere.
     wait
@@ -144,6 +145,8 @@ def export(
     )
 
     def make(path: Path) -> Export:
+        for source in sources:
+            source.executor = executor
         if goal.single:
             return to_file(sources, goal.at(path), Cells(raw))
         return to_folder(sources, goal.at(path), Cells(raw), about, by, executor)

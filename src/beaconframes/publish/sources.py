@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -42,6 +43,8 @@ class Source:
     unit: str = ""
     """The column that gaps are runs of."""
     journal: Callable[[dict[str, Any]], None] | None = None
+    executor: Any = None
+    """What takes over the loading, if anything does."""
 
     def note(self, gaps: list[dict[str, Any]]) -> None:
         """Remember what did not come."""
@@ -105,14 +108,22 @@ def of_frames(frames: Iterable[Any], name: str | None) -> Source:
             "an iterable of polars frames has at least one, which says what its columns are"
         )
 
-    def every() -> Iterator[pl.DataFrame]:
-        yield from first.iter_slices(BATCH)
-        for frame in source:
-            if not isinstance(frame, pl.DataFrame) or frame.schema != first.schema:
-                raise UsageError("the frames of one export have different columns")
-            yield from frame.iter_slices(BATCH)
+    schema = first.schema
 
-    return Source(of_rows(first.schema, name), every, chain_of(first.lazy().head(1)))
+    def every() -> Iterator[pl.DataFrame]:
+        # Small pages are put together first: to look at each would take longer than to write it.
+        some, height = [schema.to_frame()], 0
+        for frame in chain([first], source):
+            if not isinstance(frame, pl.DataFrame) or frame.schema != schema:
+                raise UsageError("the frames of one export have different columns")
+            if height and height + frame.height > BATCH:
+                yield from pl.concat(some).iter_slices(BATCH)
+                some, height = [], 0
+            some.append(frame)
+            height += frame.height
+        yield from pl.concat(some).iter_slices(BATCH)
+
+    return Source(of_rows(schema, name), every, chain_of(first.lazy().head(1)))
 
 
 def ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -193,8 +193,8 @@ class Walk:
         order = [(block, s) for s in stretches for block in blocks]
         if by_subject:
             order = [(block, s) for block in blocks for s in stretches]
-        for block, stretch in order:
-            rows, gaps = self.call.load(**self.asking(block, stretch))
+        calls = (self.asking(block, stretch) for block, stretch in order)
+        for rows, gaps in self.call.load_each(calls, self.source.executor):
             self.source.note(gaps)
             yield rows
 

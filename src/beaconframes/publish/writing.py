@@ -60,6 +60,7 @@ class TableWriter:
     def __init__(self, source: Source, layout: Layout, before: Iterable[Segment]) -> None:
         self.source, self.layout = source, layout
         self._table = source.table
+        self._known = (self._table.schema.names(), self._table.schema.dtypes())
         self._folders: dict[str, Part] = {}
         for segment in before:
             self._part(segment.path.rpartition("/")[0]).old.append(segment)
@@ -111,7 +112,7 @@ class TableWriter:
         yield from sorter.finish()
 
     def _fitting(self, rows: pl.DataFrame) -> pl.DataFrame:
-        if rows.schema != self._table.schema:
+        if (rows.columns, rows.dtypes) != self._known:
             raise UsageError(f"the rows of {self._table.name} do not all have the same columns")
         return rows
 
