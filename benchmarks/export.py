@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 VALIDATORS = 1_000
 EPOCHS_AT_ONCE = 250
 PAGE = 10_000
-ROUNDS = 3
+ROUNDS = 7
 
 
 def make(folder: Path, millions: int) -> None:

@@ -15,9 +15,12 @@ from functools import partial
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import beaconframes as bf
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.publish.sorting import in_order
 
 
 def income(first=0, last=449, validators=3):
@@ -80,9 +83,10 @@ def test_a_dataset_by_validators_is_in_their_order(tmp_path):
     assert rows.equals(pl.read_parquet(paths, hive_partitioning=False))
 
 
-def test_the_same_rows_make_the_same_bytes(tmp_path):
+def test_the_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
     """Order, kind and pieces of what is given do not show in any byte of the dataset."""
     rows = income()
+    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 70)
     bf.export(rows, tmp_path / "frame")
     shuffled = rows.sample(fraction=1, shuffle=True, seed=1)
     bf.export(shuffled.lazy(), tmp_path / "lazy")
@@ -93,17 +97,62 @@ def test_the_same_rows_make_the_same_bytes(tmp_path):
         assert expected == files(tmp_path / other), other
 
 
-def test_rows_that_come_too_late_still_get_to_their_day(tmp_path, monkeypatch):
+@pytest.mark.parametrize("most", [200, 1_000_000])
+def test_rows_that_come_too_late_still_get_to_their_day(tmp_path, monkeypatch, most):
     """More rows than memory shall hold, and days that seemed complete, change no byte."""
+    monkeypatch.setattr("beaconframes.publish.sorting.ROWS", most)
+    monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     rows = income()
-    bf.export(rows, tmp_path / "frame")
-    monkeypatch.setattr("beaconframes.publish.sorting.ROWS", 200)
     late = pl.concat([rows.sort("epoch"), income(0, 449, validators=4).tail(450).head(3)])
     all_rows = pl.concat([rows, income(0, 449, validators=4).tail(450).head(3)])
-    monkeypatch.undo()
     bf.export(all_rows, tmp_path / "whole")
+    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 50)
     bf.export(iter(late.iter_slices(50)), tmp_path / "late")
     assert files(tmp_path / "whole") == files(tmp_path / "late")
+
+
+def test_frames_that_are_put_together_are_alike(tmp_path):
+    """Other columns, another type, another kind of frame: refused, and nothing is published."""
+    rows = pl.DataFrame({"epoch": [0], "value": [1]})
+    others = (
+        (rows.rename({"value": "other"}), "different columns"),
+        (rows.with_columns(pl.col("value").cast(pl.Float64)), "different columns"),
+        (rows.with_columns(more=1), "different columns"),
+        (rows.to_pandas(), "of polars, and one is DataFrame"),
+        (rows.lazy(), "of polars, and one is LazyFrame"),
+    )
+    for other, words in others:
+        with pytest.raises(UsageError, match=words):
+            bf.export([rows, other], tmp_path / "out")
+    assert not (tmp_path / "out/manifest.json").exists()
+
+
+@settings(deadline=None, max_examples=200)
+@given(data=st.data())
+def test_sorting_is_that_of_polars(data):
+    """Numbers of any size and sign, nulls, text, ties and chunks: as polars sorts, in one chunk."""
+    kinds = {
+        pl.UInt8: st.integers(0, 3),
+        pl.Int64: st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2),
+        pl.UInt64: st.integers(0, 2**64 - 1) | st.integers(0, 2),
+        pl.Int32: st.integers(-2, 2) | st.none(),
+        pl.String: st.sampled_from(["a", "b", ""]),
+    }
+    types = data.draw(st.lists(st.sampled_from(list(kinds)), min_size=1, max_size=3))
+    size = data.draw(st.integers(1, 12))
+    columns = {
+        f"k{n}": pl.Series(data.draw(st.lists(kinds[t], min_size=size, max_size=size)), dtype=t)
+        for n, t in enumerate(types)
+    }
+    rows = pl.DataFrame(columns).with_row_index("was")
+    key = [*columns]
+    if data.draw(st.booleans()):
+        rows = rows.sort(key, maintain_order=True)
+    cut = data.draw(st.integers(0, size))
+
+    found = in_order([rows[:cut], rows[cut:]], key)
+
+    assert found.equals(rows.sort(key, nulls_last=True, maintain_order=True))
 
 
 @pytest.mark.parametrize("by", ["day", "validators", None])
@@ -111,9 +160,10 @@ def test_an_epoch_of_more_rows_than_a_file_holds(tmp_path, monkeypatch, by):
     """It is cut by validators: no file is larger than it shall be, and the order goes on."""
     monkeypatch.setattr("beaconframes.publish.sorting.ROWS", 20)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
+    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 37)
     rows = income(0, 6, validators=50)
-    for number, given in enumerate((rows, rows.sample(fraction=1, shuffle=True, seed=3))):
-        bf.export(iter(given.iter_slices(37)), tmp_path / str(number), by=by)
+    for number, frame in enumerate((rows, rows.sample(fraction=1, shuffle=True, seed=3))):
+        bf.export(iter(frame.iter_slices(37)), tmp_path / str(number), by=by)
     assert files(tmp_path / "0") == files(tmp_path / "1")
     paths = sorted((tmp_path / "0/income_history").rglob("*.parquet"))
     found = [pl.read_parquet(path, hive_partitioning=False) for path in paths]

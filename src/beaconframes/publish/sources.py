@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 BATCH = 65_536
 """Rows that are taken at a time."""
+PAGES = 2 * BATCH
+"""Rows of small frames that are put together."""
 
 
 @dataclass
@@ -107,21 +109,27 @@ def of_frames(frames: Iterable[Any], name: str | None) -> Source:
         raise UsageError(
             "an iterable of polars frames has at least one, which says what its columns are"
         )
-
     schema = first.schema
 
     def every() -> Iterator[pl.DataFrame]:
-        # Small pages are put together first: to look at each would take longer than to write it.
+        # Small pages are put together: to look at each would take longer than to write it.
         some, height = [schema.to_frame()], 0
         for frame in chain([first], source):
-            if not isinstance(frame, pl.DataFrame) or frame.schema != schema:
-                raise UsageError("the frames of one export have different columns")
-            if height and height + frame.height > BATCH:
-                yield from pl.concat(some).iter_slices(BATCH)
+            if not isinstance(frame, pl.DataFrame):
+                kind = type(frame).__name__
+                raise UsageError(f"the frames of one export are of polars, and one is {kind}")
+            if height and height + frame.height > PAGES:
+                yield from together(some)
                 some, height = [], 0
             some.append(frame)
             height += frame.height
-        yield from pl.concat(some).iter_slices(BATCH)
+        yield from together(some)
+
+    def together(frames: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        try:
+            return pl.concat(frames).iter_slices(PAGES)
+        except pl.exceptions.PolarsError as error:
+            raise UsageError("the frames of one export have different columns") from error
 
     return Source(of_rows(schema, name), every, chain_of(first.lazy().head(1)))
 
