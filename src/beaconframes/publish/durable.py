@@ -50,15 +50,6 @@ def room(path: Path, error: BaseException, needs: int) -> str:
     return ""
 
 
-def make(rows: pl.DataFrame, draft: Path, form: str, *, raw: bool) -> tuple[int, str]:
-    """Write *rows* into a durable file, and return its bytes and its SHA-256.
-
-    It runs wherever an executor runs it, so it takes and returns nothing but plain values.
-    """
-    write(rows, draft, form, raw=raw)
-    return settled(draft)
-
-
 def write(rows: pl.DataFrame, draft: Path, form: str, *, raw: bool) -> None:
     """Write *rows* into a file."""
     with judged(draft, needs=int(rows.estimated_size())):

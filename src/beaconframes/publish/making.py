@@ -64,12 +64,12 @@ def pieces(source: Source, scratch: Path) -> Iterator[pl.DataFrame]:
     sorter = Sorter(WHOLE, source.table.key, scratch, lambda _: source.table.schema.to_frame())
     empty = True
     for rows in source.frames():
-        for _, piece in sorter.add(rows):
+        for piece in sorter.add(rows):
             empty = False
-            yield piece
-    for _, piece in sorter.finish():
+            yield piece.rows()
+    for piece in sorter.finish():
         empty = False
-        yield piece
+        yield piece.rows()
     if empty:
         yield source.table.schema.to_frame()
 

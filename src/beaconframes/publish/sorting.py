@@ -8,6 +8,7 @@ make the same files: a partition is cut into files by what is in it, not by how 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,12 +26,29 @@ if TYPE_CHECKING:
 
 RUN_ROW_GROUP = 16_384
 LARGEST, SMALL = 2**62, 2**32
-COLUMNS = 6
-"""Columns that are made one chunk at a time: more at once take less time and more memory."""
+
+
+@dataclass
+class Piece:
+    """The rows of one file of a partition: they are put in order where it is written."""
+
+    part: int
+    frames: list[pl.DataFrame]
+    key: Sequence[str] | None = None
+    """What they are still to be sorted by; None if they are in order."""
+
+    @property
+    def height(self) -> int:
+        """Return how many rows there are."""
+        return sum(frame.height for frame in self.frames)
+
+    def rows(self) -> pl.DataFrame:
+        """Return the rows in order; afterwards the piece has none any more."""
+        return self.frames.pop() if self.key is None else in_order(self.frames, self.key)
 
 
 class Sorter:
-    """Takes rows in any order and yields, partition by partition, sorted frames: one for a file.
+    """Takes rows in any order and yields, partition by partition, pieces: one for a file.
 
     While rows come in the order of partitions, each is yielded when the next one begins. From the
     first row that does not, everything waits for the end, and *recall* gives back the rows of a
@@ -55,7 +73,7 @@ class Sorter:
         self._runs: list[Path] = []
         self._reached: int | None = None
 
-    def add(self, rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    def add(self, rows: pl.DataFrame) -> Iterator[Piece]:
         """Take *rows*, and yield what is complete by that."""
         if rows.is_empty():
             return
@@ -68,16 +86,14 @@ class Sorter:
             if self._reached is not None and low > self._reached:
                 yield from self._complete()
             if high > low:
-                last = numbers == high
-                before = rows.filter(~last), numbers.filter(~last)
-                rows, numbers = rows.filter(last), numbers.filter(last)
+                before, (rows, numbers) = _parted(rows, numbers, high)
                 self._wait(*before)
                 del before  # it must not stay in memory while it is written
                 yield from self._complete()
         self._reached = high if self._reached is None else max(high, self._reached)
         self._wait(rows, numbers)
 
-    def finish(self) -> Iterator[tuple[int, pl.DataFrame]]:
+    def finish(self) -> Iterator[Piece]:
         """Yield what is left."""
         yield from self._complete()
 
@@ -107,17 +123,17 @@ class Sorter:
         self._waiting, self._rows = [], 0
         return in_order(waiting, [PART, *self._key])
 
-    def _waited(self) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Yield what waits, sorted, partition by partition, and wait with nothing."""
+    def _waited(self) -> Iterator[Piece]:
+        """Yield what waits, partition by partition, and wait with nothing."""
         first, last = _bounds(pl.concat([numbers for _, numbers in self._waiting]))
         if first < last:
             yield from _by_part(self._sorted())
             return
         waiting = [rows for rows, _ in self._waiting]
         self._waiting, self._rows = [], 0
-        yield first, in_order(waiting, self._key)
+        yield Piece(first, waiting, self._key)
 
-    def _complete(self) -> Iterator[tuple[int, pl.DataFrame]]:
+    def _complete(self) -> Iterator[Piece]:
         """Yield the files of all partitions that are waiting, which get no more rows."""
         if self._runs:
             if self._waiting:
@@ -127,11 +143,11 @@ class Sorter:
             pieces = self._waited()
         else:
             return
-        for part, piece in pieces:
-            self._yielded.add(part)
-            yield part, piece
+        for piece in pieces:
+            self._yielded.add(piece.part)
+            yield piece
 
-    def _merged(self) -> Iterator[tuple[int, pl.DataFrame]]:
+    def _merged(self) -> Iterator[Piece]:
         rows = pl.scan_parquet(self._runs, glob=False)
         sizes = rows.group_by(PART).len().sort(PART).collect()
         groups: list[list[int]] = []
@@ -147,14 +163,26 @@ class Sorter:
             here = rows.filter(pl.col(PART).is_between(group[0], group[-1]))
             if group[0] in large and self._key:
                 for some in _cut(here, self._key):
-                    piece = in_order([some.collect()], self._key)
-                    if not piece.is_empty():
-                        yield group[0], piece.drop(PART)
+                    found = some.collect()
+                    if not found.is_empty():
+                        yield Piece(group[0], [found.drop(PART)], self._key)
             else:
                 yield from _by_part(in_order([here.collect()], [PART, *self._key]))
         for run in self._runs:
             run.unlink()
         self._runs = []
+
+
+def _parted(
+    rows: pl.DataFrame, numbers: pl.Series, high: int
+) -> tuple[tuple[pl.DataFrame, pl.Series], tuple[pl.DataFrame, pl.Series]]:
+    """Return the rows that have another number than *high*, and those that have it."""
+    if numbers.is_sorted():
+        # Nothing is copied.
+        place = int(numbers.search_sorted(high))
+        return (rows[:place], numbers[:place]), (rows[place:], numbers[place:])
+    last = numbers == high
+    return (rows.filter(~last), numbers.filter(~last)), (rows.filter(last), numbers.filter(last))
 
 
 def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
@@ -165,34 +193,24 @@ def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
     """
     rows = pl.concat(frames)
     frames.clear()
-    # What comes out is in one chunk, as nothing may depend on how rows came; and to compare, or to
-    # take from one, is half the work.
-    rows = _rechunked(rows.get_columns())
-    columns = [rows[name] for name in key]
+    columns = [rows[name].rechunk() for name in key]
     if not all(c.dtype.is_integer() and not c.null_count() for c in columns):
         return rows.sort(key, nulls_last=True, maintain_order=True)
-    if _is_sorted(columns):
-        return rows
-    ranks = _ranks(columns)
-    if ranks is None:
-        return rows.sort(key, nulls_last=True, maintain_order=True)
-    # As polars numbers rows: any other type is converted for each column.
-    order = pl.Series(np.argsort(ranks, kind="stable")).cast(pl.get_index_type())
+    order = None
+    if not _is_sorted(columns):
+        ranks = _ranks(columns)
+        if ranks is None:
+            return rows.sort(key, nulls_last=True, maintain_order=True)
+        # As polars numbers rows: any other type is converted for each column.
+        order = pl.Series(np.argsort(ranks, kind="stable")).cast(pl.get_index_type())
+        del ranks
     waiting = rows.get_columns()
-    del rows, columns, ranks
+    del rows, columns
     done: list[pl.Series] = []
     while waiting:
-        done.append(waiting.pop(0).gather(order))
-    return pl.DataFrame(done)
-
-
-def _rechunked(columns: list[pl.Series]) -> pl.DataFrame:
-    """Return *columns* in one chunk each, some at a time; the list is emptied."""
-    done: list[pl.Series] = []
-    while columns:
-        some = pl.DataFrame(columns[:COLUMNS])
-        del columns[:COLUMNS]
-        done += some.rechunk().get_columns()
+        # To take from one chunk is half the work; and nothing may depend on how rows came.
+        column = waiting.pop(0).rechunk()
+        done.append(column if order is None else column.gather(order))
     return pl.DataFrame(done)
 
 
@@ -241,12 +259,12 @@ def _cut(rows: pl.LazyFrame, key: Sequence[str]) -> Iterator[pl.LazyFrame]:
             yield part
 
 
-def _by_part(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+def _by_part(rows: pl.DataFrame) -> Iterator[Piece]:
     """Yield the rows of each partition; they are sorted by it."""
     starts = rows.select(
         (pl.col(PART) != pl.col(PART).shift(1)).fill_null(value=True).arg_true()
     ).to_series()
     ends = [*starts[1:], rows.height]
     for start, end in zip(starts, ends, strict=True):
-        piece = rows.slice(start, end - start)
-        yield piece[PART][0], piece.drop(PART)
+        some = rows.slice(start, end - start)
+        yield Piece(some[PART][0], [some.drop(PART)])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BATCH = 65_536
 """Rows that are taken at a time."""
-PAGES = 2 * BATCH
+PAGES = BATCH
 """Rows of small frames that are put together."""
 
 

@@ -12,8 +12,8 @@ import polars as pl
 from beaconframes.dataset import Segment
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish.durable import judged, make, put, settled, write
-from beaconframes.publish.sorting import Sorter
+from beaconframes.publish.durable import judged, put, settled, write
+from beaconframes.publish.sorting import Piece, Sorter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,6 +52,29 @@ class Layout:
     cells: Cells
     partition: Partition
     executor: Any = None
+    """What writes the files, if not this process."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is known of a file that is written."""
+
+    rows: int
+    size: int
+    sha256: str
+    ranges: dict[str, tuple[int | str, int | str]]
+
+
+def make(piece: Piece, draft: Path, form: str, *, raw: bool, key: list[str]) -> Made:
+    """Write the rows of *piece*, in order, into a durable file.
+
+    It runs wherever an executor runs it.
+    """
+    rows = piece.rows()
+    write(rows, draft, form, raw=raw)
+    height, found = rows.height, ranges(rows, key)
+    del rows  # while the disk is waited for
+    return Made(height, *settled(draft), found)
 
 
 class TableWriter:
@@ -65,8 +88,10 @@ class TableWriter:
         for segment in before:
             self._part(segment.path.rpartition("/")[0]).old.append(segment)
         self._take_over({s.path for part in self._folders.values() for s in part.old})
-        self._waiting: deque[tuple[Part, str, Path, Any, dict[str, Any]]] = deque()
-        self._settling = ThreadPoolExecutor(1)
+        self._executor = layout.executor
+        self._at_once = 1 if layout.executor is None else IN_FLIGHT
+        self._waiting: deque[tuple[int | None, Path, Any]] = deque()
+        self._named: int | None = None
 
     def _take_over(self, named: set[str]) -> None:
         """Take what a killed export had done, but for what the manifest has *named* already."""
@@ -79,31 +104,25 @@ class TableWriter:
 
     def write(self) -> list[Segment]:
         """Write all rows, and return the files of the table, old and new, by path."""
-        with self._settling:
+        with ThreadPoolExecutor(1) as beside:
+            # One file at a time, beside the reading of the next rows, unless others do it.
+            self._executor = self.layout.executor or beside
             return self._write_all()
 
     def _write_all(self) -> list[Segment]:
-        writing: int | None = None
-        for number, piece in self.sorted():
-            if writing not in (None, number):
-                self._collect(0)
-                self.layout.work.finished(self._table.name, writing)
-            writing = number
-            folder = self._folder(number)
-            self._write(self._part(folder), folder, piece)
-            del piece  # before the next ones come into memory
+        for piece in self.pieces():
+            self._write(piece.part, piece)
         self._collect(0)
         if not any(part.old or part.new for part in self._folders.values()):
-            folder = self._folder(None)
-            self._write(self._part(folder), folder, pl.DataFrame(schema=self._table.schema))
+            self._write(None, Piece(0, [self._table.schema.to_frame()]))
             self._collect(0)
         for folder, part in self._folders.items():
             self._judge(folder, part)
         every = [s for part in self._folders.values() for s in (*part.old, *part.new)]
         return sorted(every, key=lambda segment: segment.path)
 
-    def sorted(self) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Yield the rows of each file, with the number of its partition."""
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the rows of each file."""
         scratch = self.layout.work.scratch(self._table.name)
         sorter = Sorter(self.layout.partition, self._table.key, scratch, self._recall)
         for rows in self.source.frames():
@@ -134,67 +153,51 @@ class TableWriter:
                 hint="Sort them by time, or export to another folder",
             )
         named = [*(part.old if part.matched else ()), *part.new]
-        rows = [self._read(segment) for segment in named]
+        rows = [self._read(self.layout.work.target / segment.path) for segment in named]
         part.new, part.seen, part.matched = [], 0, 0
         return pl.concat([pl.DataFrame(schema=self._table.schema), *rows])
 
-    def _read(self, segment: Segment) -> pl.DataFrame:
-        path = self.layout.work.target / segment.path
+    def _read(self, path: Path) -> pl.DataFrame:
         with judged(path, "cannot be read"):
             return self.layout.form.read(path, self._table.schema, self.layout.cells)
 
-    def _write(self, part: Part, folder: str, rows: pl.DataFrame) -> None:
+    def _write(self, number: int | None, piece: Piece) -> None:
+        self._collect(self._at_once - 1)
         draft = self.layout.work.draft()
-        facts = {
-            "height": rows.height,
-            "ranges": ranges(rows, self._table.key),
-            "rows": rows if part.old and not self.source.grows else None,
-        }
         form, raw = self.layout.form.name, self.layout.cells.raw
-        if self.layout.executor is None:
-            write(rows, draft, form, raw=raw)
-            # While the disk is waited for, the next rows are read.
-            made = self._settling.submit(settled, draft)
-        else:
-            made = self.layout.executor.submit(make, rows, draft, form, raw=raw)
-        part.rows = part.rows if part.rows is not None or not part.old else rows.clear()
-        self._waiting.append((part, folder, draft, made, facts))
-        self._collect(IN_FLIGHT if self.layout.executor is not None else 1)
+        made = self._executor.submit(make, piece, draft, form, raw=raw, key=self._table.key)
+        self._waiting.append((number, draft, made))
 
     def _collect(self, leave: int) -> None:
         """Give their names to files that are written, until no more than *leave* are waited for."""
         while len(self._waiting) > leave:
-            part, folder, draft, made, facts = self._waiting.popleft()
-            self._name(part, folder, draft, made.result(), facts)
+            number, draft, made = self._waiting.popleft()
+            if self._named not in (None, number):
+                self.layout.work.finished(self._table.name, self._named)
+            self._named = number
+            self._name(self._folder(number), draft, made.result())
 
-    def _name(
-        self,
-        part: Part,
-        folder: str,
-        draft: Path,
-        made: tuple[int, str],
-        facts: dict[str, Any],
-    ) -> None:
-        rows, (size, sha256) = facts["height"], made
+    def _name(self, folder: str, draft: Path, made: Made) -> None:
+        part = self._part(folder)
         place = part.seen
         part.seen += 1
-        if not self.source.grows and place < len(part.old) and part.old[place].sha256 == sha256:
-            part.matched += rows
-            draft.unlink()
-            return
         if part.old and not self.source.grows:
-            fresh = self._fresh(part, facts["rows"])
-            part.matched += rows - fresh.height
+            if place < len(part.old) and part.old[place].sha256 == made.sha256:
+                part.matched += made.rows
+                draft.unlink()
+                return
+            fresh = self._fresh(part, self._read(draft))
+            part.matched += made.rows - fresh.height
             if fresh.is_empty():
                 draft.unlink()
                 return
-            if fresh.height < rows:
+            if fresh.height < made.rows:
                 form, raw = self.layout.form.name, self.layout.cells.raw
-                rows, (size, sha256) = fresh.height, make(fresh, draft, form, raw=raw)
-                facts = {"ranges": ranges(fresh, self._table.key)}
+                made = make(Piece(0, [fresh]), draft, form, raw=raw, key=self._table.key)
         number = len(part.old) + len(part.new)
         path = f"{folder}/{number:05d}{self.layout.form.endings[0]}"
-        segment = Segment(self._table.name, path, rows, size, sha256, facts["ranges"])
+        facts = made.rows, made.size, made.sha256, made.ranges
+        segment = Segment(self._table.name, path, *facts)
         self._put(draft, segment)
         part.new.append(segment)
 
@@ -221,8 +224,9 @@ class TableWriter:
 
     def _fresh(self, part: Part, rows: pl.DataFrame) -> pl.DataFrame:
         """Return those of *rows* that the partition did not have."""
-        if part.rows is None or part.rows.is_empty():
-            part.rows = pl.concat([self._read(segment) for segment in part.old])
+        if part.rows is None:
+            target = self.layout.work.target
+            part.rows = pl.concat([self._read(target / segment.path) for segment in part.old])
         return rows.join(part.rows, on=rows.columns, how="anti", nulls_equal=True)
 
     def _judge(self, folder: str, part: Part) -> None:
