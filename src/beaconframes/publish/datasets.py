@@ -9,7 +9,7 @@ from beaconframes.calendar import Chain
 from beaconframes.dataset.segments import ROW_GROUP
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish.durable import judged
-from beaconframes.publish.sources import Source, ahead
+from beaconframes.publish.sources import Source
 from beaconframes.publish.tables import of_rows
 from beaconframes.text import visible
 
@@ -57,7 +57,7 @@ def of_table(dataset: Dataset, name: str, chain: Chain | None, facts: dict[str, 
                 yield rows
                 del rows  # before the next ones come into memory
 
-    return Source(of_rows(schema, name), lambda: ahead(rows()), chain, facts)
+    return Source(of_rows(schema, name), rows, chain, facts)
 
 
 def in_order(segments: list[Segment]) -> list[Segment]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -132,16 +131,6 @@ def of_frames(frames: Iterable[Any], name: str | None) -> Source:
             raise UsageError("the frames of one export have different columns") from error
 
     return Source(of_rows(schema, name), every, chain_of(first.lazy().head(1)))
-
-
-def ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield *frames*, each while the next one is being read."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, frames, None)
-        while (found := coming.result()) is not None:
-            coming = reader.submit(next, frames, None)
-            yield found
-            del found  # before the next ones come into memory
 
 
 def batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
