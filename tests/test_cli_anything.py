@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import re
@@ -134,15 +135,23 @@ def somewhere(chain, tmp_path):
         return subprocess.run(
             [sys.executable, "-m", "beaconframes", *words, "--dataset", str(chain.path)],
             check=False, capture_output=True, env=kept | environment, cwd=tmp_path,
+            preexec_fn=unprivileged if sys.platform == "linux" else None,
         )  # fmt: skip
 
     return run
 
 
+def unprivileged():
+    """Take from the process, which may be root's, the right to write where nobody may."""
+    drop_from_bounding_set, dac_override = 24, 1
+    ctypes.CDLL(None).prctl(drop_from_bounding_set, dac_override, 0, 0, 0)
+
+
 PLACES = {
     "C locale, no HOME": lambda _: {"LC_ALL": "C", "LANG": "C"},
     "ASCII only": lambda home: {"HOME": str(home), "PYTHONIOENCODING": "ascii"},
-    "HOME that cannot be written": lambda _: {"HOME": "/dev/null"},
+    "HOME that is no folder": lambda _: {"HOME": "/dev/null"},
+    "HOME that cannot be written": lambda home: {"HOME": str(home / "locked")},
     "HOME with spaces": lambda home: {"HOME": str(home / "a b" / "é 漢字")},
 }
 FIRST, *OTHERS = PLACES
@@ -156,12 +165,16 @@ def test_it_works_wherever_one_is(somewhere, tmp_path, place):
     environment = PLACES[place](tmp_path)
     if environment.get("HOME", "/dev/null") != "/dev/null":
         Path(environment["HOME"]).mkdir(parents=True, exist_ok=True)
+    locked = tmp_path / "locked"
+    if locked.exists():
+        locked.chmod(0o555)
 
     told = somewhere("load", "epochs", "--since", "-3", "--out", "é 漢字.csv", **environment)
 
     assert (0, b"") == (told.returncode, told.stderr)
     assert b": 3 rows, " in told.stdout
     assert 4 == len((tmp_path / "é 漢字.csv").read_text().splitlines())
+    assert not locked.exists() or [] == list(locked.iterdir())
 
 
 def test_a_sample_that_cannot_be_kept(monkeypatch, tmp_path, chain):
