@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import threading
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -47,6 +48,7 @@ class Carried:
 
 _known: WeakValueDictionary[tuple[int, str], Explorer] = WeakValueDictionary()
 _made: dict[tuple[int, str], Explorer] = {}
+_lock = threading.Lock()
 
 
 def carried(explorer: Explorer, settings: Settings, *, keyed: bool, head: Head | None) -> Carried:
@@ -81,32 +83,39 @@ def explorer_of(carried: Carried) -> Explorer:
     UsageError
         This is another machine: its requests would not be counted with the others.
     """
+    here = (os.getpid(), carried.name)
+    with _lock:
+        explorer = _known.get(here) or _made.get(here)
+        if explorer is None:
+            explorer = _made[here] = made(carried)
+    return explorer
+
+
+def made(carried: Carried) -> Explorer:
+    """Return a new explorer that keeps the pace of the one that was carried here."""
     from beaconframes.client.explorer import Explorer
 
-    here = (os.getpid(), carried.name)
-    explorer = _known.get(here) or _made.get(here)
-    if explorer is None:
-        if carried.paced and carried.machine != MACHINE:
-            raise UsageError(
-                f"{carried.url} has limits, and {MACHINE} cannot keep to them together with "
-                f"{carried.machine}",
-                hint="Use workers of one machine, or load into a store and export that",
-            )
-        settings = carried.settings
-        explorer = _made[here] = Explorer(
-            carried.url,
-            api_key=key_of(carried),
-            chain=carried.chain,
-            rate=settings.rate,
-            store=settings.store,
-            offline=settings.offline,
-            max_requests=settings.max_requests,
-            progress=False,
-            state=settings.state,
-            head=carried.head,
+    if carried.paced and carried.machine != MACHINE:
+        raise UsageError(
+            f"{carried.url} has limits, and {MACHINE} cannot keep to them together with "
+            f"{carried.machine}",
+            hint="Use workers of one machine, or load into a store and export that",
         )
-        if carried.paced:
-            explorer.pacer.share()
+    settings = carried.settings
+    explorer = Explorer(
+        carried.url,
+        api_key=key_of(carried),
+        chain=carried.chain,
+        rate=settings.rate,
+        store=settings.store,
+        offline=settings.offline,
+        max_requests=settings.max_requests,
+        progress=False,
+        state=settings.state,
+        head=carried.head,
+    )
+    if carried.paced:
+        explorer.pacer.share()
     return explorer
 
 

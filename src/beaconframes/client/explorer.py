@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 class Explorer:
     """A connection to one explorer: thread-safe, kept open, usable in a ``with`` block.
 
+    Sent to another process of this machine, it becomes one that keeps one pace with it, and finds
+    its key in the environment there.
+
     Parameters
     ----------
     url
