@@ -136,6 +136,7 @@ def test_sorting_is_that_of_polars(data):
         pl.Int64: st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2),
         pl.UInt64: st.integers(0, 2**64 - 1) | st.integers(0, 2),
         pl.Int32: st.integers(-2, 2) | st.none(),
+        pl.Int128: st.integers(-(2**100), 2**100) | st.integers(0, 1),
         pl.String: st.sampled_from(["a", "b", ""]),
     }
     types = data.draw(st.lists(st.sampled_from(list(kinds)), min_size=1, max_size=3))

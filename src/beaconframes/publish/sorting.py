@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 RUN_ROW_GROUP = 16_384
 LARGEST, SMALL = 2**62, 2**32
+COUNTABLE = {
+    *(pl.Int8, pl.Int16, pl.Int32, pl.Int64),
+    *(pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64),
+}
+"""What numpy has numbers for."""
 
 
 @dataclass
@@ -36,11 +41,6 @@ class Piece:
     frames: list[pl.DataFrame]
     key: Sequence[str] | None = None
     """What they are still to be sorted by; None if they are in order."""
-
-    @property
-    def height(self) -> int:
-        """Return how many rows there are."""
-        return sum(frame.height for frame in self.frames)
 
     def rows(self) -> pl.DataFrame:
         """Return the rows in order; afterwards the piece has none any more."""
@@ -163,9 +163,10 @@ class Sorter:
             here = rows.filter(pl.col(PART).is_between(group[0], group[-1]))
             if group[0] in large and self._key:
                 for some in _cut(here, self._key):
-                    found = some.collect()
-                    if not found.is_empty():
-                        yield Piece(group[0], [found.drop(PART)], self._key)
+                    # Nothing here may keep its rows: memory holds the next ones beside them.
+                    piece = Piece(group[0], [some.collect().drop(PART)], self._key)
+                    if not piece.frames[0].is_empty():
+                        yield piece
             else:
                 yield from _by_part(in_order([here.collect()], [PART, *self._key]))
         for run in self._runs:
@@ -194,7 +195,7 @@ def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
     rows = pl.concat(frames)
     frames.clear()
     columns = [rows[name].rechunk() for name in key]
-    if not all(c.dtype.is_integer() and not c.null_count() for c in columns):
+    if not all(c.dtype in COUNTABLE and not c.null_count() for c in columns):
         return rows.sort(key, nulls_last=True, maintain_order=True)
     order = None
     if not _is_sorted(columns):
@@ -228,7 +229,7 @@ def _ranks(columns: list[pl.Series]) -> np.ndarray | None:
 
     Several numbers that fit into one are sorted in a third of the time.
     """
-    ranks, size = np.zeros(len(columns[0]) if columns else 0, np.int64), 1
+    ranks, size = np.zeros(len(columns[0]), np.int64), 1
     for column in reversed(columns):
         low, high = _bounds(column)
         if high >= LARGEST or size * (high - low + 1) >= LARGEST:
