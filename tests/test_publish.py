@@ -379,7 +379,7 @@ def test_any_executor_writes_the_same_bytes(tmp_path, kind):
     assert files(tmp_path / "here") == files(tmp_path / "there")
 
 
-@pytest.mark.long
+@pytest.mark.more
 @pytest.mark.filterwarnings("ignore")  # those of the cluster are not ours to mend
 @pytest.mark.parametrize("processes", [False, True])
 def test_a_cluster_writes_the_same_bytes(tmp_path, explorer, processes):

@@ -68,8 +68,9 @@ def carried(explorer: Explorer, settings: Settings, *, keyed: bool, head: Head |
                 hint="Leave state away, or use threads: ThreadPoolExecutor",
             )
         explorer.pacer.share()
-    name = next((n for (_, n), e in _known.items() if e is explorer), uuid.uuid4().hex)
-    _known[os.getpid(), name] = explorer
+    with _lock:
+        name = next((n for (_, n), e in _known.items() if e is explorer), uuid.uuid4().hex)
+        _known[os.getpid(), name] = explorer
     return Carried(name, explorer.url, explorer.chain, settings, head, keyed, paced)
 
 

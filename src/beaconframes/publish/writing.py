@@ -65,14 +65,14 @@ class Made:
     ranges: dict[str, tuple[int | str, int | str]]
 
 
-def make(piece: Piece, draft: Path, form: str, *, raw: bool, key: list[str]) -> Made:
+def make(piece: Piece, draft: Path, form: str, *, raw: bool, ranged: list[str]) -> Made:
     """Write the rows of *piece*, in order, into a durable file.
 
-    It runs wherever an executor runs it.
+    It runs wherever an executor runs it: no argument may be called like one of Dask's `submit`.
     """
     rows = piece.rows()
     write(rows, draft, form, raw=raw)
-    height, found = rows.height, ranges(rows, key)
+    height, found = rows.height, ranges(rows, ranged)
     del rows  # while the disk is waited for
     return Made(height, *settled(draft), found)
 
@@ -165,7 +165,7 @@ class TableWriter:
         self._collect(self._at_once - 1)
         draft = self.layout.work.draft()
         form, raw = self.layout.form.name, self.layout.cells.raw
-        made = self._executor.submit(make, piece, draft, form, raw=raw, key=self._table.key)
+        made = self._executor.submit(make, piece, draft, form, raw=raw, ranged=self._table.key)
         self._waiting.append((number, draft, made))
 
     def _collect(self, leave: int) -> None:
@@ -193,7 +193,7 @@ class TableWriter:
                 return
             if fresh.height < made.rows:
                 form, raw = self.layout.form.name, self.layout.cells.raw
-                made = make(Piece(0, [fresh]), draft, form, raw=raw, key=self._table.key)
+                made = make(Piece(0, [fresh]), draft, form, raw=raw, ranged=self._table.key)
         number = len(part.old) + len(part.new)
         path = f"{folder}/{number:05d}{self.layout.form.endings[0]}"
         facts = made.rows, made.size, made.sha256, made.ranges
