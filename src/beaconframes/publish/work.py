@@ -7,6 +7,7 @@ finished nothing of it is left.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -174,7 +175,12 @@ def working(target: Path, folder: Path) -> Iterator[Work]:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         with judged(folder, "cannot be removed"):
-            shutil.rmtree(folder)
+            try:
+                shutil.rmtree(folder)
+            except OSError as error:
+                # What is there anew is the lock of somebody who waits.
+                if error.errno != errno.ENOTEMPTY:
+                    raise
     finally:
         lock.close()
 
@@ -186,10 +192,17 @@ def _locked(folder: Path) -> sqlite3.Connection:
         path = folder / LOCK
         with judged(path):
             folder.mkdir(exist_ok=True)
-            path.touch()
+            # At its end whoever had the lock removes the folder, at any moment of this.
+            with suppress(FileNotFoundError):
+                path.touch()
         with suppress(FileNotFoundError):
             before = path.stat().st_ino
-            connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+            try:
+                connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+            except sqlite3.OperationalError:
+                if time.monotonic() > patience:
+                    raise
+                continue
             try:
                 connection.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError:
