@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 
 import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.publish import work
+from beaconframes.publish.remote import remote_of
 
 obstore = pytest.importorskip("obstore")
 
@@ -70,6 +74,15 @@ def test_a_dataset_there_is_extended(store):
     assert after == objects(store)
 
 
+def test_a_folder_is_a_store_too(tmp_path):
+    """One that cannot compare what it replaces is extended as well."""
+    (tmp_path / "bucket").mkdir()
+    for last in (10, 12, 12):
+        made = bf.export(rows(last), f"file://{tmp_path}/bucket/")
+    assert (12, 0, 2) == (made.rows, made.added, made.kept)
+    assert [] == Dataset.open(tmp_path / "bucket").verify()
+
+
 def test_two_exports_do_not_mix(store, monkeypatch, tmp_path):
     """Who comes second finds another manifest than the one that it added to."""
     from beaconframes.publish import remote
@@ -109,6 +122,31 @@ def test_an_export_that_was_cut_short_is_sent_on(store, monkeypatch):
     assert "manifest.json" not in objects(store)
     bf.export(rows(10), store)
     assert "manifest.json" in objects(store)
+
+
+@pytest.mark.parametrize("name", ["", "rows.csv"])
+def test_what_the_next_one_makes_here_is_not_removed(tmp_path, cache, monkeypatch, name):
+    """Another export to the same address may begin the moment in which this one lets go."""
+    (tmp_path / "bucket").mkdir()
+    real, came = os.unlink, []
+
+    def then_somebody_comes(path, **more):
+        real(path, **more)
+        if not came and os.fspath(path).endswith(f"{place.name}/{work.NAME}/{work.LOCK}"):
+            came.append(work.working(place, place / work.NAME))
+            came[0].__enter__()
+            (place / "dataset").mkdir()
+
+    address = f"file://{tmp_path}/bucket/{name}"
+    place = remote_of(address, {}).staging
+    monkeypatch.setattr(os, "unlink", then_somebody_comes)
+    bf.export(rows(10), address)
+    assert {"dataset", work.NAME} == {path.name for path in place.iterdir()}
+    came[0].__exit__(None, None, None)
+    monkeypatch.undo()
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda _name: cache)
+    bf.export(rows(10), address)
+    assert not place.exists()
 
 
 def test_objects_of_others_are_left_alone(store):

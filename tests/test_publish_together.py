@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -140,6 +141,54 @@ def test_a_dead_name_is_not_blamed(tmp_path):
             with pytest.raises(DatasetError, match=f"by process {os.getpid()} on "):
                 bf.export(pl.DataFrame({"n": [1]}), out)
             mend.join()
+
+
+@pytest.mark.parametrize("moment", ["touch", "stat", "connect"])
+def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
+    """Whoever had it removes the folder at its end, at any moment in which another waits for it."""
+    folder = tmp_path / work.NAME
+    place = work.sqlite3 if moment == "connect" else type(folder)
+    real, times = getattr(place, moment), []
+
+    def gone_before(path, *args, **more):
+        if path == folder / work.LOCK and len(times) < 2:
+            times.append(path)
+            shutil.rmtree(folder)
+        return real(path, *args, **more)
+
+    monkeypatch.setattr(place, moment, gone_before)
+    with work.working(tmp_path, folder):
+        assert len(times) == 2
+        assert (folder / work.LOCK).is_file()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_the_next_one_made_is_not_removed(tmp_path, monkeypatch, ends):
+    """Who comes in the moment in which the lock is gone has a journal that stays, until its end."""
+    folder = tmp_path / work.NAME
+    real, came = os.unlink, []
+
+    def then_somebody_comes(path, **more):
+        real(path, **more)
+        if os.fspath(path).endswith(work.LOCK) and not came:
+            came.append(work.working(tmp_path, folder))
+            other = came[0].__enter__()
+            assert other.plan is None
+            other.begin({"of": "the next one"})
+            if ends:
+                came[0].__exit__(None, None, None)
+
+    monkeypatch.setattr(os, "unlink", then_somebody_comes)
+    with work.working(tmp_path, folder) as first:
+        first.begin({"of": "the first one"})
+        first.draft().touch()
+        first.scratch("rows").mkdir()
+    if not ends:
+        assert {work.LOCK, work.HOLDER, work.JOURNAL} == {path.name for path in folder.iterdir()}
+        assert "the next one" in (folder / work.JOURNAL).read_text()
+        came[0].__exit__(None, None, None)
+    assert not folder.exists()
 
 
 def rewritten(folder, change):

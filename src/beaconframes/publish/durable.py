@@ -15,7 +15,7 @@ from beaconframes.errors import DatasetError
 from beaconframes.publish.formats import FORMATS, Cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 
@@ -93,6 +93,14 @@ def same(path: Path, text: str) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     return path.read_bytes() == text.encode()
+
+
+def clear(folder: Path, but: Collection[str]) -> None:
+    """Remove all that is in *folder*, *but* what has one of those names."""
+    for path in folder.iterdir():
+        if path.name not in but:
+            with judged(path, "cannot be removed"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def settle(folders: Iterable[Path]) -> None:

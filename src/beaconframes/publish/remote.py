@@ -20,7 +20,7 @@ import platformdirs
 
 from beaconframes.dataset import published
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish.durable import judged
+from beaconframes.publish.durable import clear, judged
 from beaconframes.publish.formats import by_ending
 from beaconframes.publish.targets import checked
 from beaconframes.publish.work import NAME, working
@@ -94,7 +94,12 @@ def to_remote(remote: Remote, make: Callable[[Path], Export]) -> Export:
         staging.mkdir(parents=True, exist_ok=True)
     with working(staging, staging / NAME):
         made = made_and_sent(remote, staging, make)
-    shutil.rmtree(staging, ignore_errors=True)
+        # All of it is there by now, whatever stays here.
+        with suppress(DatasetError):
+            clear(staging, but=(NAME,))
+    # Whoever waited may be at work there by now.
+    with suppress(OSError):
+        staging.rmdir()
     return made.at(f"{remote.address}/{remote.single}".rstrip("/"))
 
 
@@ -164,7 +169,8 @@ def send(remote: Remote, folder: Path, version: dict[str, Any] | None) -> None:
     mode: Any = "create" if version is None else version or "overwrite"
     try:
         obstore.put(remote.store, published.NAME, data, mode=mode)
-    except NotSupportedError:
+    except (NotSupportedError, NotImplementedError):
+        # A folder as a store, and some others, cannot compare first.
         obstore.put(remote.store, published.NAME, data)
     except (AlreadyExistsError, PreconditionError) as error:
         raise DatasetError(

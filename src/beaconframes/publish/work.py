@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import socket
 import sqlite3
 import time
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.client.together import is_alive
 from beaconframes.dataset import Segment
 from beaconframes.errors import DatasetBusy, DatasetError
-from beaconframes.publish.durable import judged, put_text, same
+from beaconframes.publish.durable import clear, judged, put_text, same
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -111,10 +110,20 @@ class Work:
 
     def sweep(self) -> None:
         """Remove the drafts of an export that was killed."""
-        for path in self.path.iterdir():
-            if path.name not in (LOCK, HOLDER, JOURNAL):
-                with judged(path, "cannot be removed"):
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        clear(self.path, but=(LOCK, HOLDER, JOURNAL))
+
+    def close(self) -> None:
+        """Remove the workshop, its lock last: from then on it may be somebody else's."""
+        self.sweep()
+        with judged(self.path, "cannot be removed"):
+            for name in (JOURNAL, HOLDER, LOCK):
+                (self.path / name).unlink(missing_ok=True)
+            try:
+                self.path.rmdir()
+            except OSError as error:
+                # Whoever waited for the lock has made its own, or has been and gone.
+                if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+                    raise
 
     def _append(self, line: dict[str, Any]) -> None:
         with judged(self.path / JOURNAL), (self.path / JOURNAL).open("a") as file:
@@ -172,26 +181,25 @@ def working(target: Path, folder: Path) -> Iterator[Work]:
         except BaseException:
             if not work.made:
                 # Nothing was begun that could be gone on with.
-                shutil.rmtree(folder, ignore_errors=True)
+                with suppress(DatasetError):
+                    work.close()
             raise
-        with judged(folder, "cannot be removed"):
-            try:
-                shutil.rmtree(folder)
-            except OSError as error:
-                # What is there anew is the lock of somebody who waits.
-                if error.errno != errno.ENOTEMPTY:
-                    raise
+        work.close()
     finally:
         lock.close()
 
 
 def _locked(folder: Path) -> sqlite3.Connection:
-    """Take the lock: the system lets go of it when the process ends, however it ends."""
+    """Take the lock: the system lets go of it when the process ends, however it ends.
+
+    SQLite locks as fcntl does; what flock has locked stays so while a worker lives that the killed
+    process had forked.
+    """
     patience = time.monotonic() + NAMELESS
     while True:
         path = folder / LOCK
         with judged(path):
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             # At its end whoever had the lock removes the folder, at any moment of this.
             with suppress(FileNotFoundError):
                 path.touch()
