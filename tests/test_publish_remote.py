@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import polars as pl
 import pytest
@@ -141,6 +142,8 @@ def test_what_the_next_one_makes_here_is_not_removed(tmp_path, cache, monkeypatc
     place = remote_of(address, {}).staging
     monkeypatch.setattr(os, "unlink", then_somebody_comes)
     bf.export(rows(10), address)
+    with pytest.raises(DatasetError, match=f"^{re.escape(address.rstrip('/'))} is being exported"):
+        bf.export(rows(10), address)
     assert {"dataset", work.NAME} == {path.name for path in place.iterdir()}
     came[0].__exit__(None, None, None)
     monkeypatch.undo()

@@ -38,7 +38,8 @@ def to_file(sources: list[Source], goal: Target, cells: Cells) -> Export:
         )
     with judged(goal.path.parent, "cannot be made"):
         goal.path.parent.mkdir(parents=True, exist_ok=True)
-    with working(goal.path.parent, goal.path.with_name(f".{goal.path.name}{NAME}")) as work:
+    workshop = goal.path.with_name(f".{goal.path.name}{NAME}")
+    with working(goal.path.parent, workshop, goal.path.absolute()) as work:
         draft = work.path / goal.path.name
         sizes: dict[str, int] = {}
         with judged(goal.path):

@@ -46,6 +46,11 @@ class Remote:
     here: str = ""
 
     @property
+    def goal(self) -> str:
+        """Return the address of what is made."""
+        return f"{self.address}/{self.single}".rstrip("/")
+
+    @property
     def staging(self) -> Path:
         """Return the folder of this machine where what is put there waits."""
         mark = hashlib.sha256(f"{self.address} {self.single} {self.here}".encode()).hexdigest()[:16]
@@ -92,7 +97,7 @@ def to_remote(remote: Remote, make: Callable[[Path], Export]) -> Export:
     staging = remote.staging
     with judged(staging, "cannot be made"):
         staging.mkdir(parents=True, exist_ok=True)
-    with working(staging, staging / NAME):
+    with working(staging, staging / NAME, remote.goal):
         made = made_and_sent(remote, staging, make)
         # All of it is there by now, whatever stays here.
         with suppress(DatasetError):
@@ -100,7 +105,7 @@ def to_remote(remote: Remote, make: Callable[[Path], Export]) -> Export:
     # Whoever waited may be at work there by now.
     with suppress(OSError):
         staging.rmdir()
-    return made.at(f"{remote.address}/{remote.single}".rstrip("/"))
+    return made.at(remote.goal)
 
 
 def made_and_sent(remote: Remote, staging: Path, make: Callable[[Path], Export]) -> Export:

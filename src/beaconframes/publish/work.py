@@ -158,8 +158,10 @@ class Work:
 
 
 @contextmanager
-def working(target: Path, folder: Path) -> Iterator[Work]:
+def working(target: Path, folder: Path, called: object = None) -> Iterator[Work]:
     """Hold the lock of *target* for one export; at its end the workshop *folder* is gone.
+
+    An error names what is exported to as it is *called*; usually that is *target*.
 
     Raises
     ------
@@ -170,7 +172,7 @@ def working(target: Path, folder: Path) -> Iterator[Work]:
         if folder.is_symlink():
             raise DatasetError(f"{folder} is a symbolic link", hint="Remove it")
         folder.mkdir(parents=True, exist_ok=True)
-    lock = _locked(folder)
+    lock = _locked(folder, called or target.absolute())
     try:
         with judged(folder / HOLDER):
             (folder / HOLDER).write_text(json.dumps({"pid": os.getpid(), "host": _host()}))
@@ -189,7 +191,7 @@ def working(target: Path, folder: Path) -> Iterator[Work]:
         lock.close()
 
 
-def _locked(folder: Path) -> sqlite3.Connection:
+def _locked(folder: Path, called: object) -> sqlite3.Connection:
     """Take the lock: the system lets go of it when the process ends, however it ends.
 
     SQLite locks as fcntl does; what flock has locked stays so while a worker lives that the killed
@@ -216,22 +218,22 @@ def _locked(folder: Path) -> sqlite3.Connection:
             except sqlite3.OperationalError:
                 connection.close()
                 if _alive(_holder(folder)) or time.monotonic() > patience:
-                    raise _taken(folder) from None
+                    raise _taken(folder, called) from None
                 time.sleep(0.01)
                 continue
             # Whoever had it before removes it at the end: then this is the lock of nobody.
             if path.exists() and path.stat().st_ino == before:
-                _refuse_elsewhere(folder, connection)
+                _refuse_elsewhere(folder, called, connection)
                 return connection
             connection.close()
 
 
-def _refuse_elsewhere(folder: Path, connection: sqlite3.Connection) -> None:
+def _refuse_elsewhere(folder: Path, called: object, connection: sqlite3.Connection) -> None:
     """Raise if another machine may hold the lock: not every shared folder shares locks."""
     holder = _holder(folder)
     if holder and holder.get("host") != _host():
         connection.close()
-        raise _taken(folder)
+        raise _taken(folder, called)
 
 
 def _alive(holder: dict[str, Any]) -> bool:
@@ -242,11 +244,11 @@ def _alive(holder: dict[str, Any]) -> bool:
     return isinstance(process, int) and is_alive(process)
 
 
-def _taken(folder: Path) -> Taken:
+def _taken(folder: Path, called: object) -> Taken:
     holder = _holder(folder)
     who = f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
     return Taken(
-        f"{folder.parent.absolute()} is being exported to by {visible(who)}",
+        f"{called} is being exported to by {visible(who)}",
         hint=f"Wait until it has finished. If it is gone for good, remove {folder / HOLDER}",
     )
 
