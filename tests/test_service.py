@@ -31,7 +31,6 @@ def test_unknown_paths(ask, path):
 @pytest.mark.parametrize(("kind", "shown"), [(KeyboardInterrupt, False), (RuntimeError, True)])
 def test_ctrl_c_leaves_no_traceback(chain, monkeypatch, caplog, kind, shown):
     """It may reach the thread of the server, in a notebook; any other failure is logged."""
-    monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)
     with Server(chain) as server:
 
         def fail(*_):
@@ -39,12 +38,27 @@ def test_ctrl_c_leaves_no_traceback(chain, monkeypatch, caplog, kind, shown):
 
         monkeypatch.setattr(server.service, "answer", fail)
         caplog.set_level(logging.ERROR, "uvicorn.error")
-        logging.getLogger("uvicorn.error").addHandler(caplog.handler)
         with contextlib.suppress(httpx.HTTPError):
             assert 500 == httpx.get(f"{server.url}/api/v1/epoch/7").status_code
-        logging.getLogger("uvicorn.error").removeHandler(caplog.handler)
 
     assert shown == any("Exception in ASGI application" in r.message for r in caplog.records)
+
+
+def test_what_the_user_logs_to_stays(chain, tmp_path):
+    """A file that the program logs to is written to after the explorer has started as before."""
+    handler = logging.FileHandler(tmp_path / "log", mode="w")
+    logger = logging.getLogger("of the user")
+    logger.addHandler(handler)
+    try:
+        logger.warning("before")
+        with Server(chain) as running:
+            logger.warning("meanwhile")
+            assert httpx.get(f"{running.url}/api/v1/epoch/1").status_code == 200
+        logger.warning("afterwards")
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+    assert (tmp_path / "log").read_text() == "before\nmeanwhile\nafterwards\n"
 
 
 def test_other_methods_are_unknown(explorer):

@@ -76,6 +76,8 @@ class Server:
             uvicorn.Config(
                 application,
                 lifespan="off",
+                # Its own setting would close every handler that the user's program logs to.
+                log_config=None,
                 log_level="warning",
                 access_log=False,
                 server_header=False,
