@@ -6,6 +6,7 @@ local explorer alone gives.
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 
 import polars as pl
@@ -14,6 +15,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.client import head
 from beaconframes.service import Server
 
 from .faults import FaultServer
@@ -330,7 +332,8 @@ def test_who_was_named_by_key_is_looked_for_as_well(upstream, chain):
     assert 2 == len(asked(server, "balance")) == len(asked(emptied, "balance"))
 
 
-def test_a_service_that_fails_meanwhile_loses_nothing(upstream):
+@pytest.mark.parametrize("kind", [errors.ServerFault, errors.ProtocolError, errors.SchemaError])
+def test_a_service_that_fails_meanwhile_loses_nothing(upstream, kind):
     """What came stands, and what lacks is named, when asking again fails."""
     fault = "rows_lack?path=income&fields=epoch,validatorindex&cells=300-101"
 
@@ -340,7 +343,7 @@ def test_a_service_that_fails_meanwhile_loses_nothing(upstream):
 
         def once(request, **more):
             if asked(server, "income"):
-                raise errors.ServerFault("gone")
+                raise kind("gone")
             return fetch(request, **more)
 
         explorer._session.fetch = once
@@ -348,3 +351,49 @@ def test_a_service_that_fails_meanwhile_loses_nothing(upstream):
             found = bf.load_income_history(101, since=299, until=301, explorer=explorer)
 
     assert [299, 301] == found["epoch"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("load", "whose", "part"),
+    [
+        (bf.load_income_history, {"validators": range(101, 110)}, "income"),
+        (bf.load_balance_history, {"validators": range(101, 110)}, "balance"),
+    ],
+)
+def test_a_service_that_had_nothing_at_all_is_asked_again(upstream, tmp_path, load, whose, part):
+    """That everything lacks is no word on anybody: once the service has healed, all is there."""
+    wanted = {**whose, "since": 300, "until": 310}
+    expected = good(upstream, load, **wanted)
+    known = {"chain": upstream.service.chain, "rate": 10_000, "store": tmp_path}
+    with (
+        FaultServer(f"rows_empty?path={part}&times=2", upstream=upstream.url) as server,
+        bf.Explorer(server.url, **known) as explorer,
+    ):
+        with pytest.warns(bf.MissingRows):
+            assert load(**wanted, explorer=explorer).is_empty()
+        assert_frame_equal(expected, load(**wanted, explorer=explorer))
+
+
+STATE = {"currentSlot": 320, "currentEpoch": 10, "currentFinalizedEpoch": 8}
+
+
+@pytest.mark.parametrize("state", [STATE, [STATE], {name: str(n) for name, n in STATE.items()}])
+def test_the_head_is_read_as_any_record_is(state):
+    """An object or one in a list, numbers or text."""
+    told = head.read(json.dumps(state).encode())
+    assert (320, 10, 8) == (told.current_slot, told.current_epoch, told.current_finalized_epoch)
+
+
+@pytest.mark.parametrize("slot", [{"slot": 7}, [{"slot": 7}], {"slot": "7"}, {"slot": 7.0}])
+def test_the_slot_of_generation_2_is_read_as_any_record_is(slot):
+    """An object or one in a list, a number or text."""
+    assert 7 == head.slot_in(json.dumps(slot).encode())
+
+
+@pytest.mark.parametrize("data", ["[]", "[{},{}]", "5", "{}", '{"slot":-1}', f'{{"slot":{2**70}}}'])
+def test_a_head_that_makes_no_sense_is_the_service_s_fault(data):
+    """Nobody guesses where the chain ends."""
+    with pytest.raises(errors.ProtocolError, match="makes no sense"):
+        head.slot_in(data.encode())
+    with pytest.raises(errors.ProtocolError, match="makes no sense"):
+        head.read(data.encode())

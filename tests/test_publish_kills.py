@@ -160,7 +160,9 @@ def spoiled(forge, target, point, inject):
 def test_killed_at_every_writing_call(server, states, tmp_path, strace, forge, extends):
     """Killed before each call that changes something, and then resumed."""
     every = every_point(forge, states, tmp_path, extends=extends)
-    assert {"write", "fsync", "rename", "openat", "mkdir", "unlink", "rmdir"} <= {p[0] for p in every}
+    assert {"write", "fsync", "rename", "openat", "mkdir", "unlink", "rmdir"} <= {
+        p[0] for p in every
+    }
     kills = 0
     for point in every:
         target = prepared(states, tmp_path, extends=extends)

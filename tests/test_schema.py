@@ -412,7 +412,7 @@ def test_whole_numbers_with_nulls_stay_whole_in_pandas():
 
 
 def test_fields_left_out_of_an_income_are_zero_and_shift_nothing():
-    """Absent, empty, null and text that is empty: each of them is nothing earned, in its column."""
+    """Absent, null and text that is empty: each of them is nothing earned, in its column."""
     frame = decode(
         "income_history",
         {"validatorindex": 1, "epoch": 1, "income": {"attestation_head_reward": 5}},
@@ -420,14 +420,57 @@ def test_fields_left_out_of_an_income_are_zero_and_shift_nothing():
         {"validatorindex": 1, "epoch": 3, "income": {"tx_fee_reward_wei": ""}},
         {"validatorindex": 1, "epoch": 4, "income": {"tx_fee_reward_wei": "7"}},
         {"validatorindex": 1, "epoch": 5, "income": {"slashing_penalty": None}},
-        {"validatorindex": 1, "epoch": 6},
     )
 
     amounts = frame.drop("validator_index", "epoch", "time")
     assert 0 == sum(amounts.null_count().row(0))
-    assert [5, 0, 0, 0, 0, 0] == amounts["attestation_head_reward_gwei"].to_list()
-    assert [0, 0, 0, 7, 0, 0] == amounts["tx_fee_reward_wei"].to_list()
+    assert [5, 0, 0, 0, 0] == amounts["attestation_head_reward_gwei"].to_list()
+    assert [0, 0, 0, 7, 0] == amounts["tx_fee_reward_wei"].to_list()
     assert 0 == sum(amounts.drop("attestation_head_reward_gwei", "tx_fee_reward_wei").sum().row(0))
+
+
+@pytest.mark.parametrize("rest", [{}, {"income": None}, {"attestation_head_reward": 5}])
+def test_an_income_that_is_not_there_is_not_nothing_earned(rest):
+    """Zeros are left out of the object; without the object nobody has said anything."""
+    with pytest.raises(SchemaError, match="income_history row 1: income is None"):
+        decode(
+            "income_history",
+            {"validatorindex": 1, "epoch": 1, "income": {}},
+            {"validatorindex": 1, "epoch": 2, **rest},
+        )
+
+
+@pytest.mark.parametrize("seats", [[*range(511)], [*range(513)], [0]])
+def test_a_committee_that_is_not_full_is_said_so(caplog, seats):
+    """One seat that is lost moves all later ones: the rows are there, with a word."""
+    frame = decode(
+        "sync_committees", {"period": 1, "start_epoch": 256, "end_epoch": 511, "validators": seats}
+    )
+    assert seats == frame["validator_index"].to_list()
+    assert f"has {len(seats)} entries, where there are 512" in caplog.text
+
+
+def test_a_seat_of_nobody_is_refused():
+    """Each seat has a validator."""
+    with pytest.raises(SchemaError, match=r"validators is .*None"):
+        decode(
+            "sync_committees",
+            {
+                "period": 1,
+                "start_epoch": 256,
+                "end_epoch": 511,
+                "validators": [1, None, *[2] * 510],
+            },
+        )
+
+
+@pytest.mark.parametrize("between", [", ", ",\n  "])
+@pytest.mark.parametrize("after", [":", ": ", " : "])
+def test_a_field_that_is_there_twice_is_refused_however_it_is_spaced(between, after):
+    """Not every service writes JSON as tightly as the real one."""
+    record = f'{{"period"{after}1{between}"period"{after}2}}'
+    with pytest.raises(ProtocolError, match="'period' twice"):
+        HERE["sync_committees"].decode([f"[{record}{between}{{}}]".encode()], MAINNET)
 
 
 def test_seats_keep_order_and_duplicates():
@@ -628,7 +671,8 @@ def test_the_same_row_twice_is_one_row_and_every_order_is_one_order(table, seed)
         ("validators", {"validator_index": 7, "name": None}, {"validator_index": 7, "name": "x"},
          ["validator_index", "7", "name"]),
         ("income_history", {"validatorindex": 3, "epoch": 9, "income": {"slashing_penalty": 1}},
-         {"validatorindex": 3, "epoch": 9}, ["3", "epoch", "9", "slashing_penalty_gwei"]),
+         {"validatorindex": 3, "epoch": 9, "income": {}},
+         ["3", "epoch", "9", "slashing_penalty_gwei"]),
         ("epoch_slots", {"slot": 5, "blockroot": "0x01", "status": "2"},
          {"slot": 5, "blockroot": "0x00", "status": "0"}, ["slot", "5", "status"]),
         ("sync_committees", {"period": 1, "validators": [4]}, {"period": 1, "validators": [5]},
@@ -660,6 +704,9 @@ def test_two_blocks_of_one_slot_are_two_rows():
 
 
 # Answers of the wrong shape.
+
+NEEDED = {"income_history": {"income": {}}}
+"""What a record must have besides its key."""
 
 WRONG = (
     None, True, False, 0, -1, 7, 2**31 - 1, 2**63, 2**64, -(2**70), 10**28, 0.5, -1e300, 1e16, "",
@@ -698,7 +745,7 @@ def test_a_wrong_value_in_a_random_cell_is_named_or_fits():
             records[row].pop(wire, None)
         value = chance.choice(WRONG)
         records[row][spelling.removesuffix("[]")] = value
-        told = attempt(table, [nested(one) for one in records])
+        told = attempt(table, [NEEDED.get(table, {}) | nested(one) for one in records])
         if told:
             named += 1
             assert f"{HERE[table].table_name} row {row}" in told, (case, table, spelling)
@@ -712,7 +759,7 @@ def test_a_wrong_value_in_a_random_cell_is_named_or_fits():
 def test_a_row_without_its_key_is_refused(table):
     """A field that says what a row is of may be neither left out nor null."""
     lines = [line for line in TABLES[table] if line.key and line.wire and line.kind != "root"]
-    whole = {line.wire[0]: 1 for line in lines}
+    whole = {line.wire[0]: 1 for line in lines} | NEEDED.get(table, {})
     for line in lines:
         for blank in ({}, {line.wire[0]: None}):
             one = {k: v for k, v in whole.items() if k != line.wire[0]} | blank
@@ -775,7 +822,7 @@ def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplo
     """A newer service sends more: the frame is the same, and one line of the log names them."""
     one = {"validator_index": 1, "validatorindex": 1, "epoch": 1, "currentSlot": 1}
     known = {name: value for name, value in one.items() if any(
-        name in line.wire for line in TABLES[table])}  # fmt: skip
+        name in line.wire for line in TABLES[table])} | NEEDED.get(table, {})  # fmt: skip
     records.warn_once.cache_clear()
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):
@@ -793,9 +840,10 @@ def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplo
 def test_the_week_of_an_epoch_needs_no_column_and_no_note(table, caplog):
     """What the calendar says already is not missed."""
     records.warn_once.cache_clear()
+    week = {"week": 0, "week_start": "", "week_end": 5}
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):
-        decode(table, {"validatorindex": 1, "epoch": 1, "week": 0, "week_start": "", "week_end": 5})
+        decode(table, {"validatorindex": 1, "epoch": 1, **week, **NEEDED.get(table, {})})
 
     assert [] == caplog.records
 

@@ -8,7 +8,7 @@ from beaconframes.client.again import again
 from beaconframes.client.completeness import checked, new_in, only_asked
 from beaconframes.client.gaps import gaps
 from beaconframes.client.loaded import Loaded
-from beaconframes.errors import ServiceError, UsageError
+from beaconframes.errors import AnswerError, ServiceError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ def fresh(explorer: Explorer, endpoint: Endpoint, values: Mapping[str, Any]) -> 
             continue
         try:
             more = explorer.asking.ask(endpoint, [{**values, **part} for part in asked], horizon)
-        except (UsageError, ServiceError):
+        except (UsageError, ServiceError, AnswerError):
             # What came before is worth more; what is still lost is named below.
             break
         found = only_asked(endpoint, more.calls, more.rows)

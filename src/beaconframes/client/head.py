@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 
@@ -27,6 +27,8 @@ LATEST_STATE = Request(
 )
 ONE_SLOT = 12.0
 
+T = TypeVar("T", bound=msgspec.Struct)
+
 
 class State(msgspec.Struct):
     """The part of the latest state that says where the chain ends."""
@@ -39,7 +41,7 @@ class State(msgspec.Struct):
 class SlotSeen(msgspec.Struct):
     """The part of a slot that says which one it is."""
 
-    slot: Annotated[int, msgspec.Meta(ge=0)]
+    slot: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Agreement:
@@ -165,10 +167,20 @@ def view_of(chain: Chain, view: str) -> Request:
     )
 
 
+def alone(data: bytes, kind: type[T]) -> T:
+    """Return the object that *data* is, or that is alone in its list."""
+    found: T | list[T] = msgspec.json.decode(data, type=kind | list[kind], strict=False)  # type: ignore[valid-type]
+    if not isinstance(found, list):
+        return found
+    if len(found) != 1:
+        raise msgspec.ValidationError(f"Expected one `object`, got {len(found)}")
+    return found[0]
+
+
 def slot_in(data: bytes) -> int:
     """Return the number of the slot that *data* describes."""
     try:
-        return msgspec.json.decode(data, type=SlotSeen).slot
+        return alone(data, SlotSeen).slot
     except msgspec.MsgspecError as error:
         raise ProtocolError(
             f"the slot makes no sense ({error})", endpoint="POST /api/v2/ethereum/slot"
@@ -178,7 +190,7 @@ def slot_in(data: bytes) -> int:
 def read(data: bytes) -> State:
     """Return the state that *data* describes."""
     try:
-        state: Any = msgspec.json.decode(data, type=State, strict=False)
+        state = alone(data, State)
     except msgspec.MsgspecError as error:
         raise ProtocolError(
             f"the latest state makes no sense ({error})", endpoint=LATEST_STATE.endpoint
@@ -189,4 +201,4 @@ def read(data: bytes) -> State:
             f"finalized {state.current_finalized_epoch}",
             endpoint=LATEST_STATE.endpoint,
         )
-    return state  # type: ignore[no-any-return]
+    return state

@@ -17,7 +17,7 @@ from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import cells, held
 from beaconframes.endpoint.keeping import CHAIN, Keeping
 from beaconframes.endpoint.rectangles import minus, runs, within
-from beaconframes.errors import DatasetError, ServiceError, UsageError
+from beaconframes.errors import AnswerError, DatasetError, ServiceError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,6 +48,8 @@ class Kept:
     loose: list[pl.DataFrame] = field(default_factory=list)
     """Rows that came and are not in the store: mostly because they may still change."""
     notices: list[Warning] = field(default_factory=list)
+    heard: bool = False
+    """Whether the service had any row of what it was asked for."""
 
     @property
     def endpoint(self) -> Endpoint:
@@ -138,6 +140,7 @@ class Kept:
         for came in self.explorer.asking.pieces(self.endpoint, asked, self.horizon):
             calls += came.calls
             denied += came.denied
+            self.heard |= not came.rows.is_empty()
             self.keep(came, finalized)
         lost = lost_of(self)
         for more in again(self.endpoint, calls, denied, only(self.grid, lost, missing)):
@@ -156,8 +159,9 @@ class Kept:
                 there = self.select().rows.select(self.endpoint.table.key()).collect()
                 rows = new_in(there.columns, came.rows, there)
                 new |= not rows.is_empty()
+                self.heard |= new
                 self.keep(came._replace(rows=rows), finalized)
-        except (UsageError, ServiceError):
+        except (UsageError, ServiceError, AnswerError):
             # What came before is worth more; what is still lost is named.
             return False
         return new
@@ -196,8 +200,8 @@ class Kept:
         Where the service has rows of anybody, it has them of everybody. Of what is newer it may
         not have told yet, unless it is old enough.
         """
-        if lost[MUST].any():
-            # A service that leaves out what must be there may leave out anything.
+        if lost[MUST].any() or not self.heard:
+            # A service that leaves out what must be there, or everything, may leave out anything.
             return
         settled = self.keeping.absent_until(self.horizon, finalized)
         if self.keeping.unit_name:

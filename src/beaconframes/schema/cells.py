@@ -39,15 +39,7 @@ def by_cell(table: type[Table], page: bytes, first_row: int) -> tuple[Cells, int
 def cell(table: type[Table], column: Column, record: dict[str, Any], row: int) -> Any:
     """Return the parsed value of one cell, or name it in a SchemaError."""
     for path in column.spellings:
-        *parents, last = path.removesuffix("[]").split(".")
-        part: Any = record
-        for step in parents:
-            part = part.get(step)
-            if part is None:
-                break
-            if not isinstance(part, dict):
-                raise unfit(table, column, step, part, row)
-        value = None if part is None else part.get(last)
+        value = at(table, column, path, record, row)
         if value is None:
             continue
         try:
@@ -59,6 +51,21 @@ def cell(table: type[Table], column: Column, record: dict[str, Any], row: int) -
             pass
         raise unfit(table, column, path, value, row)
     return None
+
+
+def at(table: type[Table], column: Column, path: str, record: dict[str, Any], row: int) -> Any:
+    """Return what stands at *path* in *record*; None if nothing does."""
+    *parents, last = path.removesuffix("[]").split(".")
+    part = record
+    for step in parents:
+        found = part.get(step)
+        if found is None and column.absent is None:
+            # Fields that stand for 0 where they are left out say nothing without their object.
+            return None
+        if not isinstance(found, dict):
+            raise unfit(table, column, step, found, row)
+        part = found
+    return part.get(last)
 
 
 def read(table: type[Table], page: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from beaconframes.schema.around import Around
     from beaconframes.schema.column import Column
     from beaconframes.schema.table import Table
+
+log = logging.getLogger("beaconframes")
 
 RECORDS_PER_FRAME = 10_000
 """Few enough that what was parsed is still in the processor's cache when it becomes columns."""
@@ -87,8 +90,11 @@ def assemble(table: type[Table], cells: Cells, first_row: int, chain: Chain) -> 
     ]
     frame = pl.DataFrame(series)
     if lists:
-        positions = [c.name for c in table.columns if isinstance(c, Position)]
+        places = [c for c in table.columns if isinstance(c, Position)]
+        positions = [c.name for c in places]
         listed = pl.col(lists[0].name)
+        for place in places:
+            note_displaced(table, lists[0], place, frame[lists[0].name].list.len())
         frame = frame.with_columns(pl.int_ranges(listed.list.len()).alias(p) for p in positions)
         frame = frame.explode(*(c.name for c in lists), *positions, empty_as_null=False)
     more = []
@@ -103,19 +109,31 @@ def assemble(table: type[Table], cells: Cells, first_row: int, chain: Chain) -> 
     return frame.with_columns(more).select(table.schema().names())
 
 
+def note_displaced(table: type[Table], column: Column, place: Position, items: pl.Series) -> None:
+    """Log a list with more or fewer *items* than there are places."""
+    for number in items:
+        if place.of not in (None, number):
+            log.warning(
+                "%s: a list of %s has %d entries, where there are %d: the %s of each is unsure",
+                *(table.table_name, column.name, number, place.of, place.name),
+            )
+
+
 def lists_of(table: type[Table], column: Column, values: list[Any], first_row: int) -> pl.Series:
     """Return a series of lists, none of them null, or name the first that the column refuses."""
     lists = [value or [] for value in values]
-    try:
-        column.build([item for value in lists for item in value])
-    except CANNOT_HOLD:
-        for row, value in enumerate(lists, first_row):
-            try:
-                column.build(value)
-            except CANNOT_HOLD:
-                raise unfit(table, column, column.spellings[0], value, row) from None
-        raise
+    if not fits(column, [item for value in lists for item in value]):
+        row = next(row for row, value in enumerate(lists) if not fits(column, value))
+        raise unfit(table, column, column.spellings[0], lists[row], first_row + row)
     return pl.Series(column.name, lists, dtype=pl.List(column.dtype))
+
+
+def fits(column: Column, values: list[Any]) -> bool:
+    """Tell whether *column* can hold all *values*, and each is something."""
+    try:
+        return not column.build(values).null_count()
+    except CANNOT_HOLD:
+        return False
 
 
 def refuse_endless(

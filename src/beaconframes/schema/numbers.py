@@ -225,8 +225,14 @@ class Indices(Column):
 
 
 @dataclass(eq=False)
+@dataclass(eq=False)
 class Position(Count):
-    """The place of an item in the list that the row was made from, from 0."""
+    """The place of an item in the list that the row was made from, from 0.
+
+    ``of`` is how many there always are: if one is lost, nobody can tell the places of the others.
+    """
+
+    of: int | None = None
 
     derived = True
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,15 +54,23 @@ class Node:
                     node = self.inner[head] = Node(table, f"{prefix}{head}.")
                     attribute = f"inner_{len(self.inner)}"
                     wire[attribute] = head
-                    fields.append((attribute, node.record | None, None))
+                    fields.append((attribute, *node.as_field()))
                 elif not dot:
                     attribute = f"{column.name}_{number}"
                     wire[attribute] = head.removesuffix("[]")
                     fields.append((attribute, *declared(column, is_list=head.endswith("[]"))))
                     self.leaves.append(Leaf(column, number, attribute))
         self.names = set(wire.values())
-        self.record = msgspec.defstruct(f"Record_{table.table_name}", fields, rename=wire, gc=False)
+        self.record = msgspec.defstruct(
+            f"Record_{table.table_name}", fields, rename=wire, gc=False, kw_only=True
+        )
         self.attributes = {head: attribute for attribute, head in wire.items()}
+
+    def as_field(self) -> tuple[Any, ...]:
+        """Return the type and the default of the object in a record."""
+        # Fields that may be left out of an object say nothing where the object is left out.
+        whole = any(leaf.column.absent is not None for leaf in self.leaves)
+        return (self.record,) if whole else (self.record | None, None)
 
     def unknown(self, record: Any, prefix: str = "") -> Iterator[str]:
         """Yield the paths in *record*, as plain JSON, that belong to no column."""
@@ -78,9 +87,9 @@ class Node:
         for leaf in self.leaves:
             yield leaf, records
         for head, node in self.inner.items():
-            blank = node.record()
             parents = list(map(attrgetter(self.attributes[head]), records))
             if not all(parents):
+                blank = node.record()
                 parents = [blank if parent is None else parent for parent in parents]
             yield from node.holders(parents)
 
@@ -138,7 +147,7 @@ class Scrutiny:
         try:
             head = first_record(page)
             record = msgspec.json.decode(head)
-            if fields(record) != head.count(b'":'):
+            if fields(record) != len(FIELD.findall(head)):
                 refuse_twins(self._table, head)
         except (msgspec.MsgspecError, RecursionError, ValueError):
             # Whoever decodes the page says what is wrong with it.
@@ -151,10 +160,10 @@ class Scrutiny:
 def first_record(page: bytes) -> bytes:
     """Return the first record of *page*, as it is written."""
     start = page.find(b"{")
-    end = page.find(b"},{", start)
-    if end < 0:
+    end = BETWEEN.search(page, start)
+    if end is None:
         return page[start:].rstrip(b"] \t\r\n")
-    head = page[start : end + 1]
+    head = page[start : end.start() + 1]
     if head.count(b"[") == head.count(b"]"):
         return head
     # That was between two parts of a record.
@@ -163,6 +172,8 @@ def first_record(page: bytes) -> bytes:
 
 
 SMALL = 16 * 2**10
+FIELD = re.compile(rb'"\s*:')
+BETWEEN = re.compile(rb"\}\s*,\s*\{")
 
 
 def fields(value: Any) -> int:

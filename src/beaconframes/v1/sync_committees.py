@@ -16,11 +16,17 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer, Options, Subjects
 
 
+COMMITTEE = 512
+"""Seats of a sync committee."""
+
+
 class SyncCommittees(Table):
     """Sync committees. One row per seat; a validator may hold several."""
 
     period = Period("Sync-committee period, 256 epochs.", key=True)
-    seat = Position("Seat, which is the bit in a block's sync_aggregate_bits.", key=True)
+    seat = Position(
+        "Seat, which is the bit in a block's sync_aggregate_bits.", key=True, of=COMMITTEE
+    )
     validator_index = Count("Validator in the seat.", wire="validators[]")
     start_epoch = Epoch("First epoch of the period.")
     end_epoch = Epoch("Last epoch of the period.")
