@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 from datetime import timedelta
 
 import httpx
@@ -194,12 +195,55 @@ def test_a_key_that_was_set_is_asked_for(chain, send, status):
     assert ("OK" if status == 200 else "ERROR") == answer.json()["status"][:5].rstrip(":")
 
 
-def test_other_hosts_are_not_served(explorer):
-    """A page in a browser cannot reach it under a name of its own."""
-    answer = httpx.get(f"{explorer.url}/api/v1/latestState", headers={"host": "evil.example"})
+HOSTS = (
+    "evil.example", "127.0.0.1.evil.example", "localhost.", "localhost.:{port}", "[::1]:{port}", "",
+    "user@127.0.0.1:{port}", "2130706433:{port}", "0x7f.1:{port}", "127.1:{port}", "0.0.0.0:{port}",
+    "127.0.0.1", "localhost", "127.0.0.1:1", "localhost:0{port}", "127.0.0.1:{port}/x",
+    "evil.example:{port}", "127.0.0.1:{port}:{port}", "127.0.0.1:{port} evil.example",
+)  # fmt: skip
 
-    assert 400 == answer.status_code
-    assert b"currentEpoch" not in answer.content
+
+@pytest.mark.parametrize("path", ["/api/v1/latestState", "/api/v2/ethereum/slot", "/"])
+@pytest.mark.parametrize("host", [*HOSTS, None])
+def test_other_hosts_are_not_served(explorer, host, path):
+    """A page in a browser cannot reach it under a name of its own."""
+    port = int(explorer.url.rpartition(":")[2])
+    hosts = ["localhost:{port}", "evil.example"] if host is None else [host]
+    lines = "".join(f"Host: {name.format(port=port)}\r\n" for name in hosts)
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode())
+        answer = connection.makefile("rb").read()
+
+    assert answer.split()[1] in (b"421", b"400")
+    assert b"currentEpoch" not in answer
+    if answer.split()[1] == b"421":
+        assert b"application/json" in answer
+        assert b"nosniff" in answer
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"origin": "{url}"}, 200),
+        ({"sec-fetch-site": "same-origin"}, 200),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+    ],
+)
+def test_pages_of_others_post_nothing(explorer, headers, status):
+    """Neither does an answer ever say that they may read it."""
+    said = {name: text.format(url=explorer.url) for name, text in headers.items()}
+    body = b'{"indicesOrPubkey":"1"}'
+    posted = httpx.post(f"{explorer.url}/api/v1/validator", content=body, headers=said)
+    asked = httpx.get(f"{explorer.url}/api/v1/validator/1", headers=said)
+    may = httpx.options(f"{explorer.url}/api/v1/validator", headers=said)
+
+    assert status == posted.status_code
+    assert 200 == asked.status_code
+    told = [*posted.headers, *asked.headers, *may.headers]
+    assert [] == [name for name in told if name.startswith("access-control-")]
 
 
 def test_a_port_in_use_is_said_so(explorer):

@@ -270,6 +270,25 @@ def test_an_epoch_and_a_committee_are_objects(ask):
     assert 512 == len(ask("/api/v1/sync_committee/0").json()["data"]["validators"])
 
 
+def test_answers_are_packed_for_those_who_say_that_they_unpack(ask):
+    """As the public service does; nobody else gets what they did not ask for."""
+    path = "/api/v1/sync_committee/0"
+    plain = ask(path, headers={"accept-encoding": "identity"})
+    packed = ask(path, headers={"accept-encoding": "gzip"})
+
+    assert "content-encoding" not in plain.headers
+    assert "gzip" == packed.headers["content-encoding"]
+    assert plain.json() == packed.json()
+
+
+def test_the_wall_comes_column_by_column(ask):
+    """By x and y, and each pixel's newest paint first: not in the order of time."""
+    for more in ("", "&summarize=false"):
+        found = ask(f"/api/v1/graffitiwall?startSlot=0{more}").json()["data"]
+        places = [(pixel["x"], pixel["y"], -pixel["slot"]) for pixel in found]
+        assert sorted(places) == places
+
+
 def test_the_wall_is_summarized_unless_told_otherwise(ask):
     """Left out, summarize is true: each pixel once, its newest paint."""
     pixels = ask("/api/v1/graffitiwall?startSlot=0").json()["data"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -21,6 +21,7 @@ from beaconframes.service.facts import Facts
 from beaconframes.service.generation2 import Generation2, endpoints_of, refused
 from beaconframes.service.limits import PERMITTED, Limited
 from beaconframes.service.rows import Rows
+from beaconframes.service.visitors import Visitors
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1.chart import CHART_PATH
 
@@ -128,7 +129,8 @@ def error(message: str, status: int) -> Response:
 
 def error_2(status: int, method: str = "") -> Response:
     """Return the error body of generation 2."""
-    return Response(refused(status, method=method), status, media_type=JSON)
+    body = refused(status, method=method)
+    return Response(body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"})
 
 
 def key_of(request: Request) -> str | None:
@@ -211,6 +213,13 @@ async def unknown(request: Request, failure: Exception) -> Response:
     return error("404 page not found", 404)
 
 
+def turned_away(scope: Scope, status: int) -> Response:
+    """Answer somebody who is not served."""
+    if scope["path"].startswith("/api/v2/"):
+        return error_2(status)
+    return error("this server is for programs of this machine", status)
+
+
 async def broken(request: Request, _: Exception) -> Response:
     """Answer when something here failed."""
     if request.url.path.startswith("/api/v2/"):
@@ -233,8 +242,6 @@ def app(service: Service, rate: int | None = None) -> Starlette:
     application = Starlette(
         routes=routes, exception_handlers={404: unknown, 405: unknown, 500: broken}
     )
-    # A page in the user's browser must not reach the explorer under a name of its own.
-    application.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
     application.router.redirect_slashes = False
     if rate is not None or service.wire == "public":
 
@@ -245,4 +252,7 @@ def app(service: Service, rate: int | None = None) -> Starlette:
 
         permitted = PERMITTED if rate is None else rate
         application.add_middleware(Limited, rate=permitted, known=known)
+    if service.wire == "public":
+        application.add_middleware(GZipMiddleware)
+    application.add_middleware(Visitors, refuse=turned_away)
     return application

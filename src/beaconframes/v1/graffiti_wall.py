@@ -52,6 +52,10 @@ class Summary(Switch):
         early = until is not None and WINDOW.last(since, until, horizon) < WINDOW.default
         return [Batch({self.wire: "false"})] if early else [asked]
 
+    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the pixels column by column, the newest paint of each first."""
+        return rows.sort("x", "y", "slot", descending=[False, False, True])
+
 
 GRAFFITI_WALL = Endpoint(
     "graffiti_wall",
