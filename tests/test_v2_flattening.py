@@ -122,3 +122,27 @@ def test_nothing_has_the_columns_that_are_known():
 def test_texts_and_numbers_are_kept_too():
     """A list of no objects has one column."""
     assert ["a", "b"] == decoded(["a", "b"])["value"].to_list()
+
+
+def test_numbers_as_text_are_no_amounts_where_the_name_says_so():
+    """A slot is a slot, however it is written; an amount is one of any size."""
+    frame = decoded([
+        {"slot": "14368", "validator": {"index": "7"}, "start_timestamp": "1606824023",
+         "reward_count": "2", "total": 2**70},
+    ])  # fmt: skip
+
+    assert frame.to_dict(as_series=False) == {
+        "slot": [3],
+        "reward_count": [2],
+        "answer.slot": [14368],
+        "start_time": [datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC)],
+        "total_wei": [Decimal(2**70)],
+        "validator_index": [7],
+    }
+
+
+@pytest.mark.parametrize("number", [1.5e21, 2.0**53, -(2.0**60)])
+def test_an_amount_that_has_lost_digits_is_refused(number):
+    """A float cannot tell what its last digits were."""
+    with pytest.raises(SchemaError, match="amount has a value"):
+        decoded([{"amount": number}])

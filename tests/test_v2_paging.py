@@ -97,6 +97,14 @@ def test_every_way_to_say_the_end_is_one(paging):
     assert 1 == len(asked)
 
 
+@pytest.mark.parametrize("paging", [{"next": "abc"}, {"next_cursor": None, "nextCursor": "abc"}])
+def test_a_next_page_by_another_name_is_no_end(paging):
+    """Rows that were left out in silence would look complete."""
+    error, _ = withdrawals(json.dumps({"data": [row(1)], "paging": paging}).encode())
+
+    assert isinstance(error, errors.ProtocolError)
+
+
 @pytest.mark.parametrize("cursor", [5, True, [], {}, {"a": 1}, "x" * (2**16 + 1), "x" * 2**20])
 def test_a_cursor_that_is_none_is_refused(cursor):
     """A cursor is a text, and not a long one."""

@@ -45,6 +45,8 @@ class Cursor(Selector):
             return None
         cursor = paging.get("next_cursor") if isinstance(paging, dict) else paging
         if cursor in (None, "") and isinstance(paging, dict):
+            if others := [name for name in paging if "next" in name and paging[name]]:
+                raise ProtocolError(f"the next page is told by {others[0]!r}, not by a cursor")
             return None
         if not isinstance(cursor, str) or not isinstance(paging, dict):
             raise ProtocolError(f"the next page begins at {type(cursor).__name__}, not at a cursor")

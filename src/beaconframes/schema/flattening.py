@@ -15,7 +15,7 @@ from beaconframes.errors import SchemaError
 from beaconframes.schema.around import NOTHING, around_records
 from beaconframes.schema.cells import cell, read, short
 from beaconframes.schema.decoding import assemble
-from beaconframes.schema.numbers import Count, Epoch, Flag, Fraction, Number, Wei
+from beaconframes.schema.numbers import EXACT_IN_A_FLOAT, Count, Epoch, Flag, Fraction, Number, Wei
 from beaconframes.schema.texts import Hex, Json, Text
 from beaconframes.schema.times import UnixTime
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 AMOUNT = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 BYTES = re.compile(r"0[xX]([0-9a-fA-F]{2})*", re.ASCII)
+NUMBERED = re.compile(r"(^|_)(slot|epoch|index|count|timestamp)$")
+"""Names of what is no amount, also when it is written as text."""
+LARGEST = 2**63 - 1
 CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -57,7 +60,8 @@ def flatten(
     for path, values in fields(records).items():
         if path not in taken:
             series = column_of(table, path, values)
-            series = series if series.name not in names else series.alias(path)
+            free = (name for name in (series.name, path, f"answer.{path}") if name not in names)
+            series = series.alias(next(free))
             names.add(series.name)
             more.append(series)
     return pl.DataFrame([*frame.get_columns(), *more])
@@ -115,13 +119,18 @@ def kind(name: str, values: list[Any]) -> Column:
     kinds = {type(value) for value in values}
     if kinds == {bool}:
         return Flag(doc)
+    if kinds == {str} and NUMBERED.search(name) and all(map(AMOUNT.fullmatch, values)):
+        kinds, values = {int}, [int(value) for value in values]
     if kinds == {int}:
         if name.endswith("timestamp"):
             return UnixTime(doc)
-        if name.endswith("_wei"):
+        if name.endswith("_wei") or max(map(abs, values)) > LARGEST:
             return Wei(doc)
         return Epoch(doc) if name.endswith("epoch") else Count(doc)
     if kinds in ({float}, {int, float}):
+        if any(value == int(value) and abs(value) >= EXACT_IN_A_FLOAT for value in values):
+            # An amount: whichever of its digits are lost already, it refuses.
+            return Wei(doc)
         return Number(doc) if max(map(abs, values)) > 1 else Fraction(doc)
     if kinds == {str}:
         if all(AMOUNT.fullmatch(value) for value in values):
