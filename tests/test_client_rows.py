@@ -15,10 +15,11 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.client import head
+from beaconframes.client import head, notices
 from beaconframes.service import Server
 
 from .faults import FaultServer
+from .replay import replaying
 
 FINAL = 467
 """The last finalized epoch of the chain; two more were processed."""
@@ -397,3 +398,33 @@ def test_a_head_that_makes_no_sense_is_the_service_s_fault(data):
         head.slot_in(data.encode())
     with pytest.raises(errors.ProtocolError, match="makes no sense"):
         head.read(data.encode())
+
+
+ADDRESS = "0x" + "11" * 20
+
+
+def test_a_list_that_moves_while_it_is_read_is_said_so(caplog):
+    """Pages are cut by number: where a row comes twice, another may not have come at all."""
+    key = {"validatorindex": None, "valid_signature": True}
+    every = [{"publickey": f"0x{number:096x}", **key} for number in range(3000)]
+
+    path = f"GET /api/v1/validator/eth1/{ADDRESS}"
+    pages = {
+        f"{path}?offset={offset}&limit=2000": json.dumps({"status": "OK", "data": rows}).encode()
+        for offset, rows in ((0, every[:2000]), (2000, every[1995:2995]))
+    }
+    with replaying(pages) as server, bf.Explorer(server.url, rate=10_000) as explorer:
+        found = bf.load_deposit_origin(ADDRESS, explorer=explorer)
+
+    assert 2995 == found.height
+    assert "5 rows came more than once; each is kept once, and others may lack" in caplog.text
+
+
+def test_the_calendar_of_another_chain_is_noted(upstream, caplog):
+    """A local explorer says when its chain began; it is not mainnet by having the address alone."""
+    notices.warn_once.cache_clear()
+    for known in ({}, {"chain": upstream.service.chain}):
+        caplog.clear()
+        with bf.Explorer(upstream.url, head=upstream.service.head, **known) as explorer:
+            bf.load_validators([1], explorer=explorer)
+        assert ("times are worked out for mainnet" in caplog.text) == (not known)

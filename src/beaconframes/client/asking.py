@@ -81,7 +81,7 @@ class Asking:
     ) -> Came:
         """Return what came, asked by the *public* names or by the specification's."""
         calls = self.calls(endpoint, asked, horizon, public=public)
-        notices = Notices(endpoint)
+        notices = Notices(endpoint, horizon.chain)
         pages = self.walk(endpoint, public=public).pages(calls)
         expect(endpoint, calls, self.allowance.at_once)
         rows = endpoint.decode(notices.along(pages), horizon.chain)
@@ -116,7 +116,7 @@ class Asking:
     ) -> Iterator[Came]:
         """Yield what comes, asked by the *public* names or by the specification's."""
         calls = self.calls(endpoint, asked, horizon, public=public)
-        notices = Notices(endpoint)
+        notices = Notices(endpoint, horizon.chain)
         found: Found = []
         size, begun = 0, time.monotonic()
         expect(endpoint, calls, self.allowance.at_once)

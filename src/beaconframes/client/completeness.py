@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.client.gaps import MUST, series
+from beaconframes.endpoint import Pages
 from beaconframes.errors import IntegrityError, MissingRows
 
 if TYPE_CHECKING:
@@ -53,7 +54,14 @@ def checked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.Dat
     once = endpoint.table.arrange(asked)
     if once.height < asked.height:
         again = asked.height - once.height
-        log.info("%s: %d rows came more than once; each is kept once", endpoint.route, again)
+        # A list that is cut by number and moves shows some rows twice, and others not at all.
+        moved = isinstance(endpoint.paging, Pages)
+        more = ", and others may lack: the list moved while it was read" if moved else ""
+        log.log(
+            logging.WARNING if moved else logging.INFO,
+            "%s: %d rows came more than once; each is kept once%s",
+            *(endpoint.route, again, more),
+        )
     return once
 
 

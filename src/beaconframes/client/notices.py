@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,18 +16,25 @@ from beaconframes.schema.cells import short
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from beaconframes.calendar import Chain
     from beaconframes.client.answer import Answer
     from beaconframes.endpoint import Call, Endpoint
+
+log = logging.getLogger("beaconframes.client")
 
 VARIES = ("validator", "cursor", "page_size")
 """Fields of a request that say nothing about the part of the chain that is asked for."""
 
 
+GENESIS = "x-beaconframes-genesis"
+"""The header in which a local explorer tells when its chain began."""
+
+
 class Notices:
     """Reads along while the pages of one load go by; says at the end what there was to see."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
+    def __init__(self, endpoint: Endpoint, chain: Chain) -> None:
+        self.endpoint, self.chain = endpoint, chain
         self._ranges: dict[bytes, dict[bytes, None]] = {}
         self._asked: dict[int, tuple[object, bytes]] = {}
         self._ends: str | None = None
@@ -39,6 +48,8 @@ class Notices:
                 self._ranges.setdefault(self._same(call), {}).setdefault(told)
             if "sunset" in page.headers or "deprecation" in page.headers:
                 self._ends = page.headers.get("sunset", "")
+            if (began := page.headers.get(GENESIS, "")) not in ("", str(self.chain.genesis)):
+                warn_once(self.chain.name, began)
             if page.denied:
                 self.denied.append(call)
             yield call, page
@@ -82,6 +93,16 @@ class Notices:
             endpoint=route,
             hint="A newer version of beaconframes may know what replaces it",
         )
+
+
+@cache
+def warn_once(chain: str, began: str) -> None:
+    """Log, once for each of them, that the service is of another chain than is believed."""
+    log.warning(
+        "times are worked out for %s, and the chain of this local explorer began at %s: open its "
+        "folder with bf.local(folder), or with --dataset on the command line",
+        *(chain, short(began)),
+    )
 
 
 def words(told: Any) -> str:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from beaconframes.client.notices import GENESIS
 from beaconframes.endpoint import Endpoint, Refused
 from beaconframes.service import charts, wire
 from beaconframes.service.facts import Facts
@@ -54,6 +55,7 @@ class Service:
         self.tiers: dict[str, Tier] = dict(keys) if isinstance(keys, Mapping) else {}
         facts = Facts.of(dataset)
         self.chain, self.head = facts.chain, facts.head
+        self.told = {GENESIS: str(self.chain.genesis)}
         self.requests = 0
         self._counting = threading.Lock()
         self.generation2 = Generation2(self)
@@ -93,7 +95,7 @@ class Service:
             body = wire.body(endpoint, found, asked, self.wire)
         except Refused as refusal:
             return error(wire.words(endpoint, refusal.message, fields, self, self.wire), 400)
-        return Response(body, media_type=JSON)
+        return Response(body, media_type=JSON, headers=self.told)
 
     def answer_2(self, endpoint: Endpoint, body: bytes, supplied: str | None) -> Response:
         """Return the answer of *endpoint* of generation 2 to a request with *body* and a key."""
@@ -103,7 +105,7 @@ class Service:
             return error_2(401)
         tier = self.tiers.get(supplied or "", "premium")
         status, found = self.generation2.answer(endpoint, body, tier)
-        return Response(found, status, media_type=JSON)
+        return Response(found, status, media_type=JSON, headers=self.told)
 
     def chart(self, name: str, supplied: str | None) -> Response:
         """Return the picture called *name* to a request that carries a key."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from beaconframes.calendar import MAINNET
 from beaconframes.client import load
 from beaconframes.endpoint import Endpoint, Final, Shape, Values
 from beaconframes.schema import Count, Epoch, Period, Position, Table
@@ -16,16 +17,14 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer, Options, Subjects
 
 
-COMMITTEE = 512
-"""Seats of a sync committee."""
-
-
 class SyncCommittees(Table):
     """Sync committees. One row per seat; a validator may hold several."""
 
     period = Period("Sync-committee period, 256 epochs.", key=True)
     seat = Position(
-        "Seat, which is the bit in a block's sync_aggregate_bits.", key=True, of=COMMITTEE
+        "Seat, which is the bit in a block's sync_aggregate_bits.",
+        key=True,
+        of=MAINNET.sync_committee_size,
     )
     validator_index = Count("Validator in the seat.", wire="validators[]")
     start_epoch = Epoch("First epoch of the period.")
