@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import select
 import socket
+import time
 from datetime import timedelta
 
 import httpx
 import pytest
 
-from beaconframes.service import Server
+from beaconframes.service import Server, prompt
 
 
 @pytest.fixture
@@ -244,6 +246,33 @@ def test_pages_of_others_post_nothing(explorer, headers, status):
     assert 200 == asked.status_code
     told = [*posted.headers, *asked.headers, *may.headers]
     assert [] == [name for name in told if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /api/v1/ep", b"POST /api/v1/validator HTTP/1.1\r\n"])
+@pytest.mark.parametrize("body", [b"", b"Host: {host}\r\nContent-Length: 1000\r\n\r\n{"])
+def test_who_does_not_send_a_whole_request_is_hung_up_on(explorer, monkeypatch, begun, body):
+    """However slowly bytes come: so many could wait that nobody else gets in."""
+    monkeypatch.setattr(prompt, "PATIENCE", 0.2)
+    host = explorer.url.removeprefix("http://")
+    name, port = host.split(":")
+    with socket.create_connection((name, int(port)), timeout=30) as connection:
+        connection.sendall(begun + body.replace(b"{host}", host.encode()))
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while not (select.select([connection], [], [], 0.05)[0] and connection.recv(9) == b""):
+                connection.sendall(b"a")
+
+
+def test_who_sends_whole_requests_stays(explorer, monkeypatch):
+    """Between one request and the next a connection may rest."""
+    monkeypatch.setattr(prompt, "PATIENCE", 0.1)
+    with httpx.Client(base_url=explorer.url) as client:
+        opened = set()
+        for _ in range(3):
+            answer = client.get("/api/v1/validator/1")
+            assert 200 == answer.status_code
+            opened.add(answer.extensions["network_stream"].get_extra_info("client_addr"))
+            time.sleep(0.3)
+    assert 1 == len(opened)
 
 
 def test_a_port_in_use_is_said_so(explorer):

@@ -11,7 +11,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -181,12 +181,15 @@ def post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
 
 
 async def body_of(request: Request) -> bytes | None:
-    """Return the body of a request, or None for one that is too long to be read on."""
+    """Return the body of a request, or None for one that is too long or does not come."""
     body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_BODY:
-            return None
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > LARGEST_BODY:
+                return None
+    except ClientDisconnect:
+        return None
     return body
 
 

@@ -22,6 +22,7 @@ from beaconframes.config import current as current_settings
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.service.app import Service, app
+from beaconframes.service.prompt import PromptProtocol
 from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Server:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 application,
+                http=PromptProtocol,
                 lifespan="off",
                 # Its own setting would close every handler that the user's program logs to.
                 log_config=None,
