@@ -12,7 +12,7 @@ from PIL import Image
 
 import beaconframes as bf
 from beaconframes import plot as charts
-from beaconframes.cli import commands
+from beaconframes.cli import commands, nouns
 from beaconframes.cli import plot as plots
 
 
@@ -102,6 +102,37 @@ def test_a_chart_of_a_file(run, served, tmp_path, ending):
 
     assert (0, "") == (told.exit_code, told.stderr)
     assert np.array_equal(np.asarray(Image.open(drawn)), np.asarray(Image.open(loaded)))
+
+
+OPTIONS = {"validators": "1,2", "since": "-2"}
+
+
+@pytest.mark.parametrize("chart", plots.CHARTS)
+def test_every_chart_of_a_file(run, served, tmp_path, chart):
+    """Nothing but the file is needed; where a second one is, that one too."""
+    noun, rows, out = plots.CHARTS[chart], tmp_path / "rows.parquet", tmp_path / "a.png"
+    known = nouns.arguments(nouns.loader_of(noun))
+    words = [w for n, text in OPTIONS.items() if n in known for w in (f"--{n}", text)]
+    run("load", noun, *words, *served, "--out", rows)
+    beside = []
+    if chart == "sync-members":
+        beside = ["--committees", tmp_path / "committees.parquet"]
+        run("load", "sync-committees", *served, "--out", beside[1])
+
+    told = run("plot", chart, rows, *beside, "--out", out)
+
+    assert (0, "") == (told.exit_code, told.stderr)
+    assert b"\x89PNG" == out.read_bytes()[:4]
+
+
+def test_the_option_that_does_not_go_with_a_file(run, tmp_path):
+    """The one that was typed is named, the first in the order of the help."""
+    rows = tmp_path / "rows.parquet"
+
+    told = run("plot", "attestations", rows, "--no-store", "--slim", "--out", tmp_path / "a.png")
+
+    assert 2 == told.exit_code
+    assert f"{rows} and --slim do not go together" in told.stderr
 
 
 @LONG

@@ -47,8 +47,8 @@ def frame(noun: str, given: dict[str, Any], shared: Mapping[str, Any]) -> tuple[
         given.setdefault(name, shared.get(name))
     asked = nouns.values(loader, given)
     if file is not None:
-        wrong = [*(asked.keys() - shared.keys()), *(asking.typed() & set(asking.NAMES))]
-        if wrong:
+        loading = [n for n in (*nouns.arguments(loader), *asking.NAMES) if n not in shared]
+        if wrong := [name for name in loading if name in asking.typed()]:
             raise UsageError(
                 f"{file} and --{wrong[0].replace('_', '-')} do not go together",
                 hint="Rows are read from the file, or loaded",
