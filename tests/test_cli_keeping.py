@@ -229,6 +229,43 @@ def test_a_dataset_is_exported_into_a_file(run, chain, tmp_path):
     assert chain.scan("epochs").collect().height == pl.read_csv(out).height
 
 
+def test_an_export_replaces_a_file_only_on_demand(run, chain, tmp_path):
+    """Of a loader and of a dataset; nothing is asked before that, and a dataset is no file."""
+    out = tmp_path / "epochs.csv"
+    rows = ["epochs", "--since", "100", "--until", "102", "--out", out]
+    table = ["dataset", chain.path, "--table", "epochs", "--out", out]
+    for words in ([*rows, "--url", "http://127.0.0.1:9"], table):
+        out.write_text("mine")
+        told = run("export", *words)
+        assert (9, "") == (told.exit_code, told.stdout)
+        assert "--overwrite" in told.stderr
+        assert "mine" == out.read_text()
+
+    replaced = run("export", *rows, "--dataset", chain.path, "--overwrite")
+    folder = run("export", *table[:-1], tmp_path / "new", "--overwrite")
+
+    assert (0, 3) == (replaced.exit_code, pl.read_csv(out).height)
+    assert (2, [out]) == (folder.exit_code, list(tmp_path.iterdir()))
+
+
+def test_following_replaces_its_own_file(run, chain, tmp_path, monkeypatch):
+    """What is there is refused at first; later rounds write the file again."""
+    out, waited = tmp_path / "epochs.csv", []
+
+    def wait(seconds):
+        waited.append(seconds)
+        if waited.count(60) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("beaconframes.cli.export.time.sleep", wait)
+    words = ["export", "epochs", "--since", "-3", "--follow", "1", "--dataset", chain.path]
+
+    told = run(*words, "--out", out)
+
+    assert (130, 2) == (told.exit_code, told.stdout.count(f"{out}: 1 rows"))
+    assert 9 == run(*words, "--out", out).exit_code
+
+
 def test_exports_that_cannot_be(run, chain, tmp_path):
     """A picture, a place of something else, a format that nobody knows."""
     file = tmp_path / "file"

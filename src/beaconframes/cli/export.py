@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes import errors
-from beaconframes.cli import asking, nouns, signals
+from beaconframes.cli import asking, nouns, results, signals
 from beaconframes.cli.frames import FILE
 from beaconframes.cli.noun_group import Nouns
 from beaconframes.cli.running import say, state
+from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from beaconframes.cli.nouns import Loader
@@ -40,6 +41,7 @@ def options(*, table: bool) -> list[click.Parameter]:
             help="A folder for a dataset, or a file such as income.parquet.",
         ),
         click.Option(["--format"], help="parquet, csv, jsonl, arrow, duckdb or xlsx."),
+        click.Option(["--overwrite"], is_flag=True, help="Replace the file if it is there."),
         click.Option(
             ["--by"],
             type=click.Choice(PARTITIONS),
@@ -111,7 +113,12 @@ def of_loader(loader: Loader, given: dict[str, Any]) -> None:
 
 
 def taken(given: dict[str, Any]) -> dict[str, Any]:
-    """Take what `options` made out of *given*, as ``bf.export`` takes it."""
+    """Take what `options` made out of *given*, as ``bf.export`` takes it.
+
+    A file that is there is refused here: rounds that follow replace what the first one wrote.
+    """
+    from beaconframes.publish.targets import target_of
+
     said = {name: given.pop(name) for name in NAMES if name in given}
     said["url"] = said.pop("published_at")
     # Upwards is where the user wants it; a slash at the end says that it is a folder.
@@ -119,6 +126,14 @@ def taken(given: dict[str, Any]) -> dict[str, Any]:
     path = Path(text)
     whole = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
     said["out"] = os.fspath(whole) + ("/" if text.endswith("/") else "")
+    goal, overwrite = target_of(said["out"], said["format"]), said.pop("overwrite")
+    if goal.single:
+        results.unreplaced(goal.path, overwrite=overwrite)
+    elif overwrite:
+        raise UsageError(
+            f"--overwrite replaces a file, and --out {text} is a dataset",
+            hint="What fits it is added to it; --force-new begins one beside it",
+        )
     by = said.pop("by")
     if by is not None:
         said["by"] = None if by == "none" else by

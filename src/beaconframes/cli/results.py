@@ -85,6 +85,11 @@ def free(out: Path, *, overwrite: bool) -> None:
         raise UsageError(f"--out {out} is a folder", hint="Name a file in it")
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {out.parent}", hint="Make it first")
+    unreplaced(out, overwrite=overwrite)
+
+
+def unreplaced(out: Path, *, overwrite: bool) -> None:
+    """Refuse to replace a file, unless that is wished."""
     if out.exists() and not overwrite:
         raise DatasetError(f"{out} is there already", hint="Add --overwrite to replace it")
 
