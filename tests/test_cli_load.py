@@ -23,6 +23,8 @@ from beaconframes.service import Server
 
 from .hostile import TEXTS
 
+UNASKED = ["--url", "http://127.0.0.1:9"]
+"""Where nobody answers, which has a status of its own."""
 LIVE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -182,16 +184,57 @@ def test_where_nothing_can_be_written(run, tmp_path):
         ["--out", tmp_path / "no" / "x.csv"],
         ["--out", tmp_path],
         ["--out", tmp_path / "x.csv", "--format", "parquet"],
+        ["--out", tmp_path / "x.csv", "--format", "odt"],
         ["--out", "-"],
+        ["--out", "/dev/null"],
         ["--format", "parquet"],
         ["--format", "csv", "--json"],
     ):
-        told = run("load", "latest-state", *options)
+        told = run("load", "latest-state", *options, *UNASKED, served=False)
 
         assert 2 == told.exit_code
         assert "" == told.stdout
         assert 1 == told.stderr.count("\n")
     assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["y.json", "x.csv.gz", "old.txt", "rows", ".csv.d"])
+@pytest.mark.parametrize("more", [[], ["--format", "csv"], ["--overwrite"]])
+def test_a_name_that_tells_no_format(run, tmp_path, name, more):
+    """It is refused before anything is sent; what is there stays."""
+    there = tmp_path / "old.txt"
+    there.write_text("old")
+
+    told = run("load", "epochs", "--out", tmp_path / name, *more, *UNASKED, served=False)
+
+    assert (2, "") == (told.exit_code, told.stdout)
+    assert f"{name} has no ending that tells its format" in told.stderr
+    assert ".parquet, .csv" in told.stderr
+    assert ("old", [there]) == (there.read_text(), list(tmp_path.iterdir()))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--columns", "epoch,epochs"],
+        ["--columns", "attestation_head_reward_eth"],
+        ["--columns", "attestation_head_reward_gwei", "--unit", "eth"],
+    ],
+)
+def test_a_column_that_is_not_there(run, options):
+    """It is refused before anything is sent, with those that there are, in the unit asked for."""
+    told = run("load", "income-history", "--validators", "1", *options, *UNASKED, served=False)
+
+    assert (2, "") == (told.exit_code, told.stdout)
+    assert "--columns: there is no column" in told.stderr
+    assert ("tx_fee_reward_eth" if "--unit" in options else "tx_fee_reward_wei") in told.stderr
+
+
+def test_columns_that_nobody_published(run):
+    """Only the answer tells them, so that it is asked for."""
+    told = run("load", "v2.state", "--columns", "what", *UNASKED, served=False)
+
+    assert 6 == told.exit_code
 
 
 def test_rows_on_standard_output(run, income):

@@ -38,10 +38,21 @@ def load_rows(loader: Loader, given: dict[str, Any]) -> None:
     said = results.taken(given)
     asked = nouns.values(loader, given)
     strict = given.pop("strict")
+    if said["columns"] is not None:
+        known(loader, said)
     with asking.connected(given) as explorer:
         rows = loader(**asked, explorer=explorer, **({"strict": True} if strict else {}))
         requests = explorer.requests
     results.give(rows, said, {"loader": loader.__name__, "requests": requests})
+
+
+def known(loader: Loader, said: dict[str, Any]) -> None:
+    """Refuse columns that are not there before anything is asked, where they are published."""
+    from beaconframes.publish.calls import endpoint_of
+
+    endpoint = endpoint_of(loader)
+    if endpoint is not None and not endpoint.table.keeps_every_field:
+        results.shaped(endpoint.table.empty(), said)
 
 
 def save_picture(loader: Loader, given: dict[str, Any]) -> None:

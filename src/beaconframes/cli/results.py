@@ -68,7 +68,9 @@ def taken(given: dict[str, Any]) -> dict[str, Any]:
     if said["out"] == Path("-"):
         raise UsageError("--out - is no file", hint="Leave --out away and say --format csv")
     if said["out"] is not None:
-        free(said["out"], overwrite=said["overwrite"])
+        placed(said["out"])
+        fitting(said["out"], said["format"])
+        unreplaced(said["out"], overwrite=said["overwrite"])
     elif said["format"] is not None and said["format"] not in TEXTS:
         raise UsageError(
             f"--format {said['format']} without --out",
@@ -81,11 +83,39 @@ def taken(given: dict[str, Any]) -> dict[str, Any]:
 
 def free(out: Path, *, overwrite: bool) -> None:
     """Refuse to write where something is already, or where nothing can be."""
+    placed(out)
+    unreplaced(out, overwrite=overwrite)
+
+
+def placed(out: Path) -> None:
+    """Refuse to write where no file can be."""
     if out.is_dir():
         raise UsageError(f"--out {out} is a folder", hint="Name a file in it")
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {out.parent}", hint="Make it first")
-    unreplaced(out, overwrite=overwrite)
+    if out.exists() and not out.is_file():
+        raise UsageError(
+            f"--out {out} is a device or a pipe, and no file",
+            hint="Redirect standard output to it instead",
+        )
+
+
+def fitting(out: Path, form: str | None) -> None:
+    """Refuse the name of a file that does not tell its format, or tells another one."""
+    from beaconframes.publish.formats import FORMATS, by_ending
+    from beaconframes.publish.targets import target_of
+
+    if by_ending(out.name) is None:
+        raise UsageError(
+            f"--out {out} has no ending that tells its format",
+            hint=f"There are: {', '.join(known.endings[0] for known in FORMATS.values())}",
+        )
+    target_of(upwards(out), form)
+
+
+def upwards(out: Path) -> Path:
+    """Return where a file is to be; upwards too: this is no name out of somebody's data."""
+    return out.parent.resolve() / out.name
 
 
 def unreplaced(out: Path, *, overwrite: bool) -> None:
@@ -154,8 +184,7 @@ def write_file(rows: pl.DataFrame, out: Path, form: str | None, *, raw: bool) ->
     """Write a file whole or not at all."""
     from beaconframes.publish import export
 
-    # Upwards is where the user wants it: this is no name out of somebody's data.
-    export(rows, out.parent.resolve() / out.name, format=form, raw=raw)
+    export(rows, upwards(out), format=form, raw=raw)
 
 
 def write_text(rows: pl.DataFrame, form: str, *, raw: bool) -> None:
