@@ -47,6 +47,26 @@ def test_recording_up_to_an_epoch(asking, final):
     assert 20 == json.loads(loaded.stdout)["rows"]
 
 
+def test_a_validator_that_does_not_exist(asking, final):
+    """Nothing of it is kept: it is named, also by a key that nobody has, and the status is 3."""
+    key = f"0x{'ab' * 48}"
+    options = ["record", "attestations", "--until", str(final), *asking, "--validators"]
+
+    told = CliRunner().invoke(commands, [*options, "1,5000"])
+    said = json.loads(CliRunner().invoke(commands, [*options, f"1,5000,{key}", "--json"]).stdout)
+
+    assert 3 == told.exit_code
+    assert "beaconframes: warning: " in told.stderr
+    assert "validator_index 5000" in told.stderr
+    assert 1 == told.stderr.count("\n")
+    assert [(1, "kept"), (5000, "absent")] == [
+        (row["validator_index"], row["state"]) for row in said["data"]
+    ]
+    assert False is said["complete"]
+    assert [5000, None] == [row["validator_index"] for row in said["missing"]]
+    assert 1 == said["missing"][1]["public_keys_without_rows"]
+
+
 def test_recordings_that_cannot_be(asking):
     """Nothing to keep it in, nobody to record, something that nobody forgets."""
     for words in (

@@ -46,7 +46,7 @@ def record(
     The service has them for some ten hours. Polls again and again, keeps in the store what is
     final, and ends at --until, after --for, or on Ctrl-C. What was recorded stays, and load
     attestations has it from then on, for any range. At the end it tells which epochs of whom are
-    kept, still open, and lost for good.
+    kept, which are absent since the service has nothing of them, still open, and lost for good.
     """
     from beaconframes.cli import signals
     from beaconframes.cli.results import told

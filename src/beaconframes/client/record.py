@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.client.completeness import named
+from beaconframes.client.gaps import KEYLESS, MUST
 from beaconframes.client.shelved import prepare
 from beaconframes.endpoint.rectangles import minus
-from beaconframes.errors import ConfigError, IntegrityError, MissingRows, ServiceError, UsageError
+from beaconframes.errors import (
+    ConfigError,
+    DatasetError,
+    IntegrityError,
+    MissingRows,
+    ServiceError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,7 +45,7 @@ REPORT = pl.Schema(
         ("validator_index", pl.Int64()),
         ("first_epoch", pl.Int64()),
         ("last_epoch", pl.Int64()),
-        ("state", pl.Enum(["kept", "open", "lost"])),
+        ("state", pl.Enum(["kept", "absent", "open", "lost"])),
     ]
 )
 
@@ -167,14 +176,48 @@ class Recorder:
         return max((at - self.clock.now()).total_seconds(), float(epoch))
 
     def report(self) -> pl.DataFrame:
-        """Return which epochs of whom are kept, can still be had, and are lost for good."""
+        """Return which epochs of whom are kept or have nothing, can still be had, or are lost."""
         if self.first is None or self.final < self.first:
             return pl.DataFrame(schema=REPORT)
         values = {**self.values, "since": self.first, "until": self.final}
-        kept, _ = prepare(self.explorer, self.shelf, self.endpoint, values)
+        kept, keyless = prepare(self.explorer, self.shelf, self.endpoint, values)
         assert kept is not None
+        try:
+            found = self.told(kept)
+        except DatasetError:
+            # What was damaged is forgotten by now, and told as what did not come.
+            found = self.told(kept)
+        absent = found.filter(state="absent").drop("state")
+        if keyless:
+            absent = pl.concat([absent, pl.DataFrame({KEYLESS: [keyless]})], how="diagonal")
+        if not absent.is_empty():
+            self.warn(absent)
+        return found
+
+    def told(self, kept: Kept) -> pl.DataFrame:
+        """Return every run of epochs; one that is complete and yet without a row is absent."""
         found = pl.DataFrame(list(self.states(kept)), schema=REPORT, orient="row")
-        return found.sort("validator_index", "first_epoch")
+        found = found.sort("validator_index", "first_epoch")
+        rows = kept.select().rows.select("validator_index", "epoch").sort("epoch").collect()
+        there = rows.join_asof(
+            found.select("validator_index", "first_epoch").sort("first_epoch"),
+            left_on="epoch", right_on="first_epoch", by="validator_index", check_sortedness=False,
+        )  # fmt: skip
+        key = pl.struct("validator_index", "first_epoch")
+        empty = ~key.is_in(there.select(key).unique().to_series().implode())
+        absent = pl.lit("absent", REPORT["state"])
+        state = pl.when(empty, state="kept").then(absent).otherwise("state")
+        return found.with_columns(state.alias("state"))
+
+    def warn(self, absent: pl.DataFrame) -> None:
+        """Warn of those of whom the service has told nothing at all."""
+        warning = MissingRows(
+            f"has nothing of: {named(absent.with_columns(pl.lit(value=False).alias(MUST)))}",
+            endpoint=self.endpoint.route,
+            hint="Name validators that exist and are active; those that were not yet, record later",
+        )
+        warning.missing = absent
+        warnings.warn(warning, stacklevel=4)
 
     def states(self, kept: Kept) -> Iterator[tuple[int, int, int, str]]:
         """Yield every run of epochs of each validator, and what has become of it."""
