@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import polars as pl
@@ -500,6 +501,44 @@ def test_settings_that_cannot_work(run, options):
     assert 2 == told.exit_code
     assert "" == told.stdout
     assert 1 == told.stderr.count("\n")
+
+
+@pytest.mark.parametrize("environment", [{}, {"BEACONFRAMES_LOCAL": "1"}])
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        (["--no-store"], 0),
+        (["--max-requests", "5"], 0),
+        (["--rate", "1000"], 0),
+        (["--no-progress"], 0),
+        (["--rate", "0"], 2),
+        (["--store", "x"], 2),
+        (["--offline"], 2),
+    ],
+)
+def test_how_to_ask_does_not_change_who_is_asked(
+    run, chain, monkeypatch, environment, options, status
+):
+    """The local explorer, for without a key nobody else answers; what it cannot take is refused."""
+    monkeypatch.setattr("beaconframes.cli.asking.kept_sample", lambda: nullcontext(chain))
+    local = [] if environment else ["--local"]
+
+    told = run("load", "epochs", *local, *options, served=False, env=environment)
+
+    assert status == told.exit_code
+    if options[0] in ("--store", "--offline"):
+        first = "BEACONFRAMES_LOCAL" if environment else "--local"
+        assert f"{first} and {options[0]} do not go together" in told.stderr
+
+
+def test_a_local_load_that_costs_too_much(run):
+    """--max-requests counts there as well."""
+    options = ["--validators", "1-100", "--since", "-300", "--max-requests", "1"]
+
+    told = run("load", "income-history", *options)
+
+    assert (2, "") == (told.exit_code, told.stdout)
+    assert "requests" in told.stderr
 
 
 def test_nobody_answers(run):

@@ -70,8 +70,11 @@ def options() -> list[click.Parameter]:
 
 
 NAMES = tuple(option.name for option in options() if option.name)
-ELSEWHERE = (*(name for name in NAMES if name not in ("local", "dataset", "progress")), "dataset")
-"""Options that mean another explorer than the sample's."""
+SOMEBODY = ("url", "chain", "key_file", "ask_key", "dataset")
+"""Options that name somebody to ask: only these count more than BEACONFRAMES_LOCAL."""
+NOT_LOCAL = ("url", "chain", "key_file", "ask_key", "store", "offline")
+"""Options that make no sense where a local explorer serves a dataset."""
+PACE = ("rate", "max_requests")
 
 
 @contextlib.contextmanager
@@ -81,17 +84,21 @@ def connected(given: dict[str, Any]) -> Iterator[Explorer]:
 
     said = taken(given)
     # Loaders find out themselves whether somebody watches, if nobody said so.
-    shown = {} if said["progress"] is None else {"progress": said["progress"]}
-    with settings(frame="polars", **shown), explorer_of(said) as explorer:
+    said_so = {n: said[n] for n in ("progress", *PACE) if said[n] is not None}
+    with settings(frame="polars", **said_so), explorer_of(said) as explorer:
         yield explorer
 
 
 def taken(given: dict[str, Any]) -> dict[str, Any]:
     """Take these options out of *given*; what is typed counts more than the environment."""
     said = {name: given.pop(name) for name in NAMES}
-    if said["local"] and "local" not in typed() and typed() & set(ELSEWHERE):
-        said["local"] = False
+    said["local"] = is_local(said)
     return said
+
+
+def is_local(said: dict[str, Any]) -> bool:
+    """Tell whether the sample is asked; who is typed counts more than the environment."""
+    return bool(said["local"]) and ("local" in typed() or not typed() & set(SOMEBODY))
 
 
 def typed() -> set[str]:
@@ -107,7 +114,7 @@ def explorer_of(said: dict[str, Any]) -> Iterator[Explorer]:
     from beaconframes.client import Explorer, use
 
     if said["local"] or said["dataset"] is not None:
-        not_together(said, "--local" if said["local"] else "--dataset")
+        not_together(said)
         with served(said["dataset"]) as explorer:
             yield explorer
         return
@@ -117,10 +124,8 @@ def explorer_of(said: dict[str, Any]) -> Iterator[Explorer]:
         said["url"],
         api_key=key_of(said["key_file"], ask=said["ask_key"]),
         chain=said["chain"],
-        rate=said["rate"],
         store=False if said["no_store"] else said["store"],
         offline=said["offline"] or None,
-        max_requests=said["max_requests"],
     ) as explorer:
         before = use(explorer)
         try:
@@ -132,20 +137,28 @@ def explorer_of(said: dict[str, Any]) -> Iterator[Explorer]:
 def simulated(said: dict[str, Any]) -> bool | None:
     """Tell whether what these options ask is simulated; None if nobody knows."""
     if said["dataset"] is None:
-        return said["local"] or None
+        return is_local(said) or None
     from beaconframes.dataset import Dataset
 
     told: bool | None = Dataset.open(said["dataset"]).meta.get("simulated")
     return told
 
 
-def not_together(said: dict[str, Any], option: str) -> None:
-    """Refuse what says something about another explorer."""
-    others = ELSEWHERE if option == "--local" else ELSEWHERE[:-1]
-    wrong = [name for name in others if said[name]]
-    if wrong:
-        name = wrong[0].replace("_", "-")
-        raise UsageError(f"{option} and --{name} do not go together", hint="Give one of them")
+def not_together(said: dict[str, Any]) -> None:
+    """Refuse beside a local explorer what says something about another one."""
+    wrong = [name for name in NOT_LOCAL if said[name]]
+    if said["local"] and said["dataset"] is not None:
+        wrong.append("dataset")
+    if not wrong:
+        return
+    name = wrong[0].replace("_", "-")
+    if said["local"] and "local" not in typed():
+        raise UsageError(
+            f"BEACONFRAMES_LOCAL and --{name} do not go together",
+            hint="Unset it, or say whom to ask: --url or --chain",
+        )
+    option = "--local" if said["local"] else "--dataset"
+    raise UsageError(f"{option} and --{name} do not go together", hint="Give one of them")
 
 
 @contextlib.contextmanager
