@@ -124,8 +124,80 @@ def test_the_store_needs_no_key(run, tmp_path, monkeypatch):
     monkeypatch.setenv("BEACONFRAMES_STORE", "false")
     off = run("store", "show")
 
-    assert (0, 0) == (told.exit_code, json.loads(told.stdout)["bytes"])
-    assert 2 == off.exit_code
+    assert (9, 2) == (told.exit_code, off.exit_code)
+    assert "there is no store" in told.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "verify", "mend", "compact", "prune"])
+def test_a_store_that_is_not_there(run, income, tmp_path, command):
+    """Neither sound nor empty: it is said that there is none, and which there are beside it."""
+    file = tmp_path / "file"
+    file.write_text("")
+    words = ["store", command, *(["--all"] if command == "prune" else [])]
+    for place, expected in (
+        (income[1].parent, str(income[1])),
+        (tmp_path / "none", "There is no folder"),
+        (file, f"{file} is a file"),
+    ):
+        told = run(*words, "--store", place)
+
+        assert (9, "") == (told.exit_code, told.stdout)
+        assert "there is no store" in told.stderr
+        assert expected in told.stderr
+    assert "" == file.read_text()
+
+
+def test_tables_are_called_as_nouns(run, income, chain, tmp_path):
+    """With hyphens, as every other command takes them; one that is not there is refused."""
+    shown = json.loads(run("store", "show", "income-history", *income, "--json").stdout)
+    wrong = run("store", "show", "nope", *income)
+    pruned = json.loads(run("store", "prune", "income-history", *income, "--json").stdout)
+    words = ["export", "dataset", chain.path, "--table", "yield-index"]
+    told = run(*words, "--out", tmp_path / "x.csv")
+
+    assert ("income_history", 3) == (shown["table"], len(shown["data"]))
+    assert (2, "") == (wrong.exit_code, wrong.stdout)
+    assert "It has: balance_history, income_history" in wrong.stderr
+    assert (310, 10) == (pruned["rows_before"], pruned["rows"])
+    assert 0 == told.exit_code
+
+
+def test_pruning_what_makes_no_sense(run, income):
+    """It is refused instead of doing nothing; where nothing is kept of it, that is said."""
+    for words in (
+        ["--first", "5", "--last", "3"],
+        ["--validators", "abc"],
+        ["--validators", "1-x"],
+        ["--validators", "0x" + "ab" * 48],
+    ):
+        told = run("store", "prune", "income_history", *words, *income)
+        assert (2, "") == (told.exit_code, told.stdout), words
+    nothing = run("store", "prune", "income_history", "--validators", "77", *income)
+
+    assert 0 == nothing.exit_code
+    assert "nothing of that is kept" in nothing.stderr
+    assert "310 rows" in nothing.stdout
+
+
+def test_pruning_by_public_key(run, chain, tmp_path):
+    """A validator that was asked for by its key is forgotten by it; what has none is refused."""
+    key = chain.scan("validators").filter(pl.col("validator_index") == 2).collect()["pubkey"][0]
+    with Server(chain) as server:
+        head = server.service.head
+        with bf.Explorer(server.url, store=tmp_path / "store", head=head) as explorer:
+            bf.load_income_history([1, key], since=100, until=109, explorer=explorer)
+            bf.load_epochs(since=100, until=109, explorer=explorer)
+            store = ["--store", explorer.shelf.path, "--json"]
+
+    told = run("store", "prune", "income-history", "--validators", key, *store)
+    left = json.loads(run("store", "show", "income-history", *store).stdout)
+    epochs = run("store", "prune", "epochs", "--validators", "1", *store)
+
+    said = json.loads(told.stdout)
+    assert 10 == said["rows_before"] - said["rows"]
+    assert ["1"] == [row["subject"] for row in left["data"]]
+    assert 2 == epochs.exit_code
+    assert "not kept by validator" in epochs.stderr
 
 
 def test_no_option_of_an_export_hides_one_of_a_loader():

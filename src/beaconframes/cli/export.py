@@ -171,6 +171,8 @@ def dataset(folder: Path, **given: Any) -> None:
     said = taken(given)
     signals.add(GOES_ON)
     target, as_json = said.pop("out"), said.pop("as_json")
+    if "table" in said:
+        said["table"] = nouns.table(said["table"])
     tell(export(Dataset.open(folder), target, **said), as_json=as_json)
 
 

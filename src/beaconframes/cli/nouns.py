@@ -104,6 +104,11 @@ def loader_of(noun: str, generation: int = 1) -> Loader | None:
     return loader
 
 
+def table(noun: str) -> str:
+    """Return what a dataset calls the rows of a noun: v2.rewards-list is v2_rewards_list."""
+    return noun.replace("-", "_").replace(".", "_")
+
+
 def arguments(loader: Loader) -> dict[str, inspect.Parameter]:
     """Return what a loader takes that a command can give."""
     known = inspect.signature(loader).parameters

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli import asking, exits, subjects
+from beaconframes.cli import asking, exits, nouns, subjects
 from beaconframes.cli.running import say
-from beaconframes.errors import ConfigError, UsageError
+from beaconframes.errors import ConfigError, DatasetError, UsageError
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from beaconframes.client import Store
     from beaconframes.dataset import Damage
@@ -22,7 +23,7 @@ WHERE = ("url", "chain", "store")
 
 
 def opened(url: str | None, chain: str | None, store: Any) -> Store:
-    """Return the store that the settings mean."""
+    """Return the store that the settings mean, which has to be there."""
     from beaconframes.calendar import get_chain
     from beaconframes.client import Store
     from beaconframes.client.whereabouts import public_url, shelf_of
@@ -36,7 +37,32 @@ def opened(url: str | None, chain: str | None, store: Any) -> Store:
         settings.store, settings.url or public_url(known, has_key=True), known, needed=True
     )
     assert shelf is not None
-    return Store(shelf.path)
+    found = Store(shelf.path)
+    if found.dataset is None:
+        raise DatasetError(f"there is no store {shelf.path}", hint=instead_of(shelf.path))
+    return found
+
+
+def instead_of(path: Path) -> str:
+    """Say which stores lie where *path* would."""
+    root = path.parent
+    if root.is_file():
+        return f"{root} is a file"
+    there = ", ".join(str(ledger.parent) for ledger in sorted(root.glob("*/ledger.sqlite")))
+    if there:
+        return f"There are others, to be named with --store: {there}"
+    return "The first load makes one" if root.is_dir() else f"There is no folder {root}"
+
+
+def named(store: Store, table: str) -> str:
+    """Return what the store calls a table, which may be said as a noun; refuse one that is none."""
+    name = nouns.table(table)
+    known = store.tables()["table"].to_list()
+    if name not in known:
+        raise UsageError(
+            f"{store.path} has no table {table!r}", hint=f"It has: {', '.join(known) or 'none'}"
+        )
+    return name
 
 
 def command(name: str, action: Callable[..., Any], *params: click.Parameter) -> click.Command:
@@ -64,6 +90,7 @@ def show(store: Store, *, table: str | None, as_json: bool) -> None:
     """Show where the store is and what it has; of TABLE, of whom."""
     from beaconframes.cli.showing import write_json, write_table
 
+    table = None if table is None else named(store, table)
     rows = store.tables() if table is None else store.coverage(table)
     if as_json:
         write_json({"path": str(store.path), "bytes": store.size, "table": table}, rows)
@@ -120,9 +147,42 @@ def prune(
         raise UsageError("prune takes either a table or --all", hint="store show lists the tables")
     if everything and (validators or first is not None or last is not None):
         raise UsageError("--all leaves nothing to choose", hint="Name a table")
-    names = subjects.read("--validators", validators, subjects.a_word) if validators else None
+    if first is not None and last is not None and first > last:
+        raise UsageError(f"--first {first} is after --last {last}", hint="Exchange them")
     ends = {name: end for name, end in (("first", first), ("last", last)) if end is not None}
-    changed(store, lambda: store.prune(table, names, **ends), as_json=as_json)
+    if table is None:
+        changed(store, store.prune, as_json=as_json)
+        return
+    name = named(store, table)
+    whom = None
+    if validators:
+        whom = among(store, name, subjects.read("--validators", validators, nouns.one_validator))
+    before = store.coverage(name)
+    changed(store, lambda: store.prune(name, whom, **ends), as_json=as_json)
+    if before.equals(store.coverage(name)):
+        say(f"nothing of that is kept in {name}, so that nothing was forgotten")
+
+
+def among(store: Store, table: str, validators: list[int | str]) -> list[str]:
+    """Return *validators* as the subjects of *table*: rows are kept by index, keys by key."""
+    from beaconframes.client import keys
+    from beaconframes.endpoint.identifiers import is_pubkey, normalise
+
+    texts = normalise(validators)
+    assert store.dataset is not None
+    subject = store.dataset.grids()[table].subject
+    if subject is None:
+        raise UsageError(f"{table} is not kept by validator", hint="Leave --validators out")
+    if subject == "pubkey":
+        return texts
+    rows = store.dataset.scan(keys.TABLE, schema=keys.SCHEMA).collect()
+    known = dict(rows.select("pubkey", "validator_index").iter_rows())
+    for text in texts:
+        if is_pubkey(text) and text not in known:
+            raise UsageError(
+                f"the store does not know the index of {text}", hint="Name it by its index"
+            )
+    return [str(known.get(text, text)) for text in texts]
 
 
 def changed(store: Store, change: Callable[[], None], *, as_json: bool) -> None:
