@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -17,7 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from beaconframes import errors
+from beaconframes.calendar import MAINNET
 from beaconframes.cli import commands, everywhere, exits
+from beaconframes.client.shelf import Shelf
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "beaconframes"]
@@ -137,6 +140,24 @@ def test_other_warnings_do_not_spoil_success(ending):
     assert "beaconframes: warning: disk full\n" == told.stderr
 
 
+def test_what_is_logged_is_a_line_too(ending):
+    """Like a warning, safe for a terminal, and the status stays 0; not what is one anyhow."""
+
+    def log():
+        logging.getLogger("beaconframes.record").warning("again\n%s", "\x1b[2J")
+        logging.getLogger("beaconframes.record").info("done")
+        Shelf(Path("there"), url="https://x", chain=MAINNET).distrust(errors.DatasetError("full"))
+
+    told = ending(log)
+
+    assert 0 == told.exit_code
+    assert [
+        "beaconframes: warning: again \\x1b[2J",
+        "beaconframes: warning: the store is not used: full",
+    ] == told.stderr.splitlines()
+    assert [] == logging.getLogger("beaconframes").handlers
+
+
 @pytest.mark.parametrize("words", [[], ["store"], ["wall"], ["load"], ["load", "--v2"], ["plan"]])
 def test_without_a_word_it_says_what_there_is(words):
     """The same as --help, on standard error, line by line, none of them cut; status 2."""
@@ -237,6 +258,53 @@ def test_signals_end_it_soon(number, status, before):
         process.kill()
 
     assert status == process.returncode
+    assert took < AT_MOST
+    assert "beaconframes: stopped\n" == said
+
+
+GENTLE = """
+import threading, time, click
+from beaconframes import cli
+from beaconframes.cli import signals
+def hang():
+    with signals.gently() as came:
+        try:
+            click.echo("there")
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            click.echo("asked")
+            time.sleep({seconds})
+    click.echo("report")
+    time.sleep(0.2)
+    raise signals.Stopped(128 + came[0])
+command = cli.everywhere(click.Command("hang", callback=hang))
+cli.Commands.get_command = lambda *_: command
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "between", "printed"), [(0, 0, "report\n"), (0.3, 0.05, "report\n"), (60, 1, "")]
+)
+def test_a_signal_that_is_told_twice(seconds, between, printed):
+    """As timeout does, to a process and to its group: it is one; later it is another one."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", GENTLE.format(seconds=seconds), "hang"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        process.stdout.readline()
+        time.sleep(between)
+        started = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        told, said = process.communicate(timeout=60)
+        took = time.monotonic() - started
+    finally:
+        process.kill()
+
+    assert (143, printed) == (process.returncode, told)
     assert took < AT_MOST
     assert "beaconframes: stopped\n" == said
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import sys
 import traceback
@@ -148,8 +149,22 @@ def told(now: State) -> Iterator[None]:
         now.notices.append(notice)
         say(f"warning: {notice}")
 
-    with warnings.catch_warnings():
-        for category in NOTICES:
-            warnings.filterwarnings("always", category=category)
-        warnings.showwarning = show
-        yield
+    logger, handler = logging.getLogger("beaconframes"), Said(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            for category in NOTICES:
+                warnings.filterwarnings("always", category=category)
+            warnings.showwarning = show
+            yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class Said(logging.Handler):
+    """Says what is logged as one line, as warnings are."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it, but for what a warning says as well."""
+        if (record.name, record.funcName) != ("beaconframes.store", "_warn"):
+            say(f"warning: {record.getMessage()}")

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 PATIENCE = 1.5
 """Seconds for tidying up, after which the process ends as it is."""
 
+TWICE = 0.5
+"""Seconds in which the same signal again is the same one: timeout sends it to a group as well."""
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _said = ["stopped"]
 _told = threading.Event()
 _obeying = threading.Event()
 _gentle = threading.Event()
+_first: list[tuple[int, float]] = []
 
 
 class Stopped(SystemExit):
@@ -47,7 +51,7 @@ def obey() -> None:
 def gently() -> Iterator[list[int]]:
     """Let the first signal raise KeyboardInterrupt, for what ends on Ctrl-C; yield which came.
 
-    The second one ends the command as everywhere.
+    The second one ends the command as everywhere, if it is not the first one told twice.
     """
     came: list[int] = []
     if not _obeying.is_set():
@@ -56,6 +60,7 @@ def gently() -> Iterator[list[int]]:
 
     def interrupt(number: int, _frame: object) -> None:
         came.append(number)
+        _first[:] = [(number, time.monotonic())]
         _stop_on_signals()
         raise KeyboardInterrupt
 
@@ -87,14 +92,24 @@ def _stop_on_signals() -> None:
 
 
 def _stop(number: int, _frame: object) -> None:
-    raise Stopped(128 + number)
+    if not _is_same(number):
+        _first[:] = [(number, time.monotonic())]
+        raise Stopped(128 + number)
+
+
+def _is_same(number: int) -> bool:
+    """Tell whether a signal is the one that came just before, told twice."""
+    return any(number == n and time.monotonic() - at < TWICE for n, at in _first)
 
 
 def _watch(reader: socket.socket, _writer: socket.socket) -> None:
     number = reader.recv(1)[0]
     if _gentle.is_set():
         _gentle.clear()
+        first, at = number, time.monotonic()
         number = reader.recv(1)[0]
+        while number == first and time.monotonic() - at < TWICE:
+            number = reader.recv(1)[0]
     time.sleep(PATIENCE)
     tell()
     os._exit(128 + number)
