@@ -270,9 +270,12 @@ def documents(text):
 
 
 def test_following_has_no_end(run, tmp_path):
-    """With an end there is nothing to follow, and a minute is no day."""
+    """With an end there is nothing to follow; and it waits for minutes, not for ever."""
     words = ["export", "income-history", "--validators", "1", "--out", tmp_path / "out"]
-    for more in (["--until", "9", "--follow", "5"], ["--follow", "0"], ["--follow", "soon"]):
+    for more in (
+        ["--until", "9", "--follow", "5"],
+        *(["--follow", text] for text in ("0", "-1", "soon", "nan", "inf", "-inf", "1e300")),
+    ):
         told = run(*words, *more)
 
         assert (2, "") == (told.exit_code, told.stdout)
@@ -281,12 +284,16 @@ def test_following_has_no_end(run, tmp_path):
 
 def test_an_export_with_gaps_is_no_success(run, chain, tmp_path):
     """What came is there; status and JSON tell that it is not all."""
-    told = run(
-        "export", "validators", "--validators", "1,5000", "--dataset", chain.path,
-        "--out", tmp_path / "out.parquet", "--json",
-    )  # fmt: skip
+    words = ["export", "validators", "--validators", "1,5000-5999", "--dataset", chain.path]
+    told = run(*words, "--out", tmp_path / "out.parquet", "--json")
+    file = run(*words, "--out", tmp_path / "out.csv")
+    folder = run(*words, "--out", tmp_path / "out")
 
-    assert 3 == told.exit_code
+    assert [3, 3, 3] == [told.exit_code, file.exit_code, folder.exit_code]
+    assert "1,000 gaps: validator_index 5000; " in file.stderr
+    assert "more, which --json names" in file.stderr
+    assert "manifest" not in file.stderr
+    assert "1,000 gaps, named in the manifest" in folder.stderr
     assert json.loads(told.stdout)["complete"] is False
     assert 1 == pl.read_parquet(tmp_path / "out.parquet").height
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
@@ -22,9 +23,25 @@ if TYPE_CHECKING:
 
 PARTITIONS = ("day", "period", "validators", "none")
 GOES_ON = "the same command goes on where it was"
+YEAR = 60 * 24 * 365
+
+
+class Minutes(click.FloatRange):
+    """Minutes to wait: more than none, and no more than a year has."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number; what is none is neither too small nor too large."""
+        found = float(super().convert(value, param, ctx))
+        if math.isnan(found):
+            self.fail(f"{value!r} is not a number of minutes.", param, ctx)
+        return found
+
+
 FOLLOW = click.Option(
     ["--follow"],
-    type=click.FloatRange(min=0, min_open=True),
+    type=Minutes(min=0, min_open=True, max=YEAR),
     metavar="MINUTES",
     help="Go on until Ctrl-C: every so many minutes, add what has become final since.",
 )
@@ -158,7 +175,20 @@ def tell(done: Export, *, as_json: bool) -> None:
         f"{done.added + done.kept:,} files ({done.added:,} new), {done.bytes:,} bytes{end}"
     )
     if not done.complete:
-        say(f"{len(done.gaps):,} gaps, named in the manifest; the same command asks for them again")
+        say(gaps_of(done))
+
+
+def gaps_of(done: Export) -> str:
+    """Return what is said of gaps; a file has no manifest that would name them."""
+    from beaconframes.client.completeness import NAMED_IN_A_MESSAGE, words
+
+    if Path(done.path).is_dir():
+        named = "named in the manifest; the same command asks for them again"
+        return f"{len(done.gaps):,} gaps, {named}"
+    named = "; ".join(map(words, done.gaps[:NAMED_IN_A_MESSAGE]))
+    rest = len(done.gaps) - NAMED_IN_A_MESSAGE
+    more = f"; and {rest:,} more, which --json names" if rest > 0 else ""
+    return f"{len(done.gaps):,} gaps: {named}{more}"
 
 
 @click.command("dataset", params=options(table=True))
