@@ -100,6 +100,30 @@ def test_every_error_has_its_status_and_is_one_line(ending, name):
     assert "beaconframes: it\\x1b[2J broke\\nbadly. Mend it\n" == told.stderr
 
 
+@pytest.mark.parametrize(
+    ("python", "expected"),
+    [
+        ("force_new=True needs a folder", "--force-new needs a folder"),
+        ("call it x.csv, or leave format= out", "call it x.csv, or leave --format out"),
+        ("format='odt' is not known", "--format 'odt' is not known"),
+        ("more than max_requests=5", "more than --max-requests 5"),
+        ("a folder, or table=...", "a folder, or --table ..."),
+        ("until= and for_= both say", "--until and --for both say"),
+        (
+            "call bf.connect(api_key=...) or bf.local()",
+            "call bf.connect(api_key=...) or bf.local()",
+        ),
+        ("https://x/?url=1&since=2", "https://x/?url=1&since=2"),
+        ("reach=3 and my_name=4", "reach=3 and my_name=4"),
+    ],
+)
+def test_an_error_names_options(ending, python, expected):
+    """What has another name in Python is called as it is typed; a call in Python stays one."""
+    told = ending(raising(errors.UsageError(python)))
+
+    assert f"beaconframes: {expected}\n" == told.stderr
+
+
 def test_debug_shows_where(ending):
     """A traceback, and only if it is asked for; in it nothing moves the terminal either."""
     told = ending(raising(errors.NotFound("gone\x1b[2J")), "--debug")

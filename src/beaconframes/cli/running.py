@@ -16,6 +16,7 @@ import click
 
 from beaconframes import errors
 from beaconframes.cli import exits
+from beaconframes.cli.spelling import on_the_command_line
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def say(text: str) -> None:
 
 def _line(error: Exception) -> str:
     if isinstance(error, errors.BeaconframesError):
-        return str(error)
+        return on_the_command_line(str(error))
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         return f"{place}{error.strerror or error}"
@@ -147,7 +148,7 @@ def told(now: State) -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         notice = message if isinstance(message, Warning) else category(message)
         now.notices.append(notice)
-        say(f"warning: {notice}")
+        say(f"warning: {on_the_command_line(str(notice))}")
 
     logger, handler = logging.getLogger("beaconframes"), Said(logging.WARNING)
     logger.addHandler(handler)
