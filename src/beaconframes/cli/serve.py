@@ -53,6 +53,7 @@ def serve(
     the environment variable BEACONFRAMES_SERVE_KEY: everybody who lists the processes sees the
     options.
     """
+    from beaconframes.calendar import HOODI, MAINNET
     from beaconframes.cli.showing import as_json as json_line
     from beaconframes.service import Server, opened, sample
 
@@ -66,6 +67,10 @@ def serve(
             click.echo(json_line({"url": server.url, "chain": chain, "dataset": path}))
         else:
             click.echo(f"Serving {path} ({chain}) at {server.url} until Ctrl-C")
+            if server.service.chain not in (MAINNET, HOODI):
+                click.echo(
+                    f"Loading by --url takes times for mainnet's; load with --dataset {path}"
+                )
         server.wait()
 
 
