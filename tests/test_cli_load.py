@@ -334,9 +334,12 @@ def test_a_chart_is_a_picture(run, tmp_path):
     """It needs a file to be written to."""
     out = tmp_path / "chart.png"
 
-    assert 2 == run("load", "chart", "--name", "balance").exit_code
+    for more in ([], ["--out", tmp_path / "chart.jpg"], ["--out", out, "--unit", "eth"]):
+        assert 2 == run("load", "chart", "--name", "balance", *more, *UNASKED).exit_code
     told = run("load", "chart", "--name", "validators", "--out", out, "--json")
-    assert (0, str(out)) == (told.exit_code, json.loads(told.stdout)["file"])
+    said = json.loads(told.stdout)
+    assert (0, True, str(out)) == (told.exit_code, said["complete"], said["file"])
+    assert out.stat().st_size == said["bytes"]
     assert b"\x89PNG" == out.read_bytes()[:4]
 
 
@@ -459,6 +462,12 @@ def test_the_key_comes_from_a_file(chain, tmp_path, monkeypatch):
     assert not any("sesame" in t.output for t in (without, told, environment, open_to_others))
 
 
+def test_a_key_is_in_no_folder(tmp_path):
+    """It is told as one, before its permissions are."""
+    with pytest.raises(ConfigError, match="is a folder"):
+        asking.key_in(tmp_path)
+
+
 @pytest.mark.parametrize("content", [b"", b"two words", b"\xff", None])
 def test_files_without_a_key(tmp_path, content):
     """Empty, more than a word, no text, not there."""
@@ -569,3 +578,7 @@ def test_the_dictionary(run):
     assert "load_income_history" in loaders.stdout
     assert "validator_index" == columns[0]["column"]
     assert 2 == run("dictionary", "incomes", served=False).exit_code
+    for loader, lines in (("v2.state", 1), ("v2.slot-deposits", 3)):
+        told = run("dictionary", loader, served=False)
+        assert (0, lines) == (told.exit_code, told.stdout.count("\n"))
+        assert "Columns are not published" in told.stdout

@@ -84,6 +84,16 @@ def test_recordings_that_cannot_be(asking):
         assert 1 == told.stderr.count("\n")
 
 
+def test_an_end_before_the_beginning(asking):
+    """The option and the date are named as they were typed."""
+    words = ["record", "attestations", "--validators", "1", "--until", "2020-01-01", *asking]
+
+    told = CliRunner().invoke(commands, words)
+
+    assert (2, "") == (told.exit_code, told.stdout)
+    assert "--until 2020-01-01 is before mainnet began. Give an epoch" in told.stderr
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_recording_with_its_report(asking, tmp_path, number, status):

@@ -218,6 +218,8 @@ def key_of(file: Path | None, *, ask: bool) -> str | None:
 
 def key_in(file: Path) -> str:
     """Return the key in a file that nobody else may read."""
+    if file.is_dir():
+        raise ConfigError(f"{file} is a folder", hint="Name the file in it that holds the key")
     try:
         if file.stat().st_mode & EVERYBODY:
             raise ConfigError(

@@ -5,6 +5,11 @@ from __future__ import annotations
 import click
 
 
+def loader_name(loader: str) -> str:
+    """Return what a loader is described by."""
+    return loader.replace("-", "_").replace("load_", "", 1)
+
+
 @click.command()
 @click.argument("loader", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
@@ -15,7 +20,7 @@ def dictionary(loader: str | None, as_json: bool) -> None:
     are listed.
     """
     from beaconframes.cli.showing import write_json
-    from beaconframes.dictionary import describe
+    from beaconframes.dictionary import NAMED, describe
 
     known = describe(loader)
     if as_json:
@@ -28,3 +33,5 @@ def dictionary(loader: str | None, as_json: bool) -> None:
         else:
             mark = "*" if row["key"] else " "
             click.echo(f"{mark} {row['column']:<44}{row['type']:<20}{row['meaning']}")
+    if loader is not None and NAMED[loader_name(loader)].table.keeps_every_field:
+        click.echo("  Columns are not published: each field that the service sends becomes one.")

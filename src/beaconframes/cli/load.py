@@ -8,6 +8,7 @@ import click
 
 from beaconframes.cli import asking, nouns, results
 from beaconframes.cli.noun_group import Nouns
+from beaconframes.cli.running import state
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ def command(noun: str, loader: Loader) -> click.Command:
         noun,
         params=[
             *nouns.options(loader),
-            *([] if picture else [strict]),
-            *results.options(),
+            *(results.picture_options() if picture else [strict, *results.options()]),
             *asking.options(),
         ],
         help=nouns.summary(loader),
@@ -60,17 +60,19 @@ def save_picture(loader: Loader, given: dict[str, Any]) -> None:
     from beaconframes.cli.showing import write_json
     from beaconframes.wall import save
 
-    said = results.taken(given)
-    if said["out"] is None:
-        raise UsageError("a picture needs --out", hint="Such as: --out chart.png")
+    out, overwrite, as_json = (given.pop(name) for name in ("out", "overwrite", "as_json"))
+    if out is None or out.suffix.lower() != ".png":
+        raise UsageError("a picture needs --out, a PNG file", hint="Such as: --out chart.png")
+    results.free(out, overwrite=overwrite)
     asked = nouns.values(loader, given)
     with asking.connected(given) as explorer:
         picture = loader(**asked, explorer=explorer)
-    save(picture, said["out"])
-    if said["as_json"]:
-        write_json({"complete": True, "file": str(said["out"])})
+    save(picture, out)
+    if as_json:
+        facts = {"file": str(out), "bytes": out.stat().st_size}
+        write_json({**results.told(state()), "loader": loader.__name__, **facts})
     else:
-        click.echo(f"{click.format_filename(said['out'])}: {picture.width} x {picture.height}")
+        click.echo(f"{click.format_filename(out)}: {picture.width} x {picture.height}")
 
 
 load = Nouns(

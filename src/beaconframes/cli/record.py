@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from beaconframes.cli import asking, nouns
 from beaconframes.cli.running import say, state
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from beaconframes.calendar import Chain
 
 OPTIONS: list[click.Parameter] = [
     click.Argument(["what"], type=click.Choice(["attestations"])),
@@ -56,6 +60,8 @@ def record(
     named = nouns.NUMBERS.value("--validators", validators)
     end = None if until is None else nouns.moment("--until", until)
     with asking.connected(given) as explorer, signals.gently() as came:
+        if isinstance(end, str):
+            begun(end, explorer.chain)
         rows = run(what, named, until=end, for_=for_, every=every, slim=slim, explorer=explorer)
     now = state()
     lacking = {name: int((rows["state"] == name).sum()) for name in ("open", "lost")}
@@ -68,3 +74,17 @@ def record(
         say(f"warning: {lacking['open']:,} runs of epochs are open and {lacking['lost']:,} lost")
     if came:
         raise signals.Stopped(128 + came[0])
+
+
+def begun(until: str, chain: Chain) -> None:
+    """Refuse an end before the chain began."""
+    from datetime import UTC, datetime
+
+    from beaconframes.calendar import instants
+
+    _, end = instants("until", until, lambda: datetime.now(UTC))
+    if end < chain.genesis:
+        raise UsageError(
+            f"--until {until} is before {chain.name} began",
+            hint="Give an epoch, or a time to come",
+        )

@@ -26,6 +26,15 @@ NAMED = 1000
 """Missing rows that JSON names one by one."""
 
 
+def picture_options() -> list[click.Parameter]:
+    """Return the options of every command that gives a picture instead of rows."""
+    return [
+        click.Option(["--out"], type=click.Path(path_type=Path), help="Write it to this file."),
+        click.Option(["--overwrite"], is_flag=True, help="Replace the file if it is there."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
+    ]
+
+
 def options() -> list[click.Parameter]:
     """Return the options of every command that gives rows."""
     return [
