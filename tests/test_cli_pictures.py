@@ -125,6 +125,40 @@ def test_every_chart_of_a_file(run, served, tmp_path, chart):
     assert b"\x89PNG" == out.read_bytes()[:4]
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow", "xlsx", "duckdb"])
+def test_a_file_in_another_unit(run, served, tmp_path, ending):
+    """A chart of it is refused in one short line that tells how to load it instead."""
+    rows, out = tmp_path / f"rows.{ending}", tmp_path / "a.png"
+    words = ["--validators", "1", "--since", "-3", "--unit", "eth", *served]
+    run("load", "income-history", *words, "--out", rows)
+
+    told = run("plot", "income", rows, "--out", out)
+
+    assert (2, False) == (told.exit_code, out.exists())
+    assert "Load it without --unit and --columns" in told.stderr
+    assert len(told.stderr) < 300
+
+
+def test_duties_that_lie_ahead_are_not_drawn(run, served, tmp_path, chain):
+    """Without a range it ends with the last epoch that is over, as the help says."""
+    rows, drawn = tmp_path / "rows.parquet", [tmp_path / "a.png", tmp_path / "b.png"]
+    running = chain.meta["latest_epoch"]
+    whom = ["--validators", "1,2", *served]
+    run("load", "attestations", *whom, "--until", running - 1, "--since", "-100", "--out", rows)
+
+    told = run("plot", "attestations", *whom, "--out", drawn[0], "--json")
+    of_file = run("plot", "attestations", rows, "--out", drawn[1])
+    asked = run(
+        "plot", "attestations", *whom, "--since", "-3", "--out", tmp_path / "c.png", "--json"
+    )
+
+    assert [0, 0] == [told.exit_code, of_file.exit_code]
+    assert 2 * 99 == json.loads(told.stdout)["rows"]
+    assert drawn[0].read_bytes() == drawn[1].read_bytes()
+    assert 2 * 3 == json.loads(asked.stdout)["rows"]
+    assert "up to the epoch before" in " ".join(run("plot", "attestations", "-h").stdout.split())
+
+
 def test_the_option_that_does_not_go_with_a_file(run, tmp_path):
     """The one that was typed is named, the first in the order of the help."""
     rows = tmp_path / "rows.parquet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,17 @@ from beaconframes.cli import asking, nouns
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
+    from beaconframes.client import Explorer
+
 FILE = click.Path(path_type=Path)
+RUNNING = "attestations"
+"""Whose running epoch has duties that lie ahead, and count as missed until then."""
+
+UNCHANGED = "Load it without --unit and --columns"
 
 
 def options(noun: str, taken: Sequence[str] = ()) -> list[click.Parameter]:
@@ -62,16 +69,46 @@ def frame(noun: str, given: dict[str, Any], shared: Mapping[str, Any]) -> tuple[
         )
     simulated = asking.simulated(given)
     with asking.connected(given) as explorer:
+        if noun == RUNNING and not asked.keys() & {"since", "until"}:
+            asked |= over(explorer)
         rows = loader(**asked, explorer=explorer)
         about = {"chain": explorer.chain.name, "simulated": simulated}
     return rows, about
+
+
+def over(explorer: Explorer) -> dict[str, int]:
+    """Return the epochs that are over, and whose duties are still served."""
+    from beaconframes.v1._record import SERVED
+
+    latest = explorer.horizon.latest("epoch")
+    return {"since": max(latest - SERVED + 1, 0), "until": max(latest - 1, 0)}
+
+
+@contextlib.contextmanager
+def whole(file: Path | None, noun: str, rows: pl.DataFrame) -> Iterator[None]:
+    """Say of a file that lacks a column which is needed how it comes to have it."""
+    try:
+        yield
+    except UsageError as error:
+        lacking = [name for name in schema_of(noun) if name not in rows.columns]
+        if file is None or not any(name in error.message for name in lacking):
+            raise
+        raise UsageError(f"{file} has no column {lacking[0]}", hint=UNCHANGED) from error
+
+
+def schema_of(noun: str) -> pl.Schema:
+    """Return the columns of what ``load NOUN`` gives."""
+    import polars as pl
+
+    from beaconframes.dictionary import NAMED
+
+    return pl.Schema(NAMED[noun.replace("-", "_")].table.schema())
 
 
 def read(file: Path, noun: str) -> pl.DataFrame:
     """Return the rows in a file that ``load NOUN`` has written, in their types."""
     import polars as pl
 
-    from beaconframes.dictionary import NAMED
     from beaconframes.publish.formats import Cells, by_ending
 
     form = by_ending(file.name)
@@ -81,14 +118,19 @@ def read(file: Path, noun: str) -> pl.DataFrame:
         )
     if not file.is_file():
         raise DatasetError(f"there is no file {file}", hint=f"load {noun} --out writes one")
-    schema = pl.Schema(NAMED[noun.replace("-", "_")].table.schema())
+    schema = schema_of(noun)
     try:
         # These two know the types of their columns, and may lack some.
         if form.name == "parquet":
             return pl.read_parquet(file, hive_partitioning=False, glob=False)
         if form.name == "arrow":
             return pl.read_ipc(file)
+        if form.name == "jsonl" and (first := pl.read_ndjson(file, n_rows=1)).height:
+            # Its reader takes what is not there for null.
+            first.select(schema.names())
         return form.read(file, schema, Cells())
+    except (pl.exceptions.ColumnNotFoundError, KeyError):
+        raise UsageError(f"{file} lacks columns of load {noun}", hint=UNCHANGED) from None
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise DatasetError(
             f"{file} cannot be read as rows of load {noun}: {str(error).partition(chr(10))[0]}"

@@ -93,6 +93,8 @@ def command(chart: str) -> click.Command:
     given = looks(chart)
     text = nouns.plain(inspect.getdoc(function(chart)) or "", paragraphs=True)
     text = re.sub(r"\n\n(kwargs go to|What is given beside)[^\n]*", "", text)
+    noun = CHARTS[chart]
+    usual = ", by default up to the epoch before the running one" if noun == frames.RUNNING else ""
     return click.Command(
         chart,
         params=[
@@ -106,9 +108,9 @@ def command(chart: str) -> click.Command:
             click.Option(["--dpi"], type=click.IntRange(10, 1200), default=150, show_default=True),
             click.Option(["--overwrite"], is_flag=True, help="Replace the file if it is there."),
             click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
-            *frames.options(CHARTS[chart], [name for name, _ in given]),
+            *frames.options(noun, [name for name, _ in given]),
         ],
-        help=f"{text}\n\nFILE is one of load {CHARTS[chart]}; without it, the rows are loaded.",
+        help=f"{text}\n\nFILE is one of load {noun}; without it, the rows are loaded{usual}.",
         callback=lambda **values: draw(chart, values),
     )
 
@@ -128,11 +130,14 @@ def draw(chart: str, given: dict[str, Any]) -> None:
     if look.get("region") is not None:
         look["region"] = nouns.region("--region", look["region"])
     shared = {name: given_region(look) for name in ("region",) if name in look}
+    file = given["file"]
     rows, _ = frames.frame(CHARTS[chart], given, {k: v for k, v in shared.items() if v})
     for name in BESIDE.keys() & look.keys():
         if look[name] is not None:
             look[name] = frames.read(look[name], BESIDE[name])
-    save(function(chart, page=ending == PAGE)(rows, **look), out, ending, dpi)
+    with frames.whole(file, CHARTS[chart], rows):
+        drawn = function(chart, page=ending == PAGE)(rows, **look)
+    save(drawn, out, ending, dpi)
     results.tell_file(out, {"rows": rows.height}, as_json=as_json)
 
 

@@ -65,8 +65,10 @@ def make(write: Callable[..., Path], names: list[str], given: dict[str, Any]) ->
         look["region"] = nouns.region("--region", look["region"])
     if str(look.get("every") or "").isdecimal():
         look["every"] = int(look["every"])
+    file = given["file"]
     rows, about = frames.frame(NOUN, given, shared)
-    write(rows, out, **look, **about)
+    with frames.whole(file, NOUN, rows):
+        write(rows, out, **look, **about)
     results.tell_file(out, {"rows": rows.height}, as_json=as_json)
 
 
