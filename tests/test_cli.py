@@ -115,7 +115,7 @@ def test_serve_knows_the_tier_of_each_key(chain):
     )
     try:
         url = re.search(r"http://\S+", process.stdout.readline())[0]
-        assert f"load with --dataset {chain.path}\n" in process.stdout.readline()
+        assert f"load with --dataset {chain.path}, not --url\n" in process.stdout.readline()
         statuses = [
             httpx.post(
                 f"{url}/api/v2/ethereum/validators",

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from beaconframes.cli import commands
+from beaconframes.client.record import Recorder
 
 
 @pytest.fixture
@@ -65,6 +66,25 @@ def test_a_validator_that_does_not_exist(asking, final):
     assert False is said["complete"]
     assert [5000, None] == [row["validator_index"] for row in said["missing"]]
     assert 1 == said["missing"][1]["public_keys_without_rows"]
+
+
+def test_a_store_that_is_damaged_at_the_end(asking, final, tmp_path, monkeypatch):
+    """The report comes all the same, and tells what was forgotten as still open."""
+    load = Recorder.load
+
+    def loaded(self, first, last):
+        load(self, first, last)
+        for file in tmp_path.glob("store/*/attestations/*.parquet"):
+            file.chmod(0o600)
+            file.write_bytes(file.read_bytes()[:-1])
+
+    monkeypatch.setattr(Recorder, "load", loaded)
+    options = ["--validators", "1", "--until", str(final), "--json", *asking]
+
+    told = CliRunner().invoke(commands, ["record", "attestations", *options])
+
+    assert 3 == told.exit_code
+    assert ["open"] == [row["state"] for row in json.loads(told.stdout)["data"]]
 
 
 def test_recordings_that_cannot_be(asking):

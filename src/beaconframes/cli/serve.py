@@ -69,7 +69,7 @@ def serve(
             click.echo(f"Serving {path} ({chain}) at {server.url} until Ctrl-C")
             if server.service.chain not in (MAINNET, HOODI):
                 click.echo(
-                    f"Loading by --url takes times for mainnet's; load with --dataset {path}"
+                    f"Its times are not those of mainnet: load with --dataset {path}, not --url"
                 )
         server.wait()
 
