@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from matplotlib import pyplot as plt
 from PIL import Image
 
 import beaconframes as bf
@@ -119,9 +120,11 @@ def test_every_chart_of_a_file(run, served, tmp_path, chart):
         beside = ["--committees", tmp_path / "committees.parquet"]
         run("load", "sync-committees", *served, "--out", beside[1])
 
+    figures = plt.get_fignums()
     told = run("plot", chart, rows, *beside, "--out", out)
 
     assert (0, "") == (told.exit_code, told.stderr)
+    assert figures == plt.get_fignums()
     assert b"\x89PNG" == out.read_bytes()[:4]
 
 

@@ -155,8 +155,11 @@ def save(drawn: Any, out: Path, ending: str, dpi: int) -> None:
         if ending == PAGE:
             drawn.write_html(part, include_plotlyjs=True, full_html=True)
         else:
+            from matplotlib import pyplot as plt
+
             figure = drawn.get_figure(root=True)
             figure.savefig(part, format=ending[1:], dpi=dpi)
+            plt.close(figure)
 
 
 plot = Charts(
