@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
 import polars as pl
+from narwhals.exceptions import DuplicateError
 
 from beaconframes.errors import UsageError
 from beaconframes.text import visible
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 # Anything but what ASCII shows.
 _DOUBTFUL = r"[^\x20-\x7e]"
+# What pandas, Arrow and polars raise for types of which another one of them knows nothing.
+UNREADABLE = (
+    *(TypeError, ValueError, OverflowError, NotImplementedError),
+    *(pl.exceptions.PolarsError, pl.exceptions.PanicException),
+)
 
 
 def take(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
@@ -67,23 +73,57 @@ def _lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         return frame
     try:
         return nw.from_native(frame.to_polars()).lazy()
-    except (TypeError, ValueError, OverflowError) as error:
+    except UNREADABLE as error:
+        column = next((name for name in frame.columns if not _readable(frame.select(name))), None)
+        which = "frame" if column is None else f"column {column}"
         raise UsageError(
-            f"the frame cannot be read: {error}",
+            f"the {which} cannot be read: {str(error).splitlines()[0]}",
             hint="bf.to_pandas(...) makes pandas frames that keep every digit.",
         ) from error
 
 
+def _readable(frame: nw.DataFrame[Any]) -> bool:
+    """Tell whether polars has types for all columns of a frame."""
+    try:
+        frame.to_polars()
+    except UNREADABLE:
+        return False
+    return True
+
+
 def collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
     """Compute *lazy* in its own engine and bring the result into polars."""
-    table = cast("pl.DataFrame", lazy.collect("polars").to_native())
+    table = _collected(lazy)
     times = pl.selectors.datetime(time_zone="*")
     return table.with_columns(times.dt.convert_time_zone("UTC").dt.cast_time_unit("us"))
 
 
+def _collected(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
+    return cast("pl.DataFrame", lazy.collect("polars").to_native())
+
+
 def to_polars(frame: IntoFrame) -> pl.DataFrame:
     """Bring a frame of any kind into polars."""
-    return collect(_lazy(nw.from_native(frame)))
+    return collect(_taken(frame))
+
+
+def to_polars_as_is(frame: IntoFrame) -> pl.DataFrame:
+    """Bring a frame of any kind into polars, with its times as fine and in the zone as they are."""
+    return _collected(_taken(frame))
+
+
+def _taken(frame: IntoFrame) -> nw.LazyFrame[Any]:
+    """Take a frame of any kind; columns of the same name are a UsageError."""
+    try:
+        return _lazy(nw.from_native(frame))
+    except DuplicateError:
+        native: Any = frame
+        names = [str(name) for name in getattr(native, "column_names", native.columns)]
+        twice = next((name for name in names if names.count(name) > 1), "")
+        raise UsageError(
+            f"several columns of the frame are called {twice!r}",
+            hint="Give each column a name of its own.",
+        ) from None
 
 
 def give_back(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:

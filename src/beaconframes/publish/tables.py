@@ -7,18 +7,21 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from beaconframes.errors import UsageError
 from beaconframes.schema import type_name
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
-    import polars as pl
+    from collections.abc import Iterator
 
     from beaconframes.endpoint import Endpoint
 
 UNITS = {"_gwei": "gwei", "_wei": "wei", "_eth": "ETH"}
 TITLE = 60
+_STRANGE = (pl.Object, pl.Unknown, pl.BaseExtension)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 
@@ -73,6 +76,7 @@ def of_rows(schema: pl.Schema, name: str | None = None) -> Described:
 
     Of any other columns only that is known which their names and types say.
     """
+    check(schema)
     every = (e for e in (*ENDPOINTS, *ENDPOINTS_V2) if not e.table.keeps_every_field)
     same = [e for e in every if e.table.schema() == schema]
     if same:
@@ -80,6 +84,31 @@ def of_rows(schema: pl.Schema, name: str | None = None) -> Described:
         return of_endpoint(exact, name)
     columns = tuple(undeclared(column, kind) for column, kind in schema.items())
     return Described(name or "rows", "Rows of an analysis.", schema, columns)
+
+
+def check(schema: pl.Schema) -> None:
+    """Refuse columns that no format can hold: without a name, or of Python's own objects."""
+    for name, kind in schema.items():
+        if not name or "\0" in name:
+            raise UsageError(
+                f"a column is called {name!r}, which is no name", hint="Rename it, or leave it out"
+            )
+        strange = next((k for k in kinds(kind) if isinstance(k, _STRANGE)), None)
+        if strange is not None:
+            raise UsageError(
+                f"the column {name} holds {strange}, which no format can hold",
+                hint="Make numbers, text, times or lists of these of it, or leave it out",
+            )
+
+
+def kinds(kind: pl.DataType) -> Iterator[pl.DataType]:
+    """Yield a type and all types of what is inside of it."""
+    yield kind
+    if isinstance(kind, pl.List | pl.Array):
+        yield from kinds(kind.inner)  # type: ignore[arg-type]  # an instance, as it is one's own
+    elif isinstance(kind, pl.Struct):
+        for field in kind.fields:
+            yield from kinds(field.dtype)  # type: ignore[arg-type]
 
 
 def with_fields(table: Described, schema: pl.Schema) -> Described:
