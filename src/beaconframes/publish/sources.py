@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
+from narwhals.exceptions import DuplicateError
 
 from beaconframes.calendar import HOODI, MAINNET, Chain
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.frames import to_polars
+from beaconframes.frames import to_polars_as_is
 from beaconframes.publish.tables import Described, of_rows
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ BATCH = 65_536
 """Rows that are taken at a time."""
 PAGES = BATCH
 """Rows of small frames that are put together."""
+POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @dataclass
@@ -75,11 +78,12 @@ class Source:
 def of_frame(frame: Any, name: str | None) -> Source:
     """Take a frame of any kind: polars, pandas or what narwhals knows, lazy or not."""
     if isinstance(frame, pl.LazyFrame):
-        schema = frame.collect_schema()
+        with readable():
+            schema = frame.collect_schema()
         return Source(of_rows(schema, name), lambda: batches(frame), chain_of(frame.head(1)))
     if not isinstance(frame, pl.DataFrame):
         try:
-            frame = to_polars(frame)
+            frame = to_polars_as_is(with_index(frame))
         except TypeError:
             raise UsageError(
                 f"{type(frame).__name__} cannot be exported",
@@ -88,13 +92,29 @@ def of_frame(frame: Any, name: str | None) -> Source:
         frame = as_loaded(frame, name)
     rows: pl.DataFrame = frame
     table = of_rows(rows.schema, name)
-    return Source(table, lambda: iter(rows.iter_slices(BATCH)), chain_of(rows.lazy().head(1)))
+    return Source(table, lambda: iter(rows.iter_slices(BATCH)), chain_of(rows.lazy()))
+
+
+def with_index(frame: Any) -> Any:
+    """Return a frame of pandas with the named columns of its index among the others."""
+    index = getattr(frame, "index", None)
+    named = [name for name in getattr(index, "names", ()) if name is not None]
+    if not named:
+        return frame
+    if both := [name for name in named if name in frame.columns]:
+        raise UsageError(
+            f"{both[0]!r} is the name of a column and of the index",
+            hint="Rename one of them, or leave the index out: frame.reset_index(drop=True)",
+        )
+    return frame.reset_index()
 
 
 def is_frame(what: object) -> bool:
     """Tell whether *what* is a frame of some kind."""
     try:
         nw.from_native(what)  # type: ignore[call-overload]
+    except DuplicateError:
+        return True  # what is wrong with it is said where it is taken
     except TypeError:
         return False
     return True
@@ -130,15 +150,22 @@ def of_frames(frames: Iterable[Any], name: str | None) -> Source:
         except pl.exceptions.PolarsError as error:
             raise UsageError("the frames of one export have different columns") from error
 
-    return Source(of_rows(schema, name), every, chain_of(first.lazy().head(1)))
+    return Source(of_rows(schema, name), every, chain_of(first.lazy()))
 
 
 def batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """Yield the rows of a lazy frame, a batch at a time."""
-    try:
+    with readable():
         for batch in rows.collect_batches(chunk_size=BATCH, maintain_order=True, lazy=True):
             yield from batch.iter_slices(BATCH)
-    except (OSError, pl.exceptions.PolarsError) as error:
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Turn what a lazy frame raises into a DatasetError."""
+    try:
+        yield
+    except (OSError, *POLARS) as error:
         raise DatasetError(
             f"the rows cannot be read: {str(error).splitlines()[0]}",
             hint="Collect the lazy frame to see what is wrong with it",
@@ -149,7 +176,13 @@ def as_loaded(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
     """Return what came from another library with the types that a loader gives, where it can be.
 
     Pandas knows 64-bit times of several precisions, and tells text, lists and decimals its own way.
+    Where any value would become another one, the frame keeps all of its types.
     """
+    frame = frame.with_columns(
+        exact
+        for column in frame.select(pl.selectors.datetime())
+        if (exact := unchanged(column, pl.Datetime("us", zone(column)))) is not None
+    )
     known = of_rows(frame.schema, name)
     if known.route or not frame.columns:
         return frame
@@ -159,22 +192,58 @@ def as_loaded(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
     for endpoint in (*ENDPOINTS, *ENDPOINTS_V2):
         schema = endpoint.table.schema()
         if schema.names() == frame.columns:
-            try:
-                return frame.cast(schema)
-            except pl.exceptions.PolarsError:
-                continue
+            columns = [unchanged(frame[column], kind) for column, kind in schema.items()]
+            if all(column is not None for column in columns):
+                return pl.DataFrame(columns)
     return frame
 
 
-def chain_of(rows: pl.LazyFrame) -> Chain | None:
-    """Return the chain that rows are of, if their times tell."""
-    schema = rows.collect_schema()
-    unit = next((u for u in ("epoch", "slot") if u in schema), None)
-    if unit is None or not isinstance(schema.get("time"), pl.Datetime):
+def zone(column: pl.Series) -> str | None:
+    """Return the zone that the times of a column are kept in: UTC, or none."""
+    return "UTC" if getattr(column.dtype, "time_zone", None) else None
+
+
+def unchanged(column: pl.Series, kind: pl.DataType) -> pl.Series | None:
+    """Return *column* as a *kind*, missing numbers as null; None if any value becomes another."""
+    if column.dtype == kind:
+        return column
+    if column.dtype.is_float() and not kind.is_float():
+        column = column.fill_nan(None)
+    try:
+        found = column.cast(kind)
+        back = found.cast(column.dtype)
+    except POLARS:
         return None
-    first = rows.select(unit, "time").drop_nulls().collect()
-    if first.is_empty():
+    return found if back.equals(column) else None
+
+
+def chain_of(rows: pl.LazyFrame) -> Chain | None:
+    """Return the chain that rows are of, if their times tell.
+
+    It is the row with the least number that tells, wherever it stands, and not what is wrong with
+    the rows: that is said where they are read.
+    """
+    try:
+        schema = rows.collect_schema()
+        units = (u for u in ("slot", "epoch") if u in schema and schema[u].is_integer())
+        unit, time = next(units, None), schema.get("time")
+        if unit is None or not isinstance(time, pl.Datetime) or time.time_zone is None:
+            return None
+        least = pl.col(unit).filter(pl.col("time").is_not_null()).min()
+        first = rows.select(
+            least.cast(pl.Int64, strict=False).alias("number"),
+            moment=pl.col("time").filter(pl.col(unit) == least).min().dt.timestamp("us"),
+        ).collect()
+    except (OSError, *POLARS):
         return None
     number, moment = first.row(0)
-    known = (MAINNET, HOODI)
-    return next((c for c in known if c.time_of(unit, number) == moment), None)  # type: ignore[arg-type]
+    if number is None or number < 0:
+        return None
+    return next((c for c in (MAINNET, HOODI) if number == number_at(c, unit, moment)), None)
+
+
+def number_at(chain: Chain, unit: str, moment: int) -> int:
+    """Return the slot or epoch of *chain* at a *moment*, microseconds since 1970."""
+    seconds = (moment // 1_000_000) - int(chain.genesis.timestamp())
+    slot = seconds // chain.seconds_per_slot
+    return slot if unit == "slot" else slot // chain.slots_per_epoch
