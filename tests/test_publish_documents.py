@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
@@ -128,3 +129,24 @@ def test_every_document_is_json_that_says_the_same(published):
     assert named == [resource["path"] for resource in package["resources"]]
     objects = [d for d in croissant["distribution"] if d["@type"] == "cr:FileObject"]
     assert named == [found["contentUrl"] for found in objects]
+
+
+def test_json_lines_are_read_whose_first_file_has_nulls_alone(tmp_path):
+    """The README says which types there are; no name of a column leads out of its snippet."""
+    rows = pl.DataFrame(
+        {
+            "epoch": [0, 225],
+            "time": [datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC) + timedelta(n) for n in (0, 1)],
+            '``` a"b': [None, 1],
+            "few": [None, [True]],
+            "name": [None, "x"],
+        }
+    )
+    bf.export(rows, tmp_path, format="jsonl", name="rows")
+    snippet = (tmp_path / "README.md").read_text().split("```")[1].removeprefix("python\n")
+    done = subprocess.run(
+        [sys.executable, "-c", f"{snippet}\nprint(rows.dtypes, rows.row(1)[2:])"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    expected = "[Int64, String, Int64, List(Boolean), String] (1, [True], 'x')"
+    assert (expected, "") == (done.stdout.strip(), done.stderr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 from beaconframes.publish.documents.citation import reference
@@ -10,7 +12,8 @@ from beaconframes.text import visible
 READ = {
     "parquet": 'pl.scan_parquet("{name}/**/*.parquet", hive_partitioning=False).collect()',
     "csv": 'pl.scan_csv("{name}/**/*.csv", try_parse_dates=True).collect()',
-    "jsonl": 'pl.scan_ndjson("{name}/**/*.jsonl", infer_schema_length=None).collect()',
+    "jsonl": 'pl.scan_ndjson("{name}/**/*.jsonl", infer_schema_length=None, '
+    "schema_overrides={types}).collect()",
     "arrow": 'pl.scan_ipc("{name}/**/*.arrow").collect()',
     "xlsx": 'pl.read_excel("{name}/00000.xlsx")',
     "duckdb": 'duckdb.connect("{name}/00000.duckdb", read_only=True).table("rows").pl()',
@@ -23,8 +26,9 @@ COLUMNS = (
     "`croissant.json` (Croissant) say the same to programs."
 )
 GUARDED = (
-    "Text that begins like a formula, or with an apostrophe, has an apostrophe in front, so that a "
-    "spreadsheet does not run it. Take off the first apostrophe of a text to have it as it was."
+    "Text that begins like a formula, or with an apostrophe, has an apostrophe in front, be it the "
+    "name of a column, so that a spreadsheet does not run it. Take off the first apostrophe of a "
+    "text to have it as it was."
 )
 GAPS = 20
 """Gaps that are listed; the manifest has all of them."""
@@ -90,12 +94,40 @@ def reading(tables: dict[str, Any]) -> str:
     """Return how to read it, with nothing but a library that everybody has."""
     forms = {table["format"] for table in tables.values()}
     imports = ["import duckdb"] if "duckdb" in forms else ["import polars as pl"]
-    lines = [f"{n} = {READ[t['format']].format(name=n)}" for n, t in tables.items()]
+    lines = [
+        f"{name} = {READ[table['format']].format(name=name, types=types(table))}"
+        for name, table in tables.items()
+    ]
     body = "\n".join([*imports, "", *lines])
     return (
         f"## How to read it\n\n```python\n{body}\n```\n\nWith beaconframes, "
         "`bf.local(folder)` serves it to every loader."
     )
+
+
+def types(table: dict[str, Any]) -> str:
+    """Return what polars has to know of JSON lines: the first file may have nulls alone."""
+    found = {column["name"]: json_type(column["type"]) for column in table["columns"]}
+    # No name may end the block of code that it stands in.
+    shown = {name: json.dumps(name).replace("`", r"\u0060") for name in found}
+    known = (f"{shown[name]}: pl.{kind}" for name, kind in found.items() if kind)
+    return f"{{{', '.join(known)}}}"
+
+
+def json_type(kind: str) -> str:
+    """Return as what polars reads a type from JSON lines; "" where it has to find out."""
+    inner = re.fullmatch(r"List\((.*)\)", kind)
+    if inner is not None:
+        found = json_type(inner[1])
+        return found and f"List(pl.{found})"
+    if kind.startswith(("Array", "Struct", "Null")):
+        return ""
+    if kind in ("Boolean", "Int32", "Int64", "UInt32", "UInt64"):
+        return kind
+    if kind.startswith("Float"):
+        return "Float64"
+    small = kind in ("Int8", "Int16", "UInt8", "UInt16") or kind.startswith("Duration")
+    return "Int64" if small else "String"
 
 
 def provenance(told: dict[str, Any]) -> str:
