@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import csv
-from datetime import UTC, datetime
+import json
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as of_day
 from decimal import Decimal
 
 import duckdb
@@ -14,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beaconframes as bf
-from beaconframes.errors import DatasetError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish.formats import FORMATS, Cells
 from beaconframes.publish.formats.cells import guarded, unguarded
 
@@ -193,3 +197,168 @@ def test_guarding_can_be_undone(texts):
     assert rows.equals(unguarded(safe, Cells()))
     starts = safe["text"].str.strip_chars_start(' "\n').str.slice(0, 1).to_list()
     assert not {"=", "+", "-", "@", "\t", "\r"} & set(starts)
+
+
+INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+NANOSECONDS = [1_600_000_000_123_456_789, None, -5]
+PER = {"ns": 1, "us": 1_000, "ms": 1_000_000}
+MIDNIGHT = datetime(2026, 10, 1)  # noqa: DTZ001 - of no zone
+ODD = {
+    **{
+        str(kind): pl.select(pl.concat_list(kind.min(), kind.max(), None).explode()).to_series()
+        for kind in INTEGERS
+    },
+    **{
+        f"times in {unit} of {zone}": pl.Series(
+            [None if n is None else n // PER[unit] for n in NANOSECONDS]
+        ).cast(pl.Datetime(unit, zone))
+        for unit in PER
+        for zone in (None, "UTC", "Europe/Berlin")
+    },
+    **{
+        f"durations in {unit}": pl.Series([2**53 + 1, None, -86_400_000_001]).cast(
+            pl.Duration(unit)
+        )
+        for unit in PER
+    },
+    "small floats": pl.Series([0.1, None, -3e38], dtype=pl.Float32),
+    "decimals": pl.Series(["1.50", None, "-0.01"]).cast(pl.Decimal(38, 2)),
+    "dates": pl.Series([date(1, 1, 1), None, date(9999, 12, 31)]),
+    "times of day": pl.Series([0, None, 86_399_999_999_999]).cast(pl.Time),
+    "categories": pl.Series(["=1", None, ""], dtype=pl.Categorical),
+    "choices": pl.Series(["'a", None, "@b"], dtype=pl.Enum(["@b", "'a"])),
+    "bytes": pl.Series([b"\0\xff", None, b""]),
+    "arrays": pl.Series([[1, -128], None, [3, None]], dtype=pl.Array(pl.Int8, 2)),
+    "structs": pl.Series([{"a": 1, "b": MIDNIGHT}, None, {"a": None, "b": None}]),
+    "decimals in structs": pl.Series([{"a": "1.5"}, None, {"a": None}]).cast(
+        pl.Struct({"a": pl.Decimal(20, 1)})
+    ),
+    "texts in lists": pl.Series([["a,b", "c]", "", None, 'q"\n'], None, []]),
+    "nulls in lists": pl.Series([[1, None, 2], None, [None]]),
+    "decimals in lists": pl.Series([["1.50"], None, []]).cast(pl.List(pl.Decimal(30, 2))),
+    "times in lists": pl.Series([[MIDNIGHT.replace(tzinfo=UTC)], None, [None]]),
+    "structs in lists": pl.Series([[{"a": MIDNIGHT, "b": [b"x"]}, None], None, []]),
+    "lists in lists": pl.Series([[[1], None, []], None, []]),
+    "yes or no in lists": pl.Series([[True, None], None, []]),
+    "days in lists": pl.Series([[date(2026, 10, 1)], None, []]),
+    "times of day in lists": pl.Series([[of_day(1, 2, 3)], None, []]),
+    "nothing in lists": pl.Series([[None], None, []], dtype=pl.List(pl.Null)),
+    "nothing": pl.Series([None, None, None]),
+    "lines": pl.Series(["\r\n", None, ""]),
+    'a"b': pl.Series([1, None, 2]),
+    "=a": pl.Series([1, None, 2]),
+    "'a": pl.Series(["x", None, "y"]),
+    "a\nb ": pl.Series(["x", None, "y"]),
+}
+LOST = {
+    "arrow": [pl.Series([2**100]), pl.Series([[2**100]])],
+    "parquet": [pl.Series([2**100]), pl.Series([2**100], dtype=pl.UInt128)],
+    "duckdb": [
+        pl.Series([2**100]),
+        pl.Series([0.5], dtype=pl.Float16),
+        pl.Series([[timedelta(1)]]),
+        pl.Series([{"a": timedelta(1)}]),
+    ],
+    "jsonl": [
+        pl.Series([0.5, float("nan")]),
+        pl.Series([None, -float("inf")]),
+        pl.Series([[], [float("nan")]]),
+        pl.Series([None, {"a": [float("inf")]}]),
+    ],
+    "csv": [pl.Series([[], [float("nan")]])],
+    "xlsx": [pl.Series([None, {"a": [float("inf")]}])],
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_type_comes_back_as_it_was(tmp_path, form):
+    """Whatever a frame of polars may hold is read back with its type and to the last digit."""
+    rows = pl.DataFrame([values.alias(name) for name, values in ODD.items()])
+    found = FORMATS[form].read(exported(tmp_path, form, rows), rows.schema, Cells())
+    assert rows.schema == found.schema
+    for name in ODD:
+        assert rows[name].equals(found[name]), name
+
+
+@pytest.mark.parametrize("form", LOST)
+def test_what_a_format_would_lose_is_refused_by_name(tmp_path, form):
+    """A type or a number that a format does not have: the error names the column."""
+    for values in LOST[form]:
+        rows = pl.DataFrame({"fine": ["x"] * len(values), "odd": values})
+        with pytest.raises(UsageError, match="the column odd "):
+            exported(tmp_path, form, rows)
+    assert [] == [*tmp_path.iterdir()]
+    if form in ("csv", "xlsx"):  # where there are no lists, text may say so
+        rows = pl.DataFrame({"odd": [float("nan"), -float("inf")]})
+        found = FORMATS[form].read(exported(tmp_path, form, rows), rows.schema, Cells())
+        assert rows.equals(found)
+
+
+def test_lists_are_json_in_csv(tmp_path):
+    """Lists, arrays and structs are JSON that everybody reads, whatever is in them."""
+    rows = pl.DataFrame({"l": [["a,b", 'c"'], [], None], "n": [[1, None, 2], [], None]})
+    with exported(tmp_path, "csv", rows).open(newline="") as file:
+        found = [{k: v and json.loads(v) for k, v in row.items()} for row in csv.DictReader(file)]
+    assert [*rows.head(2).to_dicts(), {"l": "", "n": ""}] == found
+
+
+def test_formulas_hide_neither_in_categories_nor_in_names(tmp_path):
+    """Categories are text, and so are the names of columns: neither is run by a spreadsheet."""
+    frame = pd.DataFrame({"=1+1": pd.Categorical(["=2", "x"]), "'": ["-3", "y"]})
+    with exported(tmp_path, "csv", frame).open(newline="") as file:
+        assert [["'=1+1", "''"], ["'=2", "'-3"], ["x", "y"]] == [*csv.reader(file)]
+    with exported(tmp_path / "raw", "csv", frame, raw=True).open(newline="") as file:
+        assert [["=1+1", "'"], ["=2", "-3"], ["x", "y"]] == [*csv.reader(file)]
+    openpyxl = pytest.importorskip("openpyxl")
+    sheet = openpyxl.load_workbook(exported(tmp_path, "xlsx", frame))["rows"]
+    assert [("'=1+1", "''"), ("'=2", "'-3"), ("x", "y")] == [*sheet.values]
+    rows = pl.DataFrame({"=1+1": [1]})
+    bf.export(rows, tmp_path / "out", format="csv")
+    told = json.loads((tmp_path / "out/datapackage.json").read_text())
+    assert "'=1+1" == told["resources"][0]["schema"]["fields"][0]["name"]
+    assert "'=1+1" in (tmp_path / "out/croissant.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (pl.DataFrame({f"c{n}": [1] for n in range(16_385)}), "16,384 columns"),
+        (pl.DataFrame({"x" * 32_768: [1]}), "a name is longer"),
+        (pl.select(n=pl.int_range(1_048_576)), "1,048,575 rows"),
+    ],
+)
+def test_what_no_sheet_can_hold_is_refused_before_it_is_written(tmp_path, monkeypatch, rows, words):
+    """More columns, longer names and more rows than Excel has: no workbook is made of them."""
+    monkeypatch.setattr("xlsxwriter.Workbook.__init__", None)
+    with pytest.raises(DatasetError, match=words):
+        exported(tmp_path, "xlsx", rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (pl.DataFrame({"Slot": [1], "slot": [1]}), "the columns Slot and slot have one name"),
+        (pl.DataFrame(), "have none"),
+    ],
+)
+def test_what_no_table_of_duckdb_can_be_is_refused(tmp_path, rows, words):
+    """DuckDB does not tell large letters from small ones, and its tables have columns."""
+    with pytest.raises(UsageError, match=words):
+        exported(tmp_path, "duckdb", rows)
+
+
+@pytest.mark.parametrize("form", ["duckdb", "xlsx"])
+def test_a_full_disk_is_an_error_of_ours_in_every_format(tmp_path, form):
+    """What the libraries behind a format raise for it is none of their errors here."""
+    program = (
+        "import resource, sys, beaconframes as bf, polars as pl\n"
+        "rows = pl.select(n=pl.int_range(100_000), text=pl.int_range(100_000).hash().cast(str))\n"
+        "bf.export(rows.head(1), sys.argv[1] + '/first' + sys.argv[2])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
+        "try: bf.export(rows, sys.argv[1] + '/rows' + sys.argv[2])\n"
+        "except bf.errors.DatasetError as error: print(error.message)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), FORMATS[form].endings[0]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "cannot be written" in done.stdout, done.stderr
+    assert not [*tmp_path.glob("rows*")]

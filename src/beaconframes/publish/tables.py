@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.errors import UsageError
+from beaconframes.publish.formats.plain import kinds
 from beaconframes.schema import type_name
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from beaconframes.endpoint import Endpoint
 
 UNITS = {"_gwei": "gwei", "_wei": "wei", "_eth": "ETH"}
@@ -93,22 +92,14 @@ def check(schema: pl.Schema) -> None:
             raise UsageError(
                 f"a column is called {name!r}, which is no name", hint="Rename it, or leave it out"
             )
-        strange = next((k for k in kinds(kind) if isinstance(k, _STRANGE)), None)
+        strange = next(
+            (k for k in kinds(kind) if isinstance(k, _STRANGE) or k == pl.Struct([])), None
+        )
         if strange is not None:
             raise UsageError(
                 f"the column {name} holds {strange}, which no format can hold",
                 hint="Make numbers, text, times or lists of these of it, or leave it out",
             )
-
-
-def kinds(kind: pl.DataType) -> Iterator[pl.DataType]:
-    """Yield a type and all types of what is inside of it."""
-    yield kind
-    if isinstance(kind, pl.List | pl.Array):
-        yield from kinds(kind.inner)  # type: ignore[arg-type]  # an instance, as it is one's own
-    elif isinstance(kind, pl.Struct):
-        for field in kind.fields:
-            yield from kinds(field.dtype)  # type: ignore[arg-type]
 
 
 def with_fields(table: Described, schema: pl.Schema) -> Described:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from beaconframes.publish.documents.citation import reference
-from beaconframes.publish.documents.datapackage import described
+from beaconframes.publish.documents.datapackage import described, names
 from beaconframes.publish.formats import FORMATS
 
 VERSION = "http://mlcommons.org/croissant/1.0"
@@ -129,10 +129,10 @@ def record_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
                 **kind(column["type"], table["format"]),
                 "source": {
                     "fileSet": {"@id": f"{name}-files"},
-                    "extract": {"column": column["name"]},
+                    "extract": {"column": called},
                 },
             }
-            for column in table["columns"]
+            for called, column in zip(names(table), table["columns"], strict=True)
         ]
     }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from beaconframes.publish.formats import FORMATS
+from beaconframes.publish.formats import FORMATS, Cells
+from beaconframes.publish.formats.cells import headers
 
 READABLE = ("parquet", "csv")
 """The formats whose rows Frictionless reads by itself; of others it knows the files alone."""
@@ -51,11 +52,11 @@ def resource(name: str, table: dict[str, Any], file: dict[str, Any], number: int
         return {**found, "type": "file"}
     fields = [
         {
-            "name": column["name"],
+            "name": called,
             "type": kind(column["type"]),
             "description": described(column),
         }
-        for column in table["columns"]
+        for called, column in zip(names(table), table["columns"], strict=True)
     ]
     key = {"primaryKey": table["key"]} if table["key"] and table["format"] != "parquet" else {}
     return found | {
@@ -64,6 +65,12 @@ def resource(name: str, table: dict[str, Any], file: dict[str, Any], number: int
         "encoding": "utf-8",
         "schema": {"fields": fields, "missingValues": [""], **key},
     }
+
+
+def names(table: dict[str, Any]) -> list[str]:
+    """Return what the columns are called in the files: a spreadsheet is not to run it."""
+    given = [column["name"] for column in table["columns"]]
+    return headers(given, Cells(table["raw"])) if table["format"] == "csv" else given
 
 
 def described(column: dict[str, Any]) -> str:

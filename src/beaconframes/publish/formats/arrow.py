@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset.segments import ROW_GROUP
+from beaconframes.publish.formats.plain import check
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.publish.formats.cells import Cells
+
+LACKING = (pl.Int128, pl.UInt128)
+"""What no other reader has a type for, be it in Arrow files or in Parquet."""
 
 
 class ArrowFile:
@@ -25,6 +29,7 @@ class ArrowFile:
         """Add *rows* after those that were added before."""
         import pyarrow as pa  # type: ignore[import-untyped]
 
+        check(rows.schema, "Arrow", LACKING)
         table = rows.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
         if self._writer is None:
             options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)

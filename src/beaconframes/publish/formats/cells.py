@@ -2,20 +2,26 @@
 
 A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula and runs it,
 also when that stands behind spaces or quotes. Anybody may write graffiti and names, so such text
-gets an apostrophe in front, in CSV and Excel files, in columns of text alone. Text that begins with
-an apostrophe gets one as well, so that it can be undone: one apostrophe off, wherever one leads.
-``raw=True`` leaves every text as it is.
+gets an apostrophe in front, in CSV and Excel files, in columns of text and in names of columns.
+Text that begins with an apostrophe gets one as well, so that it can be undone: one apostrophe off,
+wherever one leads. ``raw=True`` leaves every text as it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.publish.formats.plain import finite, is_nested, plain, restored, wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 GUARD = "'"
 _DANGEROUS = r"^(['=+\-@\t\r\n\x00\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|[\s\"']*[=+\-@\t\r\x00])"
-TIME = "%Y-%m-%dT%H:%M:%S%.6fZ"
+_WORDS = pl.selectors.categorical() | pl.selectors.enum()
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,7 @@ class Cells:
 
 def guarded(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
     """Return *rows* with an apostrophe before every text that a spreadsheet would run."""
+    rows = rows.with_columns(_WORDS.cast(pl.String))
     if cells.raw:
         return rows
     # An amount or an index is not text: its column has another type and stays as it is.
@@ -43,41 +50,46 @@ def unguarded(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
     return rows.with_columns(pl.selectors.string().str.strip_prefix(GUARD))
 
 
-def flat(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return *rows* with lists as JSON text, and times as ISO 8601 text in UTC."""
-    return rows.with_columns(
-        *(
-            (
-                pl.when(pl.col(name).is_null())
-                .then(None)
-                .otherwise(
-                    "[" + pl.col(name).list.eval(pl.element().cast(pl.String)).list.join(",") + "]"
-                )
-                .alias(name)
-            )
-            for name, kind in rows.schema.items()
-            if isinstance(kind, pl.List)
-        ),
-        pl.selectors.datetime(time_zone="UTC").dt.strftime(TIME),
+def headers(names: Iterable[str], cells: Cells) -> list[str]:
+    """Return what columns of these *names* are called where a spreadsheet may see it."""
+    return guarded(pl.DataFrame({"": [*names]}, {"": pl.String}), cells).to_series().to_list()
+
+
+def flat(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
+    """Return *rows*, guarded, with times as ISO 8601 text, bytes as hex and lists as JSON text."""
+    finite(rows.select(name for name, kind in rows.schema.items() if is_nested(kind)))
+    rows = guarded(rows, cells)
+    found = rows.with_columns(
+        as_json(name, kind) if is_nested(kind) else plain(pl.col(name), kind).alias(name)
+        for name, kind in rows.schema.items()
+        if not kind.is_numeric()  # digits need no quotes
     )
+    found.columns = headers(rows.columns, cells)
+    return found
 
 
-def typed(rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """Return *rows* of nothing but text with the types of *schema*."""
-    cells = []
+def as_json(name: str, kind: pl.DataType) -> pl.Expr:
+    """Return lists or structs as JSON text."""
+    cell = plain(pl.col(name), kind)
+    # Only structs become text: the list stands in one, after `{"_":`.
+    text = pl.struct(cell.alias("_")).struct.json_encode().str.slice(5).str.head(-1)
+    return pl.when(cell.is_not_null()).then(text).alias(name)
+
+
+def typed(rows: pl.DataFrame, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
+    """Return *rows* of nothing but text, as `flat` made them, with the types of *schema*."""
+    found = []
     for name, kind in schema.items():
         cell = pl.col(name)
-        if isinstance(kind, pl.List):
-            inner = cell.str.strip_chars("[]").str.split(",")
-            cell = pl.when(cell == "[]").then(pl.lit([], dtype=pl.List(pl.String))).otherwise(inner)
-            cells.append(cell.cast(kind))
-        elif isinstance(kind, pl.Datetime):
-            read = cell.str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_unit="us", time_zone="UTC")
-            cells.append(read)
+        if is_nested(kind):
+            cell = restored(cell.str.json_decode(wire(kind)), kind)
         elif kind == pl.Boolean:
-            cells.append(cell == "true")
-        elif kind == pl.String:
-            cells.append(cell)
+            cell = cell == "true"
+        elif isinstance(kind, pl.String | pl.Categorical | pl.Enum):
+            cell = (cell if cells.raw else cell.str.strip_prefix(GUARD)).cast(kind)
+        elif wire(kind) == pl.String:
+            cell = restored(cell, kind)
         else:
-            cells.append(cell.cast(kind))
-    return rows.select(cell.alias(name) for name, cell in zip(schema, cells, strict=True))
+            cell = cell.cast(wire(kind)).cast(kind)
+        found.append(cell.alias(name))
+    return rows.select(found)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.publish.formats.cells import flat, guarded, typed, unguarded
+from beaconframes.publish.formats.cells import flat, headers, typed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class CsvFile:
     """A CSV file that is being written: UTF-8, a line of names, every text in quotes.
 
-    So a missing value (nothing) is told from an empty text (``""``). Times are ISO 8601 in UTC.
+    So a missing value (nothing) is told from an empty text (``""``). Times are ISO 8601 in UTC,
+    lists and structs JSON, bytes hex, and a duration is a whole number of its unit.
     """
 
     def __init__(self, path: Path, cells: Cells) -> None:
@@ -27,7 +28,7 @@ class CsvFile:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add *rows* after those that were added before."""
-        flat(guarded(rows, self._cells)).write_csv(
+        flat(rows, self._cells).write_csv(
             self._file, include_header=not self._begun, quote_style="non_numeric", null_value=""
         )
         self._begun = True
@@ -40,4 +41,7 @@ class CsvFile:
 def read(path: Path, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
     """Return the rows of a file that `CsvFile` wrote."""
     text = pl.read_csv(path, infer_schema=False)
-    return unguarded(typed(text, schema), cells)
+    # Polars leaves quotes in names doubled.
+    called = (name.replace('"', '""') for name in headers(schema, cells))
+    names = dict(zip(called, schema, strict=True))
+    return typed(text.rename(names, strict=False), schema, cells)

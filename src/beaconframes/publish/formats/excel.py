@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish.formats.cells import flat, guarded, typed, unguarded
+from beaconframes.publish.formats.cells import flat, headers, typed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from beaconframes.publish.formats.cells import Cells
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 1_048_575
 """Rows of a sheet, less the line of names."""
 LONGEST_TEXT = 32_767
+MOST_COLUMNS = 16_384
 EXACT = 10**15
 """From here on a spreadsheet, whose numbers are floating-point, may lose digits."""
 WHEN = datetime(2000, 1, 1, tzinfo=UTC)
@@ -42,11 +45,16 @@ class ExcelFile:
     def add(self, rows: pl.DataFrame) -> None:
         """Add *rows* after those that were added before."""
         self._frames.append(rows)
-        if sum(frame.height for frame in self._frames) > MOST_ROWS:
-            raise DatasetError(
-                f"a sheet of Excel has {MOST_ROWS:,} rows, and these are more",
-                hint="Choose CSV or Parquet, or fewer rows",
-            )
+        heights = sum(frame.height for frame in self._frames)
+        long = max(map(len, headers(rows.columns, self._cells)), default=0)
+        for most, what, needed in (
+            (MOST_ROWS, "a sheet of Excel has {:,} rows, and these are more", heights),
+            (MOST_COLUMNS, "a sheet of Excel has {:,} columns, and these are more", rows.width),
+            (LONGEST_TEXT, "a cell of Excel holds {:,} characters, and a name is longer", long),
+        ):
+            if needed > most:
+                self._frames.clear()  # what is refused is not written when the file is closed
+                raise DatasetError(what.format(most), hint="Choose CSV or Parquet, or fewer rows")
 
     def close(self) -> None:
         """Write the workbook: the same rows make the same bytes, so it has no clock."""
@@ -56,7 +64,7 @@ class ExcelFile:
             return
         rows = shown(pl.concat(self._frames), self._cells)
         options = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
-        with xlsxwriter.Workbook(str(self._path), options) as book:
+        with told(), xlsxwriter.Workbook(str(self._path), options) as book:
             book.set_properties({"created": WHEN, "author": "beaconframes"})
             sheet = book.add_worksheet("rows")
             for place, name in enumerate(rows.columns):
@@ -65,17 +73,26 @@ class ExcelFile:
             sheet.freeze_panes(1, 0)
 
 
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn what the writer of workbooks says of the disk into an error of the system."""
+    from xlsxwriter.exceptions import XlsxWriterException  # type: ignore[import-untyped]
+
+    try:
+        yield
+    except XlsxWriterException as error:
+        raise OSError(str(error)) from error
+
+
 def shown(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
     """Return *rows* as a sheet can hold them without losing a digit."""
-    rows = flat(guarded(rows, cells)).with_columns(pl.selectors.decimal().cast(pl.String))
-    large = [
-        name
-        for name, kind in rows.schema.items()
-        if kind.is_integer() and rows.select((pl.col(name).abs() >= EXACT).any()).item()
-    ]
+    long = pl.selectors.decimal() | pl.selectors.by_dtype(pl.Int128, pl.UInt128)
+    rows = flat(rows, cells).with_columns(long.cast(pl.String))
+    small = pl.selectors.integer().is_between(-EXACT, EXACT, closed="none")
+    large = [column.name for column in rows.select(small.all()) if not column.all()]
     rows = rows.with_columns(pl.col(large).cast(pl.String))
-    long = rows.select(pl.selectors.string().str.len_chars().max())
-    if any((length or 0) > LONGEST_TEXT for length in long.row(0)) if long.width else False:
+    lengths = rows.select(pl.selectors.string().str.len_chars().max())
+    if any((length or 0) > LONGEST_TEXT for length in lengths.row(0)) if lengths.width else False:
         raise DatasetError(
             f"a cell of Excel holds {LONGEST_TEXT:,} characters, and a text is longer",
             hint="Choose CSV or Parquet",
@@ -99,10 +116,10 @@ def write_column(sheet: Any, place: int, column: pl.Series) -> None:
 
 def read(path: Path, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
     """Return the rows of a file that `ExcelFile` wrote."""
-    as_text = dict.fromkeys(schema, pl.String)
-    found = pl.read_excel(path, schema_overrides=as_text, infer_schema_length=0)
-    found = found.select(
-        pl.col(name).str.to_lowercase() if kind == pl.Boolean else pl.col(name)
-        for name, kind in schema.items()
+    names = dict(zip(headers(schema, cells), schema, strict=True))
+    as_text = dict.fromkeys(names, pl.String)
+    found = pl.read_excel(path, schema_overrides=as_text, infer_schema_length=0).rename(names)
+    found = found.with_columns(
+        pl.col(name).str.to_lowercase() for name, kind in schema.items() if kind == pl.Boolean
     )
-    return unguarded(typed(found, schema), cells)
+    return typed(found, schema, cells)

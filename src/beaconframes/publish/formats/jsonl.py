@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.publish.formats.cells import TIME
+from beaconframes.publish.formats.plain import finite, plain, restored, wire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,9 +22,9 @@ class JsonLinesFile:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add *rows* after those that were added before."""
+        finite(rows)
         rows.with_columns(
-            pl.selectors.decimal().cast(pl.String),
-            pl.selectors.datetime(time_zone="UTC").dt.strftime(TIME),
+            plain(pl.col(name), kind).alias(name) for name, kind in rows.schema.items()
         ).write_ndjson(self._file)
 
     def close(self) -> None:
@@ -34,16 +34,11 @@ class JsonLinesFile:
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
     """Return the rows of a file that `JsonLinesFile` wrote."""
-    as_text = {
-        name: pl.String() if isinstance(kind, pl.Decimal | pl.Datetime) else kind
-        for name, kind in schema.items()
-    }
     if path.stat().st_size == 0:
         return pl.DataFrame(schema=schema)
-    return pl.read_ndjson(path, schema=as_text).with_columns(
-        pl.col(name).str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_unit="us", time_zone="UTC")
-        if isinstance(kind, pl.Datetime)
-        else pl.col(name).cast(kind)
+    wired = {name: wire(kind) for name, kind in schema.items()}
+    return pl.read_ndjson(path, schema=wired).with_columns(
+        restored(pl.col(name), kind).alias(name)
         for name, kind in schema.items()
-        if as_text[name] != kind
+        if wired[name] != kind
     )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset.segments import ROW_GROUP
+from beaconframes.publish.formats.arrow import LACKING
+from beaconframes.publish.formats.plain import check
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +29,7 @@ class ParquetFile:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add *rows* after those that were added before."""
+        check(rows.schema, "Parquet", LACKING)
         if self._first is None and self._writer is None:
             self._first = rows
             return
