@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
 
-PART = "_part"
+PART = "\0part"
+"""The column of numbers while rows are sorted; none that is exported may be called so."""
 NONE = -(2**31)
 """The number of the partition of rows that have no time, or no validator."""
 NOWHERE = "__HIVE_DEFAULT_PARTITION__"
@@ -31,7 +32,8 @@ _UNITS = {"epoch": "epoch", "slot": "slot", "block_slot": "slot", "period": "per
 class Partition:
     """How rows are divided: by the *number* of each, under folders of the *key*.
 
-    The key is no column of the files, so that whoever reads them finds each column once.
+    The key is no column of the files, so that whoever reads them finds each column once: where rows
+    have a column ``date`` of their own, the folders are called ``partition_date=...``.
     """
 
     by: str
@@ -53,7 +55,14 @@ class Partition:
         if number == NONE:
             return NOWHERE
         if self.by == "day":
-            return str(EPOCH_OF_DATES + timedelta(days=number))
+            try:
+                return str(EPOCH_OF_DATES + timedelta(days=number))
+            except OverflowError:
+                raise UsageError(
+                    "the column time has a year that is none of 1 to 9999, and no folder is called "
+                    "by such a day",
+                    hint="Leave such rows out, or give by=None",
+                ) from None
         if self.by == "validators":
             first = number * VALIDATORS_EACH
             return f"{first:07d}-{first + VALIDATORS_EACH - 1:07d}"
@@ -78,26 +87,48 @@ def partition(by: str | None, schema: pl.Schema, chain: Chain | None) -> Partiti
         return WHOLE
     if by not in CHOICES:
         raise UsageError(f"by={by!r} is not known", hint=f"Choose one of {', '.join(CHOICES)}")
-    unit = next((name for name in _UNITS if name in schema), None)
+    unit = next((name for name in _UNITS if _is_number(name, schema)), None)
     if by == "day" and isinstance(schema.get("time"), pl.Datetime):
         # A division is an eighth of the work of making dates.
         days = pl.col("time").dt.timestamp("us") // MICROSECONDS_OF_A_DAY
-        return Partition("day", "date", days.fill_null(NONE), unit or "time")
-    subject = next((name for name in _SUBJECTS if name in schema), None)
+        return Partition("day", _key("date", schema), days.fill_null(NONE), unit or "time")
+    subject = next((name for name in _SUBJECTS if _is_number(name, schema)), None)
     if by == "validators" and subject is not None:
-        blocks = pl.col(subject).cast(pl.Int64) // VALIDATORS_EACH
-        return Partition("validators", "validators_from_to", blocks.fill_null(NONE), subject)
+        blocks = _blocks(subject, schema).fill_null(NONE)
+        return Partition("validators", _key("validators_from_to", schema), blocks, subject)
     if by == "period" and unit is not None and chain is not None:
-        return Partition("period", "sync_period", _period(unit, chain).fill_null(NONE), unit)
+        periods = _period(unit, chain).fill_null(NONE)
+        return Partition("period", _key("sync_period", schema), periods, unit)
     raise UsageError(
         f"the rows have no column to divide them by={by!r}",
         hint="day needs `time`, period an epoch or slot of a known chain, validators an index",
     )
 
 
+def _key(name: str, schema: pl.Schema) -> str:
+    """Return what folders are called by: *name*, or like no column if there is one of that name."""
+    columns = {column.lower() for column in schema}
+    while name in columns:
+        name = f"partition_{name}"
+    return name
+
+
+def _is_number(name: str, schema: pl.Schema) -> bool:
+    """Tell whether there is a column of that name that rows can be counted by."""
+    return name in schema and (schema[name].is_integer() or schema[name].is_float())
+
+
+def _blocks(subject: str, schema: pl.Schema) -> pl.Expr:
+    """Return which block of validators each row is of."""
+    index = pl.col(subject)
+    if schema[subject] in (pl.UInt64, pl.UInt128, pl.Int128):
+        return (index // VALIDATORS_EACH).cast(pl.Int64, strict=False)
+    return index.cast(pl.Int64, strict=False) // VALIDATORS_EACH
+
+
 def _period(column: str, chain: Chain) -> pl.Expr:
     """Return the sync period that each row is of."""
-    number = pl.col(column).cast(pl.Int64)
+    number = pl.col(column).cast(pl.Int64, strict=False)
     epochs = {
         "epoch": number,
         "slot": number // chain.slots_per_epoch,

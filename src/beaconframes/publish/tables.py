@@ -104,6 +104,7 @@ def check(schema: pl.Schema) -> None:
 
 def with_fields(table: Described, schema: pl.Schema) -> Described:
     """Return *table* with every column that came, also those that it does not declare."""
+    check(schema)
     declared = {column.name: column for column in table.columns}
     columns = tuple(declared.get(name) or undeclared(name, kind) for name, kind in schema.items())
     return replace(table, schema=schema, columns=columns)
