@@ -16,6 +16,7 @@ import polars as pl
 
 from beaconframes.dataset.segments import ROWS
 from beaconframes.dataset.tending import cuts
+from beaconframes.publish.durable import judged
 from beaconframes.publish.partitions import PART
 
 if TYPE_CHECKING:
@@ -112,9 +113,11 @@ class Sorter:
 
     def _spill(self) -> None:
         """Write what waits as a sorted run."""
-        self._scratch.mkdir(parents=True, exist_ok=True)
         run = self._scratch / f"run-{len(self._runs):06d}.parquet"
-        self._sorted().write_parquet(run, compression="lz4", row_group_size=RUN_ROW_GROUP)
+        rows = self._sorted()
+        with judged(run, needs=int(rows.estimated_size())):
+            self._scratch.mkdir(parents=True, exist_ok=True)
+            rows.write_parquet(run, compression="lz4", row_group_size=RUN_ROW_GROUP)
         self._runs.append(run)
 
     def _sorted(self) -> pl.DataFrame:
@@ -187,24 +190,29 @@ def _parted(
 
 
 def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
-    """Return the rows of *frames* sorted by *key*, nulls last; what is equal stays in its order.
+    """Return the rows of *frames* sorted by *key*, nulls last; without one they stay as they are.
 
-    The list is emptied, and columns are let go of as soon as they are sorted: there is no moment
-    at which memory holds all rows twice.
+    Rows of the same key are sorted by their other columns. The list is emptied, and columns are let
+    go of as soon as they are sorted: unless there are such rows, or a key is no number, there is no
+    moment at which memory holds all rows twice.
     """
     rows = pl.concat(frames)
     frames.clear()
     columns = [rows[name].rechunk() for name in key]
     if not all(c.dtype in COUNTABLE and not c.null_count() for c in columns):
-        return rows.sort(key, nulls_last=True, maintain_order=True)
+        return _sorted_by_polars(rows, key)
     order = None
-    if not _is_sorted(columns):
+    if key and not _ascends(columns):
         ranks = _ranks(columns)
         if ranks is None:
-            return rows.sort(key, nulls_last=True, maintain_order=True)
+            return _sorted_by_polars(rows, key)
+        places = np.argsort(ranks, kind="stable")
+        ranks = ranks[places]
+        if np.any(ranks[1:] == ranks[:-1]):
+            return _sorted_by_all(rows, key)
         # As polars numbers rows: any other type is converted for each column.
-        order = pl.Series(np.argsort(ranks, kind="stable")).cast(pl.get_index_type())
-        del ranks
+        order = pl.Series(places).cast(pl.get_index_type())
+        del ranks, places
     waiting = rows.get_columns()
     del rows, columns
     done: list[pl.Series] = []
@@ -215,9 +223,23 @@ def in_order(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(done)
 
 
-def _is_sorted(columns: list[pl.Series]) -> bool:
-    """Tell whether rows are sorted by *columns*, numbers without nulls."""
-    fine: np.ndarray | bool = True
+def _sorted_by_polars(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Return *rows* sorted by a key of any types."""
+    rows = rows.sort(key, nulls_last=True, maintain_order=True)
+    same = (pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
+    tied = rows.select(pl.all_horizontal(same).slice(1).any()).item()
+    return _sorted_by_all(rows, key) if tied else rows
+
+
+def _sorted_by_all(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Return *rows* sorted by *key* and then by all other columns: however they came."""
+    others = (name for name in rows.columns if name not in key)
+    return rows.sort(*key, *others, nulls_last=True)
+
+
+def _ascends(columns: list[pl.Series]) -> bool:
+    """Tell whether rows are sorted by *columns*, numbers without nulls, and none like another."""
+    fine: np.ndarray | bool = False
     for column in reversed(columns):
         after, before = (numbers := column.to_numpy())[1:], numbers[:-1]
         fine = (after > before) | ((after == before) & fine)
