@@ -221,6 +221,7 @@ ODD = {
         )
         for unit in PER
     },
+    "floats": pl.Series([0.1 + 0.2, None, -5e-324]),
     "small floats": pl.Series([0.1, None, -3e38], dtype=pl.Float32),
     "decimals": pl.Series(["1.50", None, "-0.01"]).cast(pl.Decimal(38, 2)),
     "dates": pl.Series([date(1, 1, 1), None, date(9999, 12, 31)]),

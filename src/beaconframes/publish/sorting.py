@@ -233,8 +233,8 @@ def _sorted_by_polars(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
 
 def _sorted_by_all(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Return *rows* sorted by *key* and then by all other columns: however they came."""
-    others = (name for name in rows.columns if name not in key)
-    return rows.sort(*key, *others, nulls_last=True)
+    others = pl.selectors.all() - pl.selectors.by_name(key)
+    return rows.sort(*key, others, nulls_last=True)
 
 
 def _ascends(columns: list[pl.Series]) -> bool:

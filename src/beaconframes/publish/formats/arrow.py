@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset.segments import ROW_GROUP
-from beaconframes.publish.formats.plain import check
+from beaconframes.publish.formats.plain import check, each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,4 +44,4 @@ class ArrowFile:
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
     """Return the rows of a file that `ArrowFile` wrote."""
-    return pl.read_ipc(path).cast(schema)
+    return each(pl.read_ipc(path), schema, pl.Expr.cast)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.publish.formats.plain import finite, is_nested, plain, restored, wire
+from beaconframes.publish.formats.plain import each, finite, is_nested, plain, restored, wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 GUARD = "'"
 _DANGEROUS = r"^(['=+\-@\t\r\n\x00\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|[\s\"']*[=+\-@\t\r\x00])"
-_WORDS = pl.selectors.categorical() | pl.selectors.enum()
+WORDS = (pl.String, pl.Categorical, pl.Enum)
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Cells:
 
 def guarded(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
     """Return *rows* with an apostrophe before every text that a spreadsheet would run."""
-    rows = rows.with_columns(_WORDS.cast(pl.String))
+    words = pl.selectors.categorical() | pl.selectors.enum()
+    rows = rows.with_columns(words.cast(pl.String))
     if cells.raw:
         return rows
     # An amount or an index is not text: its column has another type and stays as it is.
@@ -57,39 +58,34 @@ def headers(names: Iterable[str], cells: Cells) -> list[str]:
 
 def flat(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
     """Return *rows*, guarded, with times as ISO 8601 text, bytes as hex and lists as JSON text."""
-    finite(rows.select(name for name, kind in rows.schema.items() if is_nested(kind)))
-    rows = guarded(rows, cells)
-    found = rows.with_columns(
-        as_json(name, kind) if is_nested(kind) else plain(pl.col(name), kind).alias(name)
-        for name, kind in rows.schema.items()
-        if not kind.is_numeric()  # digits need no quotes
-    )
+    finite(column for column in rows if is_nested(column.dtype))
+    found = each(guarded(rows, cells), rows.schema, as_cell)
     found.columns = headers(rows.columns, cells)
     return found
 
 
-def as_json(name: str, kind: pl.DataType) -> pl.Expr:
-    """Return lists or structs as JSON text."""
-    cell = plain(pl.col(name), kind)
+def as_cell(cell: pl.Expr, kind: pl.DataType) -> pl.Expr:
+    """Return *cell*, which is guarded, as a number, yes or no, or text."""
+    if kind.is_numeric() or isinstance(kind, WORDS):
+        return cell
+    if not is_nested(kind):
+        return plain(cell, kind)
+    cell = plain(cell, kind)
     # Only structs become text: the list stands in one, after `{"_":`.
     text = pl.struct(cell.alias("_")).struct.json_encode().str.slice(5).str.head(-1)
-    return pl.when(cell.is_not_null()).then(text).alias(name)
+    return pl.when(cell.is_not_null()).then(text)
 
 
 def typed(rows: pl.DataFrame, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
     """Return *rows* of nothing but text, as `flat` made them, with the types of *schema*."""
-    found = []
-    for name, kind in schema.items():
-        cell = pl.col(name)
+
+    def read(cell: pl.Expr, kind: pl.DataType) -> pl.Expr:
         if is_nested(kind):
-            cell = restored(cell.str.json_decode(wire(kind)), kind)
-        elif kind == pl.Boolean:
-            cell = cell == "true"
-        elif isinstance(kind, pl.String | pl.Categorical | pl.Enum):
-            cell = (cell if cells.raw else cell.str.strip_prefix(GUARD)).cast(kind)
-        elif wire(kind) == pl.String:
-            cell = restored(cell, kind)
-        else:
-            cell = cell.cast(wire(kind)).cast(kind)
-        found.append(cell.alias(name))
-    return rows.select(found)
+            return restored(cell.str.json_decode(wire(kind)), kind)
+        if kind == pl.Boolean:
+            return cell == "true"
+        if isinstance(kind, WORDS):
+            return (cell if cells.raw else cell.str.strip_prefix(GUARD)).cast(kind)
+        return restored(cell if wire(kind) == pl.String else cell.cast(wire(kind)), kind)
+
+    return each(pl.DataFrame([rows.get_column(name) for name in schema]), schema, read)

@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes.errors import UsageError
 from beaconframes.publish.formats.arrow import LACKING
-from beaconframes.publish.formats.plain import check, is_nested
+from beaconframes.publish.formats.plain import check, each, is_nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,4 +93,4 @@ def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
     with duckdb.connect(str(path), read_only=True) as base:
         base.execute("SET TimeZone = 'UTC'")
         found: Any = pl.from_arrow(base.table(TABLE).to_arrow_table())
-    return pl.DataFrame(found).cast(schema)
+    return each(pl.DataFrame(found), schema, pl.Expr.cast)

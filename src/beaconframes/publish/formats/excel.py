@@ -90,7 +90,7 @@ def shown(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
     rows = flat(rows, cells).with_columns(long.cast(pl.String))
     small = pl.selectors.integer().is_between(-EXACT, EXACT, closed="none")
     large = [column.name for column in rows.select(small.all()) if not column.all()]
-    rows = rows.with_columns(pl.col(large).cast(pl.String))
+    rows = rows.with_columns(pl.selectors.by_name(large).cast(pl.String))
     lengths = rows.select(pl.selectors.string().str.len_chars().max())
     if any((length or 0) > LONGEST_TEXT for length in lengths.row(0)) if lengths.width else False:
         raise DatasetError(
@@ -110,16 +110,27 @@ def write_column(sheet: Any, place: int, column: pl.Series) -> None:
             continue
         if isinstance(value, float) and value - value != 0:
             sheet.write_string(line, place, str(value))
+        elif isinstance(value, float):
+            sheet.write_number(line, place, Exact(value))
         else:
             write(line, place, value)
 
 
+class Exact(float):
+    """A number that is written with all of its digits: the writer leaves out the seventeenth."""
+
+    def __format__(self, spec: str) -> str:
+        """Return the fewest digits that are this number and no other."""
+        short = super().__format__(spec)
+        return short if float(short) == self else repr(self).upper()
+
+
 def read(path: Path, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
     """Return the rows of a file that `ExcelFile` wrote."""
+    import fastexcel
+
     names = dict(zip(headers(schema, cells), schema, strict=True))
-    as_text = dict.fromkeys(names, pl.String)
-    found = pl.read_excel(path, schema_overrides=as_text, infer_schema_length=0).rename(names)
-    found = found.with_columns(
-        pl.col(name).str.to_lowercase() for name, kind in schema.items() if kind == pl.Boolean
-    )
-    return typed(found, schema, cells)
+    # Text of a number has fewer digits than the number.
+    kinds: Any = {name: "float" if schema[names[name]].is_float() else "string" for name in names}
+    sheet = fastexcel.read_excel(path).load_sheet(0, dtypes=kinds)
+    return typed(pl.DataFrame(sheet).rename(names), schema, cells)

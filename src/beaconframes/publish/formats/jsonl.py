@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.publish.formats.plain import finite, plain, restored, wire
+from beaconframes.publish.formats.plain import each, finite, plain, restored, wire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +23,7 @@ class JsonLinesFile:
     def add(self, rows: pl.DataFrame) -> None:
         """Add *rows* after those that were added before."""
         finite(rows)
-        rows.with_columns(
-            plain(pl.col(name), kind).alias(name) for name, kind in rows.schema.items()
-        ).write_ndjson(self._file)
+        each(rows, rows.schema, plain).write_ndjson(self._file)
 
     def close(self) -> None:
         """Close the file."""
@@ -37,8 +35,4 @@ def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
     if path.stat().st_size == 0:
         return pl.DataFrame(schema=schema)
     wired = {name: wire(kind) for name, kind in schema.items()}
-    return pl.read_ndjson(path, schema=wired).with_columns(
-        restored(pl.col(name), kind).alias(name)
-        for name, kind in schema.items()
-        if wired[name] != kind
-    )
+    return each(pl.read_ndjson(path, schema=wired), schema, restored)

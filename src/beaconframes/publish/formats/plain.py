@@ -10,7 +10,7 @@ from beaconframes.errors import UsageError
 from beaconframes.schema import type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 HEX = "0x"
 TEXT = (pl.Decimal, pl.Int128, pl.UInt128, pl.Binary, pl.Categorical, pl.Enum)
@@ -96,14 +96,26 @@ def in_struct(
     return pl.when(cell.is_not_null()).then(pl.struct(each))
 
 
-def finite(rows: pl.DataFrame) -> None:
+def each(
+    rows: pl.DataFrame, schema: pl.Schema, change: Callable[[pl.Expr, pl.DataType], pl.Expr]
+) -> pl.DataFrame:
+    """Apply *change* to every column, with its type in *schema*.
+
+    Columns are told by their place: a name such as ``*`` would mean all of them.
+    """
+    return rows.select(
+        change(pl.nth(place), kind).alias(name) for place, (name, kind) in enumerate(schema.items())
+    )
+
+
+def finite(columns: Iterable[pl.Series]) -> None:
     """Refuse numbers for which JSON has no word."""
-    for name, kind in rows.schema.items():
-        for leaf in numbers(pl.col(name), kind):
-            odd = rows.lazy().select(leaf.filter(~leaf.is_finite()).first()).collect().item()
+    for column in columns:
+        for leaf in numbers(pl.nth(0), column.dtype):
+            odd = column.to_frame().select(leaf.filter(~leaf.is_finite()).first()).item()
             if odd is not None:
                 raise UsageError(
-                    f"the column {name} holds {odd}, and JSON has no such number",
+                    f"the column {column.name} holds {odd}, and JSON has no such number",
                     hint="Choose Parquet, or make it null: frame.fill_nan(None)",
                 )
 
