@@ -7,6 +7,8 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
+import dask.dataframe as dd
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -50,6 +52,7 @@ NOT_A_COLUMN = {
         pa.table({"odd": pa.RunEndEncodedArray.from_arrays([2, 4], [1, 2])}),
         "column odd cannot be read",
     ),
+    "intervals of DuckDB": (duckdb.sql("SELECT INTERVAL 1 DAY AS odd"), "the frame cannot be read"),
     "index and column": (
         pd.DataFrame({"epoch": [0]}, index=pd.Index([1], name="epoch")),
         "'epoch' is the name of a column and of the index",
@@ -95,6 +98,9 @@ def test_the_index_of_pandas_is_exported():
     frame = bf.to_pandas(rows)
     indexed = of_frame(frame.set_index(["validator_index", "epoch"]), None)
     assert rows.equals(next(iter(indexed.frames())))
+    few = pd.DataFrame({"value": [0]}, index=pd.Index([1], name="slot"))
+    lazy = of_frame(dd.from_pandas(few, npartitions=1), None)
+    assert ["slot", "value"] == lazy.table.schema.names()
     assert rows.equals(next(iter(of_frame(frame, None).frames())))
 
 

@@ -109,7 +109,11 @@ def to_polars(frame: IntoFrame) -> pl.DataFrame:
 
 def to_polars_as_is(frame: IntoFrame) -> pl.DataFrame:
     """Bring a frame of any kind into polars, with its times as fine and in the zone as they are."""
-    return _collected(_taken(frame))
+    lazy = _taken(frame)
+    try:
+        return _collected(lazy)
+    except UNREADABLE as error:
+        raise UsageError(f"the frame cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _taken(frame: IntoFrame) -> nw.LazyFrame[Any]:

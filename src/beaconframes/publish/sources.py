@@ -96,9 +96,10 @@ def of_frame(frame: Any, name: str | None) -> Source:
 
 
 def with_index(frame: Any) -> Any:
-    """Return a frame of pandas with the named columns of its index among the others."""
+    """Return a frame of pandas or Dask with the named columns of its index among the others."""
     index = getattr(frame, "index", None)
-    named = [name for name in getattr(index, "names", ()) if name is not None]
+    names = getattr(index, "names", None) or [getattr(index, "name", None)]
+    named = [name for name in names if name is not None]
     if not named:
         return frame
     if both := [name for name in named if name in frame.columns]:
