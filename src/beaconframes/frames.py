@@ -77,9 +77,14 @@ def _lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         column = next((name for name in frame.columns if not _readable(frame.select(name))), None)
         which = "frame" if column is None else f"column {column}"
         raise UsageError(
-            f"the {which} cannot be read: {str(error).splitlines()[0]}",
+            f"the {which} cannot be read: {first_line(error)}",
             hint="bf.to_pandas(...) makes pandas frames that keep every digit.",
         ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says in one line: those of polars go on about the plan."""
+    return str(error).partition("\n")[0]
 
 
 def _readable(frame: nw.DataFrame[Any]) -> bool:
@@ -113,7 +118,7 @@ def to_polars_as_is(frame: IntoFrame) -> pl.DataFrame:
     try:
         return _collected(lazy)
     except UNREADABLE as error:
-        raise UsageError(f"the frame cannot be read: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"the frame cannot be read: {first_line(error)}") from error
 
 
 def _taken(frame: IntoFrame) -> nw.LazyFrame[Any]:

@@ -13,7 +13,7 @@ from narwhals.exceptions import DuplicateError
 
 from beaconframes.calendar import HOODI, MAINNET, Chain
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.frames import to_polars_as_is
+from beaconframes.frames import first_line, to_polars_as_is
 from beaconframes.publish.tables import Described, of_rows
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def readable() -> Iterator[None]:
         yield
     except (OSError, *POLARS) as error:
         raise DatasetError(
-            f"the rows cannot be read: {str(error).splitlines()[0]}",
+            f"the rows cannot be read: {first_line(error)}",
             hint="Collect the lazy frame to see what is wrong with it",
         ) from error
 
@@ -181,8 +181,8 @@ def as_loaded(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
     """
     frame = frame.with_columns(
         exact
-        for column in frame.select(pl.selectors.datetime())
-        if (exact := unchanged(column, pl.Datetime("us", zone(column)))) is not None
+        for column in frame.select(pl.selectors.datetime(time_zone="*"))
+        if (exact := unchanged(column, pl.Datetime("us", "UTC"))) is not None
     )
     known = of_rows(frame.schema, name)
     if known.route or not frame.columns:
@@ -197,11 +197,6 @@ def as_loaded(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
             if all(column is not None for column in columns):
                 return pl.DataFrame(columns)
     return frame
-
-
-def zone(column: pl.Series) -> str | None:
-    """Return the zone that the times of a column are kept in: UTC, or none."""
-    return "UTC" if getattr(column.dtype, "time_zone", None) else None
 
 
 def unchanged(column: pl.Series, kind: pl.DataType) -> pl.Series | None:

@@ -54,7 +54,7 @@ class ExcelFile:
         ):
             if needed > most:
                 self._frames.clear()  # what is refused is not written when the file is closed
-                raise DatasetError(what.format(most), hint="Choose CSV or Parquet, or fewer rows")
+                raise DatasetError(what.format(most), hint="Choose CSV or Parquet, or less of it")
 
     def close(self) -> None:
         """Write the workbook: the same rows make the same bytes, so it has no clock."""
