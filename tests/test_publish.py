@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import beaconframes as bf
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish.sorting import in_order
+from beaconframes.publish.order import in_order
 
 
 def income(first=0, last=449, validators=3):

@@ -19,7 +19,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.calendar import HOODI, MAINNET
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish.sorting import in_order
+from beaconframes.publish.order import in_order
 from beaconframes.publish.sources import of_frame, of_frames
 
 from .test_publish import files, income
