@@ -52,7 +52,6 @@ NOT_A_COLUMN = {
         pa.table({"odd": pa.RunEndEncodedArray.from_arrays([2, 4], [1, 2])}),
         "column odd cannot be read",
     ),
-    "intervals of DuckDB": (duckdb.sql("SELECT INTERVAL 1 DAY AS odd"), "the frame cannot be read"),
     "index and column": (
         pd.DataFrame({"epoch": [0]}, index=pd.Index([1], name="epoch")),
         "'epoch' is the name of a column and of the index",
@@ -66,6 +65,15 @@ def test_what_no_file_can_hold_is_refused_by_name(tmp_path, kind):
     frame, words = NOT_A_COLUMN[kind]
     with pytest.raises(UsageError, match=words):
         bf.export(frame, tmp_path / "out.parquet")
+
+
+def test_what_another_engine_has_and_polars_has_not_is_refused(tmp_path):
+    """A relation of DuckDB that cannot be brought into polars: one word about it."""
+    with (
+        duckdb.connect() as base,
+        pytest.raises(UsageError, match="the frame cannot be read"),
+    ):
+        bf.export(base.sql("SELECT INTERVAL 1 DAY AS odd"), tmp_path / "out.parquet")
 
 
 def test_a_frame_keeps_its_types_where_a_value_would_change():
