@@ -23,6 +23,7 @@ from beaconframes.dataset import Dataset
 from beaconframes.dataset.parquet import lie
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import BeaconframesError, DatasetError
+from beaconframes.publish import work
 
 from .thrift import fields, put_together, struct, taken_apart
 
@@ -409,3 +410,107 @@ def test_a_bomb_takes_no_memory_in_a_process_of_its_own(tmp_path):
         assert (kind == "bomb") == (2 == told.stderr.count("\n"))
         peaks.append(peak)
     assert peaks[1] < peaks[0] + 20
+
+
+def noted(path):
+    """A line of a journal that claims a file."""
+    facts = {"rows": 1, "bytes": 1, "sha256": "0" * 64, "ranges": {}}
+    return json.dumps({"file": {"table": "rows", "path": path, **facts}})
+
+
+def workshop(folder):
+    """The workshop of an export that is said to have been killed."""
+    (folder / work.NAME).mkdir()
+    return folder / work.NAME
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../precious.txt",
+        "precious.txt",
+        "rows/../precious.txt",
+        "rows/mine.txt",
+        "rows/00007.parquet",
+        "rows/link/00007.parquet",
+        "/etc/hostname",
+        5,
+    ],
+)
+def test_a_journal_removes_nothing_that_it_did_not_make(tmp_path, path):
+    """Who is given a dataset with a journal loses no file to it, inside or outside."""
+    made = tmp_path / "out"
+    bf.export(rows(), made)
+    others = [tmp_path / "precious.txt", made / "precious.txt", made / "rows/mine.txt"]
+    others += [made / "rows/00007.parquet", tmp_path / "away/00007.parquet"]
+    (tmp_path / "away").mkdir()
+    (made / "rows/link").symlink_to(tmp_path / "away")
+    for other in others:
+        other.write_text("precious")
+    (workshop(made) / work.JOURNAL).write_text(noted(path) + "\n")
+    bf.export(rows(), made)
+    assert ["precious"] * len(others) == [other.read_text() for other in others]
+
+
+def test_a_journal_replaces_no_document_of_others(tmp_path):
+    """A README that was there before stays, though a journal says that it is of the export."""
+    (tmp_path / "README.md").write_text("precious")
+    (workshop(tmp_path) / work.JOURNAL).write_text(
+        "".join(
+            json.dumps({"document": said}) + "\n"
+            for said in ("README.md", ["README.md", "0" * 64], {"README.md": 1})
+        )
+    )
+    with pytest.raises(DatasetError, match="is in the way"):
+        bf.export(rows(), tmp_path)
+    assert "precious" == (tmp_path / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", [work.LOCK, work.HOLDER, work.JOURNAL])
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_what_is_no_file_in_the_workshop_is_refused(tmp_path, name, kind):
+    """A link is not followed and not added to; the error says what to remove."""
+    precious, out = tmp_path / "precious", tmp_path / "out"
+    precious.write_text("")
+    out.mkdir()
+    place = workshop(out) / name
+    place.symlink_to(precious) if kind == "link" else place.mkdir()
+    with pytest.raises(DatasetError, match=f"{name} is not a plain file. Remove it"):
+        bf.export(rows(), out)
+    assert "" == precious.read_text()
+
+
+def test_a_lock_that_is_text_is_refused(tmp_path):
+    """It is no database: the error says what to remove."""
+    (workshop(tmp_path) / work.LOCK).write_text("text, and not a little of it" * 1000)
+    with pytest.raises(DatasetError, match=r"lock is no lock of an export\. Remove it"):
+        bf.export(rows(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 100_000,
+        "5",
+        "[]",
+        "{}",
+        '{"plan": []}',
+        '{"plan": {"income_history": []}}',
+        '{"plan": {"income_history": {"request": {"until": "x"}}}}',
+        '{"document": 5}',
+        '{"done": 5}',
+        '{"done": ["income_history", "x"]}',
+        '{"done": ["income_history", 1000000000000]}',
+        '{"done": ["income_history", -2000000000]}',
+        '{"done": ["income_history", 18598]}',
+        '{"gap": ["income_history", []]}',
+        '{"file": []}',
+        noted("rows/00000.parquet").replace("{}", '{"epoch": 5}'),
+    ],
+)
+def test_a_journal_of_anything_is_passed_over(tmp_path, explorer, line):
+    """Lines that no export wrote are as if they were not there, and every row comes."""
+    (workshop(tmp_path) / work.JOURNAL).write_text(line + "\n")
+    made = bf.export(bf.load_income_history, tmp_path, validators=[1, 2], since=0, until=9)
+    assert (20, True) == (made.rows, made.complete)
+    assert not (tmp_path / work.NAME).exists()

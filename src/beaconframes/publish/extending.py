@@ -92,9 +92,12 @@ def resume(there: Before, work: Work, source: Source, divided: Partition) -> Non
         return
     done = []
     for number in work.done.get(name, []):
-        folder = f"{name}/{divided.folder(number)}".rstrip("/")
+        try:
+            folder = f"{name}/{divided.folder(number)}".rstrip("/")
+        except OverflowError:
+            break
         files = [s for path, s in work.made.items() if path.rpartition("/")[0] == folder]
-        if any(published.damage(file, work.target, thorough=True) for file in files):
+        if not files or any(published.damage(file, work.target, thorough=True) for file in files):
             break
         done.append(number)
     begun = (work.plan or {}).get(name, {})

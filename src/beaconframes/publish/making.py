@@ -110,8 +110,7 @@ def to_folder(
         for file, content in documents.of(told).items():
             work.describe(file, content)
         work.describe(published.NAME, text(told))
-        for path in work.made.keys() - named.keys() - old:
-            (goal.path / path).unlink(missing_ok=True)
+        work.remove(work.made.keys() - named.keys() - old)
         documents.remember(
             goal.path, told, added=len(named.keys() - old), changed=before.told != told
         )

@@ -8,17 +8,23 @@ finished nothing of it is left.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
+import re
 import socket
 import sqlite3
+import stat
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from beaconframes.client.together import is_alive
-from beaconframes.dataset import Segment
+from beaconframes.dataset import Segment, published
+from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetBusy, DatasetError
 from beaconframes.publish.durable import clear, judged, put_text, same
 from beaconframes.text import visible
@@ -32,6 +38,39 @@ LOCK, HOLDER, JOURNAL = "lock", "holder.json", "journal.jsonl"
 NAMELESS = 0.5
 """Seconds in which whoever has just taken the lock writes down who it is."""
 ANEW = "force_new=True makes a new dataset beside it"
+LAST_PART = 2_900_000
+"""The largest number of a partition: later days have no date."""
+_FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z]+")
+"""What a file of an export is called: its table, its partition, its number."""
+
+
+class Noted(published.File):
+    """What the journal says of a file."""
+
+    table: str
+
+
+class Bounds(Struct):
+    """What the journal says of what was asked for, as far as going on depends on it."""
+
+    since: int | None = None
+    until: int | None = None
+
+
+class Planned(Struct):
+    """What the journal says of a table."""
+
+    request: Bounds
+
+
+class Line(Struct):
+    """The shape of a line of the journal: one of these."""
+
+    plan: dict[str, Planned] | None = None
+    document: tuple[str, str] | None = None
+    done: tuple[str, Annotated[int, Meta(ge=-(2**31), le=LAST_PART)]] | None = None
+    gap: tuple[str, dict[str, Any]] | None = None
+    file: Noted | None = None
 
 
 class Misfit(DatasetError):
@@ -56,8 +95,8 @@ class Work:
         """The partitions of each table that have all their files."""
         self.gaps: dict[str, list[dict[str, Any]]] = {}
         """What is known not to have come, of each table."""
-        self.documents: set[str] = set()
-        """The documents that were about to get their name."""
+        self.documents: set[tuple[str, str]] = set()
+        """The documents that were about to get their name, with the SHA-256 of each."""
         self._drafts = 0
         self._read()
 
@@ -80,11 +119,17 @@ class Work:
         self.made[segment.path] = segment
         self._append({"file": asdict(segment)})
 
-    def undo(self, published: Iterable[str]) -> None:
-        """Remove every file of this export but those that are *published*."""
-        for path in self.made.keys() - set(published):
-            (self.target / path).unlink(missing_ok=True)
+    def undo(self, named: Iterable[str]) -> None:
+        """Remove every file of this export but those that a manifest has *named*."""
+        self.remove(self.made.keys() - set(named))
         self.made = {}
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove files of this export, each if it is what was written: the journal may lie."""
+        for path in paths:
+            if published.damage(self.made[path], self.target, thorough=True) is None:
+                with judged(self.target / path, "cannot be removed"):
+                    (self.target / path).unlink()
 
     def finished(self, table: str, number: int) -> None:
         """Write down that a partition has all its files."""
@@ -97,15 +142,17 @@ class Work:
     def describe(self, name: str, text: str) -> None:
         """Write a document, unless somebody else's file has its name."""
         path = self.target / name
-        ours = self.extends or name in self.documents
-        if not ours and os.path.lexists(path) and not same(path, text):
-            raise DatasetError(
-                f"{path} is in the way: it is not a file of this export",
-                hint="Move it away, or export to another folder",
-            )
-        if name not in self.documents:
-            self.documents.add(name)
-            self._append({"document": name})
+        if not self.extends and os.path.lexists(path) and not same(path, text):
+            plain = path.is_file() and not path.is_symlink()
+            if not plain or (name, digest(path)) not in self.documents:
+                raise DatasetError(
+                    f"{path} is in the way: it is not a file of this export",
+                    hint="Move it away, or export to another folder",
+                )
+        document = name, hashlib.sha256(text.encode()).hexdigest()
+        if document not in self.documents:
+            self.documents.add(document)
+            self._append({"document": document})
         put_text(text, self.draft(), path)
 
     def sweep(self) -> None:
@@ -134,27 +181,32 @@ class Work:
         if not journal.is_file():
             return
         whole = journal.read_bytes()
-        for line in whole.splitlines(keepends=True):
+        for line in whole.splitlines():
             # The last line may be torn, and then its file has no name yet.
-            with suppress(ValueError, TypeError, KeyError):
+            with suppress(ValueError, RecursionError, ValidationError):
                 told = json.loads(line)
-                if "plan" in told:
-                    self.plan = told["plan"]
-                elif "document" in told:
-                    self.documents.add(told["document"])
-                elif "done" in told:
-                    table, number = told["done"]
-                    self.done.setdefault(table, []).append(number)
-                elif "gap" in told:
-                    table, gap = told["gap"]
-                    self.gaps.setdefault(table, []).append(gap)
-                else:
-                    ranges = {n: tuple(r) for n, r in told["file"]["ranges"].items()}
-                    segment = Segment(**{**told["file"], "ranges": ranges})
-                    self.made[segment.path] = segment
+                self._take(told, convert(told, Line))
         if whole and not whole.endswith(b"\n"):
             with judged(journal), journal.open("a") as file:
                 file.write("\n")
+
+    def _take(self, told: dict[str, Any], line: Line) -> None:
+        """Remember what a line of the journal says."""
+        if line.plan is not None:
+            self.plan = told["plan"]
+        elif line.document is not None:
+            self.documents.add(line.document)
+        elif line.done is not None:
+            table, number = line.done
+            self.done.setdefault(table, []).append(number)
+        elif line.gap is not None:
+            name, gap = line.gap
+            self.gaps.setdefault(name, []).append(gap)
+        elif line.file is not None:
+            path = line.file.path
+            if _FILE.fullmatch(path) and path.startswith(f"{line.file.table}/"):
+                ranges = {n: tuple(pair) for n, pair in line.file.ranges.items()}
+                self.made[path] = Segment(**{**told["file"], "ranges": ranges})
 
 
 @contextmanager
@@ -172,6 +224,11 @@ def working(target: Path, folder: Path, called: object = None) -> Iterator[Work]
         if folder.is_symlink():
             raise DatasetError(f"{folder} is a symbolic link", hint="Remove it")
         folder.mkdir(parents=True, exist_ok=True)
+    for name in (LOCK, HOLDER, JOURNAL):
+        # Whoever is at work there may remove it at any moment.
+        with judged(folder / name, "cannot be read"), suppress(FileNotFoundError):
+            if not stat.S_ISREG((folder / name).lstat().st_mode):
+                raise DatasetError(f"{folder / name} is not a plain file", hint="Remove it")
     lock = _locked(folder, called or target.absolute())
     try:
         with judged(folder / HOLDER):
@@ -211,7 +268,7 @@ def _locked(folder: Path, called: object) -> sqlite3.Connection:
                 connection = sqlite3.connect(path, timeout=0, isolation_level=None)
             except sqlite3.OperationalError:
                 if time.monotonic() > patience:
-                    raise
+                    raise _no_lock(path) from None
                 continue
             try:
                 connection.execute("BEGIN EXCLUSIVE")
@@ -221,11 +278,18 @@ def _locked(folder: Path, called: object) -> sqlite3.Connection:
                     raise _taken(folder, called) from None
                 time.sleep(0.01)
                 continue
+            except sqlite3.DatabaseError:
+                connection.close()
+                raise _no_lock(path) from None
             # Whoever had it before removes it at the end: then this is the lock of nobody.
             if path.exists() and path.stat().st_ino == before:
                 _refuse_elsewhere(folder, called, connection)
                 return connection
             connection.close()
+
+
+def _no_lock(path: Path) -> DatasetError:
+    return DatasetError(f"{path} is no lock of an export", hint="Remove it")
 
 
 def _refuse_elsewhere(folder: Path, called: object, connection: sqlite3.Connection) -> None:
@@ -254,7 +318,7 @@ def _taken(folder: Path, called: object) -> Taken:
 
 
 def _holder(folder: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         found = json.loads((folder / HOLDER).read_text())
         if isinstance(found, dict):
             return found
