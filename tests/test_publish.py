@@ -347,12 +347,24 @@ def test_files_of_others_are_left_alone(tmp_path, name):
     assert b"mine too" == (tmp_path / "out/notes.txt").read_bytes()
 
 
+class Nothing:
+    """What can be called and returns nothing."""
+
+    def __call__(self):
+        return None
+
+
 def test_arguments_that_mean_nothing_are_refused(tmp_path):
     """A misspelt argument, a kind of frame that there is not, a format that does not fit."""
     with pytest.raises(UsageError, match="takes no argument 'validator'"):
         bf.export(income(0, 1), tmp_path / "out", validator=[1])
     with pytest.raises(UsageError, match="unexpected keyword argument"):
         bf.export(pl.DataFrame, tmp_path / "out", nonsense=1)
+    for function, words in ((print, "print"), (Nothing(), "Nothing")):
+        with pytest.raises(UsageError, match=rf"{words}\(\) returns no frame"):
+            bf.export(function, tmp_path / "out")
+    with pytest.raises(UsageError, match=r"Nothing\(\) cannot be called so"):
+        bf.export(Nothing(), tmp_path / "out", nonsense=1)
     with pytest.raises(UsageError, match="int cannot be exported"):
         bf.export(7, tmp_path / "out")
     with pytest.raises(UsageError, match=r"called like a file of csv"):

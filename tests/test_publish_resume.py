@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import random
@@ -103,6 +104,18 @@ def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer
     assert (tmp_path / "out" / work.NAME).exists()
     export(tmp_path / "out", until=200)
     assert files(tmp_path / "whole") == files(tmp_path / "out")
+
+
+def test_an_iterator_is_as_good_as_a_list(tmp_path, explorer):
+    """What gives its numbers only once is used up by nobody before the loader."""
+    few = {"since": 0, "until": 5}
+    export(tmp_path / "list", validators=[1, 2, 3], **few)
+    made = export(tmp_path / "iterator", validators=iter([1, 2, 3]), **few)
+    assert 18 == made.rows
+    call = functools.partial(bf.load_income_history, (n for n in [1, 2, 3]), **few)
+    bf.export(call, tmp_path / "partial")
+    for kind in ("iterator", "partial"):
+        assert files(tmp_path / "list") == files(tmp_path / kind)
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -23,7 +24,7 @@ from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from beaconframes.client import Explorer
     from beaconframes.endpoint import Endpoint
@@ -41,13 +42,18 @@ def of_call(
     arguments: dict[str, Any],
 ) -> Source:
     """Take a loader and its arguments, or any other function that returns a frame."""
-    function, given = unwrapped(what, arguments)
+    function, bound = unwrapped(what, arguments)
     endpoint = endpoint_of(function)
     if endpoint is None:
-        frame = function(**given)
+        frame = function(*bound.args, **bound.kwargs)
         if not is_frame(frame):
-            raise UsageError(f"{function.__name__}() returns no frame")
+            raise UsageError(
+                f"{called(function)}() returns no frame",
+                hint="Give a frame, a function that returns one, or a loader and its arguments",
+            )
         return of_frame(frame, table)
+    options = bound.arguments.pop("options", {})
+    given = {**bound.arguments, **options}
     asked = explorer or given.get("explorer") or current()
     call = Call(function, endpoint, asked, given)
     source = Source(of_endpoint(endpoint, table), call.everything, asked.chain, call.facts())
@@ -66,10 +72,23 @@ def of_call(
     return Walk.of(source, call, keeping, want).source
 
 
+def repeatable(what: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return both with a list for every iterator, which gives what it has only once."""
+    if isinstance(what, functools.partial):
+        arguments = {**what.keywords, **arguments}
+        what = functools.partial(what.func, *map(lasting, what.args))
+    return what, {name: lasting(value) for name, value in arguments.items()}
+
+
+def lasting(value: Any) -> Any:
+    """Return a list of what an iterator gives, and anything else as it is."""
+    return [*value] if isinstance(value, Iterator) else value
+
+
 def unwrapped(
     what: Callable[..., Any], arguments: dict[str, Any]
-) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Return the function that *what* is in the end, and all its arguments by name."""
+) -> tuple[Callable[..., Any], inspect.BoundArguments]:
+    """Return the function that *what* is in the end, and all that it is called with."""
     positional: tuple[Any, ...] = ()
     while isinstance(what, functools.partial):
         positional = (*what.args, *positional)
@@ -79,20 +98,21 @@ def unwrapped(
         bound = inspect.signature(what).bind(*positional, **arguments)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"{getattr(what, '__name__', what)}() cannot be called so: {error}",
+            f"{called(what)}() cannot be called so: {error}",
             hint="Give the arguments of the loader by name, beside those of export()",
         ) from None
     bound.apply_defaults()
-    rest = next(
-        (p.name for p in inspect.signature(what).parameters.values() if p.kind is p.VAR_KEYWORD), ""
-    )
-    options = bound.arguments.pop(rest, {})
-    return what, {**bound.arguments, **options}
+    return what, bound
+
+
+def called(function: Callable[..., Any]) -> str:
+    """Return what a function is called, or an object that is called like one."""
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def endpoint_of(function: Callable[..., Any]) -> Endpoint | None:
     """Return the endpoint that a loader asks; None if *function* is no loader."""
-    module, name = function.__module__ or "", getattr(function, "__name__", "")
+    module, name = getattr(function, "__module__", None) or "", called(function)
     if not module.startswith(("beaconframes.v1", "beaconframes.v2")):
         return None
     known = ENDPOINTS_V2 if module.startswith("beaconframes.v2") else ENDPOINTS

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.errors import UsageError
+from beaconframes.publish.calls import repeatable
 from beaconframes.publish.choosing import sources_of
 from beaconframes.publish.formats import Cells
 from beaconframes.publish.making import USUAL, to_file, to_folder
@@ -134,6 +135,8 @@ def export(
             "force_new=True needs a folder, or the address of one",
             hint="Give another target, to which nothing was exported",
         )
+    if callable(what):
+        what, arguments = repeatable(what, arguments)
     choose = partial(sources_of, what, table=table, explorer=explorer, arguments=arguments)
     sources = choose()
     about = About(
