@@ -496,7 +496,7 @@ def test_a_lock_that_is_text_is_refused(tmp_path):
         "{}",
         '{"plan": []}',
         '{"plan": {"income_history": []}}',
-        '{"plan": {"income_history": {"request": {"until": "x"}}}}',
+        '{"plan": {"income_history": {"request": 5}}}',
         '{"document": 5}',
         '{"done": 5}',
         '{"done": ["income_history", "x"]}',

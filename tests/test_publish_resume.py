@@ -17,7 +17,7 @@ import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.errors import BeaconframesError, DatasetError
-from beaconframes.publish import work
+from beaconframes.publish import making, work
 
 from .faults import FaultServer
 
@@ -69,6 +69,10 @@ def cut_after(monkeypatch, places):
     monkeypatch.setattr(writing, "put", put)
 
 
+def cut(*_, **__):
+    raise Cut
+
+
 def test_an_export_that_was_cut_short_goes_on(tmp_path, explorer, monkeypatch):
     """What was finished is not asked for again, and the end is the same to the byte."""
     export(tmp_path / "whole", until=449)
@@ -116,6 +120,81 @@ def test_an_iterator_is_as_good_as_a_list(tmp_path, explorer):
     bf.export(call, tmp_path / "partial")
     for kind in ("iterator", "partial"):
         assert files(tmp_path / "list") == files(tmp_path / kind)
+
+
+def test_a_validator_that_is_named_twice_comes_once(tmp_path, explorer):
+    """By its index and by its public key: it is the same one."""
+    keys = bf.load_validators([2, 3])["pubkey"].to_list()
+    few = {"since": 0, "until": 5, "by": "validators"}
+    assert 6 == export(tmp_path / "one", validators=[2, keys[0]], **few).rows
+    made = export(tmp_path / "out", validators=[*keys, 2, 1], **few)
+    assert (18, True) == (made.rows, made.complete)
+    export(tmp_path / "plain", validators=[1, 2, 3], **few)
+    assert data(tmp_path / "plain") == data(tmp_path / "out")
+
+
+@pytest.mark.parametrize("places", [1, 2])
+def test_keys_are_gone_on_with_as_indices_are(tmp_path, explorer, monkeypatch, places):
+    """No row is there twice when an export with public keys was cut short."""
+    (key,) = bf.load_validators([3])["pubkey"]
+    few = {"validators": [1, 1001, key], "since": 460, "until": 465, "by": "validators"}
+    export(tmp_path / "whole", **few)
+    with monkeypatch.context() as patch:
+        cut_after(patch, 1) if places == 1 else patch.setattr(making, "manifest", cut)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", **few)
+    assert 18 == export(tmp_path / "out", **few).rows
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+
+
+def test_a_key_that_nobody_has_is_a_gap(tmp_path, explorer):
+    """It stays one, and the same export adds nothing."""
+    few = {"validators": [2, f"0x{'ab' * 48}"], "since": 0, "until": 5}
+    for added in (1, 0):
+        made = export(tmp_path / "out", **few)
+        assert (6, added, ({"public_keys_without_rows": 1},)) == (made.rows, made.added, made.gaps)
+
+
+def test_slots_that_are_listed_are_all_there_or_refused(tmp_path, explorer):
+    """What lies between the slots that were asked for was not asked for."""
+    out = tmp_path / "out"
+    assert 2 == bf.export(bf.load_slots, out, slots=[0, 50]).rows
+    before = files(out)
+    for slots, words in (
+        (range(51), "has 0-0,50-50 up to 50, and this asks for every slot"),
+        ([0, 30, 50, 60], "has 0-0,50-50 up to 50, and this asks for 0-0,30-30,50-50"),
+        ([50], "begins at slot 0, and this asks from 50 on"),
+        ([0], "goes up to slot 50, and this asks up to 0"),
+    ):
+        with pytest.raises(DatasetError, match=words):
+            bf.export(bf.load_slots, out, slots=slots)
+        assert before == files(out)
+    made = bf.export(bf.load_slots, out, slots=[0, 50, 60, 61])
+    assert (4, 1) == (made.rows, made.added)
+    assert [0, 50, 60, 61] == Dataset.open(out).scan("slots").collect()["slot"].to_list()
+    assert 51 == bf.export(bf.load_slots, tmp_path / "every", slots=range(51)).rows
+    assert 61 == bf.export(bf.load_slots, tmp_path / "every", slots=range(61)).rows
+
+
+@pytest.mark.parametrize(("later", "earlier"), [("2h", "40h"), (-10, -30), (None, 0)])
+def test_an_earlier_beginning_is_refused(tmp_path, explorer, later, earlier):
+    """A beginning that moves with the chain moves forward: what is before it never came."""
+    made = export(tmp_path / "out", since=later)
+    with pytest.raises(DatasetError, match=r"begins at epoch \d+, and this asks from \d+ on"):
+        export(tmp_path / "out", since=earlier)
+    assert (made.rows, 0) == ((again := export(tmp_path / "out", since=later)).rows, again.added)
+
+
+def test_a_service_that_is_behind_is_no_earlier_beginning(tmp_path, running):
+    """What moves with the chain's end moves back with it for a moment, and nothing is lost."""
+    known = {"url": running.url, "chain": running.service.chain}
+    head = running.service.head
+    behind = replace(head, finalized_epoch=head.finalized_epoch - 1)
+    rows = []
+    for now in (head, behind):
+        with bf.Explorer(head=now, **known) as asked:
+            rows.append(export(tmp_path / "out", since=-30, explorer=asked).rows)
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.long

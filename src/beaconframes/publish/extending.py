@@ -79,7 +79,7 @@ def fit(
 
 def without_bounds(plan: dict[str, Any]) -> dict[str, Any]:
     """Return a plan without what may move with the chain; whoever resumes looks at that."""
-    bounds = ("since", "until")
+    bounds = ("since", "until", "only")
     return {**plan, "request": {k: v for k, v in plan["request"].items() if k not in bounds}}
 
 

@@ -11,18 +11,21 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.client.keys import AT_ONCE, ask, resolve
 from beaconframes.endpoint.keeping import CHAIN
 from beaconframes.endpoint.rectangles import runs, within
 from beaconframes.publish.partitions import VALIDATORS_EACH
 from beaconframes.publish.work import ANEW, Misfit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import polars as pl
 
     from beaconframes.calendar import Chain
+    from beaconframes.client import Explorer
     from beaconframes.endpoint.keeping import Keeping, Want
+    from beaconframes.endpoint.rectangles import Runs
     from beaconframes.publish.calls import Call
     from beaconframes.publish.partitions import Partition
     from beaconframes.publish.sources import Source
@@ -42,6 +45,8 @@ class Walk:
     want: Want
     since: int
     until: int
+    subjects: list[int | str]
+    """The validators that are asked for: indices in order, and then the keys that nobody has."""
     refill: tuple[dict[str, Any], ...] = ()
     begin: int = 0
     subject_from: int = 0
@@ -53,7 +58,13 @@ class Walk:
         finalized = call.horizon.latest("epoch", finalized=True)
         last = keeping.final_until(call.horizon, finalized)
         first, until = want.parts[0][0], min(want.parts[-1][1], last)
-        walk = cls(source, call, keeping, want, first, until, begin=first)
+        subjects: list[int | str] = []
+        if want.subjects != CHAIN:
+            # By index alone, so that nobody is asked for twice and all have their place in order.
+            known = indices_of(call.explorer, want.keys) if want.keys else {}
+            subjects = [*sorted({*map(int, want.subjects), *known.values()})]
+            subjects += [key for key in want.keys if key not in known]
+        walk = cls(source, call, keeping, want, first, until, subjects, begin=first)
         source.frames = walk.frames
         source.grows = True
         source.resume = walk.resume
@@ -66,13 +77,6 @@ class Walk:
         """Return the chain that is walked along."""
         return self.call.explorer.chain
 
-    @property
-    def subjects(self) -> list[int | str]:
-        """Return the validators that are asked for: indices in order, and then keys."""
-        if self.want.subjects == CHAIN:
-            return []
-        return [*sorted(map(int, self.want.subjects)), *self.want.keys]
-
     def tell(self) -> None:
         """Say in the source what is asked for."""
         request: dict[str, Any] = {"loader": self.call.function.__name__}
@@ -81,17 +85,22 @@ class Walk:
         apart = ("since", "until", subject, listed)
         request |= {k: v for k, v in self.call.others().items() if k not in apart}
         if subject is not None:
-            from beaconframes.publish.calls import short
-
-            indices = runs(s for s in self.subjects if isinstance(s, int))
-            request[subject] = short([*(f"{a}-{b}" for a, b in indices), *self.want.keys])
+            named = () if self.want.subjects == CHAIN else map(int, self.want.subjects)
+            request[subject] = spelled(runs(named), *self.want.keys)
         request |= {"unit": self.keeping.unit_name, "since": self.since, "until": self.until}
+        if only := self.only(self.since, self.until):
+            request["only"] = only
         self.source.request = request
         epoch = self.last_epoch()
         self.source.facts |= {
             "finalized_epoch": epoch,
             "finalized_time": self.chain.time_of("epoch", epoch + 1).isoformat(),
         }
+
+    def only(self, since: int, until: int) -> str:
+        """Return the units in between that are asked for; "" where it is each of them."""
+        asked = within(self.want.parts, since, until) if self.keeping.listed else ()
+        return "" if asked in ((), ((since, until),)) else spelled(asked)
 
     def last_epoch(self) -> int:
         """Return the last epoch that the rows are of: it is final."""
@@ -113,10 +122,11 @@ class Walk:
         Returns whether what was done counts. Raises a DatasetError for another beginning or end.
         """
         self.partition = partition
-        for before in (there.get("request", {}), begun.get("request", {})):
-            if "since" in before:
-                self._continue(before)
-        if begun.get("request", {}).get("until") is not None and self.is_open("until"):
+        asked = [known["request"] for known in (there, begun) if known]
+        self._check(asked, [*there.get("gaps", ()), *gaps])
+        for before in asked:
+            self._continue(before)
+        if begun and self.is_open("until"):
             # What a killed export began, it ends, though more has become final since.
             self.until = begun["request"]["until"]
         if there:
@@ -145,24 +155,50 @@ class Walk:
                 found.append({**gap, **cut})
         return found
 
-    def _continue(self, before: dict[str, Any]) -> None:
-        if before["since"] != self.since and not self.is_open("since"):
+    def _check(self, asked: list[dict[str, Any]], gaps: list[dict[str, Any]]) -> None:
+        """Refuse what nobody can go on with."""
+        unit, subject = self.keeping.unit_column, self.keeping.subject_column
+        numbers = {unit, f"first_{unit}", f"last_{unit}", subject}
+        told = [request.get(name) for request in asked for name in ("since", "until")]
+        told += [value for gap in gaps for name, value in gap.items() if name in numbers]
+        if any(type(value) is not int for value in told):
             raise Misfit(
-                f"what is there begins at {self.keeping.unit_name} {before['since']}, and this "
+                f"what is there does not say of which {self.keeping.unit_name} it is",
+                hint=f"Export to another folder; {ANEW}",
+            )
+
+    def _continue(self, before: dict[str, Any]) -> None:
+        unit = self.keeping.unit_name
+        # A service may know less of the chain than it did, and then all of what moves with it.
+        behind = max(before["until"] - self.until, 0) if self.is_open("until") else 0
+        earlier = self.since < before["since"] - behind
+        if earlier or (before["since"] != self.since and not self.is_open("since")):
+            raise Misfit(
+                f"what is there begins at {unit} {before['since']}, and this "
                 f"asks from {self.since} on",
                 hint=f"Give the same since, or another folder; {ANEW}",
             )
-        if before["until"] > self.until and not self.is_open("until"):
+        if before["until"] > self.want.parts[-1][1] and not self.is_open("until"):
             raise Misfit(
-                f"what is there goes up to {self.keeping.unit_name} {before['until']}, and this "
+                f"what is there goes up to {unit} {before['until']}, and this "
                 f"asks up to {self.until}",
                 hint=f"Give the same until or a later one, or another folder; {ANEW}",
+            )
+        every = f"every {unit}"
+        was, now = before.get("only"), self.only(before["since"], before["until"])
+        if self.keeping.listed and (was or "") != now:
+            raise Misfit(
+                f"what is there has {was or every} up to {before['until']}, and this asks for "
+                f"{now or every}",
+                hint=f"Give the same ones and later ones, or another folder; {ANEW}",
             )
         self.since = self.begin = before["since"]
         self.until = max(self.until, before["until"])
 
     def is_open(self, bound: str) -> bool:
         """Tell whether a bound moves with the chain: left out, or counted back from its end."""
+        if self.keeping.listed:
+            return False
         value = self.call.given.get(bound)
         if isinstance(value, str):
             return not value[:4].isdecimal() or "-" not in value
@@ -238,7 +274,8 @@ class Walk:
             self.source.note([gap])
             return
         whom = [gap[column]] if column in gap else self.subjects
-        rows, gaps = self.call.load(**self.asking(list(whom), (first, last)))
+        stretch = max(first, self.since), min(last, self.until)
+        rows, gaps = self.call.load(**self.asking(list(whom), stretch))
         self.source.note(gaps)
         yield rows
 
@@ -248,3 +285,19 @@ class Walk:
         first = gap.get(f"first_{unit}", gap.get(unit, self.since))
         last = gap.get(f"last_{unit}", gap.get(unit, self.begin - 1))
         return int(first), int(last)
+
+
+def indices_of(explorer: Explorer, keys: Sequence[str]) -> dict[str, int]:
+    """Return the index of each of the public *keys* that somebody has."""
+    if explorer.shelf is not None:
+        return resolve(explorer, explorer.shelf, keys)
+    batches = (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
+    found = [one for batch in batches for one in ask(explorer, batch)]
+    return {one.pubkey.lower(): one.index for one in found if one.index is not None}
+
+
+def spelled(numbers: Runs, *others: str) -> str:
+    """Return runs of numbers, and what else there is, in few words."""
+    from beaconframes.publish.calls import short
+
+    return short([*(f"{first}-{last}" for first, last in numbers), *others])

@@ -50,17 +50,10 @@ class Noted(published.File):
     table: str
 
 
-class Bounds(Struct):
-    """What the journal says of what was asked for, as far as going on depends on it."""
-
-    since: int | None = None
-    until: int | None = None
-
-
 class Planned(Struct):
     """What the journal says of a table."""
 
-    request: Bounds
+    request: dict[str, Any]
 
 
 class Line(Struct):
