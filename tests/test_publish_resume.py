@@ -17,7 +17,7 @@ import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.errors import BeaconframesError, DatasetError
-from beaconframes.publish import making, work
+from beaconframes.publish import making, sorting, sources, work
 
 from .faults import FaultServer
 
@@ -183,6 +183,54 @@ def test_an_earlier_beginning_is_refused(tmp_path, explorer, later, earlier):
     with pytest.raises(DatasetError, match=r"begins at epoch \d+, and this asks from \d+ on"):
         export(tmp_path / "out", since=earlier)
     assert (made.rows, 0) == ((again := export(tmp_path / "out", since=later)).rows, again.added)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "added"),
+    [([1, 2], [1, 1, 2, 3], [1, 3]), ([1, 1], [1, 1, 1], [1]), ([2, 2, 1], [1, 2, 2], [])],
+)
+def test_rows_that_are_there_twice_are_counted(tmp_path, first, then, added):
+    """What is added is what there is more of than before."""
+    bf.export(pl.DataFrame({"x": first, "also": [[0]] * len(first)}), tmp_path)
+    frame = pl.DataFrame({"x": then, "also": [[0]] * len(then)})
+    for _ in range(2):
+        assert len(then) == bf.export(frame, tmp_path).rows
+    files = sorted((tmp_path / "rows").iterdir())
+    assert added == [x for file in files[1:] for x in pl.read_parquet(file)["x"]]
+
+
+@pytest.mark.parametrize(("first", "then"), [([1, 2], [1, 1, 3]), ([1, 1], [1, 2])])
+def test_a_row_that_is_there_twice_stands_for_no_other(tmp_path, first, then):
+    """What was published is all among what is exported now, as often as it was."""
+    bf.export(pl.DataFrame({"x": first}), tmp_path)
+    with pytest.raises(DatasetError, match="1 of them are not among"):
+        bf.export(pl.DataFrame({"x": then}), tmp_path)
+
+
+@pytest.mark.parametrize("most", [262_144, 3_000])
+@pytest.mark.parametrize("more", [False, True])
+def test_the_same_pages_in_no_order_add_nothing(tmp_path, monkeypatch, most, more):
+    """Not even where a day is begun, left and begun again; nor where it has become longer."""
+    monkeypatch.setattr(sorting, "ROWS", most)
+    monkeypatch.setattr(sources, "PAGES", 1000)
+
+    def page(day, first, rows=5_000):
+        time = pl.datetime(2026, 1, day, time_zone="UTC").alias("time")
+        return pl.select(time, epoch=pl.int_range(first, first + rows))
+
+    pages = [page(1, 0), page(2, 10_000), page(1, 5_000), page(1, 5_000), page(3, 30_000)]
+    whole = bf.export(iter(pages), tmp_path / "out", name="same")
+    before = data(tmp_path / "out")
+    if more:
+        pages[3:3] = [page(2, 20_000)]
+    again = bf.export(iter(pages), tmp_path / "out", name="same")
+    assert (whole.rows + 5_000 * more, more) == (again.rows, again.added > 0)
+    after = data(tmp_path / "out")
+    assert before == {name: after[name] for name in before}
+    there = pl.concat(pl.read_parquet(path) for path in (tmp_path / "out").rglob("*.parquet"))
+    assert pl.concat(pages).sort("time", "epoch").equals(there.sort("time", "epoch"))
+    with pytest.raises(DatasetError, match="are not among"):
+        bf.export(iter([*pages[:2], page(1, 5_000)]), tmp_path / "out", name="same")
 
 
 def test_a_service_that_is_behind_is_no_earlier_beginning(tmp_path, running):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from beaconframes.publish.sources import Source
     from beaconframes.publish.work import Work
 
+NTH = "_nth"
 IN_FLIGHT = 3
 """Files that an executor may be writing: each has its rows in memory."""
 
@@ -39,8 +40,8 @@ class Part:
     """How many of the pieces came that it now has."""
     matched: int = 0
     """How many rows came that it had before."""
-    rows: pl.DataFrame | None = None
-    """The rows that it had before, once they have to be looked at."""
+    left: pl.DataFrame | None = None
+    """The rows that it had before and that did not come yet, once they have to be looked at."""
 
 
 @dataclass
@@ -146,16 +147,18 @@ class TableWriter:
         """Return the rows of a partition that turned out not to be complete, and forget them."""
         self._collect(0)
         part = self._part(self._folder(number))
-        had = sum(segment.rows for segment in part.old)
-        if part.matched not in (0, had):
-            raise UsageError(
-                f"the rows of {self._table.name} come in no order, and were exported before",
-                hint="Sort them by time, or export to another folder",
-            )
-        named = [*(part.old if part.matched else ()), *part.new]
-        rows = [self._read(self.layout.work.target / segment.path) for segment in named]
-        part.new, part.seen, part.matched = [], 0, 0
-        return pl.concat([pl.DataFrame(schema=self._table.schema), *rows])
+        rows = self._rows(part.new)
+        if part.matched:
+            came = self._rows(part.old if part.left is not None else part.old[: part.seen])
+            rows = pl.concat([came if part.left is None else without(came, part.left), rows])
+        part.new, part.seen, part.matched, part.left = [], 0, 0, None
+        return rows
+
+    def _rows(self, files: Iterable[Segment]) -> pl.DataFrame:
+        """Return the rows of some files."""
+        target = self.layout.work.target
+        rows = [self._read(target / segment.path) for segment in files]
+        return pl.concat([self._table.schema.to_frame(), *rows])
 
     def _read(self, path: Path) -> pl.DataFrame:
         with judged(path, "cannot be read"):
@@ -182,11 +185,15 @@ class TableWriter:
         place = part.seen
         part.seen += 1
         if part.old and not self.source.grows:
-            if place < len(part.old) and part.old[place].sha256 == made.sha256:
+            there = part.old[place].sha256 if place < len(part.old) else ""
+            if part.left is None and there == made.sha256:
                 part.matched += made.rows
                 draft.unlink()
                 return
-            fresh = self._fresh(part, self._read(draft))
+            if part.left is None:
+                part.left = self._rows(part.old[place:])
+            rows = self._read(draft)
+            fresh, part.left = without(rows, part.left), without(part.left, rows)
             part.matched += made.rows - fresh.height
             if fresh.is_empty():
                 draft.unlink()
@@ -222,13 +229,6 @@ class TableWriter:
         work.note(segment)
         put(draft, path)
 
-    def _fresh(self, part: Part, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return those of *rows* that the partition did not have."""
-        if part.rows is None:
-            target = self.layout.work.target
-            part.rows = pl.concat([self._read(target / segment.path) for segment in part.old])
-        return rows.join(part.rows, on=rows.columns, how="anti", nulls_equal=True)
-
     def _judge(self, folder: str, part: Part) -> None:
         """Refuse rows that are others than those that were published before."""
         had = sum(segment.rows for segment in part.old)
@@ -240,6 +240,16 @@ class TableWriter:
                 f"{had - part.matched:,} of them are not among what is exported now",
                 hint="What was published does not change: export to another folder",
             )
+
+
+def without(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Return *rows* but for *others*: one that is there twice takes two of them to go."""
+    nth = pl.int_range(pl.len()).over(rows.columns).alias(NTH)
+    numbered, beside = rows.with_columns(nth), others.with_columns(nth)
+    on = numbered.columns
+    return numbered.join(beside, on=on, how="anti", nulls_equal=True, maintain_order="left").drop(
+        NTH
+    )
 
 
 def ranges(rows: pl.DataFrame, key: list[str]) -> dict[str, tuple[int | str, int | str]]:
