@@ -20,6 +20,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import DatasetError, UsageError
@@ -283,6 +284,32 @@ def test_a_frame_and_a_loader_do_not_mix(tmp_path, explorer):
     bf.export(bf.load_income_history(**WANTED), tmp_path / "income")
     with pytest.raises(DatasetError, match=r"request\.loader was nothing"):
         bf.export(bf.load_income_history, tmp_path / "income", **WANTED)
+
+
+def test_a_second_table_forgets_nothing_of_the_first(tmp_path, chain):
+    """Where the first is from is still told, and both can be exported once more."""
+    simulated, out = chain, tmp_path / "out"
+    bf.export(simulated, out, table="epochs")
+    before = json.loads((out / "manifest.json").read_text())
+    for last in (1, 2, 2):
+        made = bf.export(pl.DataFrame({"x": range(last)}), out, table="mine")
+        assert last == made.rows
+        told = json.loads((out / "manifest.json").read_text())
+        assert before["provenance"] == told["provenance"]
+        assert "simulated" in (out / "README.md").read_text()
+        assert 0 == bf.export(simulated, out, table="epochs").added
+
+
+def test_a_table_of_another_chain_is_refused(tmp_path, chain):
+    """One dataset is of one chain and one service."""
+    out = tmp_path / "out"
+    bf.export(chain, out, table="epochs")
+    before = files(out)
+    frame = pl.DataFrame({"epoch": [1], "time": [MAINNET.time_of("epoch", 1)]})
+    with pytest.raises(DatasetError, match="chain was simulated, now it is mainnet"):
+        bf.export(frame, out, table="mine")
+    assert before == files(out)
+    assert tmp_path / "out-2" == bf.export(frame, out, table="mine", force_new=True).path
 
 
 LOADERS = (

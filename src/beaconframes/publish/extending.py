@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from beaconframes.publish.sources import Source
     from beaconframes.publish.work import Work
 
+WHOSE = ("service", "simulated", "chain")
+
 
 @dataclass(frozen=True)
 class Before:
@@ -56,10 +58,20 @@ def fit(
     cells: Cells,
 ) -> None:
     """Refuse what does not fit what is there, and write down what is to become of it."""
+    others = others_of(there, sources)
     for source in sources:
         name = source.table.name
         new = wanted(source, form, divided[name], cells)
+        whose = {fact: new[fact] for fact in WHOSE}
+        if found := differences(known(whose_of(there), whose), known(whose, whose_of(there))):
+            raise Misfit(
+                f"{work.target} is of something else: {found}",
+                hint=f"Export to another folder; {ANEW}",
+            )
         old = told_of(there, name)
+        if others:
+            # What this table does not say of itself, another one has said.
+            old, new = known(old, whose), known(new, whose)
         if old and (found := differences(without_bounds(old), without_bounds(new))):
             raise Misfit(
                 f"{work.target} has another {name}: {found}",
@@ -75,6 +87,15 @@ def fit(
         )
     if begun is None:
         work.begin(plan)
+
+
+def known(plan: dict[str, Any], whose: dict[str, Any]) -> dict[str, Any]:
+    """Return a *plan* but for whose data it is, where that is not known, here or in *whose*."""
+    return {
+        name: value
+        for name, value in plan.items()
+        if name not in WHOSE or (value is not None and whose.get(name) is not None)
+    }
 
 
 def without_bounds(plan: dict[str, Any]) -> dict[str, Any]:
@@ -127,8 +148,6 @@ def told_of(there: Before, name: str) -> dict[str, Any]:
     table = there.told.get("tables", {}).get(name)
     if table is None:
         return {}
-    provenance = there.told["provenance"]
-    chain = provenance.get("chain")
     return {
         "columns": {column["name"]: column["type"] for column in table["columns"]},
         "key": table["key"],
@@ -137,10 +156,25 @@ def told_of(there: Before, name: str) -> dict[str, Any]:
         "partitioned_by": table["partitioned_by"],
         "sorted_by": table.get("sorted_by"),
         "request": table["request"],
+        **whose_of(there),
+    }
+
+
+def whose_of(there: Before) -> dict[str, Any]:
+    """Return whose data is there, of all tables together."""
+    provenance = there.told.get("provenance", {})
+    chain = provenance.get("chain")
+    return {
         "service": provenance.get("service"),
         "simulated": provenance.get("simulated"),
         "chain": None if chain is None else chain["name"],
     }
+
+
+def others_of(there: Before, sources: list[Source]) -> dict[str, Any]:
+    """Return the tables that are there and are not exported now."""
+    named = {source.table.name for source in sources}
+    return {n: t for n, t in there.told.get("tables", {}).items() if n not in named}
 
 
 def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> str:
@@ -163,12 +197,14 @@ def short(value: object) -> str:
 
 def with_others(told: dict[str, Any], there: Before, sources: list[Source]) -> dict[str, Any]:
     """Return the manifest *told* with the tables that were there and are not exported now."""
-    named = {source.table.name for source in sources}
-    others = {n: t for n, t in there.told.get("tables", {}).items() if n not in named}
+    others = others_of(there, sources)
     if not others:
         return told
     merged = {**told, "tables": dict(sorted({**others, **told["tables"]}.items()))}
     merged["complete"] = not any(table["gaps"] for table in merged["tables"].values())
     routes = {t["endpoint"] for t in merged["tables"].values() if t["endpoint"]}
-    merged["provenance"] = {**told["provenance"], "endpoints": sorted(routes)}
+    new = {name: value for name, value in told["provenance"].items() if value is not None}
+    merged["provenance"] = {
+        **told["provenance"], **there.told["provenance"], **new, "endpoints": sorted(routes)
+    }  # fmt: skip
     return {**merged, "checksum": published.checksum(merged)}
