@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 import pytest
 
@@ -73,3 +75,15 @@ def test_only_parquet_is_opened(tmp_path):
     bf.export(pl.DataFrame({"epoch": range(10)}), tmp_path / "out", format="csv")
     with pytest.raises(DatasetError, match="only Parquet can be opened"):
         Dataset.open(tmp_path / "out").scan("rows")
+
+
+def test_gaps_stay_gaps_in_an_export_of_an_export(tmp_path, explorer):
+    """What did not come did not come by being published once more."""
+    unknown = f"0x{'ab' * 48}"
+    arguments = {"validators": [1, unknown], "since": 0, "until": 5}
+    first = bf.export(bf.load_income_history, tmp_path / "one", **arguments)
+    assert 1 == len(first.gaps)
+    for _ in range(2):
+        made = bf.export(Dataset.open(tmp_path / "one"), tmp_path / "two")
+        assert (first.gaps, False) == (made.gaps, made.complete)
+        assert not json.loads((tmp_path / "two/manifest.json").read_text())["complete"]

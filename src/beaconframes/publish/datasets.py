@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.calendar import Chain
+from beaconframes.dataset.manifested import Published
 from beaconframes.dataset.segments import ROW_GROUP
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish.durable import judged
@@ -57,7 +58,8 @@ def of_table(dataset: Dataset, name: str, chain: Chain | None, facts: dict[str, 
                 yield rows
                 del rows  # before the next ones come into memory
 
-    return Source(of_rows(schema, name), rows, chain, facts)
+    gaps = dataset.told["tables"][name]["gaps"] if isinstance(dataset, Published) else []
+    return Source(of_rows(schema, name), rows, chain, facts, gaps=[*gaps])
 
 
 def in_order(segments: list[Segment]) -> list[Segment]:
