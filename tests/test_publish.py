@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -19,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beaconframes as bf
+from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish.order import in_order
 
@@ -316,6 +318,16 @@ def test_targets_that_lead_elsewhere_are_refused(tmp_path, monkeypatch, target):
         bf.export(income(0, 1), target)
     assert [inside] == list(tmp_path.iterdir())
     assert [] == list(inside.iterdir())
+
+
+def test_no_dataset_is_exported_among_the_files_of_a_store(tmp_path, chain):
+    """Readers of a store or a chain would see its rows and those of the export."""
+    there = shutil.copytree(chain.path, tmp_path / "chain")
+    before = sorted(there.rglob("*"))
+    for what in (chain, Dataset.open(there), income(0, 1)):
+        with pytest.raises(UsageError, match="is a store or a simulated chain"):
+            bf.export(what, there)
+    assert before == sorted(there.rglob("*"))
 
 
 def test_links_are_refused(tmp_path):

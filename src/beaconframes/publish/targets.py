@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from beaconframes.dataset import ledger
 from beaconframes.errors import UsageError
 from beaconframes.publish.formats import Format, by_ending, get_format
 from beaconframes.text import visible
@@ -46,6 +47,11 @@ def target_of(target: object, form: str | None) -> Target:
     if path.exists() and path.is_dir() != (ending is None):
         what = "is a file" if ending is None else "is a folder"
         raise UsageError(f"{visible(text)} {what}", hint="Choose another target")
+    if ending is None and (path / ledger.NAME).exists():
+        raise UsageError(
+            f"{visible(text)} is a store or a simulated chain, and has files of its own",
+            hint="Choose another target",
+        )
     return Target(path, chosen, single=ending is not None)
 
 
