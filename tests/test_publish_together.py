@@ -273,6 +273,62 @@ def test_a_third_dataset_goes_beside_the_second(tmp_path, explorer):
     assert (tmp_path / "income-2", 0) == (made.path, made.added)
 
 
+@pytest.mark.parametrize("kind", ["frame", "lazy", "list", "dataset", "function"])
+def test_other_rows_make_another_dataset(tmp_path, kind):
+    """Where the arguments are the same and the rows are not, all of them are taken once more."""
+    bf.export(pl.DataFrame({"x": [1, 2]}), tmp_path / "out")
+    before = files(tmp_path / "out")
+    other = pl.DataFrame({"x": [1, 5]})
+    bf.export(other, tmp_path / "other")
+    kinds = {
+        "frame": other,
+        "lazy": other.lazy(),
+        "list": [other[:1], other[1:]],
+        "dataset": Dataset.open(tmp_path / "other"),
+        "function": lambda: other,
+    }
+    for added in (1, 0):
+        made = bf.export(kinds[kind], tmp_path / "out", force_new=True)
+        assert (tmp_path / "out-2", 2, added) == (made.path, made.rows, made.added)
+    assert before == files(tmp_path / "out")
+    assert other.equals(Dataset.open(tmp_path / "out-2").scan("rows").collect())
+
+
+def test_other_rows_of_an_iterator_are_refused(tmp_path):
+    """It gives its rows only once; other columns are seen before any is taken."""
+    bf.export(pl.DataFrame({"x": [1, 2]}), tmp_path / "out")
+    before = files(tmp_path / "out")
+    with pytest.raises(UsageError, match="an iterator gives its rows only once"):
+        bf.export(iter([pl.DataFrame({"x": [1, 5]})]), tmp_path / "out", force_new=True)
+    assert before == files(tmp_path / "out")
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
+    made = bf.export(iter([pl.DataFrame({"y": [1, 5]})]), tmp_path / "out", force_new=True)
+    assert (tmp_path / "out-2", 2) == (made.path, made.rows)
+
+
+def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monkeypatch):
+    """Also what the journal of a killed export names as made by it."""
+    from beaconframes.publish import documents
+
+    def dataset(last):
+        there = Dataset.create(tmp_path / f"from-{last}", meta={})
+        there.write("first", [pl.DataFrame({"x": [1]})])
+        there.write("second", [pl.DataFrame({"x": [last]})])
+        return there
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "remember", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bf.export(dataset(1), tmp_path / "out")
+    with pytest.raises(DatasetError, match="are not among"):
+        bf.export(dataset(2), tmp_path / "out")
+    assert [] == Dataset.open(tmp_path / "out").verify()
+    assert 2 == bf.export(Dataset.open(tmp_path / "from-1"), tmp_path / "out").rows
+
+
 def test_force_new_needs_a_folder(tmp_path):
     """A file is new each time anyway."""
     with pytest.raises(UsageError, match="needs a folder"):

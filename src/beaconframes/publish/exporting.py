@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from beaconframes.publish.manifest import About
 from beaconframes.publish.remote import remote_of, to_remote
 from beaconframes.publish.tables import checked_name
 from beaconframes.publish.targets import target_of
-from beaconframes.publish.work import Misfit, Taken
+from beaconframes.publish.work import Misfit, Taken, Unlike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -164,13 +165,18 @@ def export(
                 wait=wait,
             )
             return replace(done, unit=unit_of(sources))
-        except Misfit:
+        except Misfit as error:
             if not force_new:
                 raise
+            if isinstance(error, Unlike) and isinstance(what, Iterator):
+                raise UsageError(
+                    f"{error.message}; and an iterator gives its rows only once",
+                    hint="Give a list, or a target to which nothing was exported",
+                ) from error
         number += 1
         place = place and remote_of(beside(target, number), storage_options)
-        # A loader's rows know by now where the export ends that they do not fit.
-        sources = choose() if callable(what) else sources
+        # Rows know by now of the export that they do not fit; those of an iterator are not begun.
+        sources = sources if isinstance(what, Iterator) else choose()
 
 
 def beside(target: Any, number: int) -> Any:

@@ -89,6 +89,7 @@ def to_folder(
     with working(goal.path, goal.path / NAME) as work:
         before = extending.before(goal.path)
         work.extends = bool(before.told)
+        work.named = {segment.path for segment in before.segments}
         divided = {s.table.name: division(s, goal.form, by) for s in sources}
         extending.fit(before, work, sources, goal.form, divided, cells)
         tables = []
@@ -105,12 +106,12 @@ def to_folder(
         named = {segment.path: segment for table in tables for segment in table.files}
         told = manifest(about, facts_of(sources), tables)
         told = extending.with_others(told, before, sources)
-        old = {segment.path for segment in before.segments}
+        old = work.named
         settle({goal.path / path for path in named} and folders(goal.path, named.keys() - old))
         for file, content in documents.of(told).items():
             work.describe(file, content)
         work.describe(published.NAME, text(told))
-        work.remove(work.made.keys() - named.keys() - old)
+        work.remove(work.made.keys() - named.keys())
         documents.remember(
             goal.path, told, added=len(named.keys() - old), changed=before.told != told
         )

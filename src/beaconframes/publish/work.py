@@ -70,6 +70,10 @@ class Misfit(DatasetError):
     """What is there was made with other arguments; nothing was begun yet."""
 
 
+class Unlike(Misfit):
+    """What is there has other rows; all rows were taken to know that."""
+
+
 class Taken(DatasetBusy):
     """Another export holds the lock; nothing was begun yet."""
 
@@ -82,6 +86,8 @@ class Work:
         self.plan: dict[str, Any] | None = None
         self.extends = False
         """Whether the target is a dataset already, so that its documents are ours."""
+        self.named: set[str] = set()
+        """The files of the dataset that is there, by their paths: they stay."""
         self.made: dict[str, Segment] = {}
         """Every file that the journal names, by its path, whether or not it was finished."""
         self.done: dict[str, list[int]] = {}
@@ -112,14 +118,14 @@ class Work:
         self.made[segment.path] = segment
         self._append({"file": asdict(segment)})
 
-    def undo(self, named: Iterable[str]) -> None:
-        """Remove every file of this export but those that a manifest has *named*."""
-        self.remove(self.made.keys() - set(named))
+    def undo(self) -> None:
+        """Remove every file of this export that is no part of the dataset that is there."""
+        self.remove(self.made)
         self.made = {}
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files of this export, each if it is what was written: the journal may lie."""
-        for path in paths:
+        for path in set(paths) - self.named:
             if published.damage(self.made[path], self.target, thorough=True) is None:
                 with judged(self.target / path, "cannot be removed"):
                     (self.target / path).unlink()

@@ -14,6 +14,7 @@ from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish.durable import judged, put, settled, write
 from beaconframes.publish.sorting import Piece, Sorter
+from beaconframes.publish.work import ANEW, Unlike
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -233,12 +234,11 @@ class TableWriter:
         """Refuse rows that are others than those that were published before."""
         had = sum(segment.rows for segment in part.old)
         if part.seen and not self.source.grows and part.matched < had:
-            olds = (part.old for part in self._folders.values())
-            self.layout.work.undo(segment.path for old in olds for segment in old)
-            raise DatasetError(
+            self.layout.work.undo()
+            raise Unlike(
                 f"{self.layout.work.target / folder} was published with {had:,} rows, and "
                 f"{had - part.matched:,} of them are not among what is exported now",
-                hint="What was published does not change: export to another folder",
+                hint=f"What was published does not change: export to another folder; {ANEW}",
             )
 
 
