@@ -160,6 +160,125 @@ def test_objects_of_others_are_left_alone(store):
     assert b"mine" == objects(store)["README.md"]
 
 
+def failing(monkeypatch):
+    """Let nothing but data files be put there."""
+    from beaconframes.publish import remote
+
+    real = remote._put
+
+    def put(place, path, name):
+        if name == "CITATION.cff":
+            raise OSError(5, "fails")
+        real(place, path, name)
+
+    monkeypatch.setattr(remote, "_put", put)
+
+
+@pytest.mark.parametrize("other", [rows(9), pl.DataFrame({"m": [1]}), pl.DataFrame({"n": [7]})])
+@pytest.mark.parametrize("there", [False, True])
+def test_what_was_not_sent_is_in_nobodys_way(store, tmp_path, monkeypatch, other, there):
+    """A frame that could not be put there is no dataset that the next one has to fit."""
+    if there:
+        bf.export(rows(5), store)
+    with monkeypatch.context() as patch:
+        failing(patch)
+        with pytest.raises(DatasetError, match="cannot be used"):
+            bf.export(rows(10), store)
+    if not there:
+        for name in objects(store):
+            obstore.delete(store, name)
+    made = bf.export(rows(10) if there else other, store)
+    assert made.rows == (10 if there else other.height)
+
+
+def test_a_call_that_was_not_sent_is_not_asked_for_again(store, explorer, monkeypatch):
+    """The same call sends what is there; another one makes its own."""
+    wanted = {"validators": range(3), "since": 0, "until": 20}
+    with monkeypatch.context() as patch:
+        failing(patch)
+        with pytest.raises(DatasetError, match="cannot be used"):
+            bf.export(bf.load_income_history, store, **wanted)
+    asked = explorer.requests
+    with monkeypatch.context() as patch:
+        failing(patch)
+        with pytest.raises(DatasetError, match="cannot be used"):
+            bf.export(bf.load_income_history, store, **wanted)
+    assert asked == explorer.requests
+    for name in objects(store):
+        obstore.delete(store, name)
+    made = bf.export(bf.load_income_history, store, **{**wanted, "until": 10})
+    assert 33 == made.rows
+    with pytest.raises(DatasetError, match=r"^MemoryStore has another income_history"):
+        bf.export(bf.load_income_history, store, **{**wanted, "validators": range(4)})
+    assert "dataset/" not in str(raised_by(store, **{**wanted, "until": 5}))
+
+
+def raised_by(store, **wanted):
+    with pytest.raises(DatasetError) as raised:
+        bf.export(bf.load_income_history, store, **wanted)
+    return raised.value
+
+
+def test_other_rows_there_are_told_by_their_address(tmp_path):
+    """The folder of this machine in which they wait means nothing to anybody."""
+    (tmp_path / "bucket").mkdir()
+    address = f"file://{tmp_path}/bucket"
+    bf.export(rows(3), address)
+    with pytest.raises(DatasetError, match=f"^{re.escape(address)}/rows was published with 3"):
+        bf.export(rows(2), address)
+    assert f"{address}-2" == f"file://{tmp_path}/bucket-2"
+    (tmp_path / "bucket-2").mkdir()
+    assert f"{address}-2" == bf.export(rows(2), address, force_new=True).path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"allow_http": True},
+        {"aws_allow_http": "true"},
+        {"client_options": {"allow_http": True}},
+        {"allow_http": "1", "client_options": {"timeout": "5s"}, "pool_max_idle_per_host": 5},
+    ],
+)
+def test_options_of_the_client_are_taken_as_they_are_known(options):
+    """They reach the client, wherever they stand: nobody answers there, and that is all."""
+    there = {"endpoint": "http://127.0.0.1:9", "region": "us-east-1", "skip_signature": True}
+    options = {**there, "retry_config": {"max_retries": 0}, **options}
+    with pytest.raises(DatasetError, match="cannot be used"):
+        bf.export(rows(3), "s3://bucket/rows", storage_options=options)
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "words"),
+    [
+        ("s3://bucket/x", {"randomize": True}, "no place|cannot be opened"),
+        ("s3://bucket/x", {"region": None}, "no place"),
+        ("s3://bucket/x", {"client_options": 5}, "are mappings"),
+        ("s3://bucket/x", "region", "are mappings"),
+        ("s3://", None, "names no bucket"),
+        ("az://", None, "names no bucket"),
+        ("s3:///x", None, "no place"),
+        ("memory:///x", None, "gone at once"),
+    ],
+)
+def test_addresses_and_options_that_cannot_be_are_refused(
+    tmp_path, monkeypatch, address, options, words
+):
+    """Nothing is made for them, here or there."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UsageError, match=words):
+        bf.export(rows(3), address, storage_options=options)
+    assert [] == list((tmp_path / "here").iterdir())
+
+
+def test_a_folder_called_like_the_manifest_is_told(tmp_path):
+    """It is nobody else's export."""
+    (tmp_path / "bucket/manifest.json").mkdir(parents=True)
+    with pytest.raises(DatasetError, match=r"manifest\.json is in the way: it is a folder"):
+        bf.export(rows(3), f"file://{tmp_path}/bucket")
+
+
 def test_an_address_is_opened(tmp_path):
     """An address is a store or a file in one; one that cannot be is a UsageError."""
     (tmp_path / "bucket").mkdir()

@@ -161,7 +161,7 @@ def export(
             done = patiently(
                 partial(make, beside(goal.path, number))
                 if place is None
-                else partial(to_remote, place, make),
+                else partial(to_remote, place, make, goes_on=any(s.resume for s in sources)),
                 wait=wait,
             )
             return replace(done, unit=unit_of(sources))

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -23,15 +24,22 @@ from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish.durable import clear, judged
 from beaconframes.publish.formats import by_ending
 from beaconframes.publish.targets import checked
-from beaconframes.publish.work import NAME, working
+from beaconframes.publish.work import NAME, Misfit, working
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from beaconframes.publish.result import Export
 
-_URL = re.compile(r"[a-z][a-z0-9+.\-]*://.+", re.IGNORECASE)
+_URL = re.compile(r"[a-z][a-z0-9+.\-]*://.*", re.IGNORECASE | re.DOTALL)
+_OF_THE_CLIENT = re.compile(
+    r"(aws_|azure_|google_)?(allow_http|allow_invalid_certificates|connect_timeout|timeout"
+    r"|proxy_url|proxy_ca_certificate|proxy_excludes|http1_only|http2_only|user_agent"
+    r"|default_content_type|pool_idle_timeout|pool_max_idle_per_host)",
+    re.IGNORECASE,
+)
+"""What obstore takes apart from the other options, and other libraries beside them."""
 _DOCUMENTS = ("README.md", "CITATION.cff", "datapackage.json", "croissant.json", "dictionary.csv")
 
 
@@ -74,6 +82,15 @@ def remote_of(target: Any, options: Mapping[str, Any] | None) -> Remote | None:
 
 def _by_address(address: str, options: Mapping[str, Any] | None) -> Remote:
     scheme, _, rest = address.partition("://")
+    if not rest.strip("/"):
+        raise UsageError(
+            f"{visible(address, 60)} names no bucket", hint=f"Give {scheme}://bucket/folder"
+        )
+    if scheme.lower() == "memory":
+        raise UsageError(
+            f"what is put at {visible(address, 60)} is gone at once",
+            hint="Give the store itself: obstore.store.MemoryStore()",
+        )
     checked(rest)
     try:
         from obstore.exceptions import BaseError
@@ -85,20 +102,49 @@ def _by_address(address: str, options: Mapping[str, Any] | None) -> Remote:
     single = "" if address.endswith("/") or not by_ending(rest) else PurePosixPath(rest).name
     folder = address.removesuffix(single).rstrip("/")
     try:
-        store = from_url(folder, **(options or {}))
+        store = from_url(folder, **opening(options or {}))
     except (BaseError, ValueError, TypeError) as error:
-        reason = visible(str(error).splitlines()[0], 200)
+        reason = visible((str(error).splitlines() or [""])[0], 200)
         raise UsageError(f"{scheme}://... is no place to export to: {reason}") from None
+    except BaseException as error:
+        # Obstore panics at options that it does not expect there.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise UsageError(
+            f"{scheme}://... cannot be opened with these storage_options",
+            hint="They are those of obstore: region, endpoint, keys, client_options",
+        ) from None
     return Remote(store, folder, single)
 
 
-def to_remote(remote: Remote, make: Callable[[Path], Export]) -> Export:
-    """Let *make* write into a folder, or a file, of this machine, and put the result there."""
+def opening(options: object) -> dict[str, Any]:
+    """Return *options* as obstore takes them: numbers as text, what is of the client apart."""
+    of_client = (options.get("client_options") or {}) if isinstance(options, Mapping) else None
+    if not isinstance(options, Mapping) or not isinstance(of_client, Mapping):
+        raise UsageError(
+            "storage_options, and client_options among them, are mappings",
+            hint='Give {"region": "...", "endpoint": "...", ...}',
+        )
+    found: dict[str, Any] = {"client_options": {**of_client}}
+    for name, value in options.items():
+        given = str(value) if type(value) is int else value
+        if known := _OF_THE_CLIENT.fullmatch(name):
+            found["client_options"][known[2].lower()] = given
+        elif name != "client_options":
+            found[name] = given
+    return found if found["client_options"] else {**found, "client_options": None}
+
+
+def to_remote(remote: Remote, make: Callable[[Path], Export], *, goes_on: bool) -> Export:
+    """Let *make* write into a folder, or a file, of this machine, and put the result there.
+
+    Whoever *goes_on* need not make once more what an export before it has made and not sent.
+    """
     staging = remote.staging
     with judged(staging, "cannot be made"):
         staging.mkdir(parents=True, exist_ok=True)
     with working(staging, staging / NAME, remote.goal):
-        made = made_and_sent(remote, staging, make)
+        made = made_and_sent(remote, staging, make, goes_on=goes_on)
         # All of it is there by now, whatever stays here.
         with suppress(DatasetError):
             clear(staging, but=(NAME,))
@@ -108,33 +154,57 @@ def to_remote(remote: Remote, make: Callable[[Path], Export]) -> Export:
     return made.at(remote.goal)
 
 
-def made_and_sent(remote: Remote, staging: Path, make: Callable[[Path], Export]) -> Export:
+def made_and_sent(
+    remote: Remote, staging: Path, make: Callable[[Path], Export], *, goes_on: bool
+) -> Export:
     """Let *make* write into *staging*, and put the result there."""
     if remote.single:
         made = make(staging / remote.single)
         with _judged(remote):
             _put(remote, staging / remote.single, remote.single)
     else:
+        folder = staging / "dataset"
         with _judged(remote):
-            version = bring(remote, staging / "dataset")
-        made = make(staging / "dataset")
+            version = bring(remote, folder, goes_on=goes_on)
+        made = made_for(remote, folder, make, fresh=version is None)
         with _judged(remote):
-            send(remote, staging / "dataset", version)
+            send(remote, folder, version)
     return made
 
 
-def bring(remote: Remote, folder: Path) -> dict[str, Any] | None:
+def made_for(
+    remote: Remote, folder: Path, make: Callable[[Path], Export], *, fresh: bool
+) -> Export:
+    """Let *make* write into *folder*; what waits there for a *fresh* place need not fit."""
+    unsent = fresh and (folder / published.NAME).is_file() and not (folder / NAME).exists()
+    try:
+        return make(folder)
+    except Misfit as error:
+        if not unsent:
+            # To whom this is said, the folder means nothing.
+            error.message = error.message.replace(str(folder), remote.goal)
+            raise
+    clear(folder, but=())
+    return make(folder)
+
+
+def bring(remote: Remote, folder: Path, *, goes_on: bool) -> dict[str, Any] | None:
     """Copy what is published there, and return the version of its manifest; None if there is none.
 
-    What a killed export has made already stays.
+    What another export has made and not sent stays if this one *goes_on* with it.
     """
     import obstore
 
     folder.mkdir(parents=True, exist_ok=True)
+    if not goes_on:
+        clear(folder, but=())
     try:
         found = obstore.get(remote.store, published.NAME)
     except FileNotFoundError:
         return None
+    if not (folder / NAME).exists():
+        # It was made for another manifest than is there.
+        clear(folder, but=())
     text = bytes(found.bytes())
     beside = folder / ".there"
     beside.mkdir(exist_ok=True)
@@ -178,6 +248,8 @@ def send(remote: Remote, folder: Path, version: dict[str, Any] | None) -> None:
         # A folder as a store, and some others, cannot compare first.
         obstore.put(remote.store, published.NAME, data)
     except (AlreadyExistsError, PreconditionError) as error:
+        if version is None:
+            _refuse_folder(remote)
         raise DatasetError(
             f"{remote.address} was exported to by somebody else meanwhile",
             hint="Export once more: it adds to what they published",
@@ -211,6 +283,19 @@ def _refuse_other(remote: Remote, name: str, ours: str = "") -> None:
                 f"{remote.address}/{name} is in the way: it is not a file of this export",
                 hint="Move it away, or export to another place",
             )
+
+
+def _refuse_folder(remote: Remote) -> None:
+    """Raise a DatasetError if a folder has the name of the manifest."""
+    import obstore
+
+    try:
+        obstore.head(remote.store, published.NAME)
+    except FileNotFoundError:
+        raise DatasetError(
+            f"{remote.address}/{published.NAME} is in the way: it is a folder",
+            hint="Move it away, or export to another place",
+        ) from None
 
 
 def _put(remote: Remote, path: Path, name: str) -> None:
