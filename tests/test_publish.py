@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -318,6 +319,61 @@ def test_targets_that_lead_elsewhere_are_refused(tmp_path, monkeypatch, target):
         bf.export(income(0, 1), target)
     assert [inside] == list(tmp_path.iterdir())
     assert [] == list(inside.iterdir())
+
+
+@pytest.mark.parametrize("target", ["\ud800", "a/\udcff", "/".join(["a" * 150] * 40)])
+def test_targets_that_no_system_takes_are_refused(tmp_path, monkeypatch, target):
+    """Text that is none, and a path that is longer than any."""
+    monkeypatch.chdir(tmp_path)
+    for kind in (str, Path):
+        with pytest.raises(UsageError, match=r"is no path|cannot be used"):
+            bf.export(income(0, 1), kind(target))
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_home_is_found(tmp_path, monkeypatch):
+    """A tilde in front is the home, for all that is written; of nobody it is a name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for target in ("~/one", Path("~/two"), "~/three.csv"):
+        made = bf.export(income(0, 1), target)
+        assert tmp_path / "home" == made.path.parent
+    assert Path("~nobody-at-all") == bf.export(income(0, 1), "~nobody-at-all").path
+    assert {"home", "~nobody-at-all"} == {path.name for path in tmp_path.iterdir()}
+
+
+def test_what_does_not_fit_here_goes_beside_here(tmp_path, monkeypatch):
+    """A folder without a name of its own in the call has one all the same."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    bf.export(pl.DataFrame({"x": [1]}), ".")
+    made = bf.export(pl.DataFrame({"y": [1]}), ".", force_new=True)
+    assert tmp_path / "here-2" == made.path
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("creators", value) for value in ([1], None, 5, ["\ud800"], "\ud800", [["Alice"]])),
+        *(("url", value) for value in (Path("x"), "\ud800", b"x")),
+        *(("license", value) for value in (object(), "\ud800")),
+        *(("title", value) for value in (5, "\ud800")),
+    ],
+)
+def test_what_is_said_of_a_dataset_is_text(tmp_path, name, value):
+    """Anything else is refused by the name of the argument, before anything is written."""
+    with pytest.raises(UsageError, match=f"^{name}="):
+        bf.export(income(0, 1), tmp_path / "out", **{name: value})
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_one_author_is_one(tmp_path):
+    """Also where the name is no list of names."""
+    for creators in ("Alice", ["Alice"], iter(("Alice",))):
+        bf.export(income(0, 1), tmp_path / "out", creators=creators)
+        told = json.loads((tmp_path / "out/manifest.json").read_text())
+        assert ["Alice"] == told["creators"]
 
 
 def test_no_dataset_is_exported_among_the_files_of_a_store(tmp_path, chain):

@@ -272,6 +272,18 @@ def test_addresses_and_options_that_cannot_be_are_refused(
     assert [] == list((tmp_path / "here").iterdir())
 
 
+def test_no_bucket_is_named_after_another(monkeypatch):
+    """What does not fit goes into a folder beside it, never into another bucket."""
+    from beaconframes.publish import exporting
+
+    def misfit(*_, **__):
+        raise work.Misfit("other arguments")
+
+    monkeypatch.setattr(exporting, "to_remote", misfit)
+    with pytest.raises(UsageError, match="s3://bucket/ has no name"):
+        bf.export(rows(3), "s3://bucket/", force_new=True)
+
+
 def test_a_folder_called_like_the_manifest_is_told(tmp_path):
     """It is nobody else's export."""
     (tmp_path / "bucket/manifest.json").mkdir(parents=True)

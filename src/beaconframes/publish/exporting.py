@@ -9,13 +9,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from beaconframes.errors import UsageError
 from beaconframes.publish.calls import repeatable
 from beaconframes.publish.choosing import sources_of
 from beaconframes.publish.formats import Cells
 from beaconframes.publish.making import USUAL, to_file, to_folder
-from beaconframes.publish.manifest import About
+from beaconframes.publish.manifest import About, authors, said
 from beaconframes.publish.remote import remote_of, to_remote
 from beaconframes.publish.tables import checked_name
 from beaconframes.publish.targets import target_of
@@ -142,10 +143,10 @@ def export(
     sources = choose()
     about = About(
         checked_name(name or named_after(sources), "name"),
-        title or (sources[0].table.grain if len(sources) == 1 else "Tables of a chain"),
-        tuple(creators),
-        license,
-        url,
+        said("title", title) or grain_of(sources),
+        authors(creators),
+        said("license", license),
+        said("url", url),
     )
 
     def make(path: Path) -> Export:
@@ -184,8 +185,15 @@ def beside(target: Any, number: int) -> Any:
     if number == 1:
         return target
     if isinstance(target, Path):
-        return target.with_name(f"{target.name}-{number}")
-    return f"{target.rstrip('/')}-{number}"
+        whole = target if target.name else target.absolute()
+        if whole.name:
+            return whole.with_name(f"{whole.name}-{number}")
+    elif urlsplit(target).path.strip("/"):
+        return f"{target.rstrip('/')}-{number}"
+    raise UsageError(
+        f"{target} has no name that another one beside it could be called after",
+        hint="Give a folder, to which nothing was exported",
+    )
 
 
 def patiently(make: Callable[[], Export], *, wait: bool) -> Export:
@@ -202,6 +210,11 @@ def patiently(make: Callable[[], Export], *, wait: bool) -> Export:
 def unit_of(sources: list[Source]) -> str:
     """Return what is counted by what was asked for up to an end."""
     return next((s.request["unit"] for s in sources if "unit" in s.request), "")
+
+
+def grain_of(sources: list[Source]) -> str:
+    """Return a title for a dataset of which nobody says one."""
+    return sources[0].table.grain if len(sources) == 1 else "Tables of a chain"
 
 
 def named_after(sources: list[Source]) -> str:

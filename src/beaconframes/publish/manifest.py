@@ -8,11 +8,15 @@ and no address of this machine; when an export was made stands in ``history.json
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.dataset.published import FORMAT, FORMAT_VERSION, checksum
+from beaconframes.errors import UsageError
+from beaconframes.publish.targets import is_text
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from beaconframes.dataset import Segment
@@ -94,6 +98,25 @@ class About:
     creators: tuple[str, ...] = ()
     license: str | None = None
     url: str | None = None
+
+
+def said(what: str, text: object) -> str | None:
+    """Return a *text* as it can be written down; a UsageError names *what* cannot be."""
+    if text is not None and not is_text(text):
+        raise UsageError(f"{what}={visible(repr(text), 60)} is no text", hint="Give a text")
+    return text
+
+
+def authors(creators: object) -> tuple[str, ...]:
+    """Return who made a dataset: a name, or several."""
+    every = [creators] if isinstance(creators, str) else creators
+    named = [*every] if isinstance(every, Iterable) else [None]
+    texts = tuple(name for name in named if is_text(name))
+    if len(texts) < len(named):
+        raise UsageError(
+            f"creators={visible(repr(creators), 60)} are no names", hint="Give a list of texts"
+        )
+    return texts
 
 
 def manifest(about: About, facts: dict[str, Any], tables: list[Table]) -> dict[str, Any]:

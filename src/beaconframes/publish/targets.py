@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeGuard
 
 from beaconframes.dataset import ledger
 from beaconframes.errors import UsageError
@@ -57,9 +59,12 @@ def target_of(target: object, form: str | None) -> Target:
 
 def checked(text: object) -> Path:
     """Return *text* as a path that every system understands and that leads nowhere else."""
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise UsageError(f"target={visible(str(text), 60)!r} is no path")
+    if not is_text(text) or not text or "\0" in text:
+        raise UsageError(f"target={visible(str(text), 60)!r} is no path", hint="Give a folder")
     path = Path(text)
+    # Of somebody who has no home here it is a name like any other.
+    with suppress(RuntimeError):
+        path = path.expanduser()
     for step in path.parts:
         if step == "..":
             raise UsageError(
@@ -70,8 +75,27 @@ def checked(text: object) -> Path:
             raise UsageError(f"a name of {len(step)} characters is too long for some systems")
         if _DEVICE.fullmatch(step):
             raise UsageError(f"{step} is the name of a device on some systems")
-    if path.is_symlink():
+    try:
+        # What cannot even be looked at cannot be written to.
+        linked = path.is_symlink()
+        path.is_dir()
+    except OSError as error:
+        raise UsageError(
+            f"target={visible(text, 60)} cannot be used: {error.strerror}",
+            hint="Choose another target",
+        ) from None
+    if linked:
         raise UsageError(
             f"{visible(text)} is a symbolic link", hint="Give the folder that it leads to"
         )
     return path
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Tell whether a value is a text that can be written into a file."""
+    if not isinstance(value, str):
+        return False
+    with suppress(UnicodeEncodeError):
+        value.encode()
+        return True
+    return False
