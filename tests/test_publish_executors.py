@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import polars as pl
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import beaconframes as bf
 from beaconframes import v1, v2
 from beaconframes.client import elsewhere
-from beaconframes.errors import ConfigError, NotServed, UsageError
+from beaconframes.errors import ConfigError, DatasetError, NotServed, UsageError
 
 from .faults import FaultServer, busiest
 
@@ -205,3 +206,47 @@ def test_other_machines_are_refused_where_there_are_limits(monkeypatch):
     monkeypatch.setattr(elsewhere, "MACHINE", "another")
     with pytest.raises(UsageError, match="another cannot keep"):
         pickle.loads(sent)
+
+
+# --- executors that cannot -----------------------------------------------------------------------
+
+
+def shut_down():
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    return pool
+
+
+def broken():
+    pool = ProcessPoolExecutor(1, mp_context=SPAWN)
+    with pytest.raises(BrokenExecutor):
+        pool.submit(os._exit, 1).result()
+    return pool
+
+
+class Cancels(ThreadPoolExecutor):
+    def submit(self, *_, **__):
+        future = Future()
+        future.cancel()
+        return future
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (shut_down, UsageError, "takes no work"),
+        (broken, UsageError, "takes no work"),
+        (lambda: Cancels(1), DatasetError, "did not end its work"),
+        (lambda: 5, UsageError, "executor=int is no executor"),
+        (object, UsageError, "executor=object is no executor"),
+    ],
+)
+def test_an_executor_that_cannot_is_an_error_of_ours(tmp_path, explorer, make, error, words):
+    """Of frames as of loaders; and without it the same call makes the dataset."""
+    executor, asked = make(), {"validators": [1], "since": 0, "until": 5}
+    for what, arguments in ((pl.DataFrame({"x": [1]}), {}), (bf.load_income_history, asked)):
+        target = tmp_path / str(callable(what))
+        with pytest.raises(error, match=words):
+            bf.export(what, target, executor=executor, **arguments)
+        assert not (target / "manifest.json").exists()
+        assert bf.export(what, target, **arguments).complete

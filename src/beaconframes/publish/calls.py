@@ -16,6 +16,7 @@ from beaconframes.config import is_loopback
 from beaconframes.endpoint.keeping import Keeping
 from beaconframes.errors import IntegrityError, MissingRows, UsageError
 from beaconframes.frames import to_polars
+from beaconframes.publish.executing import result, submit
 from beaconframes.publish.lives import Lives
 from beaconframes.publish.sources import Source, is_frame, of_frame
 from beaconframes.publish.tables import of_endpoint, with_fields
@@ -162,11 +163,11 @@ class Call:
         try:
             for instead in asked:
                 arguments = {**self.given, **instead}
-                coming.append(executor.submit(load, self.function, self.explorer, arguments))
+                coming.append(submit(executor, load, self.function, self.explorer, arguments))
                 if len(coming) == AT_ONCE:
-                    yield self._judged(coming.popleft().result())
+                    yield self._judged(result(coming.popleft()))
             while coming:
-                yield self._judged(coming.popleft().result())
+                yield self._judged(result(coming.popleft()))
         finally:
             for future in coming:
                 future.cancel()

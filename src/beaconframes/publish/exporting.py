@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from beaconframes.errors import UsageError
+from beaconframes.publish import executing
 from beaconframes.publish.calls import repeatable
 from beaconframes.publish.choosing import sources_of
 from beaconframes.publish.formats import Cells
@@ -139,6 +140,7 @@ def export(
         )
     if callable(what):
         what, arguments = repeatable(what, arguments)
+    executing.checked(executor)
     choose = partial(sources_of, what, table=table, explorer=explorer, arguments=arguments)
     sources = choose()
     about = About(

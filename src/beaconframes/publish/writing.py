@@ -13,6 +13,7 @@ from beaconframes.dataset import Segment
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish.durable import judged, put, settled, write
+from beaconframes.publish.executing import result, submit
 from beaconframes.publish.sorting import Piece, Sorter
 from beaconframes.publish.work import ANEW, Unlike
 
@@ -169,7 +170,8 @@ class TableWriter:
         self._collect(self._at_once - 1)
         draft = self.layout.work.draft()
         form, raw = self.layout.form.name, self.layout.cells.raw
-        made = self._executor.submit(make, piece, draft, form, raw=raw, ranged=self._table.key)
+        ranged = self._table.key
+        made = submit(self._executor, make, piece, draft, form, raw=raw, ranged=ranged)
         self._waiting.append((number, draft, made))
 
     def _collect(self, leave: int) -> None:
@@ -179,7 +181,7 @@ class TableWriter:
             if self._named not in (None, number):
                 self.layout.work.finished(self._table.name, self._named)
             self._named = number
-            self._name(self._folder(number), draft, made.result())
+            self._name(self._folder(number), draft, result(made))
 
     def _name(self, folder: str, draft: Path, made: Made) -> None:
         part = self._part(folder)
