@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import typing
 from datetime import UTC, datetime
 
 import polars as pl
@@ -19,11 +20,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import beaconframes as bf
-from beaconframes.dataset import Dataset
+from beaconframes.dataset import Dataset, published
 from beaconframes.dataset.parquet import lie
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import BeaconframesError, DatasetError
 from beaconframes.publish import work
+from beaconframes.publish.formats import FORMATS
 
 from .thrift import fields, put_together, struct, taken_apart
 
@@ -273,6 +275,73 @@ def test_a_hundred_thousand_files_are_soon_refused(tmp_path):
             with pytest.raises(DatasetError, match=words):
                 way()
         assert time.process_time() - started < 60
+
+
+def table_of(told):
+    return next(iter(told["tables"].values()))
+
+
+LIES = {
+    "texts as slots": lambda t: (
+        table_of(t).update(ranges={"slot": ["a", "b"]}),
+        t["provenance"].update(finalized_epoch=None),
+    ),
+    "a text and a number": lambda t: table_of(t)["ranges"].update(epoch=["a", 2]),
+    "a text in one file": lambda t: table_of(t)["files"][0]["ranges"].update(epoch=["a", "b"]),
+    "no such format": lambda t: table_of(t).update(format="zip"),
+    "no such epoch": lambda t: t["provenance"].update(finalized_epoch=2**61),
+    "no until": lambda t: table_of(t)["request"].pop("until"),
+    "until is text": lambda t: table_of(t)["request"].update(until="2h"),
+    "until is a truth": lambda t: table_of(t)["request"].update(until=True),
+    "since is a list": lambda t: table_of(t)["request"].update(since=[1]),
+    "a gap of nobody": lambda t: table_of(t).update(gaps=[{"validator_index": "x"}]),
+    "a gap in no time": lambda t: table_of(t).update(gaps=[{"first_epoch": None}]),
+    "a gap in time": lambda t: table_of(t).update(
+        gaps=[{"validator_index": 1, "first_epoch": 0, "last_epoch": 2**62}]
+    ),
+    "another without endpoint": lambda t: t["tables"].update(
+        other={k: v for k, v in table_of(t).items() if k != "endpoint"} | {"files": []}
+    ),
+    "another without title": lambda t: t["tables"].update(
+        other={k: v for k, v in table_of(t).items() if k != "title"} | {"files": []}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LIES)
+def test_a_manifest_that_nobody_can_go_on_with_is_refused(tmp_path, explorer, kind):
+    """Opened, served, exported or extended: an error of ours, or what the rows say."""
+    asked = {"validators": [1], "since": 0, "until": 5}
+    folder = tmp_path / "out"
+    bf.export(bf.load_income_history, folder, **asked)
+    told = json.loads((folder / "manifest.json").read_text())
+    LIES[kind](told)
+    rewritten(folder, told)
+    refused = []
+    for way in (
+        lambda: Dataset.open(folder).meta,
+        lambda: bf.local(folder).close(),
+        lambda: bf.export(Dataset.open(folder), tmp_path / "beside"),
+        lambda: bf.export(bf.load_income_history, folder, **{**asked, "until": 9}),
+    ):
+        try:
+            way()
+        except BeaconframesError as error:
+            refused.append(error)
+    assert refused or kind in ("texts as slots", "a gap in time")
+
+
+def test_a_format_that_there_is_not_is_refused_at_once(tmp_path):
+    """Who opens a dataset knows of every format that there is."""
+    known = typing.get_type_hints(published.Table)["format"]
+    assert set(FORMATS) == set(typing.get_args(known))
+    folder = exported(tmp_path / "out")
+    told = json.loads((folder / "manifest.json").read_text())
+    table_of(told)["format"] = "zip"
+    rewritten(folder, told)
+    for way in (Dataset.open, bf.local):
+        with pytest.raises(DatasetError, match="Invalid enum value 'zip'"):
+            way(folder)
 
 
 def test_a_manifest_of_anything_is_an_error_of_ours(tmp_path):

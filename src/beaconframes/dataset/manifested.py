@@ -142,9 +142,7 @@ class Published(Dataset):
         """Return the last epoch that any row is of, as far as keys tell."""
         found: list[int] = []
         for table in self.told["tables"].values():
-            ranges = table["ranges"]
-            if "epoch" in ranges:
-                found.append(ranges["epoch"][1])
-            slots = [ranges[name][1] for name in ("slot", "block_slot") if name in ranges]
-            found += [slot // slots_per_epoch for slot in slots]
+            ends = {name: last for name, (_, last) in table["ranges"].items()}
+            units = (("epoch", 1), ("slot", slots_per_epoch), ("block_slot", slots_per_epoch))
+            found += [ends[name] // size for name, size in units if isinstance(ends.get(name), int)]
         return max(found, default=None)

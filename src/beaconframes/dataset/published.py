@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert
 
@@ -45,21 +45,28 @@ class File(Struct):
 
 
 class Named(Struct):
-    """What a manifest says of a column, as far as reading depends on it."""
+    """What a manifest says of a column."""
 
     name: str
     type: str
+    unit: str
+    key: bool
+    meaning: str
 
 
 class Table(Struct):
-    """What a manifest says of a table, as far as reading depends on it."""
+    """What a manifest says of a table, as far as reading it, or adding to it, depends on it."""
 
+    title: str
+    rows: Count
     columns: list[Named]
     key: list[str]
     ranges: Ranges
-    format: str
+    format: Literal["parquet", "csv", "jsonl", "arrow", "duckdb", "xlsx"]
     raw: bool
     partitioned_by: str | None
+    partition_key: str | None
+    endpoint: str | None
     request: dict[str, Any]
     gaps: list[dict[str, Any]]
     files: list[File]
@@ -80,6 +87,7 @@ class Provenance(Struct):
 
     chain: Chain | None = None
     finalized_epoch: int | None = None
+    finalized_time: str | None = None
     latest_epoch: int | None = None
     latest_slot: int | None = None
 
@@ -120,10 +128,24 @@ def read(folder: Path) -> dict[str, Any]:
     if told.get("checksum") != checksum(told):
         raise _damaged(path, "it was edited: its checksum is another one")
     try:
-        convert(told, Manifest)
+        found = convert(told, Manifest)
     except ValidationError as error:
         raise _damaged(path, visible(str(error), 200)) from error
+    for name, table in found.tables.items():
+        if column := mixed([table.ranges, *(file.ranges for file in table.files)]):
+            raise _damaged(path, f"{name} has ranges of {visible(column, 60)} that do not compare")
     return told
+
+
+def mixed(every: list[Ranges]) -> str | None:
+    """Return the first column that has a text in one range and a number in another, if any."""
+    texts: dict[str, bool] = {}
+    for ranges in every:
+        for column, pair in ranges.items():
+            for value in pair:
+                if texts.setdefault(column, isinstance(value, str)) != isinstance(value, str):
+                    return column
+    return None
 
 
 def segments(told: dict[str, Any], path: Path, table: str | None = None) -> list[Segment]:

@@ -38,7 +38,13 @@ def of_dataset(dataset: Dataset, table: str | None) -> list[Source]:
     chain = chain_in(meta)
     facts: dict[str, Any] = {name: meta.get(name) for name in FACTS}
     if chain is not None and facts["finalized_epoch"] is not None:
-        ends = chain.time_of("epoch", facts["finalized_epoch"] + 1)
+        try:
+            ends = chain.time_of("epoch", facts["finalized_epoch"] + 1)
+        except (OverflowError, TypeError):
+            raise DatasetError(
+                f"{dataset.path} says that epoch {visible(facts['finalized_epoch'], 60)} is final",
+                hint="Export a dataset that beaconframes wrote",
+            ) from None
         facts["finalized_time"] = ends.isoformat()
     return [of_table(dataset, name, chain, facts) for name in ([table] if table else names)]
 
