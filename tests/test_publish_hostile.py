@@ -286,6 +286,9 @@ LIES = {
         table_of(t).update(ranges={"slot": ["a", "b"]}),
         t["provenance"].update(finalized_epoch=None),
     ),
+    "texts everywhere": lambda t: [
+        told.update(ranges={"epoch": ["a", "b"]}) for told in (table_of(t), *table_of(t)["files"])
+    ],
     "a text and a number": lambda t: table_of(t)["ranges"].update(epoch=["a", 2]),
     "a text in one file": lambda t: table_of(t)["files"][0]["ranges"].update(epoch=["a", "b"]),
     "no such format": lambda t: table_of(t).update(format="zip"),

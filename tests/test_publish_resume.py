@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import random
+import shutil
 import socket
 from dataclasses import replace
 
@@ -89,6 +90,24 @@ def test_an_export_that_was_cut_short_goes_on(tmp_path, explorer, monkeypatch):
     # Two of three days were there; of the third 112 epochs are asked for, in two windows.
     assert whole > explorer.requests - before
     assert 2 == explorer.requests - before
+
+
+@pytest.mark.parametrize("spoil", [lambda _: "{", lambda line: line[:-1], lambda _: "{}"])
+def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monkeypatch, spoil):
+    """Whatever happened to the notes of a killed export, every row is there in the end."""
+    export(tmp_path / "whole", until=449)
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "manifest", cut)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", until=449)
+    journal = tmp_path / "out" / work.NAME / work.JOURNAL
+    lines = journal.read_text().splitlines()
+    for number, line in enumerate(lines):
+        spoilt = [*lines[:number], spoil(line), *lines[number + 1 :]]
+        copy = shutil.copytree(tmp_path / "out", tmp_path / f"copy-{number}")
+        (copy / work.NAME / work.JOURNAL).write_text("\n".join(spoilt) + "\n")
+        export(copy, until=449)
+        assert files(tmp_path / "whole") == files(copy)
 
 
 def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer, monkeypatch):

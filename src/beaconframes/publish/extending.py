@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from beaconframes.dataset import published
 from beaconframes.errors import DatasetError
 from beaconframes.publish.work import ANEW, Misfit
@@ -77,6 +79,11 @@ def fit(
                 f"{work.target} has another {name}: {found}",
                 hint=f"Give the same arguments as before, or another folder; {ANEW}",
             )
+        if any(not fits(file, source) for file in there.files(name)):
+            raise DatasetError(
+                f"{work.target} says of {name} what its columns cannot hold",
+                hint="Restore it from a copy, or export to another folder",
+            )
         resume(there, work, source, divided[name])
     plan = {s.table.name: wanted(s, form, divided[s.table.name], cells) for s in sources}
     begun = work.plan
@@ -87,6 +94,17 @@ def fit(
         )
     if begun is None:
         work.begin(plan)
+
+
+def fits(file: Segment, source: Source) -> bool:
+    """Tell whether the ranges of a file are such as its columns can have."""
+    schema = source.table.schema
+    return all(
+        name in schema
+        and isinstance(value, int) == (schema[name].is_integer() or schema[name] == pl.Boolean)
+        for name, pair in file.ranges.items()
+        for value in pair
+    )
 
 
 def known(plan: dict[str, Any], whose: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +136,9 @@ def resume(there: Before, work: Work, source: Source, divided: Partition) -> Non
         except OverflowError:
             break
         files = [s for path, s in work.made.items() if path.rpartition("/")[0] == folder]
-        if not files or any(published.damage(file, work.target, thorough=True) for file in files):
+        if not files or not all(fits(file, source) for file in files):
+            break
+        if any(published.damage(file, work.target, thorough=True) for file in files):
             break
         done.append(number)
     begun = (work.plan or {}).get(name, {})

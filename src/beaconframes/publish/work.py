@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct, convert
 
 from beaconframes.client.together import is_alive
 from beaconframes.dataset import Segment, published
@@ -48,6 +48,11 @@ class Noted(published.File):
     """What the journal says of a file."""
 
     table: str
+
+    @property
+    def is_ours(self) -> bool:
+        """Tell whether an export of that table calls its files so."""
+        return bool(_FILE.fullmatch(self.path)) and self.path.startswith(f"{self.table}/")
 
 
 class Planned(Struct):
@@ -180,17 +185,19 @@ class Work:
         if not journal.is_file():
             return
         whole = journal.read_bytes()
-        for line in whole.splitlines():
-            # The last line may be torn, and then its file has no name yet.
-            with suppress(ValueError, RecursionError, ValidationError):
+        good = 0
+        # The last line may be torn; nothing is believed that comes after one which is not ours.
+        with suppress(ValueError, RecursionError):
+            while line := whole[good : whole.find(b"\n", good) + 1]:
                 told = json.loads(line)
                 self._take(told, convert(told, Line))
-        if whole and not whole.endswith(b"\n"):
-            with judged(journal), journal.open("a") as file:
-                file.write("\n")
+                good += len(line)
+        if good < len(whole):
+            with judged(journal), journal.open("r+b") as file:
+                file.truncate(good)
 
     def _take(self, told: dict[str, Any], line: Line) -> None:
-        """Remember what a line of the journal says."""
+        """Remember what a line of the journal says; a ValueError if no export says it."""
         if line.plan is not None:
             self.plan = told["plan"]
         elif line.document is not None:
@@ -201,11 +208,11 @@ class Work:
         elif line.gap is not None:
             name, gap = line.gap
             self.gaps.setdefault(name, []).append(gap)
-        elif line.file is not None:
-            path = line.file.path
-            if _FILE.fullmatch(path) and path.startswith(f"{line.file.table}/"):
-                ranges = {n: tuple(pair) for n, pair in line.file.ranges.items()}
-                self.made[path] = Segment(**{**told["file"], "ranges": ranges})
+        elif line.file is not None and line.file.is_ours:
+            ranges = {n: tuple(pair) for n, pair in line.file.ranges.items()}
+            self.made[line.file.path] = Segment(**{**told["file"], "ranges": ranges})
+        else:
+            raise ValueError(told)
 
 
 @contextmanager
