@@ -92,7 +92,9 @@ def test_an_export_that_was_cut_short_goes_on(tmp_path, explorer, monkeypatch):
     assert 2 == explorer.requests - before
 
 
-@pytest.mark.parametrize("spoil", [lambda _: "{", lambda line: line[:-1], lambda _: "{}"])
+@pytest.mark.parametrize(
+    "spoil", [lambda _: ["{"], lambda line: [line[:-1]], lambda _: ["{}"], lambda _: []]
+)
 def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monkeypatch, spoil):
     """Whatever happened to the notes of a killed export, every row is there in the end."""
     export(tmp_path / "whole", until=449)
@@ -103,7 +105,7 @@ def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monk
     journal = tmp_path / "out" / work.NAME / work.JOURNAL
     lines = journal.read_text().splitlines()
     for number, line in enumerate(lines):
-        spoilt = [*lines[:number], spoil(line), *lines[number + 1 :]]
+        spoilt = [*lines[:number], *spoil(line), *lines[number + 1 :]]
         copy = shutil.copytree(tmp_path / "out", tmp_path / f"copy-{number}")
         (copy / work.NAME / work.JOURNAL).write_text("\n".join(spoilt) + "\n")
         export(copy, until=449)

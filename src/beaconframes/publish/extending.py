@@ -130,20 +130,22 @@ def resume(there: Before, work: Work, source: Source, divided: Partition) -> Non
         work.done.pop(name, None)
         return
     done = []
-    for number in work.done.get(name, []):
+    begun_in = dict.fromkeys(p.rpartition("/")[0] for p, s in work.made.items() if s.table == name)
+    # One was ended before the next was begun: what is not so lacks some of its rows.
+    for number, begun in zip(dict.fromkeys(work.done.get(name, [])), begun_in, strict=False):
         try:
             folder = f"{name}/{divided.folder(number)}".rstrip("/")
         except OverflowError:
             break
         files = [s for path, s in work.made.items() if path.rpartition("/")[0] == folder]
-        if not files or not all(fits(file, source) for file in files):
+        if folder != begun or not all(fits(file, source) for file in files):
             break
         if any(published.damage(file, work.target, thorough=True) for file in files):
             break
         done.append(number)
-    begun = (work.plan or {}).get(name, {})
+    plan = (work.plan or {}).get(name, {})
     table = there.told.get("tables", {}).get(name, {})
-    counts = source.resume(table, begun, done, work.gaps.get(name, []), divided)
+    counts = source.resume(table, plan, done, work.gaps.get(name, []), divided)
     work.done[name] = done if counts else []
 
 
