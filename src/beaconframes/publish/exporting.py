@@ -45,7 +45,7 @@ def export(
     table: str | None = None,
     name: str | None = None,
     title: str | None = None,
-    creators: Sequence[str] = (),
+    creators: str | Sequence[str] = (),
     license: str | None = None,  # noqa: A002 - what it is called in every metadata format
     url: str | None = None,
     raw: bool = False,
