@@ -79,8 +79,8 @@ def export(
     Parameters
     ----------
     what
-        A frame (polars, pandas, lazy or not), an iterable of polars frames, a loader, a
-        `Dataset` or a `Store`.
+        A frame (polars, pandas with its index if that has names, lazy or not), an iterable of
+        polars frames, a loader, a `Dataset` or a `Store`.
     target
         A folder; or a file, if its name ends like one: ``.parquet``, ``.csv``, ``.jsonl``,
         ``.arrow``, ``.duckdb``, ``.xlsx``. Or a place in an object store, such as
@@ -91,7 +91,8 @@ def export(
     by
         How a folder is divided: by UTC ``"day"``, by sync ``"period"``, by ranges of 1,000
         ``"validators"``, or None. Left out: by day, if rows have a time. File after file, rows are
-        in one order: of time and then validators, or of validators and then time.
+        in one order: of time and then validators, or of validators and then time. Folders are
+        called ``date=...``, or ``partition_date=...`` where rows have a column of that name.
     table
         What the table is called; left out, what the loader of such rows calls it. Of a dataset: the
         only table to export.
@@ -100,7 +101,7 @@ def export(
         (such as ``"CC-BY-4.0"``), and where it is published.
     raw
         Whether CSV and Excel keep text that a spreadsheet would run as a formula. Otherwise such
-        text, in columns of text alone, gets an apostrophe in front.
+        text, in columns of text and in names of columns, gets an apostrophe in front.
     executor
         Any executor of `concurrent.futures`, or a Dask ``Client``: it does the loading and the
         writing. All its workers, of this machine, keep one pace. A key is not carried into other

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset import published
-from beaconframes.errors import DatasetError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.publish.work import ANEW, Misfit
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def resume(there: Before, work: Work, source: Source, divided: Partition) -> Non
     for number, begun in zip(dict.fromkeys(work.done.get(name, [])), begun_in, strict=False):
         try:
             folder = f"{name}/{divided.folder(number)}".rstrip("/")
-        except OverflowError:
+        except UsageError:
             break
         files = [s for path, s in work.made.items() if path.rpartition("/")[0] == folder]
         if folder != begun or not all(fits(file, source) for file in files):
@@ -157,6 +157,7 @@ def wanted(source: Source, form: Format, divided: Partition, cells: Cells) -> di
         "format": form.name,
         "raw": cells.raw,
         "partitioned_by": divided.by or None,
+        "partition_key": divided.key or None,
         "sorted_by": divided.order(source.table.key),
         "request": source.request,
         "service": source.facts.get("service"),
@@ -176,6 +177,7 @@ def told_of(there: Before, name: str) -> dict[str, Any]:
         "format": table["format"],
         "raw": table["raw"],
         "partitioned_by": table["partitioned_by"],
+        "partition_key": table["partition_key"],
         "sorted_by": table.get("sorted_by"),
         "request": table["request"],
         **whose_of(there),

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from beaconframes.publish.sources import Source
     from beaconframes.publish.work import Work
 
-NTH = "_nth"
+NTH = "\0nth"
+"""The column that tells rows apart which are alike; no column of a frame may be called so."""
 IN_FLIGHT = 3
 """Files that an executor may be writing: each has its rows in memory."""
 

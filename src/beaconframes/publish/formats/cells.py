@@ -88,4 +88,4 @@ def typed(rows: pl.DataFrame, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
             return (cell if cells.raw else cell.str.strip_prefix(GUARD)).cast(kind)
         return restored(cell if wire(kind) == pl.String else cell.cast(wire(kind)), kind)
 
-    return each(pl.DataFrame([rows.get_column(name) for name in schema]), schema, read)
+    return each(rows, schema, read)

@@ -99,11 +99,12 @@ def in_struct(
 def each(
     rows: pl.DataFrame, schema: pl.Schema, change: Callable[[pl.Expr, pl.DataType], pl.Expr]
 ) -> pl.DataFrame:
-    """Apply *change* to every column, with its type in *schema*.
+    """Return the columns of *schema*, each with what *change* makes of it and its type there.
 
-    Columns are told by their place: a name such as ``*`` would mean all of them.
+    A column that is not there raises ColumnNotFoundError.
     """
-    return rows.select(
+    # By its place: in an expression a name such as ``*`` would mean all of them.
+    return pl.DataFrame([rows.get_column(name) for name in schema]).select(
         change(pl.nth(place), kind).alias(name) for place, (name, kind) in enumerate(schema.items())
     )
 
