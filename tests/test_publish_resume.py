@@ -176,6 +176,36 @@ def test_a_key_that_nobody_has_is_a_gap(tmp_path, explorer):
         assert (6, added, ({"public_keys_without_rows": 1},)) == (made.rows, made.added, made.gaps)
 
 
+@pytest.mark.parametrize(
+    ("loader", "wanted"),
+    [
+        (bf.load_income_history, WANTED),
+        (bf.load_slots, {"slots": range(14_320, 14_350)}),
+        (bf.load_slots, {"slots": range(14_328, 14_344, 2)}),
+    ],
+)
+def test_what_was_begun_is_ended_though_more_is_final(
+    tmp_path, running, monkeypatch, loader, wanted
+):
+    """Whether the end is left out or lies ahead: the same call goes on, and the next one adds."""
+    known = {"url": running.url, "chain": running.service.chain}
+    head = running.service.head
+    early = replace(head, finalized_epoch=head.finalized_epoch - 20)
+    with bf.Explorer(head=early, **known) as asked:
+        bf.export(loader, tmp_path / "early", explorer=asked, **wanted)
+        with monkeypatch.context() as patch:
+            patch.setattr(making, "manifest", cut)
+            with pytest.raises(Cut):
+                bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
+    with bf.Explorer(head=head, **known) as asked:
+        ended = bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
+        assert data(tmp_path / "early") == data(tmp_path / "out")
+        after = bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
+        whole = bf.export(loader, tmp_path / "whole", explorer=asked, **wanted)
+    assert ended.rows < after.rows == whole.rows
+    assert after.until == whole.until
+
+
 def test_slots_that_are_listed_are_all_there_or_refused(tmp_path, explorer):
     """What lies between the slots that were asked for was not asked for."""
     out = tmp_path / "out"

@@ -126,7 +126,7 @@ class Walk:
         self._check(asked, [*there.get("gaps", ()), *gaps])
         for before in asked:
             self._continue(before)
-        if begun and self.is_open("until"):
+        if begun and (self.keeping.listed or self.is_open("until")):
             # What a killed export began, it ends, though more has become final since.
             self.until = begun["request"]["until"]
         if there:
