@@ -24,7 +24,7 @@ from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish import work
+from beaconframes.publish import locking, work
 
 from .faults import FaultServer
 
@@ -148,7 +148,7 @@ def test_a_dead_name_is_not_blamed(tmp_path):
 def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
     """Whoever had it removes the folder at its end, at any moment in which another waits for it."""
     folder = tmp_path / work.NAME
-    place = work.sqlite3 if moment == "connect" else type(folder)
+    place = locking.sqlite3 if moment == "connect" else type(folder)
     real, times = getattr(place, moment), []
 
     def gone_before(path, *args, **more):

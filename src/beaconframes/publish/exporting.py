@@ -16,12 +16,13 @@ from beaconframes.publish import executing
 from beaconframes.publish.calls import repeatable
 from beaconframes.publish.choosing import sources_of
 from beaconframes.publish.formats import Cells
+from beaconframes.publish.locking import Taken
 from beaconframes.publish.making import USUAL, to_file, to_folder
 from beaconframes.publish.manifest import About, authors, said
 from beaconframes.publish.remote import remote_of, to_remote
 from beaconframes.publish.tables import checked_name
 from beaconframes.publish.targets import target_of
-from beaconframes.publish.work import Misfit, Taken, Unlike
+from beaconframes.publish.work import Misfit, Unlike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

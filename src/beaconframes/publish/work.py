@@ -12,31 +12,25 @@ import hashlib
 import json
 import os
 import re
-import socket
-import sqlite3
 import stat
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct, convert
 
-from beaconframes.client.together import is_alive
 from beaconframes.dataset import Segment, published
 from beaconframes.dataset.segments import digest
-from beaconframes.errors import DatasetBusy, DatasetError
+from beaconframes.errors import DatasetError
 from beaconframes.publish.durable import clear, judged, put_text, same
-from beaconframes.text import visible
+from beaconframes.publish.locking import HOLDER, LOCK, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 NAME = ".beaconframes"
-LOCK, HOLDER, JOURNAL = "lock", "holder.json", "journal.jsonl"
-NAMELESS = 0.5
-"""Seconds in which whoever has just taken the lock writes down who it is."""
+JOURNAL = "journal.jsonl"
 ANEW = "force_new=True makes a new dataset beside it"
 LAST_PART = 2_900_000
 """The largest number of a partition: later days have no date."""
@@ -77,10 +71,6 @@ class Misfit(DatasetError):
 
 class Unlike(Misfit):
     """What is there has other rows; all rows were taken to know that."""
-
-
-class Taken(DatasetBusy):
-    """Another export holds the lock; nothing was begun yet."""
 
 
 class Work:
@@ -235,10 +225,7 @@ def working(target: Path, folder: Path, called: object = None) -> Iterator[Work]
         with judged(folder / name, "cannot be read"), suppress(FileNotFoundError):
             if not stat.S_ISREG((folder / name).lstat().st_mode):
                 raise DatasetError(f"{folder / name} is not a plain file", hint="Remove it")
-    lock = _locked(folder, called or target.absolute())
-    try:
-        with judged(folder / HOLDER):
-            (folder / HOLDER).write_text(json.dumps({"pid": os.getpid(), "host": _host()}))
+    with held(folder, called or target.absolute()):
         work = Work(target, folder)
         work.sweep()
         try:
@@ -250,86 +237,3 @@ def working(target: Path, folder: Path, called: object = None) -> Iterator[Work]
                     work.close()
             raise
         work.close()
-    finally:
-        lock.close()
-
-
-def _locked(folder: Path, called: object) -> sqlite3.Connection:
-    """Take the lock: the system lets go of it when the process ends, however it ends.
-
-    SQLite locks as fcntl does; what flock has locked stays so while a worker lives that the killed
-    process had forked.
-    """
-    patience = time.monotonic() + NAMELESS
-    while True:
-        path = folder / LOCK
-        with judged(path):
-            folder.mkdir(parents=True, exist_ok=True)
-            # At its end whoever had the lock removes the folder, at any moment of this.
-            with suppress(FileNotFoundError):
-                path.touch()
-        with suppress(FileNotFoundError):
-            before = path.stat().st_ino
-            try:
-                connection = sqlite3.connect(path, timeout=0, isolation_level=None)
-            except sqlite3.OperationalError:
-                if time.monotonic() > patience:
-                    raise _no_lock(path) from None
-                continue
-            try:
-                connection.execute("BEGIN EXCLUSIVE")
-            except sqlite3.OperationalError:
-                connection.close()
-                if _alive(_holder(folder)) or time.monotonic() > patience:
-                    raise _taken(folder, called) from None
-                time.sleep(0.01)
-                continue
-            except sqlite3.DatabaseError:
-                connection.close()
-                raise _no_lock(path) from None
-            # Whoever had it before removes it at the end: then this is the lock of nobody.
-            if path.exists() and path.stat().st_ino == before:
-                _refuse_elsewhere(folder, called, connection)
-                return connection
-            connection.close()
-
-
-def _no_lock(path: Path) -> DatasetError:
-    return DatasetError(f"{path} is no lock of an export", hint="Remove it")
-
-
-def _refuse_elsewhere(folder: Path, called: object, connection: sqlite3.Connection) -> None:
-    """Raise if another machine may hold the lock: not every shared folder shares locks."""
-    holder = _holder(folder)
-    if holder and holder.get("host") != _host():
-        connection.close()
-        raise _taken(folder, called)
-
-
-def _alive(holder: dict[str, Any]) -> bool:
-    """Tell whether a *holder* may have the lock; one that died has left its name behind."""
-    if holder.get("host") != _host():
-        return bool(holder)
-    process = holder.get("pid")
-    return isinstance(process, int) and is_alive(process)
-
-
-def _taken(folder: Path, called: object) -> Taken:
-    holder = _holder(folder)
-    who = f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
-    return Taken(
-        f"{called} is being exported to by {visible(who)}",
-        hint=f"Wait until it has finished. If it is gone for good, remove {folder / HOLDER}",
-    )
-
-
-def _holder(folder: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError, RecursionError):
-        found = json.loads((folder / HOLDER).read_text())
-        if isinstance(found, dict):
-            return found
-    return {}
-
-
-def _host() -> str:
-    return socket.gethostname()
