@@ -62,9 +62,10 @@ def record(
     Returns
     -------
     polars.DataFrame
-        ``validator_index, first_epoch, last_epoch, state``. What is ``kept`` is in the store, what
-        is ``open`` did not come and is still served, and what is ``lost`` nobody can fill any
-        more. Epochs that are not final yet are not in it.
+        ``validator_index, first_epoch, last_epoch, state``. What is ``kept`` is in the store, of
+        what is ``absent`` the service has nothing, what is ``open`` did not come and is still
+        served, and what is ``lost`` nobody can fill any more. Epochs that are not final yet are not
+        in it. `MissingRows` warns of what is absent.
 
     Notes
     -----
