@@ -764,6 +764,26 @@ class TestTrouble:
 
         assert before == server.requests
 
+    def test_who_makes_the_store_meanwhile_is_not_in_the_way(self, server, store, monkeypatch):
+        """A store that somebody makes between two looks at it has its ledger, and stays."""
+        looked, first = [], connect(server, store)
+        real = type(store).exists
+
+        def looking(path, **more):
+            there = real(path, **more)
+            if sys._getframe(1).f_code.co_name == "_create" and not looked:
+                looked.append(path)
+                with connect(server, store) as other:
+                    bf.load_balance_history(1, since=0, until=9, explorer=other)
+            return there
+
+        monkeypatch.setattr(type(store), "exists", looking)
+        with first:
+            bf.load_balance_history(2, since=0, until=9, explorer=first)
+
+        (folder,) = store.iterdir()
+        assert 20 == Dataset.open(folder).scan("balance_history").collect().height
+
     def test_several_at_once(self, server, store):
         """Threads that load overlapping parts at once: no error, no row twice."""
         frames, broken = {}, []

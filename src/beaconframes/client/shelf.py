@@ -201,8 +201,10 @@ class Shelf:
         with self._lock:
             if self._dataset is not None:
                 return
+            # Whoever makes the folder gives it its name when its ledger is there: first the folder.
+            something = self.has_files()
             if not (self.path / "ledger.sqlite").exists():
-                if self.path.is_dir() and any(self.path.iterdir()):
+                if something:
                     # Without its ledger nobody can tell what the rest is.
                     self._set_aside(DatasetError(f"{self.path} has lost its ledger"))
                 draft = self.path.with_name(f".{self.path.name}-{secrets.token_hex(4)}")
@@ -217,6 +219,12 @@ class Shelf:
                         self._warn(str(error), None)
                         return
             self._open()
+
+    def has_files(self) -> bool:
+        """Tell whether there is a folder with anything in it."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return any(self.path.iterdir())
+        return False
 
     def _try(self, use: Callable[[Dataset], T]) -> T | None:
         """Return what *use* makes of the dataset; None, with one warning, if it cannot be used."""
