@@ -108,7 +108,16 @@ def test_a_chart_of_a_file(run, served, tmp_path, ending):
 OPTIONS = {"validators": "1,2", "since": "-2"}
 
 
-@pytest.mark.parametrize("chart", plots.CHARTS)
+SOME = ("attestations", "sync-members", "wall")
+
+
+@pytest.mark.parametrize(
+    "chart",
+    [
+        chart if chart in SOME else pytest.param(chart, marks=pytest.mark.more)
+        for chart in plots.CHARTS
+    ],
+)
 def test_every_chart_of_a_file(run, served, tmp_path, chart):
     """Nothing but the file is needed; where a second one is, that one too."""
     noun, rows, out = plots.CHARTS[chart], tmp_path / "rows.parquet", tmp_path / "a.png"
@@ -128,7 +137,11 @@ def test_every_chart_of_a_file(run, served, tmp_path, chart):
     assert b"\x89PNG" == out.read_bytes()[:4]
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow", "xlsx", "duckdb"])
+@pytest.mark.parametrize(
+    "ending",
+    ["parquet", *(pytest.param(ending, marks=pytest.mark.more) for ending in
+                  ("csv", "jsonl", "arrow", "xlsx", "duckdb"))],
+)  # fmt: skip
 def test_a_file_in_another_unit(run, served, tmp_path, ending):
     """A chart of it is refused in one short line that tells how to load it instead."""
     rows, out = tmp_path / f"rows.{ending}", tmp_path / "a.png"

@@ -93,7 +93,14 @@ def test_an_export_that_was_cut_short_goes_on(tmp_path, explorer, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "spoil", [lambda _: ["{"], lambda line: [line[:-1]], lambda _: ["{}"], lambda _: []]
+    "spoil",
+    [
+        lambda _: ["{"],
+        *(
+            pytest.param(spoil, marks=pytest.mark.more)
+            for spoil in (lambda line: [line[:-1]], lambda _: ["{}"], lambda _: [])
+        ),
+    ],
 )
 def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monkeypatch, spoil):
     """Whatever happened to the notes of a killed export, every row is there in the end."""
@@ -181,7 +188,7 @@ def test_a_key_that_nobody_has_is_a_gap(tmp_path, explorer):
     [
         (bf.load_income_history, WANTED),
         (bf.load_slots, {"slots": range(14_320, 14_350)}),
-        (bf.load_slots, {"slots": range(14_328, 14_344, 2)}),
+        pytest.param(bf.load_slots, {"slots": range(14_328, 14_344, 2)}, marks=pytest.mark.more),
     ],
 )
 def test_what_was_begun_is_ended_though_more_is_final(
