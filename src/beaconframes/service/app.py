@@ -258,6 +258,6 @@ def app(service: Service, rate: int | None = None) -> Starlette:
         permitted = PERMITTED if rate is None else rate
         application.add_middleware(Limited, rate=permitted, known=known)
     if service.wire == "public":
-        application.add_middleware(GZipMiddleware)
+        application.add_middleware(GZipMiddleware, compresslevel=1)
     application.add_middleware(Visitors, refuse=turned_away)
     return application
