@@ -109,6 +109,7 @@ def test_retry_after_is_obeyed_by_every_thread():
     assert min(seconds for seconds in later if seconds > UNDER_WAY) >= 2.0
 
 
+@pytest.mark.more
 def test_storm_is_not_answered_with_a_storm():
     """T10: 24 times 429 for 8 threads: after each, at most what was already under way arrives."""
     with FaultServer("429_storm?retry_after=2&times=24") as server, ThreadPoolExecutor(8) as pool:

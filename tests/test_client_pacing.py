@@ -101,6 +101,7 @@ def test_rate_is_used_as_far_as_latency_allows():
     assert 30 / took >= 6
 
 
+@pytest.mark.more
 def test_both_generations_are_counted_together():
     """One key, one allowance: V1 and V2 in turn, 8 threads, and no second with more than 5."""
     with (

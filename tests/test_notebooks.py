@@ -105,6 +105,7 @@ def test_a_notebook_runs(path, surroundings, transport):
     assert [] == list(surroundings.iterdir())
 
 
+@pytest.mark.more
 @each_notebook
 def test_a_notebook_is_kept_without_outputs(path):
     """What is kept is text and code alone: no outputs, no counts, nothing of who ran it."""

@@ -470,6 +470,7 @@ def test_coverage_shows_what_is_there():
     assert ["There", "Absent"] == labels(ax)
 
 
+@pytest.mark.more
 def test_large_coverage_is_folded():
     """3,000 epochs of 2,000 validators: shares of cells, exact also at the edges."""
     frame = balances(range(3000), range(0, 2000, 2))

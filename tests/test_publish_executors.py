@@ -39,7 +39,7 @@ def stretches(monkeypatch):
     monkeypatch.setattr("beaconframes.publish.walks.ROWS_AT_ONCE", 10_000)
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes"])
+@pytest.mark.parametrize("kind", ["threads", pytest.param("processes", marks=pytest.mark.more)])
 def test_loading_is_spread_at_one_pace(tmp_path, running, kind):
     """The rate that was given is that of all workers together; every file is the same."""
     with bf.Explorer(running.url, **known(running)) as explorer:

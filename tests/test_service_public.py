@@ -421,7 +421,13 @@ def of(chain):
 
 
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
-@pytest.mark.parametrize("name", [endpoint.name for endpoint in ENDPOINTS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(e.name, marks=pytest.mark.more) if e.name == "produced_blocks" else e.name
+        for e in ENDPOINTS
+    ],
+)
 def test_loaders_give_the_same_frames_on_either_wire(spec, public, of, name):
     """Every loader of the catalogue: same rows, types and order, and there are rows."""
     frames = []

@@ -94,7 +94,7 @@ class World:
 WORLDS = {
     f"seed{seed}-of-{size['validators']}": (seed, size) for size in SIZES for seed in (1, 2, 3)
 }
-USUAL = {"seed1-of-300", "seed2-of-700"}
+USUAL = {"seed1-of-300"}
 
 
 @pytest.fixture(

@@ -26,7 +26,7 @@ SIZES = (
 WORLDS = {
     f"seed{seed}-of-{size['validators']}": (seed, size) for size in SIZES for seed in (1, 2, 3)
 }
-USUAL = {"seed1-of-260", "seed2-of-420"}
+USUAL = {"seed1-of-260"}
 
 
 class World:

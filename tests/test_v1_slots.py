@@ -46,7 +46,12 @@ def eventful(chain, table, count):
     return [*first, *(slot for slot in range(2 * count) if slot not in first)][:count]
 
 
-COUNTS = [1, 100, 101, pytest.param(1000, marks=pytest.mark.long)]
+COUNTS = [
+    1,
+    pytest.param(100, marks=pytest.mark.more),
+    101,
+    pytest.param(1000, marks=pytest.mark.long),
+]
 
 
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
