@@ -164,6 +164,20 @@ def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
     assert not folder.exists()
 
 
+def test_who_is_about_to_end_is_named(tmp_path, monkeypatch):
+    """Its name may be gone a moment after it was read."""
+    folder, real = tmp_path / work.NAME, locking.may_live
+
+    def and_gone(holder):
+        (folder / locking.HOLDER).unlink()
+        return real(holder)
+
+    with work.working(tmp_path, folder):
+        monkeypatch.setattr(locking, "may_live", and_gone)
+        with pytest.raises(DatasetError, match=f"by process {os.getpid()} on "):
+            bf.export(pl.DataFrame({"n": [1]}), tmp_path)
+
+
 @pytest.mark.parametrize("ends", [True, False])
 def test_what_the_next_one_made_is_not_removed(tmp_path, monkeypatch, ends):
     """Who comes in the moment in which the lock is gone has a journal that stays, until its end."""

@@ -72,8 +72,10 @@ def locked(folder: Path, called: object) -> sqlite3.Connection:
                 connection.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError:
                 connection.close()
-                if may_live(holder_in(folder)) or time.monotonic() > patience:
-                    raise taken(folder, called) from None
+                # Whoever ends removes its name first: looked for again, it might be gone.
+                holder = holder_in(folder)
+                if may_live(holder) or time.monotonic() > patience:
+                    raise taken(folder, called, holder) from None
                 time.sleep(0.01)
                 continue
             except sqlite3.DatabaseError:
@@ -97,7 +99,7 @@ def refuse_elsewhere(folder: Path, called: object, connection: sqlite3.Connectio
     holder = holder_in(folder)
     if holder and holder.get("host") != host():
         connection.close()
-        raise taken(folder, called)
+        raise taken(folder, called, holder)
 
 
 def may_live(holder: dict[str, Any]) -> bool:
@@ -108,9 +110,8 @@ def may_live(holder: dict[str, Any]) -> bool:
     return isinstance(process, int) and is_alive(process)
 
 
-def taken(folder: Path, called: object) -> Taken:
+def taken(folder: Path, called: object, holder: dict[str, Any]) -> Taken:
     """Return the error that names who holds the lock."""
-    holder = holder_in(folder)
     who = f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
     return Taken(
         f"{called} is being exported to by {visible(who)}",
