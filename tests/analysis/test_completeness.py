@@ -1,0 +1,81 @@
+"""Which rows are there, and why others are not."""
+
+import polars as pl
+import pytest
+
+from beaconframes import analysis
+from beaconframes.errors import UsageError
+
+from ..support.engines import assert_equal
+
+LIVES = pl.DataFrame(
+    {
+        "validator_index": [1, 2, 3, 4],
+        "activation_epoch": [0, 11, 0, None],
+        "exit_epoch": [None, None, 12, None],
+    },
+    schema_overrides={"activation_epoch": pl.Int64, "exit_epoch": pl.Int64},
+)
+ROWS = pl.DataFrame(
+    [(1, 10), (1, 12), (1, 13), (2, 12), (3, 10), (3, 11), (3, 12), (9, 11), (1, 99)],
+    schema=["validator_index", "epoch"],
+    orient="row",
+)
+STATES = {
+    1: ["present", "missing", "present", "present"],
+    2: ["inactive", "missing", "present", "not final"],
+    3: ["present", "present", "present", "inactive"],  # a row counts, though it left in 12
+    4: ["inactive"] * 4,
+}
+EXPECTED = pl.DataFrame(
+    [
+        (validator, epoch, state)
+        for validator, states in STATES.items()
+        for epoch, state in enumerate(states, start=10)
+    ],
+    schema=["validator_index", "epoch", "state"],
+    orient="row",
+)
+
+
+def test_states_by_hand():
+    """Four validators in four epochs: each state occurs, and strangers do not."""
+    result = analysis.completeness(ROWS, LIVES, since=10, until=13, finalized=12)
+
+    assert_equal(EXPECTED, result)
+
+
+def test_the_range_is_that_of_the_frame():
+    """Left out, the first and the last epoch are looked up; without *finalized* all are final."""
+    rows = analysis.completeness(ROWS.filter(pl.col("epoch") < 99), LIVES)
+
+    assert [10, 13] == [rows["epoch"].min(), rows["epoch"].max()]
+    assert {"present", "missing", "inactive"} == set(rows["state"])
+    assert 0 == analysis.completeness(ROWS.clear(), LIVES).height
+
+
+def test_the_simulated_chain_is_complete(chain):
+    """Income is there of everybody who was active, up to the final epoch; then it is not final."""
+    latest, finalized = chain.meta["latest_epoch"], chain.meta["finalized_epoch"]
+
+    rows = analysis.completeness(
+        chain.scan("income_history"),
+        chain.scan("validators"),
+        since=finalized - 40,
+        until=latest,
+        finalized=finalized,
+    ).collect()
+
+    assert 1010 * (latest - finalized + 41) == rows.height
+    assert 0 == rows.filter(pl.col("state") == "missing").height
+    final = pl.col("epoch") <= finalized
+    assert {"present", "inactive"} == set(rows.filter(final)["state"])
+    assert {"not final", "inactive"} == set(rows.filter(~final)["state"])
+
+
+def test_wrong_frames_are_explained():
+    """Both frames name the columns that they lack."""
+    with pytest.raises(UsageError, match="no column epoch"):
+        analysis.completeness(LIVES, LIVES)
+    with pytest.raises(UsageError, match="no column activation_epoch"):
+        analysis.completeness(ROWS, ROWS)

@@ -1,0 +1,345 @@
+"""One question, every engine: each public function of analysis gives the same on all of them."""
+
+from decimal import Decimal
+from types import SimpleNamespace
+
+import narwhals.stable.v2 as nw
+import polars as pl
+import pytest
+
+from beaconframes import analysis
+from beaconframes.analysis import engines
+from beaconframes.errors import UsageError
+from beaconframes.frames import to_polars
+
+from ..support.engines import KINDS, assert_equal, each_engine, in_duckdb, in_zone, make
+from . import test_attestations as attestations
+from . import test_completeness as completeness
+from . import test_ledger as ledger
+from . import test_proposals as proposals
+from . import test_rates as rates
+from . import test_reconcile as reconcile
+from . import test_sync_duties as sync
+from .test_income import history, varied
+
+SHORT = {"chain": rates.SHORT}
+POOLS = pl.col("validator_index").replace_strict({1: None}, default="a")
+LABELLED = {"operator": POOLS, "big": pl.col("validator_index") > 1}
+# Both changes of clocks of a year in Berlin.
+INCOME = varied(range(3), [*range(26_200, 26_350, 3), *range(73_000, 73_200, 31)])
+LIVES = pl.DataFrame(
+    {
+        "validator_index": [1, 2, 4],
+        "activation_epoch": [0, 1, None],
+        "exit_epoch": [None, 99, None],
+        "pool": ["a", "b", "b"],
+    },
+    schema_overrides={"activation_epoch": pl.Int64},
+)
+RATES = {"income": rates.EARNED, "balances": rates.HELD}
+LUCK = {"proposals": proposals.BLOCKS, "balances": proposals.HELD, "epochs": proposals.EPOCHS}
+SIGNED = {"blocks": sync.BLOCKS, "committees": sync.COMMITTEES}
+ATTESTED = {"attestations": attestations.ROWS, "blocks": attestations.BLOCKS}
+# All validators were there on day 0, whose end and beginning are those of epochs.
+DAYS = history(*((1, epoch, {}) for epoch in (0, 3, 6)))["time"]
+YIELDS = rates.INDEX.with_columns(time=DAYS.gather([0, 1]), day_end=DAYS.gather([1, 2]))
+BLOCKS = proposals.BLOCKS.filter(pl.col("slot") < 64).with_columns(
+    sync_aggregate_bits=pl.lit("0x03"), sync_aggregate_participation=0.25
+)
+EVERYTHING = {
+    "validators": LIVES,
+    **RATES,
+    "attestations": attestations.ROWS,
+    "proposals": proposals.BLOCKS,
+    "blocks": BLOCKS,
+    "committees": sync.COMMITTEES.with_columns(pl.col("validator_index") - 10),
+    "epochs": proposals.EPOCHS,
+    "index": rates.INDEX,
+}
+
+# Of each function: frames, of which the first says what comes back, and arguments.
+CASES = {
+    "apr": ("income", {**RATES, "index": rates.INDEX}, SHORT),
+    "apr of all": (
+        "income",
+        {**RATES, "index": rates.INDEX, "validators": LIVES},
+        {"every": "all", "by": "validator_index", **SHORT},
+    ),
+    "attestation_effectiveness": ("attestations", ATTESTED, {}),
+    "attestation_faults": ("attestations", ATTESTED, {}),
+    "completeness": (
+        "frame",
+        {"frame": completeness.ROWS, "validators": completeness.LIVES},
+        {"since": 10, "until": 13, "finalized": 12},
+    ),
+    "income by week": (
+        "frame",
+        {"frame": INCOME},
+        {"every": "week", "by": "validator_index", "tz": "Europe/Berlin"},
+    ),
+    "income by beacon day": (
+        "frame",
+        {"frame": INCOME.with_columns(**LABELLED)},
+        {"day": "beacon", "by": ["operator", "big"]},
+    ),
+    "income of all": ("frame", {"frame": INCOME}, {"every": "all"}),
+    "ledger": (
+        "income",
+        {"income": ledger.EARNED, "withdrawals": ledger.PAID, "prices": ledger.PRICES},
+        {"tz": "Europe/Berlin", "price": "eur"},
+    ),
+    "missed_proposals": (
+        "proposals",
+        {"proposals": proposals.BLOCKS, "income": proposals.EARNED},
+        {},
+    ),
+    "net_income": ("frame", {"frame": INCOME}, {"every": "week", "per_validator": True}),
+    "own_yield": (
+        "income",
+        {"income": rates.EARNED, "balances": rates.HELD_AT, "days": YIELDS},
+        {},
+    ),
+    "performance": ("income", EVERYTHING, {"by": "pool", "until": 3, **SHORT}),
+    "proposal_luck": (
+        "balances",
+        {**LUCK, "validators": proposals.LIVES},
+        {},
+    ),
+    "reconcile": (
+        "balances",
+        {
+            "balances": reconcile.HELD,
+            "income": reconcile.EARNED,
+            "deposits": reconcile.DEPOSITS,
+            "withdrawals": reconcile.WITHDRAWALS,
+            "consolidations": reconcile.MOVES,
+            "validators": reconcile.KEYS,
+        },
+        {},
+    ),
+    "sync_against_committee": ("blocks", SIGNED, {"validators": [10, 17]}),
+    "sync_duties": ("blocks", SIGNED, {"validators": [10, 17]}),
+    "sync_members": ("blocks", SIGNED, {}),
+    "sync_participation": ("blocks", SIGNED, {}),
+    "sync_participation by epoch": ("blocks", SIGNED, {"every": "epoch"}),
+}
+
+
+def ask(case, frames):
+    """Call the function of a case with frames in place of its own."""
+    return getattr(analysis, case.split()[0])(**frames, **CASES[case][2])
+
+
+# Dask plans for seconds what is computed in a moment; these cases have what others have too.
+QUICK = {"income by week", "ledger", "completeness", "sync_participation"}
+COSTLY = {"apr of all", "income by beacon day", "income of all", "net_income", "own_yield"}
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        pytest.param(
+            case,
+            kind,
+            marks=[pytest.mark.long]
+            if kind == "pyspark" or (kind == "dask" and case in {*COSTLY, "performance"})
+            else [pytest.mark.more] * (kind == "dask" and case not in QUICK),
+        )
+        for case in CASES
+        for kind in [*KINDS, "pyspark"]
+    ],
+)
+def test_every_engine_gives_the_same(case, kind):
+    """Money to the last digit, ratios to twelve, in the engine's own frame."""
+    like, frames, _ = CASES[case]
+    made = {name: make(kind, frame) for name, frame in frames.items()}
+
+    result = ask(case, made)
+
+    expected = ask(case, frames)
+    assert expected.height > 0
+    assert_equal(expected, result, like=made[like])
+
+
+def test_no_function_is_left_out():
+    """Whatever analysis offers is asked on every engine."""
+    functions = {name for name in analysis.__all__ if callable(getattr(analysis, name))}
+
+    assert functions == {case.split()[0] for case in CASES}
+
+
+@each_engine
+def test_frames_of_several_kinds(kind):
+    """The first frame says which engine computes; others are moved there."""
+    like, frames, _ = CASES["reconcile"]
+    made = frames | {like: make(kind, frames[like])}
+
+    assert_equal(ask("reconcile", frames), ask("reconcile", made), like=made[like])
+
+
+@each_engine
+def test_unknown_income_is_left_out(kind):
+    """A row with an amount missing is not added as zero."""
+    frame = varied([1], [5, 6]).with_columns(
+        slashing_reward_gwei=pl.when(pl.col("epoch") == 5).then("slashing_reward_gwei")
+    )
+    if kind == "pandas-numpy":  # which turns whole numbers beside a hole into floats
+        with pytest.raises(UsageError, match="slashing_reward_gwei holds Float64"):
+            analysis.income(make(kind, frame))
+        return
+
+    result = to_polars(analysis.income(make(kind, frame)))
+
+    assert [(1, 5, 5)] == result.select("validator_epochs", "first_epoch", "last_epoch").rows()
+
+
+MOST = 2**63 - 1
+HEAD, SOURCE = "attestation_head_reward_gwei", "attestation_source_reward_gwei"
+KINDS_OF_REWARD = [
+    HEAD,
+    "proposer_sync_inclusion_reward_gwei",
+    "sync_committee_reward_gwei",
+    "slashing_reward_gwei",
+]
+TOO_MUCH = {
+    "a sum of rows": [{"slashing_reward_gwei": 2**62}] * 3,
+    "four rows make zero": [{"slashing_reward_gwei": 2**62}] * 4,
+    "a sum within a row": [{HEAD: MOST, SOURCE: MOST}],
+    "four kinds of reward": [dict.fromkeys(KINDS_OF_REWARD, 2**62 - 1)],
+    "a count": [{"proposals_missed": MOST}] * 3,
+    "wei": [{"tx_fee_reward_wei": Decimal(10**28 - 1)}] * 2,
+    "gwei and wei": [{"slashing_reward_gwei": 2**58, "tx_fee_reward_wei": Decimal(10**28 - 1)}],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "case"),
+    [
+        pytest.param(kind, case, marks=[pytest.mark.more] * (kind == "dask" and case != "wei"))
+        for kind in KINDS
+        for case in TOO_MUCH
+    ],
+)
+def test_a_sum_beyond_its_type_is_an_error(kind, case):
+    """No engine runs over in silence, be it within a row, between rows or in the total."""
+    frame = history(*((1, epoch, amounts) for epoch, amounts in enumerate(TOO_MUCH[case])))
+
+    with pytest.raises(Exception, match=r"(?i)more than a chain|out of range|overflow|conver"):
+        to_polars(analysis.income(make(kind, frame)))
+
+
+@each_engine
+def test_large_sums_that_fit_are_exact(kind):
+    """To the last gwei and wei, where floats have lost the last eight digits."""
+    amounts = {HEAD: 2**57 + 1, "tx_fee_reward_wei": Decimal(4 * 10**27 + 1)}
+    frame = history((1, 1, amounts), (1, 2, amounts))
+
+    result = to_polars(analysis.income(make(kind, frame)))
+
+    assert [(2**58 + 2, Decimal(8 * 10**27 + 2))] == result.select(
+        "consensus_income_gwei", "execution_income_wei"
+    ).rows()
+    assert [(2**58 + 2) * 10**9 + 8 * 10**27 + 2] == [int(x) for x in result["net_income_wei"]]
+
+
+UNSEEN = {
+    "reconcile": {HEAD: MOST, SOURCE: MOST},
+    "performance": {HEAD: MOST, SOURCE: MOST},
+    "missed_proposals": dict.fromkeys(
+        ["proposer_sync_inclusion_reward_gwei", "proposer_slashing_inclusion_reward_gwei"], MOST
+    ),
+    "apr": {HEAD: MOST, SOURCE: MOST},
+    "ledger": {HEAD: MOST, SOURCE: MOST},
+    "net_income": {HEAD: MOST, SOURCE: MOST},
+}
+
+
+@pytest.mark.parametrize("case", UNSEEN)
+def test_amounts_that_run_over_within_a_row_are_refused(case):
+    """Twice 2^63 - 1 is -2 in 64 bits; no function takes it for one."""
+    like = "frame" if case == "net_income" else "income"
+    frames = dict(CASES[case][1])
+    options = CASES[case][2]
+    frames[like] = frames[like].with_columns(
+        pl.lit(amount).cast(pl.Int64).alias(column) for column, amount in UNSEEN[case].items()
+    )
+
+    with pytest.raises(UsageError, match="more than a chain has"):
+        getattr(analysis, case)(**frames, **options)
+
+
+@pytest.mark.parametrize("kind", ["polars", "polars-lazy", "pandas-arrow", "dask"])
+def test_a_negative_reward_is_not_added(kind):
+    """Rewards and penalties are positive amounts; one with a sign means something else."""
+    frame = history((1, 1, {"attestation_source_penalty_gwei": -5}))
+
+    with pytest.raises(Exception, match="amounts are negative"):
+        to_polars(analysis.income(make(kind, frame)))
+
+
+def test_an_epoch_in_two_partitions_is_one_epoch():
+    """Dask counts by partition; the same epoch of two validators stands in both, and is one."""
+    frame = varied([1, 2], range(100, 110)).sort("validator_index", "epoch")
+
+    result = to_polars(analysis.net_income(make("dask", frame)))
+
+    assert [(10, 100, 109)] == result.select("epochs", "first_epoch", "last_epoch").rows()
+
+
+def test_slots_in_two_partitions_are_drawn_once():
+    """Two validators side by side share the slots of an epoch; their luck is that of one chain."""
+    held = proposals.HELD.sort("validator_index", "epoch")
+    options = {"epochs": proposals.EPOCHS, "by": []}
+
+    expected = analysis.proposal_luck(proposals.BLOCKS, held, **options)
+
+    result = analysis.proposal_luck(proposals.BLOCKS, make("dask", held), **options)
+    assert expected["slots"].item() == held["epoch"].n_unique() * 32
+    assert_equal(expected, result)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_other_engines_are_refused(case, monkeypatch):
+    """Whatever else narwhals reads lazily is named, and the way out told; nothing is computed."""
+    like, frames, _ = CASES[case]
+    theirs = in_duckdb(frames[like])
+    take = engines.take
+
+    def in_ibis(frame, columns, *, loader):
+        if frame is theirs:
+            return SimpleNamespace(implementation=nw.Implementation.IBIS)
+        return take(frame, columns, loader=loader)
+
+    monkeypatch.setattr(engines, "take", in_ibis)
+
+    with pytest.raises(UsageError, match="frames of ibis are not computed here") as error:
+        ask(case, frames | {like: theirs})
+
+    assert "collect this one first" in str(error.value)
+
+
+@each_engine
+def test_no_rows_are_no_error(kind):
+    """An empty history has no days, and the columns of any other."""
+    expected = analysis.income(varied([1], [1])).clear()
+
+    assert_equal(expected, analysis.income(make(kind, varied([1], [1]).clear())))
+
+
+def test_the_zone_of_a_connection_changes_nothing():
+    """DuckDB shows instants in the zone of the session; days are those of *tz*."""
+    frame = varied([1], range(100, 600))
+    with in_zone("Asia/Tokyo"):
+        assert_equal(analysis.income(frame), analysis.income(in_duckdb(frame)))
+        assert_equal(
+            analysis.income(frame, every="week", tz="Europe/Berlin"),
+            analysis.income(in_duckdb(frame), every="week", tz="Europe/Berlin"),
+        )
+
+
+def test_times_of_duckdb_have_a_zone():
+    """Without one nobody knows which instants they are."""
+    frame = varied([1], [1]).with_columns(pl.col("time").dt.replace_time_zone(None))
+
+    with pytest.raises(UsageError, match="the column time has no time zone"):
+        analysis.income(in_duckdb(frame))

@@ -1,0 +1,211 @@
+"""Proposals: expected, luck, and the cost of missed ones."""
+
+import math
+from datetime import timedelta
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from beaconframes import analysis
+from beaconframes.analysis import chance
+from beaconframes.errors import UsageError
+
+from ..support.engines import assert_equal
+from .test_income import GENESIS, history
+
+ETH = 10**9
+# Two epochs: validator 1 has a half of all, then a quarter; 2 has a quarter; 3 leaves in epoch 1.
+HELD = pl.DataFrame(
+    [
+        (1, 0, 64 * ETH),
+        (1, 1, 32 * ETH),
+        (2, 0, 32 * ETH),
+        (2, 1, 32 * ETH),
+        (3, 0, 32 * ETH),
+        (3, 1, 32 * ETH),
+    ],
+    schema=["validator_index", "epoch", "effective_balance_gwei"],
+    orient="row",
+)
+EPOCHS = pl.DataFrame({"epoch": [0, 1], "eligible_ether_gwei": [128 * ETH, 128 * ETH]})
+LIVES = pl.DataFrame(
+    {
+        "validator_index": [1, 2, 3],
+        "activation_epoch": [0, 0, 0],
+        "exit_epoch": pl.Series([None, None, 1], dtype=pl.Int64),
+    }
+)
+
+
+def blocks(*rows):
+    """Blocks from (slot, status, proposer)."""
+    return pl.DataFrame(
+        [
+            (slot, slot // 32, GENESIS + timedelta(seconds=12 * slot), status, proposer)
+            for slot, status, proposer in rows
+        ],
+        schema={
+            "slot": pl.Int64,
+            "epoch": pl.Int64,
+            "time": pl.Datetime("us", "UTC"),
+            "status": pl.String,
+            "proposer_index": pl.Int64,
+        },
+        orient="row",
+    )
+
+
+BLOCKS = blocks(
+    *((slot, "proposed", 1) for slot in range(1, 20)),
+    (20, "missed", 1),
+    (21, "orphaned", 2),
+    (22, "orphaned", 2),
+    (22, "proposed", 2),  # the twin counts, once
+    (40, "proposed", 9),  # of somebody else
+    (63, "scheduled", 2),
+)
+
+
+def test_luck_by_hand():
+    """Shares of 64 slots; all who were drawn count; intervals and p-values of the binomial."""
+    rows = analysis.proposal_luck(BLOCKS, HELD, EPOCHS, validators=LIVES)
+
+    counts = ["validator_index", "slots", "expected", "drawn", "proposed", "missed", "orphaned"]
+    assert [(1, 64, 24.0, 20, 19, 1, 0), (2, 64, 16.0, 2, 1, 0, 1), (3, 32, 8.0, 0, 0, 0, 0)] == (
+        rows.select(counts).rows()
+    )
+    for row in rows.iter_rows(named=True):
+        k, n, mean = row["drawn"], row["slots"], row["expected"]
+        assert k / mean == row["luck"]
+        low, high = chance.interval(k, n, 0.95)
+        assert (low * n / mean, high * n / mean) == (row["luck_low"], row["luck_high"])
+        assert chance.p_value(k, n, mean / n) == row["p_value"]
+    # A quarter of one slot each: a proposal every four slots of 12 seconds. The third has left.
+    assert [4 * 12 / 86_400, 4 * 12 / 86_400, None] == rows["days_to_next"].to_list()
+
+
+def test_luck_by_label():
+    """Groups are columns of the balances."""
+    held = HELD.with_columns(pool=pl.col("validator_index").replace_strict({1: "a"}, default="b"))
+
+    rows = analysis.proposal_luck(BLOCKS, held, EPOCHS, by="pool")
+
+    assert [("a", 64, 24.0), ("b", 64, 32.0)] == rows.select("pool", "slots", "expected").rows()
+
+
+def test_a_set_is_not_the_sum_of_its_parts():
+    """All together: one binomial of the common share."""
+    (row,) = analysis.proposal_luck(BLOCKS, HELD, EPOCHS, by=()).iter_rows(named=True)
+
+    assert (64, 56.0, 22) == (row["slots"], row["expected"], row["drawn"])
+    assert chance.p_value(22, 64, 56 / 64) == row["p_value"]
+
+
+def test_without_a_share_there_is_no_luck():
+    """Nothing is expected of nobody."""
+    rows = analysis.proposal_luck(BLOCKS, HELD.with_columns(effective_balance_gwei=0), EPOCHS)
+
+    assert [0.0] * 3 == rows["expected"].to_list()
+    for name in ("luck", "luck_low", "luck_high", "p_value", "days_to_next"):
+        assert [None] * 3 == rows[name].to_list()
+
+
+def test_luck_covers_the_truth(chain):
+    """Of 500 simulated validators chance alone draws: 95 % of the intervals hold 1, and so on."""
+    finalized = chain.meta["finalized_epoch"]
+    some = (pl.col("validator_index") < 500) & (pl.col("epoch") <= finalized)
+    frames = (
+        chain.scan("blocks").filter(pl.col("epoch") <= finalized, pl.col("slot") > 0),
+        chain.scan("balance_history").filter(some),
+        chain.scan("epochs"),
+    )
+
+    for level in (0.5, 0.8, 0.95):
+        rows = analysis.proposal_luck(
+            *frames, validators=chain.scan("validators"), level=level
+        ).collect()
+        covered = rows.filter(pl.col("luck_low") <= 1, pl.col("luck_high") >= 1).height
+        far_off = rows.filter(pl.col("p_value") < 1 - level).height
+        # Three standard deviations of 500 draws; the interval may only be too wide.
+        slack = 3 * math.sqrt(level * (1 - level) / 500)
+        assert 500 == rows.height
+        assert covered / 500 >= level - slack
+        assert far_off / 500 <= 1 - level + slack
+        assert covered + far_off == 500
+    assert math.isclose(1, rows["drawn"].sum() / rows["expected"].sum(), abs_tol=0.05)
+
+
+EARNED = history(
+    *(
+        (
+            validator,
+            epoch,
+            {
+                "proposer_attestation_inclusion_reward_gwei": gwei,
+                "proposer_sync_inclusion_reward_gwei": 1,
+                "tx_fee_reward_wei": Decimal(wei),
+            },
+        )
+        for validator, epoch, gwei, wei in [
+            (5, 0, 100, 7 * 10**20),
+            (6, 1, 300, 10**20),
+            (7, 1, 200, 10**18),
+            (8, 2, 400, 3),
+            (9, 500, 9000, 9),
+        ]
+    ),
+    (1, 0, {"attestation_head_reward_gwei": 10**6}),  # no block
+)
+
+
+def test_cost_by_hand():
+    """The lower median of the four blocks nearby: 200 + 1 gwei, and 1 ETH of fees."""
+    result = analysis.missed_proposals(BLOCKS, EARNED)
+
+    when = [GENESIS + timedelta(seconds=12 * slot) for slot in (20, 21)]
+    expected = pl.DataFrame(
+        [
+            (20, 0, when[0], "missed", 1, 4, 201, Decimal(10**18)),
+            (21, 0, when[1], "orphaned", 2, 4, 201, Decimal(10**18)),
+        ],
+        schema=BLOCKS.schema
+        | {
+            "blocks_compared": pl.Int64,
+            "cost_consensus_gwei": pl.Int64,
+            "cost_execution_wei": pl.Decimal(28, 0),
+        },
+        orient="row",
+    )
+    assert_equal(expected, result)
+
+
+def test_cost_needs_blocks_to_compare():
+    """Without any nearby it is not known."""
+    rows = analysis.missed_proposals(BLOCKS, EARNED.filter(pl.col("epoch") > 400))
+
+    assert [(0, None, None)] * 2 == rows.select(
+        "blocks_compared", "cost_consensus_gwei", "cost_execution_wei"
+    ).rows()
+
+
+def test_rewards_that_are_not_known_are_not_compared():
+    """Taken as 0 wei, the fees of this block would have made the median cheaper."""
+    unknown = EARNED.with_columns(
+        pl.when(pl.col("validator_index") != 5).then(pl.col("tx_fee_reward_wei"))
+    )
+    rows = analysis.missed_proposals(BLOCKS, unknown)
+
+    assert [(3, 301, Decimal(10**18))] * 2 == rows.select(
+        "blocks_compared", "cost_consensus_gwei", "cost_execution_wei"
+    ).rows()
+
+
+def test_wrong_arguments_are_explained():
+    """Levels, windows and frames."""
+    with pytest.raises(UsageError, match="level=95 does not lie between 0 and 1"):
+        analysis.proposal_luck(BLOCKS, HELD, EPOCHS, level=95)
+    with pytest.raises(UsageError, match="window=-1"):
+        analysis.missed_proposals(BLOCKS, EARNED, window=-1)
+    with pytest.raises(UsageError, match=r"no column eligible_ether_gwei.*load_epochs"):
+        analysis.proposal_luck(BLOCKS, HELD, HELD)

@@ -1,0 +1,954 @@
+"""What is final is kept and never asked for again; what is not final never is kept.
+
+Requests are counted by the server, never by the client.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import warnings
+from datetime import timedelta
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes import errors
+from beaconframes.calendar import MAINNET
+from beaconframes.client import finality
+from beaconframes.client.head import Views
+from beaconframes.config import settings
+from beaconframes.dataset import Dataset
+from beaconframes.service import Server
+
+from ..support.faults import FaultServer
+
+FINAL = 467
+"""The last finalized epoch of the chain; two more were processed."""
+
+
+@pytest.fixture(scope="module")
+def server(chain):
+    """The local explorer, which counts what it is asked."""
+    with Server(chain) as running:
+        yield running
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "store"
+
+
+def connect(server, store, **more):
+    """An explorer that knows nothing yet but the store."""
+    return bf.Explorer(server.url, chain=server.service.chain, store=store, **more)
+
+
+class Counted:
+    """What a call gave, and what it took by the server's own count."""
+
+    def __init__(self, server, call, explorer):
+        before = server.requests
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            self.rows = call(explorer)
+        self.told = [warning.message for warning in told]
+        self.requests = server.requests - before
+
+
+def tally(server, store, call, **more):
+    with connect(server, store, **more) as explorer:
+        return Counted(server, call, explorer)
+
+
+CALLS = {
+    "income": lambda e: bf.load_income_history(range(150), since=220, until=349, explorer=e),
+    "balances": lambda e: bf.load_balance_history(range(120), since=0, until=120, explorer=e),
+    "proposals": lambda e: bf.load_proposals(range(150), since=0, until=300, explorer=e),
+    "withdrawals": lambda e: bf.load_validator_withdrawals(
+        range(50), since=0, until=300, explorer=e
+    ),
+    "attestations": lambda e: bf.load_attestations(range(50), since=400, until=450, explorer=e),
+    "slim": lambda e: bf.load_attestations([1, 2], since=400, until=450, slim=True, explorer=e),
+    "epochs": lambda e: bf.load_epochs(since=100, until=110, explorer=e),
+    "epoch slots": lambda e: bf.load_epoch_slots(since=100, until=103, explorer=e),
+    "yield": lambda e: bf.load_yield_index(since=0, until=1, explorer=e),
+    "slots": lambda e: bf.load_slots(range(3200, 3220), explorer=e),
+    "slot attestations": lambda e: bf.load_slot_attestations([0, 3201, 3202], explorer=e),
+    "slot withdrawals": lambda e: bf.load_slot_withdrawals(range(3200, 3206), explorer=e),
+    "sync": lambda e: bf.load_sync_committees([0, 1], explorer=e),
+    "wall": lambda e: bf.load_graffiti_wall(since=0, until=12_000, explorer=e),
+    "wall, summary": lambda e: bf.load_graffiti_wall(
+        since=0, until=12_000, summarize=True, explorer=e
+    ),
+    "wall, part": lambda e: bf.load_graffiti_wall(
+        (0, 0, 500, 500), since=0, until=12_000, explorer=e
+    ),
+    "days": lambda e: bf.load_validator_stats(range(3), since=0, until=1, explorer=e),
+    "execution": lambda e: bf.load_execution_blocks(range(1000, 1120), explorer=e),
+    "rewards of generation 2": lambda e: bf.v2.load_rewards(
+        range(12), since=100, until=101, explorer=e
+    ),
+    "slots of generation 2": lambda e: bf.v2.load_slot(range(3200, 3206), explorer=e),
+    "withdrawals of generation 2": lambda e: bf.v2.load_slot_withdrawals([3200, 3201], explorer=e),
+}  # fmt: skip
+"""Calls of every kind of loader whose rows can be final."""
+
+
+class TestNeverTwice:
+    @pytest.mark.parametrize("name", CALLS)
+    def test_second_call(self, server, store, name):
+        """By another explorer, the same call takes no request and gives the same frame."""
+        plain = tally(server, False, CALLS[name])
+        first, second = (tally(server, store, CALLS[name]) for _ in range(2))
+
+        assert_frame_equal(plain.rows, first.rows)
+        assert_frame_equal(plain.rows, second.rows)
+        assert 0 == second.requests < first.requests <= plain.requests + 1
+        assert [*map(str, plain.told)] == [*map(str, first.told)] == [*map(str, second.told)]
+
+    def test_other_batches_and_windows(self, server, store):
+        """What came in some batches and windows serves all others, in any order."""
+        with connect(server, store) as explorer:
+            bf.load_balance_history(range(130), since=0, until=249, explorer=explorer)
+            before = server.requests
+            for validators, since, until in [
+                (range(99, 130), 30, 180),
+                ([129, 3, 77], 249, 249),
+                (range(130), 0, 249),
+                ([5], 0, 100),
+            ]:
+                found = bf.load_balance_history(
+                    validators, since=since, until=until, explorer=explorer
+                )
+                assert len(validators) * (until - since + 1) == found.height
+            with settings(frame="pandas"):
+                bf.load_balance_history("7", since=10, until=20, explorer=explorer)
+
+        assert before == server.requests
+
+    def test_another_process(self, server, store, chain):
+        """A process that begins anew finds what another one kept."""
+        expected = tally(server, store, CALLS["balances"]).rows
+        before = server.requests
+        code = (
+            "import sys, beaconframes as bf\n"
+            "from beaconframes.dataset import Dataset\n"
+            "from beaconframes.service.facts import Facts\n"
+            "chain = Facts.of(Dataset.open(sys.argv[3])).chain\n"
+            "e = bf.Explorer(sys.argv[1], chain=chain, store=sys.argv[2])\n"
+            "rows = bf.load_balance_history(range(120), since=0, until=120, explorer=e)\n"
+            "print(rows['balance_gwei'].sum(), rows.height)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, server.url, str(store), str(chain.path)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+
+        assert before == server.requests
+        assert f"{expected['balance_gwei'].sum()} {expected.height}" == done.stdout.strip()
+
+    def test_relative_range(self, server, store):
+        """Where the range depends on the head, that is asked for, and nothing else."""
+        call = lambda e: bf.load_income_history(range(20), since=-50, explorer=e)  # noqa: E731
+        tally(server, store, call)
+
+        again = tally(server, store, call)
+        assert (1, 1_000) == (again.requests, again.rows.height)
+
+    def test_wall_serves_every_question_about_it(self, server, store):
+        """Regions and summaries are made from the slots that are kept."""
+        tally(server, store, CALLS["wall"])
+
+        for name in ("wall, summary", "wall, part"):
+            found = tally(server, store, CALLS[name])
+            assert 0 == found.requests
+            assert_frame_equal(tally(server, False, CALLS[name]).rows, found.rows)
+
+    def test_public_keys(self, server, store):
+        """Keys are asked for once; rows that came by key serve the index, and the other way."""
+        keys = bf.load_validators([3, 4, 5], explorer=connect(server, False))["pubkey"].to_list()
+        call = lambda e: bf.load_balance_history(keys, since=10, until=20, explorer=e)  # noqa: E731
+        first, second = tally(server, store, call), tally(server, store, call)
+        by_index = tally(
+            server, store, lambda e: bf.load_balance_history([4, 5], since=12, until=15, explorer=e)
+        )
+
+        assert_frame_equal(tally(server, False, call).rows, first.rows)
+        assert_frame_equal(first.rows, second.rows)
+        assert (0, 0, 8) == (second.requests, by_index.requests, by_index.rows.height)
+
+    def test_unknown_key(self, server, store):
+        """A key that no validator has is told, now and again."""
+        call = lambda e: bf.load_balance_history(  # noqa: E731
+            [7, "0x" + "ab" * 48], since=10, until=20, explorer=e
+        )
+        for _ in range(2):
+            found = tally(server, store, call)
+            (told,) = found.told
+            assert (11, "public_keys_without_rows 1" in str(told)) == (found.rows.height, True)
+
+
+SHAPES = {
+    "nothing": ([], (range(150), 0, 149), 4),
+    "everything": ([(range(150), 0, 149)], (range(150), 0, 149), 0),
+    "the first half": ([(range(100), 0, 99)], (range(100), 0, 199), 1),
+    "half of the validators": ([(range(0, 100, 2), 0, 150)], (range(100), 0, 150), 2),
+    "all but one": ([(range(99), 0, 99)], (range(100), 0, 99), 1),
+    "all but an epoch": ([(range(50), 0, 40), (range(50), 42, 99)], (range(50), 0, 99), 1),
+    "an L": ([(range(50), 0, 99)], (range(100), 0, 199), 2),
+    "the other windows": ([(range(50), 37, 120)], (range(50), 0, 136), 2),
+    "two holes in a window": ([(range(9), 0, 9), (range(9), 20, 69)], (range(9), 0, 89), 1),
+    "two holes apart": ([(range(9), 0, 9), (range(9), 30, 120)], (range(9), 0, 140), 2),
+    "stairs": ([(range(n, n + 1), 0, n) for n in range(0, 60, 10)], (range(0, 60, 10), 0, 99), 1),
+    "the other batches": ([(range(60, 160), 0, 9)], (range(160), 0, 9), 1),
+    "two halves of many": (
+        [(range(75), 0, 99), (range(75, 150), 100, 199)], (range(150), 0, 199), 2
+    ),
+}  # fmt: skip
+"""What was loaded before, what is wanted, and the fewest requests that it takes."""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_half_covered(server, store, shape):
+    """Where some is there, the rest takes the fewest requests that can bring it."""
+    before, (validators, since, until), fewest = SHAPES[shape]
+    with connect(server, store) as explorer:
+        for some, first, last in before:
+            bf.load_balance_history(some, since=first, until=last, explorer=explorer)
+        # Where finality is known, nothing else is asked for either.
+        explorer.horizon.latest("epoch")
+        call = lambda e: bf.load_balance_history(  # noqa: E731
+            validators, since=since, until=until, explorer=e
+        )
+        found = Counted(server, call, explorer)
+
+    assert fewest == found.requests
+    assert_frame_equal(tally(server, False, call).rows, found.rows)
+
+
+class TestAbsence:
+    """What there is not, is kept as well."""
+
+    @pytest.fixture
+    def young(self, chain):
+        """A validator that became active in the middle of the chain, and its first epoch."""
+        first = pl.col("activation_epoch")
+        rows = chain.scan("validators").filter(first.is_between(20, 300)).collect()
+        return rows["validator_index"][0], rows["activation_epoch"][0]
+
+    @pytest.mark.parametrize("beside", [[], [5]])
+    def test_not_active_yet(self, server, store, young, beside):
+        """Epochs before a validator was active are named each time, and asked for once."""
+        validator, first = young
+        call = lambda e: bf.load_income_history(  # noqa: E731
+            [validator, *beside], since=0, until=first + 10, explorer=e
+        )
+        plain = tally(server, False, call)
+        found, again = (tally(server, store, call) for _ in range(2))
+
+        assert 0 == again.requests
+        assert_frame_equal(plain.rows, again.rows)
+        assert [*map(str, plain.told)] == [*map(str, found.told)] == [*map(str, again.told)]
+        assert f"validator_index {validator}, epoch 0 to {first - 1}" in str(again.told[0])
+
+    def test_unknown_validator(self, server, store):
+        """A validator that does not exist has no rows: known after the first call."""
+        call = lambda e: bf.load_income_history([5, 999_999], since=9, until=40, explorer=e)  # noqa: E731
+        tally(server, store, call)
+        again = tally(server, store, call)
+
+        assert (0, 32, 1) == (again.requests, again.rows.height, len(again.told))
+
+    def test_missed_slots(self, server, store, chain):
+        """A slot without a block is no reason to ask for it again."""
+        missed = chain.scan("blocks").filter(status="missed").head(4).collect()["slot"].to_list()
+        call = lambda e: bf.load_slots([*missed, 3200], explorer=e)  # noqa: E731
+        tally(server, store, call)
+        again = tally(server, store, call)
+
+        assert (0, 1, 1) == (again.requests, again.rows.height, len(again.told))
+
+    def test_what_the_service_has_not_told_yet(self, server, store):
+        """Final epochs that nobody has rows of may still get some: they are asked for again."""
+        with FaultServer(
+            "rows_lack?fields=epoch&cells=466,467&path=/validator", upstream=server.url
+        ) as late:
+            call = lambda e: bf.load_income_history([5, 6], since=400, until=FINAL, explorer=e)  # noqa: E731
+            explorer = bf.Explorer(late.url, chain=server.service.chain, store=store, rate=10_000)
+            with pytest.warns(errors.MissingRows, match="epoch 466 to 467"):
+                assert 2 * 66 == call(explorer).height
+            late.fault("")
+            assert 2 * 68 == call(explorer).height
+            explorer.close()
+
+
+class TestComplete:
+    def test_holes_are_never_kept(self, server, store):
+        """A hole between final rows is an error, and is asked for again by the next call."""
+        call = lambda e: bf.load_balance_history(range(9), since=0, until=150, explorer=e)  # noqa: E731
+        with FaultServer("rows_drop?every=11&path=/validator", upstream=server.url) as bad:
+            explorer = bf.Explorer(bad.url, chain=server.service.chain, store=store, rate=10_000)
+            with pytest.raises(errors.IntegrityError, match="must be there"):
+                call(explorer)
+            bad.fault("")
+            seen = len(bad.seen)
+            found = call(explorer)
+            asked = [s.target for s in bad.seen[seen:] if "balance" in s.target]
+            explorer.close()
+
+        assert_frame_equal(tally(server, False, call).rows, found)
+        assert 2 == len(asked)
+
+    @pytest.mark.parametrize("fault", ["5xx?code=503", "body?hex=7b7d", "204"])
+    def test_errors_are_never_kept(self, server, store, fault):
+        """An error leaves nothing behind, and no belief that there is nothing."""
+        call = lambda e: bf.load_epochs(since=100, until=103, explorer=e)  # noqa: E731
+        with FaultServer(f"{fault}&path=/epoch/" if "?" in fault else f"{fault}?path=/epoch/",
+                         upstream=server.url) as bad:  # fmt: skip
+            explorer = bf.Explorer(bad.url, chain=server.service.chain, store=store, rate=10_000)
+            explorer._session._timeouts = explorer._session._timeouts.__class__(total=0.5)
+            with pytest.raises(errors.BeaconframesError):
+                call(explorer)
+            bad.fault("")
+            assert 4 == call(explorer).height
+            explorer.close()
+
+    def test_what_came_before_an_error_is_kept(self, server, store):
+        """The next call goes on where the one before was cut off."""
+        call = lambda e: bf.load_epochs(since=100, until=139, explorer=e)  # noqa: E731
+        with FaultServer(upstream=server.url) as bad:
+            explorer = bf.Explorer(bad.url, chain=server.service.chain, store=store, rate=10_000)
+            bad.fault("status?code=401&path=/epoch/13")
+            with pytest.raises(errors.Unauthorized):
+                call(explorer)
+            bad.fault("")
+            before = {s.target for s in bad.seen if "/epoch/" in s.target}
+            seen = len(bad.seen)
+            found = call(explorer)
+            after = {s.target for s in bad.seen[seen:] if "/epoch/" in s.target}
+            explorer.close()
+
+        assert_frame_equal(tally(server, False, call).rows, found)
+        assert {f"/api/v1/epoch/{epoch}" for epoch in range(130, 140)} <= after
+        # Of the 30 good ones at most those on their way are asked for twice.
+        assert len(after & before) <= 10 + 16
+
+    def test_interrupt(self, server, store, monkeypatch):
+        """Ctrl-C in the middle: what had come is kept."""
+        from beaconframes.client import asking
+
+        monkeypatch.setattr(asking, "PIECE_SECONDS", 0.0)
+        call = lambda e: bf.load_epochs(since=100, until=139, explorer=e)  # noqa: E731
+        with connect(server, store) as explorer:
+            pieces, count = explorer.asking.pieces, iter(range(99))
+
+            def cut(*arguments):
+                for piece in pieces(*arguments):
+                    yield piece
+                    if next(count) == 20:
+                        raise KeyboardInterrupt
+
+            explorer.asking.pieces = cut
+            with pytest.raises(KeyboardInterrupt):
+                call(explorer)
+
+            kept = bf.store(explorer).coverage("epochs")
+
+        assert 21 == (kept["last"] - kept["first"] + 1).sum()
+        assert_frame_equal(tally(server, False, call).rows, tally(server, store, call).rows)
+
+
+class Moving(FaultServer):
+    """An explorer whose chain goes on: its head, what is final, and a branch that may change."""
+
+    def __init__(self, upstream, *, epoch, finalized):
+        super().__init__(upstream=upstream.url)
+        self.epoch, self.finalized, self.branch, self.headers = epoch, finalized, 0, {}
+        self.regress = iter(())
+        """What the next answers say is finalized, each another replica's."""
+
+    @property
+    def requests(self):
+        return len(self.seen)
+
+    def _good(self, seen):
+        status, body = super()._good(seen)
+        told = json.loads(body)
+        if "latestState" in seen.target:
+            state = told.get("data", told)
+            state |= {"currentEpoch": self.epoch, "currentSlot": self.epoch * 32 + 5}
+            state |= {"currentFinalizedEpoch": next(self.regress, self.finalized)}
+        rows = told.get("data")
+        for row in rows if isinstance(rows, list) else [rows] if isinstance(rows, dict) else []:
+            if "balance" in row and row["epoch"] > 440:
+                row["balance"] += self.branch
+            if "finalized" in row:
+                row["finalized"] = row["epoch"] <= self.finalized
+        return status, json.dumps(told).encode()
+
+
+@pytest.fixture
+def moving(server):
+    with Moving(server, epoch=452, finalized=450) as running:
+        yield running
+
+
+def ask(moving, store, server, call, **more):
+    explorer = bf.Explorer(moving.url, chain=server.service.chain, store=store, rate=10_000, **more)
+    with explorer:
+        return Counted(moving, call, explorer)
+
+
+class TestFinality:
+    """Only what is final is kept, whatever else an answer or its headers say."""
+
+    def balances(self, since=430, until=452):
+        return lambda e: bf.load_balance_history([1, 2], since=since, until=until, explorer=e)
+
+    def kept(self, store):
+        (folder,) = store.iterdir()
+        return Dataset.open(folder)
+
+    def test_reorganised_epochs_leave_no_trace(self, server, store, moving):
+        """Of one window the final part is kept; the rest shows the new branch."""
+        moving.finalized = 440
+        first = ask(moving, store, server, self.balances())
+        assert 440 == self.kept(store).scan("balance_history").collect()["epoch"].max()
+        assert {"1": ((430, 440),), "2": ((430, 440),)} == self.kept(store).coverage(
+            "balance_history"
+        )
+
+        moving.branch = 7
+        second = ask(moving, store, server, self.balances())
+        changed = second.rows["balance_gwei"] - first.rows["balance_gwei"]
+        assert [7 if epoch > 440 else 0 for epoch in first.rows["epoch"]] == changed.to_list()
+        assert 440 == self.kept(store).scan("balance_history").collect()["epoch"].max()
+
+        moving.finalized, moving.epoch = 455, 457
+        ask(moving, store, server, self.balances())
+        third = ask(moving, store, server, self.balances())
+        assert (0, True) == (third.requests, second.rows.equals(third.rows))
+
+    def test_stalled_finality(self, server, store, moving):
+        """However far the chain goes on, nothing beyond the finalized epoch is kept."""
+        moving.epoch, moving.finalized = 460, 360
+        ask(moving, store, server, self.balances(340, 460))
+
+        assert 360 == self.kept(store).scan("balance_history").collect()["epoch"].max()
+
+    def test_finality_that_goes_back(self, server, store, moving):
+        """What was final stays final when a replica lags."""
+        ask(moving, store, server, self.balances(430, 450))
+        moving.finalized, moving.epoch = 420, 452
+        again = ask(moving, store, server, self.balances(430, 450))
+
+        assert (0, 42) == (again.requests, again.rows.height)
+        assert 450 == self.kept(store).meta["finalized_epoch"]
+
+    @pytest.mark.parametrize(
+        ("told", "kept", "again"),
+        [([450, 440], 440, 450), ([440, 450], 440, 450), ([450] * 2, 450, 450)],
+    )
+    def test_a_lone_answer_makes_nothing_young_final(
+        self, server, store, moving, monkeypatch, caplog, told, kept, again
+    ):
+        """Of what is young that is kept which two answers call final; the plan counts both."""
+        monkeypatch.setattr(finality, "YOUNG", timedelta(days=36_500))
+        call = self.balances(430, 450)
+        moving.regress = iter(told)
+        with bf.Explorer(moving.url, chain=server.service.chain, store=store, rate=99) as explorer:
+            planned = bf.plan(
+                bf.load_balance_history, [1, 2], since=430, until=450, explorer=explorer
+            )
+            found = Counted(moving, call, explorer)
+
+        assert planned.requests == found.requests == 2
+        assert (42, kept) == (found.rows.height, self.kept(store).meta["finalized_epoch"])
+        assert kept == self.kept(store).scan("balance_history").collect()["epoch"].max()
+        assert (told == [450, 440]) == ("440 is finalized, and has said 450" in caplog.text)
+
+        ask(moving, store, server, call)
+        assert again == self.kept(store).meta["finalized_epoch"]
+        assert 0 == ask(moving, store, server, call).requests
+
+    def test_generation_2_needs_two_answers_too(self):
+        """The boundary is a slot there; what two answers agree on is a whole epoch."""
+        told = iter([15 * 32 + 31, 14 * 32 + 31, 16 * 32])
+        views = Views(lambda _: b'{"slot": %d}' % next(told), MAINNET)
+
+        assert (15, -1) == (views.latest("epoch", MAINNET, finalized=True), views.agreed(ask=False))
+        assert 14 == views.agreed(ask=True)
+        assert 15 == views.agreed(ask=True) == views.latest("epoch", MAINNET, finalized=True)
+
+    def test_rows_that_say_that_they_are_not_final(self, server, store, moving):
+        """An epoch that calls itself not finalized is asked for again until it does."""
+        moving.finalized = 448
+        call = lambda e: bf.load_epochs(since=447, until=449, explorer=e)  # noqa: E731
+        counts = []
+        for finalized in (448, 448, 449, 449):
+            moving.finalized = finalized
+            epochs = [s.target for s in moving.seen]
+            ask(moving, store, server, call)
+            counts.append(sum("/epoch/" in s.target for s in moving.seen[len(epochs) :]))
+
+        assert [3, 1, 1, 0] == counts
+
+    def test_incomplete_epoch_is_not_kept(self, server, store):
+        """An epoch that lacks a slot is asked for again, though it is final."""
+        fault = "rows_drop?every=40&path=/epoch/"
+        call = lambda e: bf.load_epoch_slots(since=100, until=101, explorer=e)  # noqa: E731
+        with FaultServer(fault, upstream=server.url) as bad:
+            explorer = bf.Explorer(bad.url, chain=server.service.chain, store=store, rate=10_000)
+            with explorer:
+                try:
+                    call(explorer)
+                except errors.IntegrityError as error:
+                    lost = set(error.missing["first_epoch"])
+                else:
+                    lost = set()
+                bad.fault("")
+                seen = len(bad.seen)
+                found = call(explorer)
+                asked = sum("/slots" in s.target for s in bad.seen[seen:])
+
+        assert len(lost) == asked
+        assert_frame_equal(tally(server, False, call).rows, found)
+
+    def test_nothing_about_the_present_is_kept(self, server, store):
+        """Loaders of what is so now ask each time."""
+        for call in (
+            lambda e: bf.load_validators([1, 2], explorer=e),
+            lambda e: bf.load_gas_fees(explorer=e),
+            lambda e: bf.v2.load_machine_names(explorer=e),
+        ):
+            assert [1, 1] == [tally(server, store, call).requests for _ in range(2)]
+        assert not store.exists()
+
+    def test_clock(self, server, store, monkeypatch):
+        """A computer's clock decides nothing; what is final does not grow old."""
+        import time
+
+        tally(server, store, CALLS["balances"])
+        for years in (-1, 1):
+            now = time.time() + years * 365 * 86_400
+            monkeypatch.setattr(time, "time", lambda now=now: now)
+            assert 0 == tally(server, store, CALLS["balances"]).requests
+
+
+class TestApart:
+    """What differs is kept apart."""
+
+    def test_services_and_chains(self, server, store, chain):
+        """Another address, path or chain never sees what this one told."""
+        tally(server, store, CALLS["balances"])
+        with Server(chain) as other:
+            assert tally(other, store, CALLS["balances"]).requests > 0
+        kept = {bf.Explorer(url, chain=name, store=store, api_key="k").shelf.path
+                for url in ("https://a.example", "https://a.example/x", "https://b.example")
+                for name in ("mainnet", "hoodi")}  # fmt: skip
+
+        assert 6 == len(kept)
+        assert 2 == len(list(store.iterdir()))
+
+    def test_slim(self, server, store):
+        """Slim attestations lack a column, so they are not those that do not."""
+        with connect(server, store) as explorer:
+            load = lambda slim: bf.load_attestations(  # noqa: E731
+                [1], since=400, until=420, slim=slim, explorer=explorer
+            )
+            slim, full = load(True), load(False)
+
+        assert slim["committee_index"].is_null().all()
+        assert not full["committee_index"].is_null().any()
+
+    def test_sets_of_somebody(self, server, store):
+        """What a set of validators is may change, and depends on the key: it is not kept."""
+        with connect(server, store) as explorer:
+            for _ in range(2):
+                before = server.requests
+                bf.v2.load_rewards(bf.v2.dashboard(1), since=100, until=100, explorer=explorer)
+                assert server.requests > before
+
+
+class TestWhere:
+    def test_off_on_this_machine(self, server, monkeypatch, tmp_path):
+        """What a service on this machine tells costs nothing, and is not kept unless asked for."""
+        assert bf.Explorer(server.url, chain=server.service.chain).shelf is None
+        assert bf.Explorer(server.url, chain=server.service.chain, store=True).shelf is not None
+        with bf.local(server.service.dataset) as local:
+            assert local.explorer.shelf is None
+
+    def test_on_elsewhere(self, monkeypatch, tmp_path):
+        """Anything else is kept in the platform's folder for data, or wherever one says."""
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+        url = "https://explorer.example/x"
+        assert tmp_path / "data/beaconframes/store" == bf.Explorer(url).shelf.path.parent
+        assert bf.Explorer(url, store=False).shelf is None
+        assert tmp_path / "mine" == bf.Explorer(url, store=tmp_path / "mine").shelf.path.parent
+        for text, where in (("no", None), ("yes", "data/beaconframes/store"), ("~/x", "home/x")):
+            monkeypatch.setenv("HOME", str(tmp_path / "home"))
+            monkeypatch.setenv("BEACONFRAMES_STORE", text)
+            shelf = bf.Explorer(url).shelf
+            assert (tmp_path / where if where else None) == (shelf and shelf.path.parent)
+        assert not (tmp_path / "data").exists()
+
+    def test_nobody_else_can_read_it(self, server, store):
+        """Folders are 0700 and files 0600."""
+        tally(server, store, CALLS["balances"])
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in store.rglob("*") if path.is_dir()}
+        files = {stat.S_IMODE(path.stat().st_mode) for path in store.rglob("*") if path.is_file()}
+
+        assert ({0o700}, {0o600}) == (modes, files)
+
+    def test_no_key_in_it(self, server, store):
+        """The key is nowhere in the store, whole or in any usual spelling."""
+        key = "a-very-secret-key"
+        with connect(server, store, api_key=key) as explorer:
+            CALLS["balances"](explorer)
+        content = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
+        names = "".join(map(str, store.rglob("*")))
+
+        for spelling in (key, key.encode().hex(), key[::-1], key.upper()):
+            assert spelling.encode() not in content
+            assert spelling not in names
+
+    def test_local_explorer_with_a_store(self, chain, store):
+        """Of a local explorer it is kept if one wants it, for whoever serves the dataset next."""
+        call = {"since": 10, "until": 20}
+        for expected in (1, 0):
+            with bf.local(chain, store=store) as local:
+                found = bf.load_balance_history([1, 2], **call)
+                assert (expected, 22) == (local.requests, found.height)
+                assert bf.store().dataset.meta["simulated"]
+        with bf.local(chain, store=False):
+            bf.load_balance_history([1, 2], **call)
+            with pytest.raises(errors.ConfigError, match="keeps nothing"):
+                bf.store()
+
+    def test_another_dataset_has_another_store(self, chain, store, tmp_path):
+        """Rows of one simulation never answer for another, though it lies in the same folder."""
+        from beaconframes.service.simulate import simulate
+
+        seen = []
+        for seed in (1, 2):
+            made = simulate(tmp_path / str(seed) / "made", validators=64, epochs=8, seed=seed)
+            with bf.local(made, store=store):
+                seen.append(bf.load_balance_history(range(32), since=0, until=3))
+
+        assert 2 == len(list(store.iterdir()))
+        assert not seen[0].equals(seen[1])
+
+    def test_store_can_be_served(self, server, store):
+        """The store is a dataset like any other: the local explorer answers from it."""
+        tally(server, store, CALLS["balances"])
+        (folder,) = store.iterdir()
+        with bf.local(folder) as local:
+            found = bf.load_balance_history([3, 4], since=10, until=20)
+            assert 1 == local.requests
+
+        assert 22 == found.height
+
+
+class TestTrouble:
+    """Trouble with the store stops no load."""
+
+    call = staticmethod(CALLS["balances"])
+
+    def test_no_place(self, server, tmp_path):
+        """Where nothing can be written, it is told once, and loading goes on."""
+        (tmp_path / "file").write_text("in the way")
+        with connect(server, tmp_path / "file" / "store") as explorer:
+            with pytest.warns(errors.NotKept, match="the store is not used"):
+                first = self.call(explorer)
+            second = self.call(explorer)
+
+        assert_frame_equal(first, second)
+        assert_frame_equal(tally(server, False, self.call).rows, first)
+
+    def test_disk_full(self, server, store, monkeypatch):
+        """What does not fit is not kept; what was kept before still serves."""
+        part = lambda e: bf.load_balance_history(range(120), since=0, until=50, explorer=e)  # noqa: E731
+        tally(server, store, part)
+
+        def full(self, *_, **__):
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(pl.DataFrame, "write_parquet", full)
+            found = tally(server, store, self.call)
+        assert_frame_equal(tally(server, False, self.call).rows, found.rows)
+        (told,) = found.told
+        assert "No space left on device" in str(told)
+
+        tally(server, store, self.call)
+        assert 0 == tally(server, store, self.call).requests
+
+    @pytest.mark.parametrize("how", ["flip", "cut", "gone", "folder", "link"])
+    def test_damaged_segment(self, server, store, how):
+        """What was damaged is asked for again; nothing else is, and nothing is wrong."""
+        other = lambda e: bf.load_balance_history([900], since=0, until=9, explorer=e)  # noqa: E731
+        expected = tally(server, store, self.call).rows
+        tally(server, store, other)
+        (folder,) = store.iterdir()
+        path = folder / Dataset.open(folder).segments("balance_history")[0].path
+        content = bytearray(path.read_bytes())
+        path.unlink()
+        content[len(content) // 2] ^= 1
+        if how == "folder":
+            path.mkdir()
+        elif how == "link":
+            path.symlink_to("/etc/passwd")
+        elif how != "gone":
+            path.write_bytes(content[: -3 if how == "cut" else None])
+
+        found = tally(server, store, self.call)
+        assert_frame_equal(expected, found.rows)
+        assert (True, []) == (found.requests > 0, found.told)
+        assert 0 == tally(server, store, self.call).requests
+        assert 0 == tally(server, store, other).requests
+
+    @pytest.mark.parametrize("how", ["rubbish", "empty", "newer", "foreign"])
+    def test_unreadable_ledger(self, server, store, how):
+        """A ledger that cannot be read is put aside, and a new store begins."""
+        expected = tally(server, store, self.call).rows
+        (folder,) = store.iterdir()
+        ledger = folder / "ledger.sqlite"
+        if how in {"rubbish", "empty"}:
+            ledger.write_bytes(b"" if how == "empty" else b"no database, but long enough" * 99)
+        else:
+            connection = sqlite3.connect(ledger)
+            connection.execute(
+                "PRAGMA user_version = 99" if how == "newer" else "PRAGMA application_id = 1"
+            )
+            connection.close()
+
+        found = tally(server, store, self.call)
+        (told,) = found.told
+        assert ("put aside" in str(told), type(told)) == (True, errors.NotKept)
+        assert_frame_equal(expected, found.rows)
+        assert 2 == len(list(store.iterdir()))
+        assert 0 == tally(server, store, self.call).requests
+
+    def test_other_columns(self, server, store):
+        """A table that another version kept with other columns is asked for anew."""
+        tally(server, store, self.call)
+        (folder,) = store.iterdir()
+        dataset = Dataset.open(folder)
+        old = dataset.scan("balance_history").drop("time").collect()
+        grid, told = dataset.grids()["balance_history"], dataset.coverage("balance_history")
+        dataset.prune("balance_history")
+        with dataset.writing() as writer:
+            writer.keep("balance_history", old, grid, told)
+
+        found = tally(server, store, self.call)
+        assert_frame_equal(tally(server, False, self.call).rows, found.rows)
+        assert 0 == tally(server, store, self.call).requests
+
+    def test_deleted_while_in_use(self, server, store):
+        """A store may be deleted at any time."""
+        import shutil
+
+        with connect(server, store) as explorer:
+            first = self.call(explorer)
+            shutil.rmtree(store)
+            assert_frame_equal(first, self.call(explorer))
+            before = server.requests
+            assert_frame_equal(first, self.call(explorer))
+
+        assert before == server.requests
+
+    def test_who_makes_the_store_meanwhile_is_not_in_the_way(self, server, store, monkeypatch):
+        """A store that somebody makes between two looks at it has its ledger, and stays."""
+        looked, first = [], connect(server, store)
+        real = type(store).exists
+
+        def looking(path, **more):
+            there = real(path, **more)
+            if sys._getframe(1).f_code.co_name == "_create" and not looked:
+                looked.append(path)
+                with connect(server, store) as other:
+                    bf.load_balance_history(1, since=0, until=9, explorer=other)
+            return there
+
+        monkeypatch.setattr(type(store), "exists", looking)
+        with first:
+            bf.load_balance_history(2, since=0, until=9, explorer=first)
+
+        (folder,) = store.iterdir()
+        assert 20 == Dataset.open(folder).scan("balance_history").collect().height
+
+    def test_several_at_once(self, server, store):
+        """Threads that load overlapping parts at once: no error, no row twice."""
+        frames, broken = {}, []
+
+        def load(n):
+            try:
+                with connect(server, store) as explorer:
+                    frames[n] = bf.load_balance_history(
+                        range(n * 5, n * 5 + 20), since=n * 10, until=n * 10 + 60, explorer=explorer
+                    )
+            except BaseException as error:  # noqa: BLE001
+                broken.append(error)
+
+        work = [threading.Thread(target=load, args=(n,)) for n in range(8)]
+        for thread in work:
+            thread.start()
+        for thread in work:
+            thread.join()
+        (folder,) = store.iterdir()
+        kept = Dataset.open(folder).scan("balance_history").collect()
+
+        assert [] == broken
+        assert {20 * 61} == {frame.height for frame in frames.values()}
+        assert kept.height == kept.select("validator_index", "epoch").n_unique()
+
+
+class TestOffline:
+    def test_answers_from_the_store(self, server, store):
+        """What is kept is there without a request, for absolute and for relative ranges."""
+        expected = tally(server, store, CALLS["balances"]).rows
+        tally(server, store, lambda e: bf.load_income_history([1], since=-9, explorer=e))
+        found = tally(server, store, CALLS["balances"], offline=True)
+        newest = tally(
+            server, store, lambda e: bf.load_income_history([1], since=-5, explorer=e), offline=True
+        )
+
+        assert_frame_equal(expected, found.rows)
+        assert (0, [], 0) == (found.requests, found.told, newest.requests)
+        assert [463, 464, 465, 466, 467] == newest.rows["epoch"].to_list()
+
+    def test_names_what_it_lacks(self, server, store):
+        """What is not kept is named, by whom and when; strict makes that an error."""
+        tally(server, store, CALLS["balances"])
+        with connect(server, store, offline=True) as explorer:
+            with pytest.warns(errors.MissingRows) as told:
+                found = bf.load_balance_history([5, 300], since=100, until=130, explorer=explorer)
+            with pytest.raises(errors.MissingRows):
+                bf.load_proposals([5], since=100, until=130, explorer=explorer, strict=True)
+
+        assert 21 == found.height
+        assert [(5, 121, 130), (300, 100, 130)] == told[0].message.missing.rows()
+
+    def test_what_is_never_kept(self, server, store):
+        """A question about the present cannot be answered offline, and says so."""
+        tally(server, store, CALLS["balances"])
+        explorer = connect(server, store, offline=True)
+
+        with pytest.raises(errors.UsageError, match="no store keeps"):
+            bf.load_validators([1], explorer=explorer)
+        with pytest.raises(errors.UsageError, match="no store keeps"):
+            bf.load_yield_index(explorer=explorer)
+
+    def test_needs_a_store(self, server, store):
+        """Without a store, or with nothing in it, offline cannot be."""
+        with pytest.raises(errors.ConfigError, match="needs a store"):
+            connect(server, False, offline=True)
+        with pytest.raises(errors.ConfigError, match="with something in it"):
+            connect(server, store, offline=True)
+
+    def test_without_a_key(self, monkeypatch, tmp_path):
+        """The public service's store is there without a key."""
+        monkeypatch.setenv("BEACONFRAMES_OFFLINE", "1")
+        with pytest.raises(errors.ConfigError, match="with something in it"):
+            bf.Explorer(store=tmp_path)
+
+
+class TestLazy:
+    def test_same_rows(self, server, store):
+        """A LazyFrame over the store has the rows that the frame has."""
+        with connect(server, store) as explorer:
+            expected = CALLS["balances"](explorer)
+            lazy = bf.load_balance_history(
+                range(120), since=0, until=120, lazy=True, explorer=explorer
+            )
+            assert isinstance(lazy, pl.LazyFrame)
+            assert_frame_equal(expected, lazy.sort("validator_index", "epoch").collect())
+
+    def test_young_rows_are_in_it(self, server, store, moving):
+        """What cannot be kept yet is in the LazyFrame too."""
+        call = lambda e: bf.load_balance_history(  # noqa: E731
+            [1, 2], since=445, until=452, lazy=True, explorer=e
+        )
+        found = ask(moving, store, server, call)
+
+        assert 16 == found.rows.collect().height
+
+    @pytest.mark.parametrize("store", [False])
+    def test_without_a_store(self, server, store):
+        """Without a store it is a frame like any other, made lazy."""
+        with connect(server, store) as explorer:
+            lazy = bf.load_balance_history([1], since=0, until=9, lazy=True, explorer=explorer)
+
+        assert (True, 10) == (isinstance(lazy, pl.LazyFrame), lazy.collect().height)
+
+    def test_compaction_does_not_pull_it_away(self, server, store):
+        """A LazyFrame can be collected after the files under it were replaced."""
+        with connect(server, store) as explorer:
+            for first in range(0, 100, 4):
+                bf.load_balance_history(range(9), since=first, until=first + 3, explorer=explorer)
+            lazy = bf.load_balance_history(
+                range(9), since=0, until=99, lazy=True, explorer=explorer
+            )
+            bf.store(explorer).compact()
+
+        assert 900 == lazy.collect().height
+
+
+class TestSeen:
+    def test_tables(self, server, store):
+        """bf.store() says what there is: rows, bytes, of whom, and from when to when."""
+        with connect(server, store) as explorer:
+            CALLS["balances"](explorer)
+            CALLS["epochs"](explorer)
+            kept = bf.store(explorer)
+        told = {row["table"]: row for row in kept.tables().iter_rows(named=True)}
+
+        assert {"balance_history", "epochs"} == set(told)
+        assert (120 * 121, 120, "epoch", 0, 120) == tuple(
+            told["balance_history"][n] for n in ("rows", "subjects", "unit", "first", "last")
+        )
+        assert (11, 1, 100, 110) == tuple(
+            told["epochs"][n] for n in ("rows", "subjects", "first", "last")
+        )
+        assert [("7", 0, 120)] == kept.coverage("balance_history", [7]).rows()
+        assert kept.size >= sum(row["bytes"] for row in told.values())
+        assert "balance_history" in repr(kept)
+        assert str(kept.path) in repr(kept)
+        assert "<table" in kept._repr_html_()
+
+    def test_care(self, server, store):
+        """It can be checked, mended, compacted and pruned; what is pruned is asked for again."""
+        with connect(server, store) as explorer:
+            CALLS["balances"](explorer)
+            kept = bf.store(explorer)
+            kept.compact()
+            assert [] == kept.verify() == kept.mend()
+            kept.prune("balance_history", range(50), last=99)
+            assert 1 == Counted(server, CALLS["balances"], explorer).requests
+            kept.prune()
+            assert kept.tables().is_empty()
+            assert 4 == Counted(server, CALLS["balances"], explorer).requests
+
+    def test_nothing_kept_yet(self, server, store):
+        """An empty store has no tables, and no explorer without one has any."""
+        kept = bf.store(connect(server, store))
+
+        assert (0, 0, []) == (kept.size, kept.tables().height, kept.verify())
+        with pytest.raises(errors.ConfigError, match="keeps nothing"):
+            bf.store(connect(server, False))
+
+    def test_many_loads_stay_few_files(self, server, store):
+        """Small files are made into large ones as they become many."""
+        with connect(server, store) as explorer:
+            for first in range(0, 80, 2):
+                bf.load_balance_history([1], since=first, until=first + 1, explorer=explorer)
+
+        (folder,) = store.iterdir()
+        assert len(Dataset.open(folder).segments("balance_history")) <= 17

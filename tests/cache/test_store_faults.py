@@ -1,0 +1,391 @@
+"""The store on disks, in folders and beside processes that misbehave: never a wrong row, no crash.
+
+What a disk does is done by the operating system here, to a process of its own.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+import warnings
+from contextlib import nullcontext
+
+import pytest
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes import errors
+from beaconframes.dataset import Dataset
+from beaconframes.service import Server
+
+from ..support.faults import FastClock, FaultServer
+from ..support.store_processes import LAST, check, connect, folders, kept, load, told, worker
+
+
+@pytest.fixture(scope="module")
+def server(chain):
+    """The local explorer, which counts what it is asked."""
+    with Server(chain) as running:
+        yield running
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "store"
+
+
+@pytest.fixture(scope="module")
+def truth(server, tmp_path_factory):
+    """What the explorer has, as a frame, and the file that worker processes read it from."""
+    rows = load(connect(server, False))
+    path = tmp_path_factory.mktemp("truth") / "rows.parquet"
+    rows.write_parquet(path)
+    return rows, path
+
+
+TWICE = """
+told = []
+for _ in range(2):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rows = load()
+    assert rows.equals(pl.read_parquet(truth)), "other rows"
+    told.append([type(warning.message).__name__ for warning in caught])
+print(json.dumps(told))
+"""
+"""Loads twice, and says what it was warned of each time."""
+
+LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+
+
+class TestDisk:
+    """Where the store cannot be written, loaders go on without it, and say so once."""
+
+    def mounted(self, where, then="", size="200k"):
+        """Return the command that runs another one with a small disk of its own at *where*."""
+        where.mkdir(exist_ok=True)
+        mount = f'mount -t tmpfs -o size={size} small "{where}" {then} && exec "$@"'
+        within = ["unshare", "-rm", "sh", "-c", mount, "sh"]
+        able = shutil.which("unshare") is not None
+        if (
+            not able
+            or subprocess.run([*within, "true"], check=False, capture_output=True).returncode
+        ):
+            pytest.skip("this machine lets nobody mount a disk")
+        return within
+
+    @pytest.mark.parametrize(
+        "size", ["40k", *(pytest.param(size, marks=pytest.mark.long) for size in ("16k", "56k"))]
+    )
+    def test_full(self, server, store, truth, size):
+        """A disk that becomes full: when the store is made, or later."""
+        process = worker(TWICE, server, store, truth, within=self.mounted(store, size=size))
+
+        assert [["NotKept"], []] == told(process)
+
+    @pytest.mark.long
+    def test_read_only_disk(self, server, store, truth):
+        """A disk that cannot be written to."""
+        within = self.mounted(store, f'&& mount -o remount,ro "{store}"')
+
+        assert [["NotKept"], []] == told(worker(TWICE, server, store, truth, within=within))
+
+    @pytest.mark.long
+    def test_no_permission(self, server, store, truth):
+        """A folder that belongs to us, and lets us write nothing."""
+        store.mkdir(mode=0o500)
+        within = []
+        if shutil.which("setpriv"):
+            # Otherwise root may write everywhere.
+            within = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+        process = worker(TWICE, server, store, truth, within=within)
+
+        assert [["NotKept"], []] == told(process)
+
+    @pytest.mark.long
+    def test_read_only_store(self, server, store, truth):
+        """A store that was filled before and is now read-only still serves what it has."""
+        load(connect(server, store), until=99)
+        for path in (*store.rglob("*"), store):
+            path.chmod(0o500 if path.is_dir() else 0o400)
+        within = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+        process = worker(
+            TWICE, server, store, truth, within=within if shutil.which("setpriv") else []
+        )
+        try:
+            assert [["NotKept"], []] == told(process)
+        finally:
+            for path in (store, *store.rglob("*")):
+                path.chmod(0o700 if path.is_dir() else 0o600)
+        assert 100 * 40 == kept(store).scan("balance_history").collect().height
+
+    @pytest.mark.long
+    def test_quota(self, server, store, truth):
+        """A limit on the size of files, which stops ledger and segments alike."""
+        assert [["NotKept"], []] == told(worker(LIMITED + TWICE, server, store, truth))
+
+    def test_no_shared_memory(self, server, store, truth, monkeypatch):
+        """Where a file system has no shared memory, such as one on a network, it does without."""
+        open_file = sqlite3.connect
+
+        def elsewhere(path, **options):
+            address = str(path) if str(path).startswith("file:") else f"file:{path}?mode=rwc"
+            return open_file(f"{address}&vfs=unix-dotfile", **{**options, "uri": True})
+
+        monkeypatch.setattr(sqlite3, "connect", elsewhere)
+        with connect(server, store) as explorer:
+            assert_frame_equal(truth[0], load(explorer))
+            before = server.requests
+            assert_frame_equal(truth[0], load(explorer))
+
+        assert before == server.requests
+        assert ["ledger.sqlite"] == [path.name for path in store.rglob("ledger*")]
+
+
+def spoil(path, how, dice):
+    """Do to a file what disks and people do."""
+    content = bytearray(path.read_bytes())
+    path.unlink()
+    if how == "flip":
+        content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+    elif how == "zero":
+        start = dice.randrange(len(content))
+        content[start : start + 4096] = bytes(len(content[start : start + 4096]))
+    elif how == "cut":
+        del content[dice.randrange(len(content)) :]
+    if how == "folder":
+        path.mkdir()
+    elif how == "link":
+        path.symlink_to("/dev/null")
+    elif how != "gone":
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("harms", [6, pytest.param(1_000, marks=pytest.mark.long)])
+def test_harm(server, tmp_path, truth, harms):
+    """Whatever is done to whichever file, what is loaded is right, and the store heals."""
+    dice = random.Random(20)
+    full, store = tmp_path / "full", tmp_path / "store"
+    with connect(server, full) as explorer:
+        for first in range(0, LAST + 1, 50):
+            load(explorer, until=first + 49)
+    for _ in range(harms):
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(full, store)
+        path = dice.choice([path for path in sorted(store.rglob("*")) if path.is_file()])
+        spoil(path, dice.choice(["flip", "zero", "cut", "gone", "folder", "link"]), dice)
+        foreign = []
+        for _ in range(2):
+            before = server.requests
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", errors.NotKept)
+                with connect(server, store) as explorer:
+                    assert_frame_equal(truth[0], load(explorer))
+            foreign += [one for one in caught if "of another chain" in str(one.message)]
+        if not foreign:
+            # Unless a letter of the chain's name was changed, it has healed by now.
+            assert before == server.requests
+            check(store, truth)
+
+
+@pytest.mark.parametrize("loss", ["-wal", "-shm"])
+def test_lost_log(server, store, truth, loss):
+    """A log of the ledger that is lost takes commits with it, and no truth."""
+    with connect(server, store) as explorer:
+        load(explorer, until=49)
+    (folder,) = store.iterdir()
+    ledger = folder / "ledger.sqlite"
+    # While somebody has it open, commits stay in the log.
+    holding = sqlite3.connect(ledger)
+    holding.execute("SELECT count(*) FROM segments").fetchone()
+    with connect(server, store) as explorer:
+        load(explorer)
+    copy = store.parent / "copy"
+    shutil.copytree(store, copy)
+    holding.close()
+    log = copy / folder.name / f"ledger.sqlite{loss}"
+    assert log.exists()
+    log.unlink()
+
+    with connect(server, copy) as explorer:
+        assert_frame_equal(truth[0], load(explorer))
+    check(copy, truth)
+
+
+MIXED = """
+rows = pl.read_parquet(truth)
+warnings.simplefilter("error")
+for _ in range(int(count)):
+    what = dice.random()
+    if what < 0.85:
+        low, since = dice.randrange(40), dice.randrange(200)
+        whom, until = range(low, dice.randint(low, 39) + 1), dice.randint(since, 199)
+        inside = pl.col("validator_index").is_between(low, whom.stop - 1)
+        expected = rows.filter(inside, pl.col("epoch").is_between(since, until))
+        assert expected.equals(load(whom, since, until)), (whom, since, until)
+    elif what < 0.88:
+        bf.store(explorer).compact()
+    elif what < 0.91:
+        if not bf.store(explorer).tables().is_empty():
+            bf.store(explorer).prune("balance_history", [dice.randrange(40)], first=100)
+    elif what < 0.95:
+        assert [] == bf.store(explorer).verify()
+    else:
+        bf.store(explorer).tables(), bf.store(explorer).coverage("balance_history")
+print(json.dumps("done"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("processes", "count"), [(2, 10), pytest.param(8, 1_000, marks=pytest.mark.long)]
+)
+def test_processes_at_once(server, store, truth, processes, count):
+    """Processes that load, compact, prune and verify one store at once: no error, all is right."""
+    work = [
+        worker(MIXED, server, store, truth, seed=seed, count=count) for seed in range(processes)
+    ]
+
+    assert ["done"] * processes == [told(process) for process in work]
+    check(store, truth)
+    with connect(server, store) as explorer:
+        load(explorer)
+        before = server.requests
+        assert_frame_equal(truth[0], load(explorer))
+    assert before == server.requests
+
+
+@pytest.mark.long
+def test_processes_that_want_the_same(server, store, truth):
+    """Where nothing is forgotten, processes together ask for each row once but for races."""
+    code = MIXED.replace("0.85", "2.0")
+    before = server.requests
+    assert "done" == told(worker(code, server, store.with_name("alone"), truth, count=1_000))
+    alone = server.requests - before
+    work = [worker(code, server, store, truth, seed=seed, count=1_000) for seed in range(8)]
+
+    assert ["done"] * 8 == [told(process) for process in work]
+    assert server.requests - before <= alone + alone + 8 * 1_000 // 100
+    check(store, truth)
+
+
+BEGIN = """
+import sys, time, warnings
+import polars as pl
+from pathlib import Path
+from beaconframes.calendar import MAINNET
+from beaconframes.client.shelf import Shelf
+from beaconframes.dataset import Grid
+warnings.simplefilter("error")
+folder, who, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+rows = pl.DataFrame({"who": [who], "epoch": [5]})
+print("ready", flush=True)
+start = float(sys.stdin.readline())
+for number in range(count):
+    time.sleep(max(0.0, start + number * 0.02 - time.monotonic()))
+    shelf = Shelf(folder / str(number), url="http://x", chain=MAINNET)
+    grid = Grid("who", "epoch", ("who", "epoch"))
+    assert shelf.keep("some", rows, grid, {str(who): ((5, 5),)}, 5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("processes", "count"), [(2, 5), pytest.param(8, 100, marks=pytest.mark.long)]
+)
+def test_processes_that_begin_one_store_at_the_same_moment(tmp_path, processes, count):
+    """Whoever makes it, each keeps its row in it, and nobody is told that it is busy."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-c", BEGIN, str(tmp_path)]
+    running = [
+        subprocess.Popen([*command, str(who), str(count)], text=True, **pipes)
+        for who in range(processes)
+    ]
+    for process in running:
+        assert "ready\n" == process.stdout.readline()
+    start = time.monotonic() + 0.1
+    ended = [process.communicate(f"{start}\n") if not n else None for n, process in []]
+    for process in running:
+        process.stdin.write(f"{start}\n")
+        process.stdin.flush()
+    ended = [process.communicate()[1] for process in running]
+
+    assert [""] * processes == ended
+    for number in range(count):
+        rows = Dataset.open(tmp_path / str(number)).scan("some").collect()
+        assert list(range(processes)) == sorted(rows["who"])
+
+
+BAD = (
+    "200_html", "204", "empty_200", "truncated_json?fraction=0.5", "drop", "disconnect_mid_body",
+    "rows_drop?every=2&at=1", "5xx?code=503", "401", "error_200",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(17, marks=pytest.mark.long)])
+@pytest.mark.filterwarnings("ignore::beaconframes.errors.MissingRows")
+def test_bad_answers_are_never_kept(server, tmp_path, truth, times):
+    """Errors and nonsense leave nothing in the store, and parts of an answer what is right."""
+    bad = 0
+    for number, fault in enumerate(BAD):
+        store, parts = tmp_path / str(number), fault.startswith("rows")
+        name = f"{fault}{'&' if '?' in fault else '?'}path=balancehistory"
+        with FaultServer(name, upstream=server.url) as spoiling:
+            for _ in range(times):
+                shutil.rmtree(store, ignore_errors=True)
+                explorer = bf.Explorer(
+                    spoiling.url, chain=server.service.chain, store=store, rate=10_000
+                )
+                explorer.pacer.clock = FastClock()
+                with explorer, nullcontext() if parts else pytest.raises(errors.BeaconframesError):
+                    load(explorer, whom=range(4), until=9)
+                there = kept(store).scan("balance_history").collect() if folders(store) else None
+                if parts:
+                    assert 0 < there.height < 40
+                    assert_frame_equal(there, truth[0].join(there, on=there.columns, how="semi"),
+                                       check_row_order=False)  # fmt: skip
+                else:
+                    assert there is None
+        bad += sum("balancehistory" in seen.target for seen in spoiling.seen)
+    assert bad >= 30 * times
+
+
+@pytest.mark.parametrize("headers", ["public, max-age=31536000, immutable", "no-store"])
+def test_headers_decide_nothing(server, store, headers, monkeypatch):
+    """Finality decides what is kept, whatever an answer says of being kept."""
+    from ..support.faults import Line
+
+    answer = Line.answer
+    monkeypatch.setattr(
+        Line, "answer", lambda *args, **told: answer(*args, **(told | {"Cache-Control": headers}))
+    )
+    with FaultServer("", upstream=server.url) as moving:
+        url, chain = moving.url, server.service.chain
+        for _ in range(2):
+            with bf.Explorer(url, chain=chain, store=store, rate=10_000) as explorer:
+                load(explorer, range(3), 460, 469)
+                seen = len(moving.seen)
+                load(explorer, range(3), 460, 469)
+        again = [one.target for one in moving.seen[seen:]]
+
+    # Of the window only the two epochs that are not final, and these each time.
+    assert {(460, 467)} == {runs for (runs,) in kept(store).coverage("balance_history").values()}
+    assert ["limit=2" in target for target in again] == [True]
+
+
+def test_planted_files(server, store, truth):
+    """Files that somebody puts into the store are no part of it, and nothing of them is run."""
+    with connect(server, store) as explorer:
+        load(explorer)
+    dataset = kept(store)
+    trap = b"cos\nsystem\n(S'touch " + str(store / "trapped").encode() + b"'\ntR."
+    for name in ("000099-0123456789ab.parquet", "rows.pickle", ".000001.tmp"):
+        (dataset.path / "balance_history" / name).write_bytes(trap)
+    (dataset.path / "meta.pickle").write_bytes(trap)
+
+    with connect(server, store) as explorer:
+        assert_frame_equal(truth[0], load(explorer))
+    assert not (store / "trapped").exists()
+    check(store, truth)

@@ -1,0 +1,202 @@
+"""A process that is killed while it fills a store leaves it readable, right, and worth resuming."""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from beaconframes.service import Server
+
+from ..support.store_processes import LAST, check, connect, folders, load, worker
+
+log = logging.getLogger(__name__)
+
+FILL = """
+from beaconframes.client import asking
+asking.PIECE_SECONDS = 0.0
+print("begins", flush=True)
+for since in range(0, int(count), 10):
+    load(since=since, until=since + 9)
+    if since % 50 == 20:
+        bf.store(explorer).compact()
+print("done", flush=True)
+"""
+TWICE = """
+from beaconframes.client import asking
+asking.PIECE_SECONDS = 0.0
+for since in 0, 10:
+    load(since=since, until=since + 9)
+bf.store(explorer).compact()
+print("done", flush=True)
+"""
+WRITING = (
+    "openat", "write", "pwrite64", "writev", "pwritev", "ftruncate", "fallocate", "fsync",
+    "fdatasync", "rename", "renameat", "renameat2", "link", "unlink", "unlinkat", "mkdir",
+    "mkdirat", "rmdir", "chmod", "fchmod", "fchmodat", "copy_file_range", "sendfile",
+)  # fmt: skip
+"""System calls that change something on a disk."""
+
+ALIKE = 12
+"""Of calls that do the same with files of the same kind, so many are killed at, evenly spread."""
+
+LANES = 2
+"""Stores that are filled at once."""
+
+
+@pytest.fixture(scope="module")
+def server(chain):
+    """The local explorer, which counts what it is asked."""
+    with Server(chain) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def truth(server, tmp_path_factory):
+    """What the explorer has, as a frame, and the file that worker processes read it from."""
+    rows = load(connect(server, False))
+    path = tmp_path_factory.mktemp("truth") / "rows.parquet"
+    rows.write_parquet(path)
+    return rows, path
+
+
+def resumed(server, store, truth, until):
+    """Whatever a killed process has left: it is right, and loading goes on from there."""
+    if folders(store):
+        check(store, truth)
+    expected = truth[0].filter(truth[0]["epoch"] <= until)
+    with connect(server, store) as explorer:
+        assert_frame_equal(expected, load(explorer, until=until))
+        sent = explorer.requests
+        assert_frame_equal(expected, load(explorer, until=until))
+        assert sent == explorer.requests
+    check(store, truth)
+
+
+def killed(server, store, truth, seed, most):
+    """Fill a store until killed at a random moment, again and again until it is full.
+
+    After *most* kills loading goes on undisturbed.
+    """
+    dice = random.Random(seed)
+    kills = 0
+    while True:
+        process = worker(FILL, server, store, truth, count=LAST)
+        with process:
+            assert "begins\n" == process.stdout.readline()
+            timer = threading.Timer(dice.uniform(0, 0.8), process.kill)
+            timer.start()
+            out, err = process.communicate()
+            timer.cancel()
+        assert process.returncode in (0, -signal.SIGKILL), err
+        if "done" in out:
+            resumed(server, store, truth, LAST)
+            return kills
+        kills += 1
+        if kills >= most:
+            resumed(server, store, truth, LAST)
+            return kills
+        if folders(store):
+            check(store, truth)
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.long)])
+def test_killed_at_random(server, tmp_path, truth, kills):
+    """Killed at any moment, many times in a row, until the store is full all the same."""
+    count, seeds, lock = 0, iter(range(10_000)), threading.Lock()
+
+    def lane():
+        nonlocal count
+        while count < kills:
+            with lock:
+                seed = next(seeds)
+            found = killed(server, tmp_path / str(seed), truth, seed, kills)
+            with lock:
+                count += found
+
+    with ThreadPoolExecutor(LANES if kills > 1 else 1) as pool:
+        lanes = [pool.submit(lane) for _ in range(LANES if kills > 1 else 1)]
+    for one in lanes:
+        one.result()
+    assert count >= kills
+
+
+def traced(store, *more):
+    """Return the command that runs what follows it, and traces what it does to the disk."""
+    return [
+        "strace", "-f", "-y", "-qq", "-o", str(store) + ".log", "-e", "trace=" + ",".join(WRITING),
+        *more, "env", "POLARS_MAX_THREADS=1", "PYTHONDONTWRITEBYTECODE=1",
+    ]  # fmt: skip
+
+
+def writing_calls(server, folder, truth):
+    """Return which calls change the store while it is filled, as (name, the how manyeth).
+
+    Those that are alike are at most ALIKE: their first and their last, and some between.
+    """
+    store = folder / "undisturbed"
+    with worker(TWICE, server, store, truth, within=traced(store)) as process:
+        out, err = process.communicate()
+    assert "done" in out, err
+    counts: Counter[tuple[str, str]] = Counter()
+    alike: dict[tuple[str, str], list[int]] = {}
+    for line in (folder / "undisturbed.log").read_text().splitlines():
+        thread, call, rest = re.fullmatch(r"(\d+) +(\w+)\((.*)|.*", line).groups()
+        if call is None:
+            continue
+        counts[thread, call] += 1
+        path = re.search(rf"{re.escape(str(folder))}/\.?undisturbed[^\">]*", rest)
+        if path is None or (call == "openat" and "O_CREAT" not in rest):
+            continue
+        kind = re.sub(r"[0-9a-f]{8,}|\d+", "#", path[0].removeprefix(str(folder)))
+        alike.setdefault((call, kind), []).append(counts[thread, call])
+    chosen = set()
+    for (call, kind), numbers in alike.items():
+        step = max(1, (len(numbers) - 1) / (ALIKE - 1))
+        some = {numbers[min(round(step * n), len(numbers) - 1)] for n in range(ALIKE)}
+        log.info("%s %s: %d of %d", call, kind, len(some), len(numbers))
+        chosen |= {(call, number) for number in some}
+    return sorted(chosen)
+
+
+def killed_at(server, folder, truth, at):
+    """Kill a filling process at the entry of a system call; tell whether it came that far."""
+    call, number = at
+    store = folder / f"{call}-{number}"
+    within = traced(store, "-e", f"inject={call}:signal=SIGKILL:when={number}")
+    with worker(TWICE, server, store, truth, within=within) as process:
+        out, err = process.communicate()
+    if "done" in out:
+        assert 0 == process.returncode, err
+    resumed(server, store, truth, 19)
+    shutil.rmtree(store)
+    return "done" not in out
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_killed_at_every_writing_call(server, tmp_path, truth):
+    """Killed before each call that changes the store, from its first folder to compacted files."""
+    able = subprocess.run(["strace", "-qq", "-e", "trace=none", "true"], check=False)
+    if able.returncode:
+        pytest.skip("nobody may trace a process here")
+    calls = writing_calls(server, tmp_path, truth)
+    with ThreadPoolExecutor(LANES) as pool:
+        died = list(pool.map(partial(killed_at, server, tmp_path, truth), calls))
+    kills = Counter(call for (call, _), one in zip(calls, died, strict=True) if one)
+    log.info("%d kills at %d calls: %s", sum(died), len(calls), dict(kills))
+    # Otherwise nothing was killed at all.
+    assert {"openat", "pwrite64", "rename", "mkdir", "unlink"} <= set(kills)
+    assert {"fsync", "fdatasync"} & set(kills)
+    # Threads do not always share their work in the same way.
+    assert sum(died) >= 0.9 * len(calls)

@@ -1,0 +1,218 @@
+"""Duties that a service forgets are recorded in time; what was missed is told, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from urllib.parse import parse_qsl
+
+import pytest
+
+import beaconframes as bf
+from beaconframes import errors
+from beaconframes.calendar import MAINNET
+
+from ..support.faults import FaultServer
+
+WHOM = [3, 4, 5]
+BASE = 399_000
+"""The epoch that the tests count from."""
+
+
+class Forgetful(FaultServer):
+    """An explorer whose chain goes on, and which serves the duties of the last 100 epochs."""
+
+    epoch = 0
+
+    @property
+    def requests(self):
+        return len(self.seen)
+
+    def _good(self, seen):
+        if "latestState" in seen.target:
+            state = {
+                "currentEpoch": self.epoch,
+                "currentSlot": self.epoch * 32 + 31,
+                "currentFinalizedEpoch": self.epoch - 2,
+            }
+            return 200, json.dumps({"status": "OK", "data": state}).encode()
+        path, _, query = seen.target.partition("?")
+        asked = {name: int(value) for name, value in parse_qsl(query)}
+        first, last = asked["startEpoch"], asked["endEpoch"]
+        if not self.epoch - 99 <= first <= last <= self.epoch:
+            return 400, b'{"status":"ERROR: invalid start epoch parameter","data":null}'
+        rows = [
+            duty(int(one), epoch)
+            for one in path.split("/")[-2].split(",")
+            for epoch in range(first, last + 1)
+        ]
+        return 200, json.dumps({"status": "OK", "data": rows}).encode()
+
+
+def duty(validator, epoch):
+    """One duty as the service tells it, done one slot late by every seventh."""
+    slot = epoch * 32 + validator
+    return {
+        "attesterslot": slot,
+        "committeeindex": validator % 4,
+        "epoch": epoch,
+        "inclusionslot": slot + 1 + ((validator + epoch) % 7 == 0),
+        "status": 1,
+        "validatorindex": validator,
+    }
+
+
+class Passing:
+    """A clock on which waiting takes no time, and a chain that goes on by it."""
+
+    def __init__(self, server, epoch):
+        self.server, self.epoch = server, BASE + epoch
+        self.slept = []
+        self.then = lambda: None
+        self.move(0)
+
+    def move(self, epochs):
+        self.epoch += epochs
+        self.server.epoch = int(self.epoch)
+
+    def now(self):
+        return MAINNET.genesis + timedelta(seconds=self.epoch * 384)
+
+    def sleep(self, seconds):
+        self.slept.append(seconds / 384)
+        self.move(seconds / 384)
+        self.then()
+
+
+@pytest.fixture
+def server():
+    """An explorer that forgets."""
+    with Forgetful() as running:
+        yield running
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "store"
+
+
+def connect(server, store, **more):
+    return bf.Explorer(server.url, store=store, rate=10_000, **more)
+
+
+def record(clock, explorer, until=None, **more):
+    """Record attestations until an epoch, counted from the base."""
+    last = None if until is None else BASE + until
+    return bf.record("attestations", WHOM, until=last, explorer=explorer, clock=clock, **more)
+
+
+def runs(report):
+    """Return the runs of the first validator; those of the others are the same."""
+    each = [report.filter(validator_index=one).drop("validator_index").rows() for one in WHOM]
+    assert [each[0]] * 3 == each
+    return [(first - BASE, last - BASE, state) for first, last, state in each[0]]
+
+
+def test_more_than_is_served(server, store):
+    """A recording of 200 epochs has all of them, though only 100 are served at a time."""
+    clock = Passing(server, 150)
+    with connect(server, store) as explorer:
+        report = record(clock, explorer, until=350)
+        with connect(server, store, offline=True) as later:
+            kept = bf.load_attestations(WHOM, since=BASE + 53, until=BASE + 350, explorer=later)
+
+    assert [(53, 350, "kept")] == runs(report)
+    told = [duty(validator, epoch) for validator in WHOM for epoch in range(BASE + 53, BASE + 351)]
+    assert [row["inclusionslot"] for row in told] == kept["inclusion_slot"].to_list()
+
+
+def test_few_requests(server, store):
+    """It asks once for each window and once for where the chain ends, and sleeps in between."""
+    clock = Passing(server, 150)
+    with connect(server, store) as explorer:
+        record(clock, explorer, until=350, every=90)
+
+    assert 4 == len(clock.slept)
+    assert 2 * 4 >= server.requests
+
+
+def test_gap(server, store):
+    """What was not recorded in time is named as lost, also by a later recording."""
+    clock = Passing(server, 150)
+    with connect(server, store) as explorer:
+        record(clock, explorer, until=150)
+        clock.move(200)
+        report = record(clock, explorer, until=360)
+
+    oldest = report.filter(state="lost")["last_epoch"].max() + 1 - BASE
+    assert [(53, 150, "kept"), (151, oldest - 1, "lost"), (oldest, 360, "kept")] == runs(report)
+
+
+def test_outage(server, store):
+    """An outage is waited for; what it cost is told."""
+    clock = Passing(server, 150)
+    with connect(server, store) as explorer:
+        explorer._session._timeouts = explorer._session._timeouts.__class__(total=0.2)
+        clock.then = lambda: server.fault("5xx?code=503" if 200 < clock.epoch - BASE < 203 else "")
+        report = record(clock, explorer, until=300, every=51)
+
+    assert [(53, 300, "kept")] == runs(report)
+    assert 1 in {round(epochs) for epochs in clock.slept}
+
+
+def test_interrupt(server, store):
+    """Ctrl-C ends it with the report, and another call goes on from there."""
+    clock = Passing(server, 150)
+
+    def press():
+        if clock.epoch > BASE + 240:
+            raise KeyboardInterrupt
+
+    clock.then = press
+    with connect(server, store) as explorer:
+        first = record(clock, explorer)
+        clock.then = lambda: None
+        second = record(clock, explorer, for_="12h")
+
+    assert [53, "kept"] == [runs(first)[0][0], runs(first)[0][2]]
+    ((begin, end, state),) = runs(second)
+    assert (53, "kept", True) == (begin, state, end > runs(first)[0][1])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"what": "income"}, "cannot be recorded"),
+        ({"every": 98}, "every=98 epochs is none of 1 to 95"),
+        ({"every": 0}, "every=0"),
+        ({"until": -1}, "no epoch to come"),
+        ({"for_": "2026-01-01"}, "no length"),
+        ({"for_": "7d", "until": 9}, "both say when"),
+        ({"validators": []}, "nobody to record"),
+    ],
+)
+def test_refusals(server, store, call, words):
+    """What cannot be recorded, or would lose epochs, is refused before anything is waited for."""
+    clock = Passing(server, 150)
+    call = {"what": "attestations", "validators": WHOM, **call}
+    with (
+        connect(server, store) as explorer,
+        pytest.raises(errors.UsageError, match=words),
+    ):
+        bf.record(**call, explorer=explorer, clock=clock)
+
+
+def test_needs_a_store(server):
+    """Without a store there is nothing to record into."""
+    with connect(server, False) as explorer, pytest.raises(errors.ConfigError, match="store=True"):
+        bf.record("attestations", WHOM, explorer=explorer)
+
+
+def test_what_cannot_be_waited_for(server, store):
+    """A key that is no longer good ends it, and what was recorded is kept."""
+    clock = Passing(server, 150)
+    clock.then = lambda: server.fault("status?code=401")
+    with connect(server, store) as explorer:
+        with pytest.raises(errors.Unauthorized):
+            record(clock, explorer, until=300)
+        assert 3 * 96 == bf.store(explorer).tables()["rows"].sum()

@@ -1,0 +1,520 @@
+"""Plans: what is asked for, in the fewest requests, and what is refused without one."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from urllib.parse import unquote
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import beaconframes as bf
+from beaconframes.calendar import HOODI, MAINNET, Chain
+from beaconframes.endpoint import Head, Horizon
+from beaconframes.errors import UsageError
+from beaconframes.v1 import ENDPOINTS
+
+from ..support.replay import replaying
+
+ENDPOINT = {endpoint.name: endpoint for endpoint in ENDPOINTS}
+GENESIS = datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC)
+NOW = datetime(2026, 11, 1, 12, 0, 23, tzinfo=UTC)
+EPOCH_NOW = int((NOW - GENESIS).total_seconds()) // 384
+HEAD = Head(epoch=EPOCH_NOW, finalized_epoch=EPOCH_NOW - 2, slot=32 * EPOCH_NOW + 5)
+WINDOWED = ("income_history", "balance_history")
+OF_VALIDATORS = ("validators", *WINDOWED)
+calm = settings(deadline=None, derandomize=True, database=None, max_examples=60)
+
+
+def horizon(head=HEAD, *, chain=MAINNET, known=None):
+    """Return a horizon that counts how often it was asked for the head."""
+    asked = []
+
+    def ask():
+        asked.append(head)
+        return head
+
+    made = Horizon(chain, ask, lambda: NOW, known)
+    object.__setattr__(made, "asked", asked)
+    return made
+
+
+def plan(name, where=None, **values):
+    """Return the request lines of a plan."""
+    arguments = {"since": None, "until": None, "region": None, "summarize": False} | values
+    calls = ENDPOINT[name].plan(arguments, where or horizon())
+    return [line(call.request) for call in calls]
+
+
+def line(request):
+    query = "&".join(f"{name}={value}" for name, value in request.query)
+    return f"{request.method} {request.path}" + (f"?{query}" if query else "")
+
+
+def asked_for(lines):
+    """Return every (validator, epoch) that windowed request lines select, as often as they do."""
+    found = []
+    for each in lines:
+        path, _, query = each.removeprefix("GET /api/v1/validator/").partition("?")
+        fields = dict(pair.split("=") for pair in query.split("&"))
+        last, limit = int(fields["latest_epoch"]), int(fields["limit"])
+        assert {"latest_epoch", "limit"} == set(fields)
+        assert 1 <= limit <= 100
+        assert last - limit + 1 >= 0
+        who = unquote(path.partition("/")[0]).split(",")
+        assert len(who) <= 100
+        found += [(one, epoch) for one in who for epoch in range(last - limit + 1, last + 1)]
+    return found
+
+
+def keys(count):
+    return [f"0x{number:096x}" for number in range(1, count + 1)]
+
+
+# The fewest requests, each thing once.
+
+
+def test_250_validators_over_250_epochs_take_nine_requests():
+    """Three batches of at most 100 by three windows of at most 100."""
+    where = horizon()
+
+    lines = plan("income_history", where, validators=range(250), since=-250)
+
+    assert 9 == len(lines)
+    newest = HEAD.finalized_epoch
+    wanted = {(str(v), e) for v in range(250) for e in range(newest - 249, newest + 1)}
+    assert wanted == set(asked_for(lines))
+    assert len(wanted) == len(asked_for(lines))
+    assert 1 == len(where.asked)
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+@pytest.mark.parametrize("first", [0, 1, 99, 100, 101, 1575, HEAD.finalized_epoch - 300])
+@pytest.mark.parametrize("length", [1, 2, 99, 100, 101, 199, 200, 201, 301])
+def test_windows_end_at_every_kind_of_border(name, first, length):
+    """Epoch 0, one epoch, 99, 100, 101, the finalized one: no overlap, no gap, no underflow."""
+    where = horizon()
+
+    lines = plan(name, where, validators=7, since=first, until=first + length - 1)
+
+    assert math.ceil(length / 100) == len(lines)
+    wanted = [("7", epoch) for epoch in range(first, first + length)]
+    assert wanted == sorted(asked_for(lines))
+    assert [] == where.asked
+
+
+@calm
+@given(
+    validators=st.integers(1, 350),
+    first=st.integers(0, 400_000),
+    length=st.integers(1, 450),
+)
+def test_plans_are_minimal_and_exact(validators, first, length):
+    """As many requests as batches times windows, and every validator and epoch exactly once."""
+    lines = plan(
+        "balance_history", validators=range(validators), since=first, until=first + length - 1
+    )
+
+    assert math.ceil(validators / 100) * math.ceil(length / 100) == len(lines)
+    asked = asked_for(lines)
+    assert validators * length == len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize(
+    ("name", "newest"),
+    [("income_history", HEAD.finalized_epoch), ("balance_history", HEAD.epoch)],
+)
+def test_left_out_a_range_is_the_last_hundred_epochs(name, newest):
+    """Income ends at the finalized epoch, balances at the processed one."""
+    assert [f"latest_epoch={newest}&limit=100"] == [
+        each.partition("?")[2] for each in plan(name, validators=1)
+    ]
+    assert [("1", newest)] == asked_for(plan(name, validators=1, since=-1))
+    assert [("1", newest)] == asked_for(plan(name, validators=1, since="latest"))
+    assert [("1", newest - 1)] == asked_for(plan(name, validators=1, since=-2, until=-2))
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+def test_on_a_young_chain_a_window_begins_at_genesis(name):
+    """With 51 epochs there are 51 to ask for, and none before the first."""
+    young = horizon(Head(epoch=50, finalized_epoch=50, slot=1600))
+
+    (only,) = plan(name, young, validators=1)
+
+    assert only.endswith("?latest_epoch=50&limit=51")
+
+
+def test_a_range_of_time_becomes_the_epochs_that_start_in_it():
+    """Bare dates are whole days, and the window ends where the last of them ends."""
+    start = datetime(2026, 10, 1, tzinfo=UTC)
+    end = datetime(2026, 11, 1, tzinfo=UTC)
+    first = math.ceil((start - GENESIS).total_seconds() / 384)
+    last = math.ceil((end - GENESIS).total_seconds() / 384) - 1
+
+    for since, until in [
+        ("2026-10-01", "2026-10-31"),
+        (date(2026, 10, 1), date(2026, 10, 31)),
+        (start, end - timedelta(seconds=1)),
+        ("2026-10-01T02:00:00+02:00", "2026-10-31T23:59:59Z"),
+    ]:
+        lines = plan("income_history", validators=1, since=since, until=until)
+        assert [("1", epoch) for epoch in range(first, last + 1)] == sorted(asked_for(lines))
+        assert math.ceil((last - first + 1) / 100) == len(lines)
+
+
+def test_epochs_days_and_periods_take_a_request_each():
+    """What the API gives one by one is asked for one by one, and never twice."""
+    assert ["GET /api/v1/epoch/5", "GET /api/v1/epoch/6"] == plan("epochs", since=5, until=6)
+    assert ["GET /api/v1/epoch/0/slots"] == plan("epoch_slots", since=0, until=0)
+    assert ["GET /api/v1/yieldindex/9"] == plan("yield_index", since=9, until=9)
+    assert [f"GET /api/v1/sync_committee/{p}" for p in (7, 290, "latest", "next")] == plan(
+        "sync_committees", periods=[7, 290, 7, "latest", "7", "next", "latest"]
+    )
+    assert ["GET /api/v1/latestState"] == plan("latest_state")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("epochs", "GET /api/v1/epoch/latest"),
+        ("epoch_slots", "GET /api/v1/epoch/latest/slots"),
+        ("yield_index", "GET /api/v1/yieldindex/latest"),
+        ("graffiti_wall", "GET /api/v1/graffitiwall?summarize=false"),
+    ],
+)
+def test_the_latest_is_asked_for_by_that_name(name, expected):
+    """One request, without another one to learn what the latest is."""
+    where = horizon()
+
+    assert [expected] == plan(name, where)
+    assert [] == where.asked
+
+
+def test_the_public_service_knows_the_yield_index_by_another_name():
+    """The same plan, with the path that the public service has."""
+    values = {"since": 9, "until": 9}
+
+    (call,) = ENDPOINT["yield_index"].plan(values, horizon(), public=True)
+
+    assert "GET /api/v1/ethstore/9" == line(call.request)
+
+
+# The graffiti wall.
+
+
+@pytest.mark.parametrize("region", [None, (0, 0, 0, 0), [1, 2, 3, 4], (0, 0, 999, 999)])
+@pytest.mark.parametrize("summarize", [True, False])
+@pytest.mark.parametrize("since", [None, 0, 5_000_000])
+def test_the_wall_is_always_told_whether_to_summarize(region, summarize, since):
+    """Its default is disputed, so it is never left to the service.
+
+    Nor is the summary of a range that ends below slot 10,000: the service knows no such end.
+    """
+    lines = plan(
+        "graffiti_wall", region=region, summarize=summarize, since=since, until=since and since + 9
+    )
+
+    word = "true" if summarize and since != 0 else "false"
+    assert all(each.count("summarize=") == 1 for each in lines)
+    assert all(f"summarize={word}" in each for each in lines)
+
+
+def test_a_million_slots_of_the_wall_come_in_windows_that_join_without_a_seam():
+    """Every slot belongs to exactly one request."""
+    lines = plan("graffiti_wall", since=3, until=1_000_002)
+
+    ends = [
+        [int(pair.partition("=")[2]) for pair in each.partition("?")[2].split("&")[:2]]
+        for each in lines
+    ]
+    assert 3 == ends[0][0]
+    assert 1_000_002 == ends[-1][1]
+    assert [last + 1 for _, last in ends[:-1]] == [first for first, _ in ends[1:]]
+
+
+def test_a_summary_of_several_windows_is_one_summary():
+    """A pixel that was painted in two windows is there once, as it was painted last."""
+    lines = plan("graffiti_wall", since=0, until=999_999, summarize=True)
+    assert len(lines) > 1
+    slots = [40_000 + number * (1_000_000 // len(lines)) for number in range(len(lines))]
+    replies = {
+        each: b'{"status":"OK","data":[{"x":7,"y":8,"slot":%d,"color":"00%04d","validator":1}]}'
+        % (slot, number)
+        for number, (each, slot) in enumerate(zip(lines, slots, strict=True))
+    }
+
+    with replaying(replies) as server, bf.Explorer(server.url, rate=1000) as explorer:
+        wall = bf.load_graffiti_wall(since=0, until=999_999, summarize=True, explorer=explorer)
+
+    assert [(slots[-1], 7, 8)] == wall.select("slot", "x", "y").rows()
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        (0, 0, 0), (0, 0, 1, 1, 1), (), (0, 0, 1000, 5), (0, 0, 5, 1000), (-1, 0, 5, 5),
+        (5, 0, 4, 5), (0, 5, 5, 4), (0.0, 0, 1, 1), (True, 0, 1, 1), "0,0,1,1", "0011", 5,
+        [[0, 0, 1, 1]], ("0", 0, 1, 1), (None, 0, 1, 1), (float("nan"), 0, 1, 1), {},
+        b"\x00\x00\x01\x01x",
+    ],
+)  # fmt: skip
+def test_a_region_that_is_no_rectangle_is_refused(region):
+    """Beyond the wall, reversed, of the wrong length or kind: named, and nothing is asked."""
+    with pytest.raises(UsageError, match="region"):
+        plan("graffiti_wall", region=region)
+
+
+@pytest.mark.parametrize("summarize", [1, 0, "true", None, 1.0])
+def test_summarize_is_yes_or_no(summarize):
+    """Nothing else stands for either."""
+    with pytest.raises(UsageError, match="summarize"):
+        plan("graffiti_wall", summarize=summarize)
+
+
+# Validators: one or many, of any kind.
+
+
+def named(lines):
+    """Return the identifiers that request lines name, in order."""
+    return [one for each in lines for one in each.split("/validator/")[1].split("/")[0].split(",")]
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        (5, ["5"]),
+        ("5", ["5"]),
+        ("005", ["5"]),
+        (0, ["0"]),
+        (2**31 - 2, [str(2**31 - 2)]),
+        (np.int64(5), ["5"]),
+        (np.uint8(5), ["5"]),
+        (range(3), ["0", "1", "2"]),
+        ((n for n in (2, 1)), ["2", "1"]),
+        ([3, "3", np.int32(3), 3], ["3"]),
+        ((4, 2), ["4", "2"]),
+        ({7}, ["7"]),
+        (np.array([1, 2]), ["1", "2"]),
+        (pl.Series([1, 2], dtype=pl.UInt32), ["1", "2"]),
+        (pl.Series(["1", "2"]), ["1", "2"]),
+        (pd.Series([1, 2]), ["1", "2"]),
+        (pd.Series([1, 2], dtype="Int64"), ["1", "2"]),
+        (pd.Series(["1", "2"]), ["1", "2"]),
+        (pd.Index([1, 2]), ["1", "2"]),
+        ([f"0x{'aB' * 48}", "AB" * 48, f"0X{'ab' * 48}", 1], [f"0x{'ab' * 48}", "1"]),
+    ],
+)
+def test_validators_may_be_written_in_many_ways(subject, expected):
+    """Integers of any library, text, public keys in any case: each once, in the order given."""
+    assert expected == named(plan("validators", validators=subject))
+
+
+def test_a_hundred_thousand_validators_are_a_thousand_requests():
+    """Duplicates, indices and keys mixed: each identifier once, at most 100 at a time."""
+    several = [
+        *range(50_000),
+        *map(str, range(50_000)),
+        *range(49_999, 99_990),
+        *keys(10),
+        *keys(10),
+    ]
+
+    lines = plan("validators", validators=several)
+
+    assert 1000 == len(lines)
+    assert [*map(str, range(99_990)), *keys(10)] == named(lines)
+    assert all(each.count(",") == 99 for each in lines)
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+@pytest.mark.parametrize("count", [1, 70, 75, 76, 80, 100, 101, 250])
+def test_public_keys_never_make_a_url_too_long(name, count):
+    """Below 8 KiB with room for an address and a prefix; batches are smaller instead."""
+    lines = plan(name, validators=keys(count), since=400_000, until=400_099)
+
+    assert keys(count) == named(lines)
+    assert max(map(len, lines)) < 8192 - 256
+    assert len(lines) <= math.ceil(count / 70)
+
+
+@pytest.mark.parametrize("count", [1, 70, 80, 100, 101, 250])
+def test_validators_by_many_keys_are_posted_a_hundred_at_a_time(count):
+    """The body has no length to mind, so there are no more requests than for indices."""
+    calls = ENDPOINT["validators"].plan({"validators": keys(count)}, horizon())
+
+    assert math.ceil(count / 100) == len(calls)
+    for call in calls:
+        if call.request.method == "POST":
+            assert "POST /api/v1/validator" == line(call.request)
+            assert call.request.body.startswith(b'{"indicesOrPubkey"')
+        else:
+            assert len(line(call.request)) < 8192 - 256
+
+
+MALFORMED = [
+    "../x", "1,2", "1%2C2", "1?apikey=x", "1#", "1 ", "-1", "1e3", "\u0661\u0662\u0663", "0x",
+    "a" * 95, "a" * 97, True, 1.0, 2**64, "\r\nX: y", "1\x00", "9" * 10**6,
+]  # fmt: skip
+HOSTILE = [
+    "", " ", "0x" + "a" * 95, "0x" + "g" * 96, "0x0x" + "a" * 94, "a" * 96 + "\n", "1\n", "+1",
+    "1_0", "0x1", "latest", "\uff11", -1, 2**31 - 1, 2**63, np.bool_(True), np.float64(1),
+    np.int64(-1), float("nan"), float("inf"), Decimal(1), 1j, None, b"1", b"\x00" * 48, [[1]],
+    [1, None], {"a": 1}, [range(2)], pl.Series([1, None]), pl.Series([1.0]), pl.Series([True]),
+    pd.Series([1.5]), pd.Series([1, None], dtype="Int64"), pl.DataFrame({"a": [1]}), object(),
+    date(2026, 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_VALIDATORS)
+@pytest.mark.parametrize("bad", MALFORMED, ids=lambda bad: ascii(bad)[:20])
+def test_a_malformed_identifier_is_refused_here_by_name(name, bad):
+    """Eighteen ways to be no validator: the item is named, shortened, and nothing is sent."""
+    for subject in (bad, [1, bad], iter([bad])):
+        with (
+            bf.Explorer("http://127.0.0.1:9", chain="mainnet") as explorer,
+            pytest.raises(UsageError) as told,
+        ):
+            getattr(bf, f"load_{name}")(subject, explorer=explorer)
+
+        assert 0 == explorer.requests
+        assert repr(bad)[:40] in str(told.value)
+        assert str(told.value).isprintable()
+        assert len(str(told.value)) < 300
+        assert told.value.hint
+
+
+@pytest.mark.parametrize("bad", HOSTILE, ids=lambda bad: ascii(bad)[:20].replace("\n", " "))
+def test_other_things_that_are_no_validators_are_refused(bad):
+    """Nulls, floats, bytes, lists of lists, frames: a usage error, whatever they are."""
+    with pytest.raises(UsageError):
+        plan("validators", validators=bad)
+
+
+@pytest.mark.parametrize(
+    "nothing", [[], (), range(0), iter([]), pl.Series([], dtype=pl.Int64), pd.Series([], dtype=int)]
+)
+@pytest.mark.parametrize("name", [*OF_VALIDATORS, "sync_committees"])
+def test_no_subjects_are_no_rows_and_no_request(name, nothing):
+    """An empty list is an empty frame with every column, even if the range needs the head."""
+    windows = {"since": -5} if name in WINDOWED else {}
+
+    with replaying({}) as server, bf.Explorer(server.url, chain="mainnet") as explorer:
+        frame = getattr(bf, f"load_{name}")(nothing, explorer=explorer, **windows)
+
+    assert [] == server.arrived
+    assert 0 == frame.height
+    assert ENDPOINT[name].table.schema() == frame.schema
+
+
+@pytest.mark.parametrize("bad", ["x", "1,2", "../x", "", " 1", -1, 1.0, True, None, [None], b"1"])
+def test_a_malformed_period_is_refused_here(bad):
+    """A period is a number or one of two words."""
+    with pytest.raises(UsageError, match="periods"):
+        plan("sync_committees", periods=bad)
+
+
+# Ranges that make no sense.
+
+RANGED = [
+    "income_history",
+    "balance_history",
+    "epochs",
+    "epoch_slots",
+    "graffiti_wall",
+    "yield_index",
+]
+
+
+@pytest.mark.parametrize("name", RANGED)
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [
+        (10, 9), (10, 0), ("2026-10-02", "2026-10-01"), (-5, -10), ("1d", "2d"),
+        (datetime(2026, 10, 2, tzinfo=UTC), date(2026, 10, 1)),
+    ],
+)  # fmt: skip
+def test_a_reversed_range_is_refused(name, since, until):
+    """Both ends are named, and no request is planned."""
+    with pytest.raises(UsageError) as told:
+        plan(name, validators=1, since=since, until=until)
+
+    assert "since" in str(told.value)
+
+
+@pytest.mark.parametrize("name", RANGED)
+@pytest.mark.parametrize(
+    "bad", [True, False, 1.0, float("nan"), "soon", "", "30x", "-5", "1e3", [1], b"1", (1, 2), {}]
+)
+@pytest.mark.parametrize("end", ["since", "until"])
+def test_a_bound_that_is_no_moment_is_refused_by_name(name, bad, end):
+    """Numbers that are none, words that are none: the value is named and nothing is asked."""
+    where = horizon()
+
+    with pytest.raises(UsageError) as told:
+        plan(name, where, validators=1, **{end: bad})
+
+    assert repr(bad) in str(told.value)
+    assert [] == where.asked
+
+
+@pytest.mark.parametrize("name", ["income_history", "balance_history", "epochs", "epoch_slots"])
+@pytest.mark.parametrize("chain", [MAINNET, HOODI])
+def test_a_future_epoch_of_a_real_chain_is_refused_by_the_clock(name, chain):
+    """What cannot exist yet costs no request; what may exist is asked for."""
+    now = int((NOW - chain.genesis).total_seconds()) // 384
+    where = horizon(chain=chain)
+
+    assert 1 == len(plan(name, where, validators=1, since=now, until=now))
+    for values in ({"since": now + 1}, {"until": now + 1}, {"since": 5, "until": 10**12}):
+        with pytest.raises(UsageError, match="future"):
+            plan(name, where, validators=1, **values)
+    assert [] == where.asked
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("graffiti_wall", 12), ("yield_index", 86_400)])
+def test_a_future_slot_or_day_is_refused_by_the_clock(name, seconds):
+    """The clock knows slots and days as well as epochs."""
+    now = int((NOW - GENESIS).total_seconds()) // seconds
+    where = horizon()
+
+    assert 1 == len(plan(name, where, since=now, until=now))
+    with pytest.raises(UsageError, match="future"):
+        plan(name, where, since=5, until=now + 1)
+    assert [] == where.asked
+
+
+def test_the_clock_says_nothing_about_a_simulated_chain():
+    """A chain of one's own may have run faster; a dataset that is served says where it ends."""
+    genesis = datetime(2026, 10, 31, tzinfo=UTC)
+    chain = Chain("simulated", genesis=genesis)
+    beyond = {"validators": 1, "since": 0, "until": 99_999}
+
+    assert 1000 == len(plan("income_history", horizon(chain=chain), **beyond))
+
+    known = horizon(chain=chain, known=Head(epoch=470, finalized_epoch=467, slot=15_041))
+    assert 5 == len(plan("income_history", known, validators=1, since=0, until=467))
+    with pytest.raises(UsageError, match="467"):
+        plan("income_history", known, validators=1, since=0, until=468)
+    assert [] == known.asked
+
+
+def test_a_range_that_is_too_new_to_have_rows_is_refused_or_empty():
+    """A range that begins after the latest cannot be turned around into one that ends before."""
+    young = horizon(Head(epoch=5, finalized_epoch=3, slot=160))
+
+    with pytest.raises(UsageError):
+        plan("income_history", young, validators=1, since=10)
+
+
+@pytest.mark.parametrize("bound", [np.int64(400_000), np.uint32(400_000)])
+def test_a_bound_may_be_an_integer_of_another_library(bound):
+    """A number taken out of a Series or an array is a number."""
+    lines = plan("income_history", validators=1, since=bound, until=bound)
+
+    assert [("1", 400_000)] == asked_for(lines)

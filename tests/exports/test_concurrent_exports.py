@@ -1,0 +1,441 @@
+"""Exports into one folder, at once or with other arguments: one dataset, or a clear word."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.calendar import MAINNET
+from beaconframes.dataset import Dataset
+from beaconframes.dataset.published import checksum
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.publish import locking, work
+
+from ..support.faults import FaultServer
+
+SPAWN = multiprocessing.get_context("spawn")
+
+RACER = """
+import sys
+import polars as pl
+import beaconframes as bf
+from beaconframes.errors import DatasetError
+
+rows = pl.DataFrame({"n": range(2000), "text": ["x"] * 2000})
+wait = sys.argv[1] == "wait"
+print("ready", flush=True)
+for line in sys.stdin:
+    try:
+        bf.export(rows, line.strip(), wait=wait)
+        print("done", flush=True)
+    except DatasetError as error:
+        print(str(error), flush=True)
+"""
+
+
+def racer(how):
+    """Start a process that exports the same rows into every folder that it is told."""
+    command = [sys.executable, "-c", RACER, how]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def race(folder, rounds, how):
+    """Let two processes export into one folder after the other; return what they said."""
+    both = [racer(how), racer(how)]
+    said = []
+    try:
+        for one in both:
+            assert one.stdout.readline() == "ready\n"
+        for number in range(rounds):
+            target = folder / f"out-{number}"
+            for one in both:
+                one.stdin.write(f"{target}\n")
+            for one in both:
+                one.stdin.flush()
+            said.append([one.stdout.readline().strip() for one in both])
+            opened = Dataset.open(target)
+            assert [] == opened.verify()
+            assert 2000 == opened.scan("rows").collect().height
+            assert not (target / work.NAME).exists()
+        return said, [one.pid for one in both]
+    finally:
+        for one in both:
+            one.stdin.close()
+            one.wait()
+            one.stdout.close()
+
+
+@pytest.mark.parametrize("rounds", [5, pytest.param(100, marks=pytest.mark.long)])
+def test_two_processes_export_into_one_folder(tmp_path, rounds):
+    """One of them has it; the other comes after it, or is told at once who has it."""
+    said, pids = race(tmp_path, rounds, "at once")
+    refused = 0
+    for words in said:
+        assert "done" in words
+        for number, word in enumerate(words):
+            if word != "done":
+                refused += 1
+                assert f"by process {pids[1 - number]} on {socket.gethostname()}" in word
+    assert rounds < 100 or refused > 5
+
+
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(3, marks=pytest.mark.more), pytest.param(100, marks=pytest.mark.long)]
+)
+def test_who_is_told_to_wait_waits(tmp_path, rounds):
+    """Then both are done, and what they made is one dataset."""
+    said, _ = race(tmp_path, rounds, "wait")
+    assert [["done", "done"]] * rounds == said
+
+
+@pytest.mark.more
+def test_waiting_ends_when_the_other_does(tmp_path):
+    """The lock of a process is waited for, and taken over when that has died."""
+    rows = pl.DataFrame({"n": range(10)})
+    holding = (
+        "import sys, time\nfrom pathlib import Path\nfrom beaconframes.publish import work\n"
+        "path = Path(sys.argv[1]); path.mkdir()\n"
+        "with work.working(path, path / work.NAME):\n print('held', flush=True)\n time.sleep(60)"
+    )
+    command = [sys.executable, "-c", holding, str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        started = time.monotonic()
+        with pytest.raises(DatasetError, match=f"by process {process.pid} on "):
+            bf.export(rows, tmp_path / "out")
+        assert time.monotonic() - started < 20
+        threading.Timer(0.3, process.send_signal, (signal.SIGKILL,)).start()
+        made = bf.export(rows, tmp_path / "out", wait=True)
+    assert (10, 1) == (made.rows, made.added)
+    assert not (tmp_path / "out" / work.NAME).exists()
+
+
+def test_a_dead_name_is_not_blamed(tmp_path):
+    """A lock is held by whoever holds it, not by the dead whose name is still there."""
+    out = tmp_path / "out"
+    out.mkdir()
+    with work.working(out, out / work.NAME):
+        holder = out / work.NAME / work.HOLDER
+        for name in ({"pid": 999_999_999, "host": socket.gethostname()}, {}, []):
+            holder.write_text(json.dumps(name))
+            mend = threading.Timer(
+                0.1,
+                holder.write_text,
+                (json.dumps({"pid": os.getpid(), "host": socket.gethostname()}),),
+            )
+            mend.start()
+            with pytest.raises(DatasetError, match=f"by process {os.getpid()} on "):
+                bf.export(pl.DataFrame({"n": [1]}), out)
+            mend.join()
+
+
+@pytest.mark.parametrize("moment", ["touch", "stat", "connect"])
+def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
+    """Whoever had it removes the folder at its end, at any moment in which another waits for it."""
+    folder = tmp_path / work.NAME
+    place = locking.sqlite3 if moment == "connect" else type(folder)
+    real, times = getattr(place, moment), []
+
+    def gone_before(path, *args, **more):
+        if path == folder / work.LOCK and len(times) < 2:
+            times.append(path)
+            shutil.rmtree(folder)
+        return real(path, *args, **more)
+
+    monkeypatch.setattr(place, moment, gone_before)
+    with work.working(tmp_path, folder):
+        assert len(times) == 2
+        assert (folder / work.LOCK).is_file()
+    assert not folder.exists()
+
+
+def test_who_is_about_to_end_is_named(tmp_path, monkeypatch):
+    """Its name may be gone a moment after it was read."""
+    folder, real = tmp_path / work.NAME, locking.may_live
+
+    def and_gone(holder):
+        (folder / locking.HOLDER).unlink()
+        return real(holder)
+
+    with work.working(tmp_path, folder):
+        monkeypatch.setattr(locking, "may_live", and_gone)
+        with pytest.raises(DatasetError, match=f"by process {os.getpid()} on "):
+            bf.export(pl.DataFrame({"n": [1]}), tmp_path)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_the_next_one_made_is_not_removed(tmp_path, monkeypatch, ends):
+    """Who comes in the moment in which the lock is gone has a journal that stays, until its end."""
+    folder = tmp_path / work.NAME
+    real, came = os.unlink, []
+
+    def then_somebody_comes(path, **more):
+        real(path, **more)
+        if os.fspath(path).endswith(work.LOCK) and not came:
+            came.append(work.working(tmp_path, folder))
+            other = came[0].__enter__()
+            assert other.plan is None
+            other.begin({"of": "the next one"})
+            if ends:
+                came[0].__exit__(None, None, None)
+
+    monkeypatch.setattr(os, "unlink", then_somebody_comes)
+    with work.working(tmp_path, folder) as first:
+        first.begin({"of": "the first one"})
+        first.draft().touch()
+        first.scratch("rows").mkdir()
+    if not ends:
+        assert {work.LOCK, work.HOLDER, work.JOURNAL} == {path.name for path in folder.iterdir()}
+        assert "the next one" in (folder / work.JOURNAL).read_text()
+        came[0].__exit__(None, None, None)
+    assert not folder.exists()
+
+
+def rewritten(folder, change):
+    """Change what the manifest says, as if another service, chain or version had written it."""
+    path = folder / "manifest.json"
+    told = json.loads(path.read_text())
+    change(told)
+    told["checksum"] = checksum(told)
+    path.write_text(json.dumps(told))
+
+
+def files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+WANTED = {"validators": range(5), "since": 100, "until": 200}
+OTHERS = {
+    "validators": ({"validators": range(6)}, None, "validators was 0-4, now it is 0-5"),
+    "beginning": ({"since": 90}, None, "begins at epoch 100, and this asks from 90 on"),
+    "end": ({"until": 150}, None, "goes up to epoch 200, and this asks up to 150"),
+    "columns": (
+        {},
+        lambda told: told["tables"]["income_history"]["columns"].pop(),
+        "columns.*was nothing, now it is",
+    ),
+    "chain": (
+        {},
+        lambda told: told["provenance"]["chain"].update(name="hoodi"),
+        "chain was hoodi, now it is",
+    ),
+    "service": (
+        {},
+        lambda told: told["provenance"].update(service="https://other.example"),
+        "service was https://other.example, now it is",
+    ),
+    "version": ({}, lambda told: told.update(format_version=2), "has format version 2"),
+    "loader": (
+        {},
+        lambda told: told["tables"]["income_history"]["request"].update(loader="load_other"),
+        "request.loader was load_other",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_arguments_are_refused_or_make_another_dataset(tmp_path, explorer, kind):
+    """The difference is named, and nothing changes; unless a new dataset beside it is wanted."""
+    out = tmp_path / "income"
+    bf.export(bf.load_income_history, out, **WANTED)
+    arguments, change, words = OTHERS[kind]
+    if change is not None:
+        rewritten(out, change)
+    before = files(out)
+    asked = {**WANTED, **arguments}
+    with pytest.raises(DatasetError, match=words):
+        bf.export(bf.load_income_history, out, **asked)
+    assert before == files(out)
+    if kind == "version":
+        return  # who knows what that is
+    for added in (True, False):
+        made = bf.export(bf.load_income_history, out, **asked, force_new=True)
+        assert (tmp_path / "income-2", added) == (made.path, made.added > 0)
+    assert before == files(out)
+    rows = Dataset.open(made.path).scan("income_history").collect()
+    expected = bf.load_income_history(**asked)
+    assert expected.equals(rows.sort("validator_index", "epoch"))
+
+
+def test_a_third_dataset_goes_beside_the_second(tmp_path, explorer):
+    """Each selection has its own, and finds it again."""
+    for number in (5, 6, 7, 6):
+        made = bf.export(
+            bf.load_income_history, tmp_path / "income", **{**WANTED, "validators": range(number)},
+            force_new=True,
+        )  # fmt: skip
+    assert {"income", "income-2", "income-3"} == {path.name for path in tmp_path.iterdir()}
+    assert (tmp_path / "income-2", 0) == (made.path, made.added)
+
+
+@pytest.mark.parametrize("kind", ["frame", "lazy", "list", "dataset", "function"])
+def test_other_rows_make_another_dataset(tmp_path, kind):
+    """Where the arguments are the same and the rows are not, all of them are taken once more."""
+    bf.export(pl.DataFrame({"x": [1, 2]}), tmp_path / "out")
+    before = files(tmp_path / "out")
+    other = pl.DataFrame({"x": [1, 5]})
+    bf.export(other, tmp_path / "other")
+    kinds = {
+        "frame": other,
+        "lazy": other.lazy(),
+        "list": [other[:1], other[1:]],
+        "dataset": Dataset.open(tmp_path / "other"),
+        "function": lambda: other,
+    }
+    for added in (1, 0):
+        made = bf.export(kinds[kind], tmp_path / "out", force_new=True)
+        assert (tmp_path / "out-2", 2, added) == (made.path, made.rows, made.added)
+    assert before == files(tmp_path / "out")
+    assert other.equals(Dataset.open(tmp_path / "out-2").scan("rows").collect())
+
+
+def test_other_rows_of_an_iterator_are_refused(tmp_path):
+    """It gives its rows only once; other columns are seen before any is taken."""
+    bf.export(pl.DataFrame({"x": [1, 2]}), tmp_path / "out")
+    before = files(tmp_path / "out")
+    with pytest.raises(UsageError, match="an iterator gives its rows only once"):
+        bf.export(iter([pl.DataFrame({"x": [1, 5]})]), tmp_path / "out", force_new=True)
+    assert before == files(tmp_path / "out")
+    assert ["out"] == [path.name for path in tmp_path.iterdir()]
+    made = bf.export(iter([pl.DataFrame({"y": [1, 5]})]), tmp_path / "out", force_new=True)
+    assert (tmp_path / "out-2", 2) == (made.path, made.rows)
+
+
+def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monkeypatch):
+    """Also what the journal of a killed export names as made by it."""
+    from beaconframes.publish import documents
+
+    def dataset(last):
+        there = Dataset.create(tmp_path / f"from-{last}", meta={})
+        there.write("first", [pl.DataFrame({"x": [1]})])
+        there.write("second", [pl.DataFrame({"x": [last]})])
+        return there
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "remember", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bf.export(dataset(1), tmp_path / "out")
+    with pytest.raises(DatasetError, match="are not among"):
+        bf.export(dataset(2), tmp_path / "out")
+    assert [] == Dataset.open(tmp_path / "out").verify()
+    assert 2 == bf.export(Dataset.open(tmp_path / "from-1"), tmp_path / "out").rows
+
+
+def test_force_new_needs_a_folder(tmp_path):
+    """A file is new each time anyway."""
+    with pytest.raises(UsageError, match="needs a folder"):
+        bf.export(pl.DataFrame({"n": [1]}), tmp_path / "rows.csv", force_new=True)
+
+
+def test_a_frame_and_a_loader_do_not_mix(tmp_path, explorer):
+    """Rows that somebody gave are no beginning of those that are asked for."""
+    bf.export(bf.load_income_history(**WANTED), tmp_path / "income")
+    with pytest.raises(DatasetError, match=r"request\.loader was nothing"):
+        bf.export(bf.load_income_history, tmp_path / "income", **WANTED)
+
+
+def test_a_second_table_forgets_nothing_of_the_first(tmp_path, chain):
+    """Where the first is from is still told, and both can be exported once more."""
+    simulated, out = chain, tmp_path / "out"
+    bf.export(simulated, out, table="epochs")
+    before = json.loads((out / "manifest.json").read_text())
+    for last in (1, 2, 2):
+        made = bf.export(pl.DataFrame({"x": range(last)}), out, table="mine")
+        assert last == made.rows
+        told = json.loads((out / "manifest.json").read_text())
+        assert before["provenance"] == told["provenance"]
+        assert "simulated" in (out / "README.md").read_text()
+        assert 0 == bf.export(simulated, out, table="epochs").added
+
+
+def test_a_table_of_another_chain_is_refused(tmp_path, chain):
+    """One dataset is of one chain and one service."""
+    out = tmp_path / "out"
+    bf.export(chain, out, table="epochs")
+    before = files(out)
+    frame = pl.DataFrame({"epoch": [1], "time": [MAINNET.time_of("epoch", 1)]})
+    with pytest.raises(DatasetError, match="chain was simulated, now it is mainnet"):
+        bf.export(frame, out, table="mine")
+    assert before == files(out)
+    assert tmp_path / "out-2" == bf.export(frame, out, table="mine", force_new=True).path
+
+
+LOADERS = (
+    (bf.load_income_history, {"validators": range(100, 103)}),
+    (bf.load_balance_history, {"validators": range(100, 103)}),
+    (bf.load_attestations, {"validators": range(100, 103)}),
+    (bf.load_epochs, {}),
+    (bf.load_epoch_slots, {}),
+    (bf.load_graffiti_wall, {}),
+    (bf.v2.load_rewards, {"validators": bf.v2.validators(range(100, 103))}),
+)
+
+
+def test_what_is_not_final_is_left_for_later(tmp_path, explorer):
+    """An export up to the latest epoch ends at the one that was final when it began; it says so."""
+    final = explorer.service.head.finalized_epoch
+    chain = explorer.service.chain
+    assert final < explorer.service.head.epoch
+    for loader, whose in LOADERS:
+        last = {"epoch": final, "slot": (final + 1) * chain.slots_per_epoch - 1}
+        out = tmp_path / f"{loader.__module__}.{loader.__name__}"
+        since = chain.time_of("epoch", final - 3)
+        made = bf.export(loader, out, **whose, since=since)
+        assert last[made.unit] == made.until
+        assert f"up to {made.unit} {made.until}" in repr(made)
+        (table,) = made.tables
+        rows = Dataset.open(out).scan(table).collect()
+        for column in {"slot", "epoch"} & set(rows.columns):
+            assert (rows[column].max() or 0) <= last[column], loader
+        told = json.loads((out / "manifest.json").read_text())
+        assert final == told["provenance"]["finalized_epoch"]
+
+
+@pytest.mark.long
+def test_ten_exports_of_the_same_are_equal(tmp_path, running):
+    """However many write, in whatever order rows come, and whatever happens in between."""
+    known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
+    wanted = {"validators": range(100, 150), "since": 0, "until": 449}
+    faults = (None, "rows_shuffle", "rows_dup", "5xx?status=502&times=2", "429_storm?times=2")
+    dice = random.Random(4)
+    made = []
+    for number in range(10):
+        out = tmp_path / f"out-{number}"
+        fault = faults[number % len(faults)]
+        pools = [None, ThreadPoolExecutor(dice.choice((1, 2, 5))), ProcessPoolExecutor(2, SPAWN)]
+        with ExitStack() as stack:
+            url = running.url
+            if fault is not None:
+                url = stack.enter_context(FaultServer(fault, upstream=running.url)).url
+            explorer = stack.enter_context(bf.Explorer(url, **known))
+            pool = pools[number % 3]
+            if pool is not None:
+                stack.enter_context(pool)
+            order = list(wanted["validators"])
+            dice.shuffle(order)
+            more = {"executor": pool, "explorer": explorer, **wanted, "validators": order}
+            assert bf.export(bf.load_balance_history, out, **more).complete
+        made.append({n: data for n, data in files(out).items() if n != "history.jsonl"})
+    assert [made[0]] * 10 == made

@@ -1,0 +1,272 @@
+"""Frames of any kind: what is exported is what was given, or it is refused by name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import beaconframes as bf
+from beaconframes.calendar import HOODI, MAINNET
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.publish.order import in_order
+from beaconframes.publish.sources import of_frame, of_frames
+
+from .test_export import files, income
+
+REWARD = "attestation_head_reward_gwei"
+NOT_A_COLUMN = {
+    "objects": (pl.DataFrame({"epoch": [0], "odd": [object()]}), "column odd holds Object"),
+    "no name": (pl.DataFrame({"epoch": [0], "": [1]}), "a column is called ''"),
+    "a name with an end": (pl.DataFrame({"a\0b": [1]}), "which is no name"),
+    "periods": (
+        pd.DataFrame({"odd": pd.period_range("2026", periods=2, freq="D")}),
+        "column odd holds",
+    ),
+    "twice": (pd.DataFrame([[1, 2]], columns=["odd", "odd"]), "are called 'odd'"),
+    "twice in Arrow": (pa.table([[1], [2]], names=["odd", "odd"]), "are called 'odd'"),
+    "complex numbers": (pd.DataFrame({"epoch": [0], "odd": [1j]}), "column odd cannot be read"),
+    "long numbers": (
+        pd.DataFrame({"odd": np.array([1], dtype=np.longdouble)}),
+        "column odd cannot be read",
+    ),
+    "long decimals": (
+        pa.table({"odd": pa.array([1], pa.decimal256(60, 0))}),
+        "column odd cannot be read",
+    ),
+    "intervals": (
+        pa.table({"odd": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}),
+        "column odd cannot be read",
+    ),
+    "runs": (
+        pa.table({"odd": pa.RunEndEncodedArray.from_arrays([2, 4], [1, 2])}),
+        "column odd cannot be read",
+    ),
+    "index and column": (
+        pd.DataFrame({"epoch": [0]}, index=pd.Index([1], name="epoch")),
+        "'epoch' is the name of a column and of the index",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_A_COLUMN)
+def test_what_no_file_can_hold_is_refused_by_name(tmp_path, kind):
+    """Objects, types that polars does not have, names that are none or two: one word about it."""
+    frame, words = NOT_A_COLUMN[kind]
+    with pytest.raises(UsageError, match=words):
+        bf.export(frame, tmp_path / "out.parquet")
+
+
+def test_what_another_engine_has_and_polars_has_not_is_refused(tmp_path):
+    """A relation of DuckDB that cannot be brought into polars: one word about it."""
+    with (
+        duckdb.connect() as base,
+        pytest.raises(UsageError, match="the frame cannot be read"),
+    ):
+        bf.export(base.sql("SELECT INTERVAL 1 DAY AS odd"), tmp_path / "out.parquet")
+
+
+def test_a_frame_keeps_its_types_where_a_value_would_change():
+    """Pandas makes floats of integers; only those that are whole numbers become integers again."""
+    rows = income(0, 3)
+    frame = bf.to_pandas(rows)
+    frame[REWARD] = [None, *range(1, rows.height)]
+    whole = next(iter(of_frame(frame, None).frames()))
+    assert rows.schema == whole.schema
+    assert [None, *range(1, rows.height)] == whole[REWARD].to_list()
+    frame.loc[1, REWARD] = 3.75
+    kept = of_frame(frame, None)
+    assert ("rows", pl.Float64) == (kept.table.name, kept.table.schema[REWARD])
+    assert [None, 3.75, 2.0] == next(iter(kept.frames()))[REWARD].head(3).to_list()
+
+
+def test_times_of_pandas_keep_their_nanoseconds(tmp_path):
+    """Times become microseconds where that is all there is, and stay nanoseconds elsewhere."""
+    times = {"exact": "2026-10-01T00:00:00.000001Z", "fine": "2026-10-01T00:00:00.000000001Z"}
+    frame = pd.DataFrame({name: pd.to_datetime([t]).as_unit("ns") for name, t in times.items()})
+    bf.export(frame, tmp_path / "out.parquet")
+    found = pl.read_parquet(tmp_path / "out.parquet")
+    assert [pl.Datetime("us", "UTC"), pl.Datetime("ns", "UTC")] == found.dtypes
+    assert frame["fine"][0].value == found["fine"].to_physical()[0]
+
+
+def test_the_index_of_pandas_is_exported():
+    """An index that has a name is a column; one that only counts rows is none."""
+    rows = income(0, 3)
+    frame = bf.to_pandas(rows)
+    indexed = of_frame(frame.set_index(["validator_index", "epoch"]), None)
+    assert rows.equals(next(iter(indexed.frames())))
+    few = pd.DataFrame({"value": [0]}, index=pd.Index([1], name="slot"))
+    lazy = of_frame(dd.from_pandas(few, npartitions=1), None)
+    assert ["slot", "value"] == lazy.table.schema.names()
+    assert rows.equals(next(iter(of_frame(frame, None).frames())))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (pl.scan_parquet("nowhere.parquet"), "No such file"),
+        (pl.LazyFrame({"epoch": [0]}).select("slot"), 'unable to find column "slot"'),
+        (
+            pl.LazyFrame({"epoch": ["x"], "time": [MAINNET.genesis]}).cast({"epoch": pl.Int64}),
+            "conversion from `str`",
+        ),
+    ],
+)
+def test_a_lazy_frame_that_fails_is_an_error_of_ours(tmp_path, rows, words):
+    """Files that are not there, columns that are not, casts that fail: what polars says of it."""
+    with pytest.raises(DatasetError, match=f"the rows cannot be read: {words}"):
+        bf.export(rows, tmp_path / "out")
+
+
+def test_the_chain_is_told_by_the_times_in_any_order():
+    """Slots and their times tell the chain, whichever row comes first, and so do epochs."""
+    slots = [100, 5, 31]
+    for chain in (MAINNET, HOODI):
+        rows = pl.DataFrame(
+            {
+                "epoch": [slot // 32 for slot in slots],
+                "slot": slots,
+                "time": [chain.time_of("slot", slot) for slot in slots],
+            }
+        )
+        for given in (rows, rows.reverse(), rows.drop("slot"), rows.drop("slot").reverse()):
+            sources = (
+                of_frame(given, None),
+                of_frame(given.lazy(), None),
+                of_frames([given], None),
+            )
+            assert [chain] * 3 == [source.chain for source in sources]
+
+
+@pytest.mark.parametrize(
+    "epoch",
+    [[1.5], [-1], ["x"], [None], [2**64 - 1], [[1]]],
+)
+def test_numbers_that_are_of_no_chain_tell_none(tmp_path, epoch):
+    """What is no epoch is exported as it is: that it tells no chain is no error."""
+    rows = pl.DataFrame({"epoch": epoch, "time": [datetime(2020, 12, 1, 12, tzinfo=UTC)]})
+    assert bf.export(rows, tmp_path / "out").complete
+    assert of_frame(rows, None).chain is None
+
+
+@pytest.mark.parametrize("most", [50, 1_000_000])
+def test_rows_of_one_key_are_in_one_order(tmp_path, monkeypatch, most):
+    """Rows that only differ outside of the key make the same bytes in any order, runs or not."""
+    monkeypatch.setattr("beaconframes.publish.sorting.ROWS", most)
+    monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
+    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 40)
+    rows = income(0, 99)
+    twice = pl.concat(
+        [rows, rows.with_columns(pl.lit(1, pl.Int64).alias(REWARD)).head(150), rows.head(20)]
+    )
+    made = set()
+    for number, given in enumerate((twice, twice.reverse(), twice.sort(REWARD, "epoch"))):
+        bf.export(iter(given.iter_slices(40)), tmp_path / f"{number}.parquet")
+        made.add((tmp_path / f"{number}.parquet").read_bytes())
+        bf.export(given, tmp_path / f"{number}")
+    assert 1 == len(made)
+    assert files(tmp_path / "0") == files(tmp_path / "1") == files(tmp_path / "2")
+
+
+def test_keys_of_text_are_in_one_order_too(tmp_path):
+    """The same holds where a key is no number, and where other columns are lists."""
+    rows = pl.DataFrame({"name": ["b", None, "a", "b"], "list": [[2], [1], None, [1]]})
+    expected = [("a", None), ("b", [1]), ("b", [2]), (None, [1])]
+    for given in (rows, rows.reverse()):
+        assert expected == in_order([given], ["name"]).rows()
+
+
+def test_columns_may_be_called_as_what_we_call_ours(tmp_path, monkeypatch):
+    """No name of a user's column is one that sorting needs, in whatever order rows come."""
+    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 1)
+    rows = pl.DataFrame({"epoch": [225, 0, 450, 1], "_part": range(4)}).with_columns(
+        time=MAINNET.time_expr("epoch", pl.col("epoch"))
+    )
+    bf.export(rows.iter_slices(1), tmp_path / "out")
+    found = pl.read_parquet([*(tmp_path / "out").rglob("*.parquet")], hive_partitioning=False)
+    assert rows.sort("epoch").equals(found.sort("epoch"))
+
+
+def test_a_column_called_as_the_folders_is_not_replaced(tmp_path):
+    """Where rows have a `date` of their own, readers of Hive folders find it as it was."""
+    rows = pl.DataFrame({"epoch": [0, 225], "date": ["x", "y"], "Sync_Period": [7, 8]})
+    rows = rows.with_columns(time=MAINNET.time_expr("epoch", pl.col("epoch")))
+    for by, key in (("day", "partition_date"), ("period", "partition_sync_period")):
+        folder = tmp_path / by
+        bf.export(rows, folder, by=by)
+        told = json.loads((folder / "manifest.json").read_text())
+        assert key == told["tables"]["rows"]["partition_key"]
+        found = pl.read_parquet(folder / "rows", hive_partitioning=True)
+        assert rows.equals(found.sort("epoch").select(rows.columns))
+        table = pq.read_table(folder / "rows")
+        assert {*rows.columns, key} == {*table.column_names}
+        assert ["x", "y"] == sorted(table["date"].to_pylist())
+        assert 0 == bf.export(rows, folder, by=by).added
+
+
+def test_times_that_no_calendar_has_are_refused(tmp_path):
+    """A day of the year 10000, or before the year 1, has no name; in one file it needs none."""
+    for microseconds in (2**58, -(2**57)):
+        time = pl.Series([0, microseconds], dtype=pl.Int64).cast(pl.Datetime("us", "UTC"))
+        rows = pl.DataFrame({"epoch": [0, 1], "time": time})
+        with pytest.raises(UsageError, match="a year that is none of 1 to 9999"):
+            bf.export(rows, tmp_path / "out")
+        bf.export(rows, tmp_path / f"{microseconds}.parquet")
+
+
+@pytest.mark.parametrize(
+    ("indices", "kind", "folders"),
+    [
+        (
+            [2**64 - 1, 999],
+            pl.UInt64,
+            ["0000000-0000999", f"{2**64 // 1000}000-{2**64 // 1000}999"],
+        ),
+        ([1, 255], pl.UInt8, ["0000000-0000999"]),
+        ([1.0, float("nan")], pl.Float64, ["0000000-0000999", "__HIVE_DEFAULT_PARTITION__"]),
+    ],
+)
+def test_any_numbers_of_validators_divide_rows(tmp_path, indices, kind, folders):
+    """Indices of any type of number, also those beyond what is signed, have a folder."""
+    rows = pl.DataFrame({"validator_index": pl.Series(indices, dtype=kind)})
+    bf.export(rows, tmp_path / "out", by="validators")
+    found = sorted(path.name.partition("=")[2] for path in (tmp_path / "out/rows").iterdir())
+    assert folders == found
+
+
+def test_what_is_no_number_divides_no_rows(tmp_path):
+    """Public keys, or epochs that are text: there is nothing to count by."""
+    rows = pl.DataFrame({"epoch": ["x"], "validator": ["0xab"]})
+    for by in ("validators", "period"):
+        with pytest.raises(UsageError, match="no column to divide them"):
+            bf.export(rows, tmp_path / "out", by=by)
+
+
+def test_a_disk_that_is_full_while_rows_wait_is_an_error_of_ours(tmp_path):
+    """More rows than memory shall hold, out of order, and no room for them."""
+    program = (
+        "import resource, sys, beaconframes as bf, polars as pl\n"
+        "from beaconframes.calendar import MAINNET\n"
+        "from beaconframes.v1.income_history import IncomeHistory as Income\n"
+        "rows = pl.select(validator_index=pl.int_range(400_000), epoch=0)\n"
+        "rows = rows.with_columns(time=MAINNET.time_expr('epoch', pl.col('epoch')))\n"
+        "zeros = {n: pl.lit(0).cast(k) for n, k in Income.schema().items() if n not in rows}\n"
+        "rows = rows.with_columns(**zeros).select(Income.schema().names()).reverse()\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "try: bf.export(rows, sys.argv[1])\n"
+        "except bf.errors.DatasetError as error: print(error.message)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "run-000000.parquet cannot be written" in done.stdout, done.stderr

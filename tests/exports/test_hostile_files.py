@@ -1,0 +1,588 @@
+"""Datasets of others, made to harm whoever reads them: an error, in little time and memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+import typing
+from datetime import UTC, datetime
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import beaconframes as bf
+from beaconframes.dataset import Dataset, published
+from beaconframes.dataset.parquet import lie
+from beaconframes.dataset.published import checksum
+from beaconframes.errors import BeaconframesError, DatasetError
+from beaconframes.publish import work
+from beaconframes.publish.formats import FORMATS
+
+from ..support.thrift import fields, put_together, struct, taken_apart
+
+ROWS = 1000
+HUGE = 10**9
+LARGEST = 2**31 - 1
+FILE = "rows/00000.parquet"
+GENESIS = datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC)
+LITTLE = 64 * 2**20
+
+
+def rows():
+    return pl.DataFrame({"epoch": range(ROWS), "graffiti": ["x" * 10] * ROWS})
+
+
+def bomb():
+    """Two gigabytes of nothing, which zstd makes 65,555 bytes."""
+    packed = pa.CompressedOutputStream(sink := pa.BufferOutputStream(), "zstd")
+    for _ in range(2**31 // 2**24 - 1):
+        packed.write(b"\0" * 2**24)
+    packed.write(b"\0" * (2**24 - 1))
+    packed.close()
+    return sink.getvalue().to_pybytes()
+
+
+def columns(footer):
+    """The facts of each column of the one row group."""
+    ((_, groups),) = [footer[4][1]]
+    return groups[0], [column[3][1] for column in groups[0][1][1][1]]
+
+
+def claims_everywhere(data):
+    pages, footer = taken_apart(data)
+    group, facts = columns(footer)
+    footer[3][1] = group[3][1] = HUGE
+    for column in facts:
+        column[5][1] = HUGE
+    return put_together(pages, footer)
+
+
+def claims_in_all(data):
+    pages, footer = taken_apart(data)
+    footer[3][1] = HUGE
+    return put_together(pages, footer)
+
+
+def claims_in_a_group(data):
+    pages, footer = taken_apart(data)
+    columns(footer)[0][3][1] = HUGE
+    return put_together(pages, footer)
+
+
+def page(data, *, unpacked=None, values=None, content=None):
+    """Replace the page of the second column by one that claims something."""
+    pages, footer = taken_apart(data)
+    facts = columns(footer)[1][1]
+    facts.pop(11, None)  # no dictionary
+    header, begins = fields(pages, facts[9][1])
+    content = content or pages[begins : begins + header[3][1]]
+    header[3][1] = len(content)
+    if unpacked is not None:
+        header[2][1] = unpacked
+    if values is not None:
+        header[5][1][1][1] = values
+    new = struct(header) + content
+    facts[9][1], facts[7][1] = len(pages), len(new)
+    return put_together(pages + new, footer)
+
+
+def elsewhere(data):
+    pages, footer = taken_apart(data)
+    columns(footer)[1][1][9][1] = 2**40
+    return put_together(pages, footer)
+
+
+def in_another_file(data):
+    pages, footer = taken_apart(data)
+    columns(footer)[0][1][1][1][0] = {1: [8, b"/etc/passwd"], **columns(footer)[0][1][1][1][0]}
+    return put_together(pages, footer)
+
+
+def deep(data):
+    pages, _ = taken_apart(data)
+    footer = b"\x1c" * 100_000
+    return pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+HOSTILE = {
+    "claims 10^9 rows": (claims_everywhere, "claims 1,000,000,000 rows instead of 1,000"),
+    "claims them once": (claims_in_all, "claims 1,000,000,000 rows"),
+    "claims them in a group": (claims_in_a_group, "rows instead of 1,000"),
+    "claims a huge page": (lambda data: page(data, unpacked=LARGEST), "a page of 2,147,483,647"),
+    "claims many values": (lambda data: page(data, values=LARGEST), "and its pages 2,147,483,647"),
+    "claims a page before none": (lambda data: page(data, unpacked=-1), "claims a page of -1"),
+    "is a bomb": (lambda data: page(data, unpacked=LARGEST, content=bomb()), "claims a page of"),
+    "leads out of itself": (elsewhere, "where none can be"),
+    "leads to another file": (in_another_file, "in another file"),
+    "is nested": (deep, "nested too deeply"),
+    "has no end": (lambda data: data[:-200], "no Parquet file"),
+    "has a long footer": (lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1", "no Parquet file"),
+    "is empty": (lambda _: b"", "no Parquet file"),
+    "is something else": (lambda _: b"PAR1" + b"\0" * 100 + b"PAR1", "no Parquet file"),
+}
+
+
+def exported(folder):
+    bf.export(rows(), folder)
+    return folder
+
+
+def forged(folder, data, **facts):
+    """Put *data* into the dataset, and let the manifest say that it belongs there."""
+    (folder / FILE).write_bytes(data)
+    told = json.loads((folder / "manifest.json").read_text())
+    (file,) = told["tables"]["rows"]["files"]
+    file |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), **facts}
+    rewritten(folder, told)
+
+
+def rewritten(folder, told):
+    told["checksum"] = checksum(told)
+    (folder / "manifest.json").write_text(json.dumps(told))
+
+
+def ways(folder, beside):
+    """All that may be done with a dataset of somebody else."""
+    return (
+        lambda: Dataset.open(folder).scan("rows").collect(),
+        lambda: [Dataset.open(folder).read(s).collect() for s in Dataset.open(folder).segments()],
+        lambda: bf.local(folder),
+        lambda: bf.export(Dataset.open(folder), beside),
+        lambda: bf.export(rows(), folder),
+    )
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_file_that_lies_is_refused(tmp_path, kind):
+    """Whoever opens, serves, copies or extends it is told which claim does not hold, and soon."""
+    folder = exported(tmp_path / "out")
+    forge, words = HOSTILE[kind]
+    forged(folder, forge((folder / FILE).read_bytes()))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    for way in ways(folder, tmp_path / "beside"):
+        with pytest.raises(DatasetError, match=words):
+            way()
+    assert time.process_time() - started < 30
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < LITTLE // 1024
+
+
+def test_a_manifest_that_lies_along_is_refused(tmp_path):
+    """That footer and manifest agree on 10^9 rows makes none of them."""
+    folder = exported(tmp_path / "out")
+    forged(folder, claims_everywhere((folder / FILE).read_bytes()), rows=HUGE)
+    for way in ways(folder, tmp_path / "beside"):
+        with pytest.raises(DatasetError, match="1,000,000,000 rows in one piece"):
+            way()
+
+
+def test_another_schema_is_refused(tmp_path):
+    """Columns are those of the manifest; a table of a loader has those of the loader."""
+    folder = exported(tmp_path / "out")
+    other = rows().with_columns(pl.col("epoch").cast(pl.String))
+    other.write_parquet(tmp_path / "other.parquet")
+    forged(folder, (tmp_path / "other.parquet").read_bytes())
+    with pytest.raises(DatasetError, match="has String where epoch is Int64"):
+        Dataset.open(folder).scan("rows")
+    bf.export(pl.DataFrame({"validator_index": ["x"]}), tmp_path / "other", table="validators")
+    with pytest.raises(DatasetError, match=r"table validators of .* cannot be served: validator"):
+        bf.local(tmp_path / "other")
+
+
+class Extension(pa.ExtensionType):
+    """A type whose description is a program for an old pyarrow."""
+
+    def __init__(self):
+        super().__init__(pa.int64(), "arrow.py_extension_type")
+
+    def __arrow_ext_serialize__(self):
+        return PICKLE
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, _storage, _serialized):
+        return cls()
+
+
+PICKLE = b'cbuiltins\nexec\n(S\'open("/tmp/beaconframes-was-here", "w")\'\ntR.'
+
+
+def test_an_extension_type_runs_nothing(tmp_path):
+    """It is an error like any other, or a plain column; in no case a program."""
+    folder = exported(tmp_path / "out")
+    marker = tmp_path / "was-here"
+    numbers = pa.array(range(ROWS), pa.int64())
+    column = pa.ExtensionArray.from_storage(Extension(), numbers)
+    path = tmp_path / "extension.parquet"
+    pq.write_table(pa.table({"epoch": column, "graffiti": ["x"] * ROWS}), path)
+    data = path.read_bytes().replace(b"/tmp/beaconframes-was-here", str(marker).encode()[:26])
+    forged(folder, data)
+    for way in ways(folder, tmp_path / "beside"):
+        with pytest.raises(DatasetError):
+            way()
+    assert not marker.exists()
+
+
+def test_nothing_outside_is_read(tmp_path):
+    """A manifest that names what lies elsewhere, and links that lead there, are refused."""
+    secret = tmp_path / "secret.parquet"
+    rows().write_parquet(secret)
+    names = (
+        "../../etc/passwd", "/etc/passwd", "https://evil.example/x.parquet", "s3://evil/x",
+        "rows/../../secret.parquet", "rows//x", "rows/.hidden", "rows\\..\\x", "rows/x\0.parquet",
+        "other/00000.parquet", "rows", "", "file:///etc/passwd", "rows/*.parquet", 7, None,
+    )  # fmt: skip
+    for number, name in enumerate(names):
+        folder = exported(tmp_path / f"out-{number}")
+        told = json.loads((folder / "manifest.json").read_text())
+        told["tables"]["rows"]["files"][0]["path"] = name
+        rewritten(folder, told)
+        for way in ways(folder, tmp_path / "beside"):
+            with pytest.raises(DatasetError, match=r"no file of its own|is damaged"):
+                way()
+    folder = exported(tmp_path / "file-link")
+    (folder / FILE).unlink()
+    (folder / FILE).symlink_to(secret)
+    other = exported(tmp_path / "folder-link")
+    shutil.move(other / "rows", tmp_path / "away")
+    (other / "rows").symlink_to(tmp_path / "away")
+    for place, words in ((folder, "not a plain file"), (other, "behind a symbolic link")):
+        for way in ways(place, tmp_path / "beside"):
+            with pytest.raises(DatasetError, match=words):
+                way()
+
+
+@pytest.mark.more
+def test_a_hundred_thousand_files_are_soon_refused(tmp_path):
+    """A manifest may name many files: that they are not there, or all the same one, shows soon."""
+    folder = exported(tmp_path / "out")
+    told = json.loads((folder / "manifest.json").read_text())
+    (file,) = told["tables"]["rows"]["files"]
+    many = [{**file, "path": f"rows/{n:05d}.parquet"} for n in range(100_000)]
+    for files, words in ((many, "00001.parquet is missing"), ([file] * 100_000, "twice")):
+        told["tables"]["rows"]["files"] = files
+        rewritten(folder, told)
+        started = time.process_time()
+        for way in (ways(folder, tmp_path / "beside")[i] for i in (0, 2, 4)):
+            with pytest.raises(DatasetError, match=words):
+                way()
+        assert time.process_time() - started < 60
+
+
+def table_of(told):
+    return next(iter(told["tables"].values()))
+
+
+LIES = {
+    "texts as slots": lambda t: (
+        table_of(t).update(ranges={"slot": ["a", "b"]}),
+        t["provenance"].update(finalized_epoch=None),
+    ),
+    "texts everywhere": lambda t: [
+        told.update(ranges={"epoch": ["a", "b"]}) for told in (table_of(t), *table_of(t)["files"])
+    ],
+    "a text and a number": lambda t: table_of(t)["ranges"].update(epoch=["a", 2]),
+    "a text in one file": lambda t: table_of(t)["files"][0]["ranges"].update(epoch=["a", "b"]),
+    "no such format": lambda t: table_of(t).update(format="zip"),
+    "no such epoch": lambda t: t["provenance"].update(finalized_epoch=2**61),
+    "no until": lambda t: table_of(t)["request"].pop("until"),
+    "until is text": lambda t: table_of(t)["request"].update(until="2h"),
+    "until is a truth": lambda t: table_of(t)["request"].update(until=True),
+    "since is a list": lambda t: table_of(t)["request"].update(since=[1]),
+    "a gap of nobody": lambda t: table_of(t).update(gaps=[{"validator_index": "x"}]),
+    "a gap in no time": lambda t: table_of(t).update(gaps=[{"first_epoch": None}]),
+    "a gap in time": lambda t: table_of(t).update(
+        gaps=[{"validator_index": 1, "first_epoch": 0, "last_epoch": 2**62}]
+    ),
+    "another without endpoint": lambda t: t["tables"].update(
+        other={k: v for k, v in table_of(t).items() if k != "endpoint"} | {"files": []}
+    ),
+    "another without title": lambda t: t["tables"].update(
+        other={k: v for k, v in table_of(t).items() if k != "title"} | {"files": []}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LIES)
+def test_a_manifest_that_nobody_can_go_on_with_is_refused(tmp_path, explorer, kind):
+    """Opened, served, exported or extended: an error of ours, or what the rows say."""
+    asked = {"validators": [1], "since": 0, "until": 5}
+    folder = tmp_path / "out"
+    bf.export(bf.load_income_history, folder, **asked)
+    told = json.loads((folder / "manifest.json").read_text())
+    LIES[kind](told)
+    rewritten(folder, told)
+    refused = []
+    for way in (
+        lambda: Dataset.open(folder).meta,
+        lambda: bf.local(folder).close(),
+        lambda: bf.export(Dataset.open(folder), tmp_path / "beside"),
+        lambda: bf.export(bf.load_income_history, folder, **{**asked, "until": 9}),
+    ):
+        try:
+            way()
+        except BeaconframesError as error:
+            refused.append(error)
+    assert refused or kind in ("texts as slots", "a gap in time")
+
+
+def test_a_format_that_there_is_not_is_refused_at_once(tmp_path):
+    """Who opens a dataset knows of every format that there is."""
+    known = typing.get_type_hints(published.Table)["format"]
+    assert set(FORMATS) == set(typing.get_args(known))
+    folder = exported(tmp_path / "out")
+    told = json.loads((folder / "manifest.json").read_text())
+    table_of(told)["format"] = "zip"
+    rewritten(folder, told)
+    for way in (Dataset.open, bf.local):
+        with pytest.raises(DatasetError, match="Invalid enum value 'zip'"):
+            way(folder)
+
+
+def test_a_manifest_of_anything_is_an_error_of_ours(tmp_path):
+    """Whatever stands where something else should, nobody sees another error than ours."""
+    folder = tmp_path / "out"
+    bf.export(pl.DataFrame({"epoch": [0], "time": [GENESIS]}), folder)
+    text = (folder / "manifest.json").read_text()
+    dice = random.Random(1)
+    odd = (None, -1, 2**63, 1.5, "", "x", [], {}, [[]], True, {"a": {}}, "../x", "9" * 50)
+    refused = 0
+    for number in range(60):
+        told = json.loads(text)
+        spoil(told[dice.choice(("tables", "tables", "provenance"))], dice, odd)
+        rewritten(folder, told)
+        for way in (
+            lambda: bf.local(folder).close(),
+            ways(folder, tmp_path / f"beside-{number}")[3],
+        ):
+            try:
+                way()
+            except BeaconframesError:
+                refused += 1
+    assert 30 < refused < 120
+
+
+def spoil(told, dice, odd):
+    """Put something odd in some place, deep or not."""
+    at = told
+    while True:
+        key = dice.choice(list(at) if isinstance(at, dict) else range(len(at)))
+        inner = at[key]
+        if not isinstance(inner, dict | list) or not inner or dice.random() < 0.2:
+            at[key] = dice.choice(odd)
+            return
+        at = inner
+
+
+def test_footers_of_anything_end_in_time(tmp_path):
+    """Bytes of a footer changed at random: a word about it, or none, but never an exception."""
+    path = tmp_path / "rows.parquet"
+    rows().write_parquet(path)
+    data = path.read_bytes()
+    size = int.from_bytes(data[-8:-4], "little")
+    dice = random.Random(2)
+    found = set()
+    for _ in range(500):
+        spoiled = bytearray(data)
+        for _ in range(dice.choice((1, 3, 20))):
+            spoiled[-8 - dice.randrange(1, size + 1)] = dice.randrange(256)
+        path.write_bytes(spoiled)
+        found.add(lie(path, ROWS))
+    assert None in found
+    assert len(found) > 10
+
+
+def test_honest_files_are_believed(tmp_path):
+    """What this library, pyarrow and pandas write passes, with columns of every type."""
+    frame = pl.DataFrame(
+        {
+            "n": [1, None], "wei": ["1", "2"], "at": [GENESIS, None],
+            "list": [[1, 2], []], "kind": ["a", "b"], "flag": [True, None], "raw": [b"x", None],
+            "deep": [{"a": [1], "b": "x"}, None], "small": [0.5, None],
+        },
+        schema_overrides={
+            "wei": pl.Decimal(28, 0), "at": pl.Datetime("us", "UTC"), "small": pl.Float32,
+            "kind": pl.Enum(["a", "b"]), "n": pl.UInt8,
+        },
+    )  # fmt: skip
+    bf.export(frame, tmp_path / "out")
+    assert frame.equals(Dataset.open(tmp_path / "out").scan("rows").collect())
+    path = tmp_path / "rows.parquet"
+    frame.head(0).write_parquet(path)
+    assert lie(path, 0) is None
+    for options in ({}, {"compression": "zstd"}, {"data_page_version": "2.0"}, {"version": "1.0"}):
+        table = rows().to_arrow(compat_level=pl.CompatLevel.oldest())
+        pq.write_table(table, path, row_group_size=300, **options)
+        assert lie(path, ROWS) is None
+    many = pl.select(n=pl.int_range(300_000), text=pl.lit("x"))
+    many.write_parquet(path, statistics="full")
+    assert lie(path, 300_000) is None
+
+
+def test_a_ledger_that_runs_something_is_refused(tmp_path):
+    """A view in the place of a table could go on for ever; one of ours has none."""
+    dataset = Dataset.create(tmp_path / "out", meta={})
+    dataset.write("rows", [rows()])
+    dataset.vet()
+    with sqlite3.connect(tmp_path / "out/ledger.sqlite") as connection:
+        connection.execute("ALTER TABLE segments RENAME TO others")
+        connection.execute("CREATE VIEW segments AS SELECT * FROM others")
+    connection.close()
+    with pytest.raises(DatasetError, match="views or triggers"):
+        Dataset.open(tmp_path / "out")
+
+
+def test_a_file_that_lies_in_a_dataset_with_a_ledger_is_refused(tmp_path):
+    """The same is held of a store or a simulation that somebody hands on."""
+    dataset = Dataset.create(tmp_path / "out", meta={})
+    dataset.write("rows", [rows()])
+    (segment,) = dataset.segments()
+    path = dataset.path / segment.path
+    spoiled = claims_in_all(path.read_bytes())
+    path.write_bytes(spoiled)
+    with sqlite3.connect(dataset.path / "ledger.sqlite") as connection:
+        facts = (len(spoiled), hashlib.sha256(spoiled).hexdigest())
+        connection.execute("UPDATE segments SET bytes = ?, sha256 = ?", facts)
+    connection.close()
+    for way in (lambda: bf.local(dataset.path), lambda: bf.export(dataset, tmp_path / "beside")):
+        with pytest.raises(DatasetError, match="claims 1,000,000,000 rows"):
+            way()
+
+
+@pytest.mark.more
+def test_a_bomb_takes_no_memory_in_a_process_of_its_own(tmp_path):
+    """The whole command: one line, its status, and no more memory than for a good dataset."""
+    peaks = []
+    for kind in ("good", "bomb"):
+        folder = exported(tmp_path / kind)
+        if kind == "bomb":
+            data = (folder / FILE).read_bytes()
+            forged(folder, page(data, unpacked=LARGEST, content=bomb()))
+        program = (
+            "import resource, sys\nfrom beaconframes.cli import commands\n"
+            f"try: commands.main(['export', 'dataset', {str(folder)!r}, '--out',"
+            f" {str(tmp_path / kind) + '-again'!r}])\n"
+            "except SystemExit as end:\n"
+            "    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+            "    print(end.code, peak // 1024, file=sys.stderr)"
+        )
+        told = subprocess.run(
+            [sys.executable, "-c", program], check=False, capture_output=True, text=True
+        )
+        status, peak = map(int, told.stderr.splitlines()[-1].split())
+        assert (0 if kind == "good" else 9) == status
+        assert (kind == "bomb") == (2 == told.stderr.count("\n"))
+        peaks.append(peak)
+    assert peaks[1] < peaks[0] + 20
+
+
+def noted(path):
+    """A line of a journal that claims a file."""
+    facts = {"rows": 1, "bytes": 1, "sha256": "0" * 64, "ranges": {}}
+    return json.dumps({"file": {"table": "rows", "path": path, **facts}})
+
+
+def workshop(folder):
+    """The workshop of an export that is said to have been killed."""
+    (folder / work.NAME).mkdir()
+    return folder / work.NAME
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../precious.txt",
+        "precious.txt",
+        "rows/../precious.txt",
+        "rows/mine.txt",
+        "rows/00007.parquet",
+        "rows/link/00007.parquet",
+        "/etc/hostname",
+        5,
+    ],
+)
+def test_a_journal_removes_nothing_that_it_did_not_make(tmp_path, path):
+    """Who is given a dataset with a journal loses no file to it, inside or outside."""
+    made = tmp_path / "out"
+    bf.export(rows(), made)
+    others = [tmp_path / "precious.txt", made / "precious.txt", made / "rows/mine.txt"]
+    others += [made / "rows/00007.parquet", tmp_path / "away/00007.parquet"]
+    (tmp_path / "away").mkdir()
+    (made / "rows/link").symlink_to(tmp_path / "away")
+    for other in others:
+        other.write_text("precious")
+    (workshop(made) / work.JOURNAL).write_text(noted(path) + "\n")
+    bf.export(rows(), made)
+    assert ["precious"] * len(others) == [other.read_text() for other in others]
+
+
+def test_a_journal_replaces_no_document_of_others(tmp_path):
+    """A README that was there before stays, though a journal says that it is of the export."""
+    (tmp_path / "README.md").write_text("precious")
+    (workshop(tmp_path) / work.JOURNAL).write_text(
+        "".join(
+            json.dumps({"document": said}) + "\n"
+            for said in ("README.md", ["README.md", "0" * 64], {"README.md": 1})
+        )
+    )
+    with pytest.raises(DatasetError, match="is in the way"):
+        bf.export(rows(), tmp_path)
+    assert "precious" == (tmp_path / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", [work.LOCK, work.HOLDER, work.JOURNAL])
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_what_is_no_file_in_the_workshop_is_refused(tmp_path, name, kind):
+    """A link is not followed and not added to; the error says what to remove."""
+    precious, out = tmp_path / "precious", tmp_path / "out"
+    precious.write_text("")
+    out.mkdir()
+    place = workshop(out) / name
+    place.symlink_to(precious) if kind == "link" else place.mkdir()
+    with pytest.raises(DatasetError, match=f"{name} is not a plain file. Remove it"):
+        bf.export(rows(), out)
+    assert "" == precious.read_text()
+
+
+def test_a_lock_that_is_text_is_refused(tmp_path):
+    """It is no database: the error says what to remove."""
+    (workshop(tmp_path) / work.LOCK).write_text("text, and not a little of it" * 1000)
+    with pytest.raises(DatasetError, match=r"lock is no lock of an export\. Remove it"):
+        bf.export(rows(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 100_000,
+        "5",
+        "[]",
+        "{}",
+        '{"plan": []}',
+        '{"plan": {"income_history": []}}',
+        '{"plan": {"income_history": {"request": 5}}}',
+        '{"document": 5}',
+        '{"done": 5}',
+        '{"done": ["income_history", "x"]}',
+        '{"done": ["income_history", 1000000000000]}',
+        '{"done": ["income_history", -2000000000]}',
+        '{"done": ["income_history", 18598]}',
+        '{"gap": ["income_history", []]}',
+        '{"file": []}',
+        noted("rows/00000.parquet").replace("{}", '{"epoch": 5}'),
+    ],
+)
+def test_a_journal_of_anything_is_passed_over(tmp_path, explorer, line):
+    """Lines that no export wrote are as if they were not there, and every row comes."""
+    (workshop(tmp_path) / work.JOURNAL).write_text(line + "\n")
+    made = bf.export(bf.load_income_history, tmp_path, validators=[1, 2], since=0, until=9)
+    assert (20, True) == (made.rows, made.complete)
+    assert not (tmp_path / work.NAME).exists()

@@ -1,0 +1,733 @@
+"""Exports that go on: after a kill, on a later day, beside somebody else's."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import json
+import os
+import random
+import shutil
+import socket
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.calendar import MAINNET
+from beaconframes.dataset import Dataset
+from beaconframes.errors import BeaconframesError, DatasetError
+from beaconframes.publish import making, sorting, sources, work
+
+from ..support.faults import FaultServer
+
+WANTED = {"validators": range(20), "since": 0}
+
+
+def files(folder):
+    """Every file of a folder with its bytes; the history tells the time, so it is left out."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "history.jsonl"
+    }
+
+
+def data(folder):
+    return {name: content for name, content in files(folder).items() if "/" in name}
+
+
+def rows(folder):
+    found = pl.scan_parquet(folder / "income_history/**/*.parquet", hive_partitioning=False)
+    return found.collect().sort("validator_index", "epoch")
+
+
+def first_file(folder):
+    return min((folder / "income_history").rglob("*.parquet"))
+
+
+def export(folder, **arguments):
+    return bf.export(bf.load_income_history, folder, **{**WANTED, **arguments})
+
+
+class Cut(Exception):
+    """The process ends here."""
+
+
+def cut_after(monkeypatch, places):
+    """Let the export end as it gives its name to the file of that number."""
+    from beaconframes.publish import writing
+
+    real, left = writing.put, [places]
+
+    def put(draft, path):
+        if left[0] == 0:
+            raise Cut
+        left[0] -= 1
+        real(draft, path)
+
+    monkeypatch.setattr(writing, "put", put)
+
+
+def cut(*_, **__):
+    raise Cut
+
+
+def test_an_export_that_was_cut_short_goes_on(tmp_path, explorer, monkeypatch):
+    """What was finished is not asked for again, and the end is the same to the byte."""
+    export(tmp_path / "whole", until=449)
+    whole = explorer.requests
+    with monkeypatch.context() as patch:
+        cut_after(patch, 2)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", until=449)
+    assert not (tmp_path / "out/manifest.json").exists()
+    before = explorer.requests
+    made = export(tmp_path / "out", until=449)
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+    assert (True, 3) == (made.complete, made.added)
+    # Two of three days were there; of the third 112 epochs are asked for, in two windows.
+    assert whole > explorer.requests - before
+    assert 2 == explorer.requests - before
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda _: ["{"],
+        *(
+            pytest.param(spoil, marks=pytest.mark.more)
+            for spoil in (lambda line: [line[:-1]], lambda _: ["{}"], lambda _: [])
+        ),
+    ],
+)
+def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monkeypatch, spoil):
+    """Whatever happened to the notes of a killed export, every row is there in the end."""
+    export(tmp_path / "whole", until=449)
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "manifest", cut)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", until=449)
+    journal = tmp_path / "out" / work.NAME / work.JOURNAL
+    lines = journal.read_text().splitlines()
+    for number, line in enumerate(lines):
+        spoilt = [*lines[:number], *spoil(line), *lines[number + 1 :]]
+        copy = shutil.copytree(tmp_path / "out", tmp_path / f"copy-{number}")
+        (copy / work.NAME / work.JOURNAL).write_text("\n".join(spoilt) + "\n")
+        export(copy, until=449)
+        assert files(tmp_path / "whole") == files(copy)
+
+
+def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer, monkeypatch):
+    """When the manifest is there and the work is not cleared away yet, nothing is counted twice."""
+    from beaconframes.publish import documents
+
+    export(tmp_path / "whole", until=200)
+
+    def remember(*_, **__):
+        raise Cut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "remember", remember)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", until=200)
+    assert (tmp_path / "out/manifest.json").exists()
+    assert (tmp_path / "out" / work.NAME).exists()
+    export(tmp_path / "out", until=200)
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+
+
+def test_an_iterator_is_as_good_as_a_list(tmp_path, explorer):
+    """What gives its numbers only once is used up by nobody before the loader."""
+    few = {"since": 0, "until": 5}
+    export(tmp_path / "list", validators=[1, 2, 3], **few)
+    made = export(tmp_path / "iterator", validators=iter([1, 2, 3]), **few)
+    assert 18 == made.rows
+    call = functools.partial(bf.load_income_history, (n for n in [1, 2, 3]), **few)
+    bf.export(call, tmp_path / "partial")
+    for kind in ("iterator", "partial"):
+        assert files(tmp_path / "list") == files(tmp_path / kind)
+
+
+def test_a_validator_that_is_named_twice_comes_once(tmp_path, explorer):
+    """By its index and by its public key: it is the same one."""
+    keys = bf.load_validators([2, 3])["pubkey"].to_list()
+    few = {"since": 0, "until": 5, "by": "validators"}
+    assert 6 == export(tmp_path / "one", validators=[2, keys[0]], **few).rows
+    made = export(tmp_path / "out", validators=[*keys, 2, 1], **few)
+    assert (18, True) == (made.rows, made.complete)
+    export(tmp_path / "plain", validators=[1, 2, 3], **few)
+    assert data(tmp_path / "plain") == data(tmp_path / "out")
+
+
+@pytest.mark.parametrize("places", [1, 2])
+def test_keys_are_gone_on_with_as_indices_are(tmp_path, explorer, monkeypatch, places):
+    """No row is there twice when an export with public keys was cut short."""
+    (key,) = bf.load_validators([3])["pubkey"]
+    few = {"validators": [1, 1001, key], "since": 460, "until": 465, "by": "validators"}
+    export(tmp_path / "whole", **few)
+    with monkeypatch.context() as patch:
+        cut_after(patch, 1) if places == 1 else patch.setattr(making, "manifest", cut)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", **few)
+    assert 18 == export(tmp_path / "out", **few).rows
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+
+
+def test_a_key_that_nobody_has_is_a_gap(tmp_path, explorer):
+    """It stays one, and the same export adds nothing."""
+    few = {"validators": [2, f"0x{'ab' * 48}"], "since": 0, "until": 5}
+    for added in (1, 0):
+        made = export(tmp_path / "out", **few)
+        assert (6, added, ({"public_keys_without_rows": 1},)) == (made.rows, made.added, made.gaps)
+
+
+@pytest.mark.parametrize(
+    ("loader", "wanted"),
+    [
+        (bf.load_income_history, WANTED),
+        (bf.load_slots, {"slots": range(14_320, 14_350)}),
+        pytest.param(bf.load_slots, {"slots": range(14_328, 14_344, 2)}, marks=pytest.mark.more),
+    ],
+)
+def test_what_was_begun_is_ended_though_more_is_final(
+    tmp_path, running, monkeypatch, loader, wanted
+):
+    """Whether the end is left out or lies ahead: the same call goes on, and the next one adds."""
+    known = {"url": running.url, "chain": running.service.chain}
+    head = running.service.head
+    early = replace(head, finalized_epoch=head.finalized_epoch - 20)
+    with bf.Explorer(head=early, **known) as asked:
+        bf.export(loader, tmp_path / "early", explorer=asked, **wanted)
+        with monkeypatch.context() as patch:
+            patch.setattr(making, "manifest", cut)
+            with pytest.raises(Cut):
+                bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
+    with bf.Explorer(head=head, **known) as asked:
+        ended = bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
+        assert data(tmp_path / "early") == data(tmp_path / "out")
+        after = bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
+        whole = bf.export(loader, tmp_path / "whole", explorer=asked, **wanted)
+    assert ended.rows < after.rows == whole.rows
+    assert after.until == whole.until
+
+
+def test_slots_that_are_listed_are_all_there_or_refused(tmp_path, explorer):
+    """What lies between the slots that were asked for was not asked for."""
+    out = tmp_path / "out"
+    assert 2 == bf.export(bf.load_slots, out, slots=[0, 50]).rows
+    before = files(out)
+    for slots, words in (
+        (range(51), "has 0-0,50-50 up to 50, and this asks for every slot"),
+        ([0, 30, 50, 60], "has 0-0,50-50 up to 50, and this asks for 0-0,30-30,50-50"),
+        ([50], "begins at slot 0, and this asks from 50 on"),
+        ([0], "goes up to slot 50, and this asks up to 0"),
+    ):
+        with pytest.raises(DatasetError, match=words):
+            bf.export(bf.load_slots, out, slots=slots)
+        assert before == files(out)
+    made = bf.export(bf.load_slots, out, slots=[0, 50, 60, 61])
+    assert (4, 1) == (made.rows, made.added)
+    assert [0, 50, 60, 61] == Dataset.open(out).scan("slots").collect()["slot"].to_list()
+    assert 51 == bf.export(bf.load_slots, tmp_path / "every", slots=range(51)).rows
+    assert 61 == bf.export(bf.load_slots, tmp_path / "every", slots=range(61)).rows
+
+
+@pytest.mark.parametrize(("later", "earlier"), [("2h", "40h"), (-10, -30), (None, 0)])
+def test_an_earlier_beginning_is_refused(tmp_path, explorer, later, earlier):
+    """A beginning that moves with the chain moves forward: what is before it never came."""
+    made = export(tmp_path / "out", since=later)
+    with pytest.raises(DatasetError, match=r"begins at epoch \d+, and this asks from \d+ on"):
+        export(tmp_path / "out", since=earlier)
+    assert (made.rows, 0) == ((again := export(tmp_path / "out", since=later)).rows, again.added)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "added"),
+    [([1, 2], [1, 1, 2, 3], [1, 3]), ([1, 1], [1, 1, 1], [1]), ([2, 2, 1], [1, 2, 2], [])],
+)
+def test_rows_that_are_there_twice_are_counted(tmp_path, first, then, added):
+    """What is added is what there is more of than before."""
+    bf.export(pl.DataFrame({"x": first, "also": [[0]] * len(first)}), tmp_path)
+    frame = pl.DataFrame({"x": then, "also": [[0]] * len(then)})
+    for _ in range(2):
+        assert len(then) == bf.export(frame, tmp_path).rows
+    files = sorted((tmp_path / "rows").iterdir())
+    assert added == [x for file in files[1:] for x in pl.read_parquet(file)["x"]]
+
+
+@pytest.mark.parametrize(("first", "then"), [([1, 2], [1, 1, 3]), ([1, 1], [1, 2])])
+def test_a_row_that_is_there_twice_stands_for_no_other(tmp_path, first, then):
+    """What was published is all among what is exported now, as often as it was."""
+    bf.export(pl.DataFrame({"x": first}), tmp_path)
+    with pytest.raises(DatasetError, match="1 of them are not among"):
+        bf.export(pl.DataFrame({"x": then}), tmp_path)
+
+
+@pytest.mark.parametrize("most", [262_144, 3_000])
+@pytest.mark.parametrize("more", [False, True])
+def test_the_same_pages_in_no_order_add_nothing(tmp_path, monkeypatch, most, more):
+    """Not even where a day is begun, left and begun again; nor where it has become longer."""
+    monkeypatch.setattr(sorting, "ROWS", most)
+    monkeypatch.setattr(sources, "PAGES", 1000)
+
+    def page(day, first, rows=5_000):
+        time = pl.datetime(2026, 1, day, time_zone="UTC").alias("time")
+        return pl.select(time, epoch=pl.int_range(first, first + rows))
+
+    pages = [page(1, 0), page(2, 10_000), page(1, 5_000), page(1, 5_000), page(3, 30_000)]
+    whole = bf.export(iter(pages), tmp_path / "out", name="same")
+    before = data(tmp_path / "out")
+    if more:
+        pages[3:3] = [page(2, 20_000)]
+    again = bf.export(iter(pages), tmp_path / "out", name="same")
+    assert (whole.rows + 5_000 * more, more) == (again.rows, again.added > 0)
+    after = data(tmp_path / "out")
+    assert before == {name: after[name] for name in before}
+    there = pl.concat(pl.read_parquet(path) for path in (tmp_path / "out").rglob("*.parquet"))
+    assert pl.concat(pages).sort("time", "epoch").equals(there.sort("time", "epoch"))
+    with pytest.raises(DatasetError, match="are not among"):
+        bf.export(iter([*pages[:2], page(1, 5_000)]), tmp_path / "out", name="same")
+
+
+def test_a_service_that_is_behind_is_no_earlier_beginning(tmp_path, running):
+    """What moves with the chain's end moves back with it for a moment, and nothing is lost."""
+    known = {"url": running.url, "chain": running.service.chain}
+    head = running.service.head
+    behind = replace(head, finalized_epoch=head.finalized_epoch - 1)
+    rows = []
+    for now in (head, behind):
+        with bf.Explorer(head=now, **known) as asked:
+            rows.append(export(tmp_path / "out", since=-30, explorer=asked).rows)
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.long
+def test_a_finished_file_that_was_changed_is_made_again(tmp_path, explorer, monkeypatch):
+    """Neither its name nor that it can be read makes a file of a killed export trusted."""
+    export(tmp_path / "whole", until=449)
+    ways = (
+        lambda path: path.write_bytes(path.read_bytes()[:-1] + b"?"),
+        lambda path: path.write_bytes(path.read_bytes()[:100]),
+        lambda path: path.unlink(),
+    )
+    for number, spoil in enumerate(ways):
+        folder = tmp_path / f"out-{number}"
+        with monkeypatch.context() as patch:
+            cut_after(patch, 2)
+            with pytest.raises(Cut):
+                export(folder, until=449)
+        spoil(first_file(folder))
+        export(folder, until=449)
+        assert files(tmp_path / "whole") == files(folder)
+
+
+def test_a_later_export_adds_what_has_become_final(tmp_path, explorer):
+    """What was published stays as it is, to the byte; new epochs are new files."""
+    export(tmp_path / "out", until=200)
+    before, asked = data(tmp_path / "out"), explorer.requests
+    made = export(tmp_path / "out", until=449)
+    after = data(tmp_path / "out")
+    assert before == {name: after[name] for name in before}
+    assert (len(before), len(after) - len(before)) == (made.kept, made.added)
+    # 249 epochs in three windows.
+    assert 3 == explorer.requests - asked
+    expected = bf.load_income_history(range(20), since=0, until=449)
+    assert expected.equals(rows(tmp_path / "out"))
+    again = export(tmp_path / "out", until=449)
+    assert (0, after) == (again.added, data(tmp_path / "out"))
+    assert 2 == len((tmp_path / "out/history.jsonl").read_text().splitlines())
+
+
+def test_an_export_ends_at_what_is_final(tmp_path, explorer):
+    """Without an end it goes up to the finalized epoch, and says so."""
+    final = explorer.service.head.finalized_epoch
+    made = export(tmp_path / "out", since=400)
+    assert final == made.until == rows(tmp_path / "out")["epoch"].max()
+    told = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert final == told["provenance"]["finalized_epoch"]
+
+
+def test_what_is_not_final_is_named_and_comes_later(tmp_path, running):
+    """Also where there is no end to be chosen: of changes of credentials, and of blocks."""
+    out, every = tmp_path / "out", running.service.head
+    early = replace(every, epoch=302, finalized_epoch=300)
+    known = {"url": running.url, "chain": running.service.chain}
+    wanted = {"validators": range(1010)}
+    with bf.Explorer(head=early, **known) as asked:
+        made = bf.export(bf.load_bls_changes, out, explorer=asked, **wanted)
+    with bf.Explorer(head=every, **known) as asked:
+        truth = bf.load_bls_changes(explorer=asked, **wanted)
+        later = truth.filter(pl.col("slot") > 301 * 32 - 1)
+        assert 0 < later.height < truth.height
+        there = Dataset.open(out).scan("bls_changes").collect()
+        assert truth.filter(pl.col("slot") < 301 * 32).equals(there.sort("validator_index"))
+        assert not made.complete
+        assert set(later.select("validator_index", "slot").iter_rows()) == {
+            (gap["validator_index"], gap["slot"]) for gap in made.gaps
+        }
+        assert "not final yet" in (out / "README.md").read_text()
+        again = bf.export(bf.load_bls_changes, out, explorer=asked, **wanted)
+    assert (again.complete, again.rows) == (True, truth.height)
+    there = Dataset.open(out).scan("bls_changes").collect()
+    assert truth.equals(there.sort("validator_index"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"validators": range(21)}, "validators was 0-19, now it is 0-20"),
+        ({"since": 1}, "begins at epoch 0, and this asks from 1 on"),
+        ({"until": 150}, "goes up to epoch 200, and this asks up to 150"),
+        ({"format": "csv"}, "format was parquet, now it is csv"),
+        ({"by": "period"}, "partitioned_by was day, now it is period"),
+        ({"raw": True}, "raw was False, now it is True"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_difference(tmp_path, explorer, arguments, words):
+    """Another selection, format or division is another dataset."""
+    export(tmp_path / "out", until=200)
+    before = files(tmp_path / "out")
+    with pytest.raises(DatasetError, match=words):
+        export(tmp_path / "out", **{"until": 200, **arguments})
+    assert before == files(tmp_path / "out")
+
+
+def test_another_service_or_chain_is_refused(tmp_path, explorer, chain):
+    """A dataset is of one service and one chain."""
+    export(tmp_path / "out", until=200)
+    frame = bf.load_income_history(range(20), since=0, until=200)
+    with pytest.raises(DatasetError, match="service was a service on this machine"):
+        bf.export(frame, tmp_path / "out")
+
+
+def test_other_rows_of_what_was_published_are_refused(tmp_path, explorer):
+    """A frame may bring new rows; it may not take any away, or change one."""
+    frame = bf.load_income_history(range(20), since=0, until=300)
+    bf.export(frame.filter(pl.col("epoch") < 250), tmp_path / "out")
+    before = data(tmp_path / "out")
+    bf.export(frame, tmp_path / "out")
+    assert frame.equals(rows(tmp_path / "out"))
+    assert before == {name: data(tmp_path / "out")[name] for name in before}
+    changed = frame.with_columns(pl.col("attestation_head_reward_gwei") + 1)
+    with pytest.raises(DatasetError, match="2,260 of them are not among"):
+        bf.export(changed, tmp_path / "out")
+    assert frame.equals(rows(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("spoiled", ["data", "manifest", "name"])
+def test_a_published_file_that_was_changed_is_found(tmp_path, explorer, spoiled):
+    """An edited, cut or moved file is found by its hash before anything is added to it."""
+    export(tmp_path / "out", until=200)
+    manifest = tmp_path / "out/manifest.json"
+    if spoiled == "data":
+        path = first_file(tmp_path / "out")
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+        words = "does not have the content that was written"
+    elif spoiled == "manifest":
+        manifest.write_text(manifest.read_text().replace('"until": 200', '"until": 100'))
+        words = "was edited"
+    else:
+        told = json.loads(manifest.read_text())
+        told["tables"]["income_history"]["files"][0]["path"] = "../../etc/passwd"
+        from beaconframes.dataset.published import checksum
+
+        manifest.write_text(json.dumps({**told, "checksum": checksum(told)}))
+        words = "is no file of its own"
+    with pytest.raises(DatasetError, match=words):
+        export(tmp_path / "out", until=300)
+
+
+def test_gaps_are_named_and_filled(tmp_path, explorer, monkeypatch):
+    """Rows that do not come are named in the manifest; the next export brings them."""
+    from beaconframes.publish.calls import Call
+
+    real = Call.load
+
+    def lossy(self, **instead):
+        found, gaps = real(self, **instead)
+        lost = (pl.col("validator_index") == 7) & pl.col("epoch").is_between(90, 109)
+        missing = found.filter(lost)["epoch"]
+        if not missing.is_empty():
+            run = {"first_epoch": missing.min(), "last_epoch": missing.max()}
+            gaps = [*gaps, {"validator_index": 7, **run}]
+        return found.filter(~lost), gaps
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Call, "load", lossy)
+        made = export(tmp_path / "out", until=200)
+        assert not made.complete
+        expected = {"validator_index": 7, "first_epoch": 90, "last_epoch": 109}
+        assert (expected,) == made.gaps
+        again = export(tmp_path / "out", until=200)
+        assert (expected,) == again.gaps
+        cut_after(patch, 1)
+        with pytest.raises(Cut):
+            export(tmp_path / "cut", until=300)
+        patch.undo()
+        patch.setattr(Call, "load", lossy)
+        assert (expected,) == export(tmp_path / "cut", until=300).gaps
+    page = (tmp_path / "out/README.md").read_text()
+    assert "validator_index 7, first_epoch 90, last_epoch 109" in page
+    before = data(tmp_path / "out")
+    made = export(tmp_path / "out", until=200)
+    assert made.complete
+    assert bf.load_income_history(range(20), since=0, until=200).equals(rows(tmp_path / "out"))
+    assert before == {name: data(tmp_path / "out")[name] for name in before}
+
+
+def test_epochs_outside_of_a_life_are_no_gaps(tmp_path, explorer):
+    """Who was not active yet, or no more, lacks nothing; one request for a hundred tells that."""
+    late = range(990, 1010)
+    lives = bf.load_validators(late)
+    assert lives["activation_epoch"].null_count() > 0
+    assert lives["activation_epoch"].max() > 100
+    for loader in (bf.load_income_history, bf.load_balance_history):
+        asked = explorer.requests
+        made = bf.export(loader, tmp_path / loader.__name__, validators=late, since=0, until=99)
+        assert (True, ()) == (made.complete, made.gaps)
+        # One window of a hundred epochs, once more for what lacks, and who was active when.
+        assert explorer.requests - asked <= 3
+    found = bf.export(
+        bf.load_validator_stats, tmp_path / "stats", validators=late, since="2026-10-01"
+    )
+    assert found.complete
+
+
+def test_lives_cut_gaps_to_what_is_within():
+    """Before activation, from the exit on, and for who never was active, nothing is missing."""
+    from beaconframes.publish.lives import Lives
+
+    class Known(Lives):
+        def _rows(self, indices):
+            rows = [
+                (1, 100, None, None, False), (2, None, None, None, False),
+                (3, 0, 150, 400, False), (4, 0, 150, 400, True), (5, 120, 130, 400, False),
+            ]  # fmt: skip
+            names = ["index", "activation", "exit", "withdrawable", "slashed"]
+            found = pl.DataFrame(rows, schema=names, orient="row")
+            return found.filter(pl.col("index").is_in(indices))
+
+    class Anybody:
+        chain = MAINNET
+
+    def gap(index, first, last, unit="epoch"):
+        return {"validator_index": index, f"first_{unit}": first, f"last_{unit}": last}
+
+    lives = Known(Anybody(), second=False)
+    asked = [gap(index, 50, 200) for index in range(1, 7)]
+    expected = [gap(1, 100, 200), gap(3, 50, 149), gap(4, 50, 200), gap(5, 120, 129)]
+    # Of the sixth nobody knows anything.
+    assert [*expected, gap(6, 50, 200)] == lives.within(asked)
+    assert [] == lives.within([gap(1, 0, 99), gap(3, 150, 200)])
+    days = lives.within([gap(index, 0, 5, "day") for index in range(1, 4)])
+    assert [gap(1, 0, 5, "day"), gap(3, 0, 0, "day")] == days
+    slots = lives.within([gap(1, 0, 3300, "slot")])
+    assert [gap(1, 3200, 3300, "slot")] == slots
+    plain = [{"pubkey": "0x12"}, {"first_epoch": 1, "last_epoch": 2}]
+    assert plain == lives.within(plain)
+
+
+def test_two_exports_into_one_folder_do_not_mix(tmp_path, explorer):
+    """The second is told who is at work; when that one has died, it takes over."""
+    (tmp_path / "out").mkdir()
+    with work.working(tmp_path / "out", tmp_path / "out" / work.NAME):
+        words = f"exported to by process {os.getpid()} on {socket.gethostname()}"
+        with pytest.raises(DatasetError, match=words):
+            export(tmp_path / "out", until=100)
+    export(tmp_path / "out", until=100)
+    (tmp_path / "out" / work.NAME).mkdir()
+    holder = tmp_path / "out" / work.NAME / work.HOLDER
+    holder.write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
+    with pytest.raises(DatasetError, match="process 1 on elsewhere"):
+        export(tmp_path / "out", until=100)
+    holder.write_text(json.dumps({"pid": 999_999_999, "host": socket.gethostname()}))
+    assert export(tmp_path / "out", until=100).complete
+    assert not (tmp_path / "out" / work.NAME).exists()
+
+
+def test_nothing_of_the_work_is_left(tmp_path, explorer):
+    """Lock, drafts and journal are gone when an export is finished."""
+    export(tmp_path / "out", until=100)
+    assert [] == list((tmp_path / "out").rglob(".*"))
+
+
+ACTIVE = range(100, 150)
+"""Validators with a row in each of the epochs that are asked for."""
+
+
+SERVICE_FAULTS = (
+    "rows_drop?path=/balance&every=7",
+    "rows_drop?path=/balance&every=7&times=1",
+    "rows_empty?path=/balance&times=2",
+    "rows_dup",
+    "rows_shuffle",
+    "5xx?status=502&times=2",
+    "429_storm?times=3",
+    "429_none?times=2",
+    "429_html?times=1",
+    "db_error_400?times=1",
+    "drop?times=2",
+    "rst?times=1",
+    "disconnect_mid_body?fraction=0.5&times=2",
+    "truncated_json?fraction=0.5&times=2",
+    "gzip_truncated?fraction=0.5&times=1",
+    "length_short?fraction=0.5&times=1",
+    "200_html?times=1",
+    "empty_200?times=1",
+)
+
+
+def spoiled_export(url, running, fault, target, wanted):
+    """Export from a service that has a fault; until it ends, as somebody would who tries again."""
+    known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
+    with FaultServer(fault, upstream=url) as server:
+        for _ in range(5):
+            with bf.Explorer(server.url, **known) as spoiled:
+                try:
+                    return bf.export(bf.load_balance_history, target, explorer=spoiled, **wanted)
+                except BeaconframesError:
+                    # It was said, and nothing is published.
+                    assert not (target / "manifest.json").exists()
+    return None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", SERVICE_FAULTS)
+def test_a_service_that_fails_makes_named_gaps_or_none(tmp_path, running, fault):
+    """Rows that lack are named in the manifest; when the service is well, the next run has them."""
+    wanted = {"validators": ACTIVE, "since": 310, "until": 400}
+    known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
+    with bf.Explorer(running.url, **known) as well:
+        truth = bf.load_balance_history(ACTIVE, since=310, until=400, explorer=well)
+        made = spoiled_export(running.url, running, fault, tmp_path / "out", wanted)
+        if made is not None:
+            there = Dataset.open(tmp_path / "out").scan("balance_history").collect()
+            lost = truth.join(there, on=["validator_index", "epoch"], how="anti")
+            named = {
+                (gap["validator_index"], epoch)
+                for gap in made.gaps
+                for epoch in range(gap["first_epoch"], gap["last_epoch"] + 1)
+            }
+            assert set(lost.select("validator_index", "epoch").iter_rows()) == named
+            assert made.complete == lost.is_empty()
+            assert truth.join(there, on=truth.columns, how="semi").height == there.height
+        made = bf.export(bf.load_balance_history, tmp_path / "out", explorer=well, **wanted)
+        there = Dataset.open(tmp_path / "out").scan("balance_history").collect()
+        assert truth.equals(there.sort("validator_index", "epoch"))
+        assert made.complete
+
+
+def test_duties_that_lie_ahead_are_no_gaps(tmp_path, running):
+    """They are what was asked for, although their slots are far from final."""
+    body = {
+        "data": [{"slot": 10**6, "duty": "proposal"}, {"slot": 10**6 + 1, "duty": "attestation"}],
+        "range": {"slot": {"start": 10**6, "end": 10**6 + 63}},
+        "paging": {"next_cursor": ""},
+    }
+    fault = f"body?path=/upcoming-duty-slots&hex={json.dumps(body).encode().hex()}"
+    known = {"chain": running.service.chain, "head": running.service.head}
+    with (
+        FaultServer(fault) as server,
+        bf.Explorer(server.url, **known) as asked,
+    ):
+        made = bf.export(
+            bf.v2.load_upcoming_duty_slots, tmp_path / "out", validators=[1], explorer=asked
+        )
+    assert (made.complete, made.rows) == (True, 2)
+    found = pl.read_parquet(tmp_path / "out/v2_upcoming_duty_slots/00000.parquet")
+    assert [10**6, 10**6 + 1] == found["slot"].to_list()
+    assert ["proposal", "attestation"] == found["duty"].to_list()
+
+
+def test_pages_that_overlap_give_every_row_once(tmp_path, running, caplog):
+    """What a page repeats of the one before is exported once, and nothing is told as missing."""
+    known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
+    wanted = {"validators": ACTIVE[:24], "since": 399, "until": 400}
+    with bf.Explorer(running.url, **known) as well:
+        truth = bf.v2.load_balances(explorer=well, **wanted)
+    caplog.set_level("INFO", "beaconframes.client")
+    with FaultServer("page_overlap?path=/validators/balances", upstream=running.url) as server:
+        with bf.Explorer(server.url, **known) as spoiled:
+            made = bf.export(bf.v2.load_balances, tmp_path / "out", explorer=spoiled, **wanted)
+        asked = [seen for seen in server.seen if "/validators/balances" in seen.target]
+    assert 6 == len(asked)
+    assert any("12 rows came more than once" in message for message in caplog.messages)
+    assert (made.complete, made.rows) == (True, 48)
+    there = Dataset.open(tmp_path / "out").scan("v2_balances").collect()
+    assert truth.equals(there.sort("validator_index", "epoch"))
+
+
+@pytest.mark.parametrize("seeds", [8, pytest.param(200, marks=pytest.mark.long)])
+def test_a_bit_that_flips_on_the_way_hides_no_row(tmp_path, running, seeds):
+    """Nobody can tell one digit from another, but every row is there or named, or refused."""
+    wanted = {"validators": ACTIVE[:20], "since": 340, "until": 400}
+    key = ["validator_index", "epoch"]
+    with bf.Explorer(running.url, chain=running.service.chain, head=running.service.head) as well:
+        truth = bf.load_balance_history(ACTIVE[:20], since=340, until=400, explorer=well)
+    for seed in range(seeds):
+        out = tmp_path / str(seed)
+        fault = f"bitflip?path=/balance&times=1&seed={seed}"
+        made = spoiled_export(running.url, running, fault, out, wanted)
+        there = Dataset.open(out).scan("balance_history").collect()
+        lost = truth.join(there, on=key, how="anti").select(key)
+        assert set(lost.iter_rows()) == {
+            (gap["validator_index"], epoch)
+            for gap in made.gaps
+            for epoch in range(gap["first_epoch"], gap["last_epoch"] + 1)
+        }, seed
+        assert there.join(truth, on=key, how="anti").is_empty(), seed
+        assert not there.select(key).is_duplicated().any(), seed
+
+
+@pytest.mark.parametrize("flips", [20, pytest.param(1000, marks=pytest.mark.long)])
+def test_a_flipped_byte_is_found(tmp_path, explorer, flips):
+    """Whichever byte of whichever file: before anything is added to it, and when it is read."""
+    out = tmp_path / "out"
+    export(out, until=250)
+    every = sorted(path for path in (out / "income_history").rglob("*.parquet"))
+    assert len(every) > 1
+    dice = random.Random(3)
+    for _ in range(flips):
+        path = dice.choice([*every, out / "manifest.json"])
+        good = path.read_bytes()
+        place = dice.randrange(len(good))
+        path.write_bytes(
+            good[:place] + bytes([good[place] ^ dice.randrange(1, 256)]) + good[place + 1 :]
+        )
+        spoiled = path.read_bytes()
+        try:
+            found = len(Dataset.open(out).verify())
+        except DatasetError:
+            found = 1
+        assert found == 1
+        with pytest.raises(DatasetError):
+            export(out, until=300)
+        assert spoiled == path.read_bytes()
+        path.write_bytes(good)
+    assert export(out, until=250).complete
+
+
+@pytest.mark.parametrize(
+    "when", [1, *(pytest.param(n, marks=pytest.mark.more) for n in range(2, 9))]
+)
+def test_a_sync_that_fails_once_is_not_forgotten(tmp_path, explorer, monkeypatch, when):
+    """After a failed fsync nobody knows what is on the disk: the file is made again."""
+    export(tmp_path / "whole", until=250)
+    real, calls, synced = os.fsync, [0], set()
+
+    def fsync(handle):
+        calls[0] += 1
+        if calls[0] == when:
+            raise OSError(errno.EIO, "Input/output error")
+        real(handle)
+        synced.add(os.fstat(handle).st_ino)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(DatasetError, match="Input/output error"):
+        export(tmp_path / "out", until=250)
+    assert export(tmp_path / "out", until=250).complete
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+    there = [path for path in (tmp_path / "out").rglob("*") if path.name != "history.jsonl"]
+    assert [] == [path for path in there if path.stat().st_ino not in synced]

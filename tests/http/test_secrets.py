@@ -1,0 +1,183 @@
+"""The key goes into one header of a request, and nowhere else whatever happens."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import traceback
+from base64 import b64encode, urlsafe_b64encode
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from beaconframes.client.masking import Mask
+from beaconframes.client.session import Session
+from beaconframes.client.transport import Timeouts
+from beaconframes.config import Secret
+from beaconframes.endpoint import Envelope, Request
+from beaconframes.errors import BeaconframesError, ConfigError
+
+from ..support.faults import FastClock, FaultServer
+
+MARKER = "ZEBRA-9f86d081/884c+7d65~9a2f=eaa"
+NEEDLES = {
+    MARKER,
+    quote(MARKER, safe=""),
+    quote(MARKER),
+    b64encode(MARKER.encode()).decode().rstrip("="),
+    urlsafe_b64encode(MARKER.encode()).decode().rstrip("="),
+    MARKER.encode().hex(),
+    # Enough of it to be found when only a part leaks.
+    "ZEBRA",
+    "zebra-9f86",
+    "884c+7d65",
+}
+V1 = Request("GET", "/api/v1/epoch/7", (("limit", "3"),), endpoint="GET /api/v1/epoch/{epoch}")
+V2 = Request("POST", "/api/v2/x", body=b"{}", endpoint="POST /api/v2/x", envelope=Envelope.V2)
+FAULTS = [
+    "",
+    "401",
+    "403_tier",
+    "429_none?times=2",
+    "429_month",
+    "429_revoked",
+    "5xx?code=500",
+    "status?code=400",
+    *(f"key_echo?code={code}" for code in (200, 302, 400, 401, 403, 404, 429, 500)),
+    "key_echo?code=500&before=190",
+    "drop",
+    "rst",
+    "garbage",
+    "header_bomb",
+    "redirect?to=http://other.example/",
+    "200_html",
+    "error_200",
+    "truncated_json?fraction=0.5",
+    "hang_headers",
+    "hang_body",
+]
+
+
+def everything_about(error):
+    """All that a person or a program could print of an error, its causes and its frames."""
+    told = []
+    while error is not None:
+        told += [str(error), repr(error), repr(vars(error)), repr(pickle.dumps(error))]
+        story = traceback.TracebackException.from_exception(error, capture_locals=True)
+        told += story.format()
+        error = error.__context__ or error.__cause__
+    return "\n".join(told)
+
+
+def leaks(text):
+    return sorted(needle for needle in NEEDLES if needle in text)
+
+
+@pytest.fixture
+def logged(caplog):
+    """Everything that any logger says, at its most talkative."""
+    caplog.set_level(logging.DEBUG)
+    return lambda: "\n".join(f"{r.getMessage()} {vars(r)!r}" for r in caplog.records)
+
+
+@pytest.mark.parametrize("request_", [V1, V2], ids=["v1", "v2"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_key_is_in_one_header_only(fault, request_, logged):
+    """Q01, Q02: ok, refused, echoed, cut, silent: no text, log, frame or address holds it."""
+    story = ""
+    with FaultServer(fault) as server:
+        timeouts = Timeouts(total=0.2) if "hang" in fault else None
+        session = Session(server.url, Secret(MARKER), timeouts=timeouts, clock=FastClock())
+        try:
+            session.fetch(request_)
+        except BeaconframesError as error:
+            story = everything_about(error)
+        story += f"{session!r} {vars(session)!r} {vars(session._mask)!r}"
+        session.close()
+    sent = [one.headers for one in server.seen]
+    name, value = ("authorization", f"Bearer {MARKER}") if request_ is V2 else ("apikey", MARKER)
+
+    assert [] == leaks(story)
+    assert [] == leaks(logged())
+    assert "httpcore" in logged()
+    assert [] == leaks(" ".join(one.target for one in server.seen))
+    assert sent
+    assert all(value == headers.pop(name) for headers in sent)
+    assert [] == leaks(repr(sent))
+
+
+def test_key_is_not_in_what_an_interruption_shows(logged):
+    """Ctrl-C in the middle of a request: the frames of the HTTP library are not in its story."""
+
+    def interrupted(request):
+        headers = dict(request.headers)
+        assert MARKER == headers["apikey"]
+        raise KeyboardInterrupt
+
+    session = Session(
+        "https://explorer.example", Secret(MARKER), transport=httpx.MockTransport(interrupted)
+    )
+    with pytest.raises(KeyboardInterrupt) as caught:
+        session.fetch(V1)
+
+    assert [] == leaks(everything_about(caught.value))
+    assert [] == leaks(logged())
+
+
+def test_key_is_not_in_what_a_broken_library_shows():
+    """Whatever an HTTP library raises, its text and its frames stay inside."""
+
+    def broken(request):
+        raise RuntimeError(f"cannot send {request.headers['apikey']}")
+
+    session = Session(
+        "https://explorer.example", Secret(MARKER), transport=httpx.MockTransport(broken)
+    )
+    with pytest.raises(BeaconframesError) as caught:
+        session.fetch(V1)
+
+    assert [] == leaks(everything_about(caught.value))
+
+
+def test_key_is_not_sent_where_a_redirect_points():
+    """Q03: another origin hears nothing, the key least of all."""
+    with FaultServer() as sink, FaultServer(f"redirect?code=307&to={sink.url}/") as server:
+        session = Session(server.url, Secret(MARKER))
+        with pytest.raises(BeaconframesError):
+            session.fetch(V1)
+        session.close()
+
+    assert [] == sink.seen
+
+
+def test_key_is_not_shown_to_a_proxy(monkeypatch):
+    """Q03: what goes over plain http to this machine does not go through a proxy."""
+    with FaultServer() as proxy, FaultServer() as server:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        session = Session(server.url, Secret(MARKER))
+        session.fetch(V1)
+        session.close()
+
+    assert [] == proxy.seen
+    assert 1 == len(server.seen)
+
+
+@pytest.mark.parametrize("address", ["http://explorer.example", "http://127.0.0.1.evil.example"])
+def test_key_does_not_travel_in_the_clear(address):
+    """T24: plain http with a key is for this machine only; nothing is sent."""
+    with pytest.raises(ConfigError) as caught:
+        Session(address, Secret(MARKER))
+
+    assert [] == leaks(everything_about(caught.value))
+
+
+def test_mask_knows_other_spellings():
+    """What comes back URL-encoded, in base64 or in hex is masked as well."""
+    mask = Mask(Secret(MARKER))
+
+    assert all("***" in mask(f"x{needle}y") for needle in NEEDLES if len(needle) > 20)
+    assert all(needle not in mask(f"x{needle}y") for needle in NEEDLES if len(needle) > 20)
+    assert "nothing to hide" == mask("nothing to hide")
+    assert MARKER == Mask(None)(MARKER)

@@ -1,0 +1,308 @@
+"""What a person sees: charts, and a notebook in JupyterLab, driven through a real browser."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from plotly import graph_objects as go
+
+import beaconframes as bf
+from beaconframes import text
+
+from ..support.hostile import TEXTS
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+PATIENCE = 120_000
+"""Milliseconds: the notebook may have to simulate its chain first."""
+
+pytestmark = [
+    pytest.mark.more,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # As root, in a container, its sandbox cannot be had; it opens only pages of our own.
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def short():
+    """A folder for sockets: one of pytest's may have a longer name than these are allowed."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def told_port(folder):
+    """The port that a Jupyter server has written down, or None for as long as it has not."""
+    for file in folder.glob("jpserver-*.json"):
+        with contextlib.suppress(json.JSONDecodeError):
+            return json.loads(file.read_text())["port"]
+    return None
+
+
+@pytest.fixture
+def lab(tmp_path, short, sample_cache):
+    """A JupyterLab of its own, with nothing of the user's: the address of a folder of notebooks."""
+    folder, settings = tmp_path / "notebooks", tmp_path / "settings"
+    shutil.copytree(NOTEBOOKS, folder)
+    # Cells out of sight are in the page as well; nobody is asked whether to fetch news.
+    for extension, choices in {
+        "notebook-extension/tracker": {"windowingMode": "none"},
+        "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    }.items():
+        file = settings / "@jupyterlab" / f"{extension}.jupyterlab-settings"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(choices))
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0"),
+        *("--IdentityProvider.token=secret", "--allow-root", f"--ServerApp.root_dir={folder}"),
+        "--KernelManager.transport=ipc",
+    ]
+    surroundings = {
+        "HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(sample_cache),
+        "JUPYTER_RUNTIME_DIR": str(short),
+        "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
+        "JUPYTER_DATA_DIR": str(tmp_path / "data"),
+        "JUPYTERLAB_SETTINGS_DIR": str(settings),
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+        # As slow as a service that permits so many a second: long enough to be watched.
+        "BEACONFRAMES_RATE": "15",
+    }
+    with (tmp_path / "log").open("w") as log:
+        running = subprocess.Popen(
+            command, env=os.environ | surroundings, cwd=folder, stdout=log, stderr=log
+        )
+    try:
+        deadline = time.monotonic() + 180
+        # The server opens its file first and fills it then: one that is not whole is asked again.
+        while (port := told_port(short)) is None:
+            assert running.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/lab/tree/{{}}?token=secret"
+    finally:
+        running.terminate()
+        running.wait(30)
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Save a figure, open it in a page, and return that with all that it asked the network for."""
+    pages = []
+
+    def show(figure):
+        file = tmp_path / "figure.html"
+        figure.write_html(file)
+        page = browser.new_page(viewport={"width": 1000, "height": 600})
+        pages.append(page)
+        wanted = []
+        page.on("request", lambda request: wanted.append(request.url))
+        page.on("pageerror", lambda error: wanted.append(str(error)))
+        page.goto(file.as_uri())
+        page.locator(".nsewdrag").first.wait_for(state="attached")
+        return page, [url for url in wanted if url != file.as_uri()]
+
+    yield show
+    for page in pages:
+        page.close()
+
+
+def middle(page):
+    """The middle of the plot, in pixels."""
+    box = page.locator(".nsewdrag").first.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def point(page, number):
+    """Where a point of the first trace is, in pixels."""
+    return page.evaluate(
+        "n => { const chart = document.querySelector('.js-plotly-plot');"
+        " const { xaxis: x, yaxis: y } = chart._fullLayout;"
+        " const data = chart._fullData[0], box = chart.getBoundingClientRect();"
+        " return [box.left + x._offset + x.d2p(data.x[n]),"
+        " box.top + y._offset + y.d2p(data.y[n])] }",
+        number,
+    )
+
+
+def span(page):
+    """The range that the x axis shows, as milliseconds or numbers."""
+    return page.evaluate(
+        "document.querySelector('.js-plotly-plot')._fullLayout.xaxis.range.map(x =>"
+        " typeof x === 'number' ? x : Date.parse(x + 'Z'))"
+    )
+
+
+def test_an_interactive_chart_tells_what_is_under_the_mouse_and_zooms(opened, explorer):
+    """Hovering names day and amount; the wheel zooms; nothing is fetched, and nothing uploaded."""
+    income = bf.load_income_history(range(5), since=0)
+    page, wanted = opened(bf.interactive.income(income, every="epoch"))
+
+    page.mouse.move(*point(page, 200))
+    page.locator(".hovertext").first.wait_for()
+    told = page.locator(".hovertext").first.text_content()
+    assert re.search("2026, [0-9:]+ UTC", told)
+    assert "ETH" in told
+
+    first, last = span(page)
+    page.get_by_role("button", name="Zoom in").or_(
+        page.locator("[data-title='Zoom in']")
+    ).first.click()
+    page.wait_for_function(
+        "width => { const r = document.querySelector('.js-plotly-plot')._fullLayout.xaxis.range;"
+        " return Date.parse(r[1] + 'Z') - Date.parse(r[0] + 'Z') < width * 0.9 }",
+        arg=last - first,
+    )
+
+    buttons = page.locator(".modebar-btn").evaluate_all("all => all.map(b => b.dataset.title)")
+    uploading = re.compile("cloud|share|upload|edit", re.IGNORECASE)
+    assert [] == [title for title in buttons if uploading.search(title)]
+    assert [] == wanted
+
+
+def test_days_that_lack_epochs_are_drawn_all_the_same(opened, explorer):
+    """A hatched bar is a bar with stripes on it, not a hole."""
+    income = bf.load_income_history(range(5), since=0)
+    page, _ = opened(bf.interactive.income(income, every="day"))
+
+    fills = page.locator(".bars path").evaluate_all("all => all.map(bar => bar.style.fill)")
+    ids = [fill.split("#")[1].rstrip('")') for fill in fills if "url(" in fill]
+    backgrounds = [
+        page.evaluate(
+            "id => [...document.getElementById(id).querySelectorAll('rect')]"
+            ".map(r => r.style.fill || r.getAttribute('fill'))",
+            pattern,
+        )
+        for pattern in ids
+    ]
+
+    assert backgrounds
+    assert [] == [found for found in backgrounds if not found]
+
+
+def test_a_million_points_open_and_pan(opened):
+    """A series of a million points is shown within seconds and follows the mouse."""
+    epochs = np.tile(np.arange(50_000), 20)
+    frame = pl.DataFrame(
+        {
+            "validator_index": np.repeat(np.arange(20), 50_000),
+            "epoch": epochs,
+            "time": pl.Series((1_606_824_023 + 384 * epochs) * 1_000_000).cast(
+                pl.Datetime("us", "UTC")
+            ),
+            "balance_gwei": 32_000_000_000 + 10 * epochs,
+            "effective_balance_gwei": np.full(len(epochs), 32_000_000_000),
+        }
+    )
+    began = time.monotonic()
+    page, wanted = opened(bf.interactive.balances(frame))
+    assert time.monotonic() - began < 90
+
+    before = span(page)
+    x, y = middle(page)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 200, y, steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "first => Date.parse(document.querySelector('.js-plotly-plot')"
+        "._fullLayout.xaxis.range[0] + 'Z') > first",
+        arg=before[0],
+    )
+
+    after = span(page)
+    assert after[1] > before[1]
+    assert abs((after[1] - after[0]) - (before[1] - before[0])) < 60_000
+    assert [] == wanted
+
+
+def test_the_wall_tells_who_painted_a_pixel_at_the_slot_of_the_slider(opened):
+    """A pixel painted twice tells of the later write, and of the earlier one further back."""
+    schema = ("slot", "x", "y", "color", "validator_index")
+    rows = [(10, 5, 5, "ff0000", 7), (20, 5, 5, "0000ff", 8), (10, 0, 0, "00ff00", 9)]
+    frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        time=pl.from_epoch("slot").dt.replace_time_zone("UTC").cast(pl.Datetime("us", "UTC"))
+    )
+    page, wanted = opened(bf.interactive.wall(frame, region=(0, 0, 10, 10), steps=2))
+
+    def told():
+        x, y = middle(page)
+        page.mouse.move(x + 150, y)
+        page.mouse.move(x + 3, y + 3, steps=3)
+        page.locator(".hovertext").first.wait_for()
+        return page.locator(".hovertext").first.text_content()
+
+    assert "x 5, y 5: #0000ffslot 20Jan 1, 1970, 00:00:20 UTCvalidator 8" == told()
+    page.locator(".slider-rail-touch-rect").click(position={"x": 5, "y": 5}, force=True)
+    page.locator("text=Up to slot 10").wait_for()
+    assert "x 5, y 5: #ff0000slot 10Jan 1, 1970, 00:00:10 UTCvalidator 7" == told()
+    assert [] == wanted
+
+
+def test_hostile_names_are_drawn_letter_by_letter(opened):
+    """75 names in a legend, and one in a title: no link, no tag, no formula, and no script runs."""
+    figure = go.Figure(layout={"height": 2500, "title": text.for_plotly(TEXTS[0])})
+    for name in TEXTS:
+        figure.add_scatter(x=[1, 2], y=[1, 2], name=text.for_plotly(name))
+
+    page, wanted = opened(figure)
+
+    drawn = page.locator(".legendtext").evaluate_all("all => all.map(one => one.textContent)")
+    expected = [text.visible(name, text.LABEL) for name in TEXTS]
+    assert [" ".join(name.split()) for name in expected] == [
+        " ".join(name.split()) for name in drawn
+    ]
+    for live in ("svg a", "svg foreignObject", "svg script", "body img[onerror]", "body iframe"):
+        assert 0 == page.locator(live).count()
+    assert [] == wanted
+
+
+def test_the_first_notebook_runs_in_jupyterlab(browser, lab):
+    """All its cells run; it shows progress, tables, charts and the wall, and no error."""
+    name = "01_validator_income.ipynb"
+    cells = json.loads((NOTEBOOKS / name).read_text())["cells"]
+    count = sum(cell["cell_type"] == "code" for cell in cells)
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(PATIENCE)
+
+    page.goto(lab.format(name))
+    page.locator(".jp-Notebook .jp-CodeCell").nth(count - 1).wait_for(state="attached")
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
+    page.locator(".jp-CodeCell .jp-InputPrompt", has_text=f"[{count}]:").wait_for()
+
+    def shown(what):
+        return page.locator(f".jp-OutputArea-output {what}").count()
+
+    assert 0 == page.locator('[data-mime-type="application/vnd.jupyter.error"]').count()
+    assert 0 == page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count()
+    bar = page.locator(".jp-OutputArea-output .jupyter-widgets", has_text="income_history").first
+    assert bar.locator(".progress-bar-success").count() == 1
+    told = re.sub(r"\s+", " ", bar.text_content())
+    assert re.search(r"100% 42/42 \[0[0-9:]+<00:00, .* requests/s, 337,500 rows\]", told)
+    assert shown("table.dataframe") >= 4
+    assert shown("img") >= 7
+    page.close()

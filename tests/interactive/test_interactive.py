@@ -1,0 +1,456 @@
+"""Charts in plotly: what their traces say. They say the same as the artists of their twins."""
+
+import inspect
+import subprocess
+import sys
+from datetime import timedelta
+from functools import partial
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib import pyplot as plt
+from plotly import graph_objects as go
+from plotly import io
+
+from beaconframes import colours, interactive, plot
+from beaconframes.errors import UsageError
+from beaconframes.interactive import traces
+from beaconframes.units import to_pandas
+
+from ..support.chart_frames import CHARTS as EVERY
+from ..support.chart_frames import (
+    GENESIS,
+    attestations,
+    balances,
+    blocks,
+    committee,
+    flows,
+    gas,
+    income,
+    leaderboard,
+    produced,
+    proposals,
+    yields,
+)
+
+CHARTS = {
+    name: (partial(getattr(interactive, chart), **options), frame, others)
+    for name, (chart, frame, others, options) in EVERY.items()
+}
+every_chart = pytest.mark.parametrize(("chart", "frame", "others"), CHARTS.values(), ids=CHARTS)
+TWINS = sorted({chart for chart, *_ in EVERY.values()})
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def named(figure):
+    """The traces by their names."""
+    return {trace.name: trace for trace in figure.data if trace.showlegend is not False}
+
+
+def explained(figure):
+    """The names in the legend, in its order."""
+    known = [t for t in [*figure.data, *figure.layout.shapes] if t.showlegend]
+    return [one.name for one in sorted(known, key=lambda one: one.legendrank)]
+
+
+def notes(figure):
+    return [annotation.text for annotation in figure.layout.annotations]
+
+
+def axes(figure):
+    return figure.layout.xaxis.title.text, figure.layout.yaxis.title.text
+
+
+def stretches(values):
+    """The stretches of a line between its holes."""
+    y = np.asarray(values, float)
+    return [list(y[run]) for run in np.ma.clump_unmasked(np.ma.masked_invalid(y))]
+
+
+def moments(values):
+    return [np.datetime64(value).item() for value in values]
+
+
+def test_every_chart_has_a_twin():
+    """Both libraries have the same charts, with the same arguments and defaults."""
+    assert {"style", *TWINS} <= set(plot.__all__) & set(interactive.__all__)
+    for name in TWINS:
+        one = inspect.signature(getattr(plot, name)).parameters
+        other = inspect.signature(getattr(interactive, name)).parameters
+        assert [str(one[p]) for p in one if p != "ax"] == [str(other[p]) for p in other]
+
+
+@every_chart
+def test_twins_say_the_same(chart, frame, others):
+    """The words on the axes, and in the legend, are those of the static chart."""
+    figure = chart(frame(), *others)
+
+    static = getattr(plot, chart.func.__name__)(frame(), *others, **chart.keywords)
+    assert (static.get_xlabel(), static.get_ylabel()) == axes(figure)
+    legend = static.get_legend()
+    names = [text.get_text().replace("\n", "<br>") for text in legend.get_texts()] if legend else []
+    assert names == explained(figure) or (not names and not figure.layout.showlegend)
+    assert "" == static.get_title()
+    assert figure.layout.title.text is None
+
+
+@every_chart
+def test_no_rows_are_said_in_the_middle(chart, frame, others):
+    """An empty frame gives an empty figure that says so, without a scale."""
+    figure = chart(frame().head(0), *others)
+
+    (text,) = notes(figure)
+    assert "no rows" in text
+    assert 0 == len(figure.data)
+    assert figure.layout.xaxis.showticklabels is False
+
+
+@every_chart
+def test_no_values_are_said_in_the_middle(chart, frame, others):
+    """A frame in which every value is null gives a figure that says so."""
+    rows = frame()
+    nulls = rows.select(pl.lit(None, dtype).alias(name) for name, dtype in rows.schema.items())
+
+    (text,) = notes(chart(nulls, *others))
+
+    assert "to draw: no " in text
+    assert "no rows" not in text
+
+
+@every_chart
+def test_a_single_point_is_drawn(chart, frame, others):
+    """One bucket is seen, and the figure is valid."""
+    rows, others = frame().head(1), [other.head(1) for other in others]
+
+    figure = chart(rows, *others)
+
+    assert len(figure.data)
+    said = [*notes(figure), figure.layout.xaxis.title.text]
+    assert any("One " in text or ": one reading, " in text for text in said)
+    lines = [t for t in figure.data if t.type == "scatter" and t.mode == "lines" and not t.fill]
+    dots = [t for t in figure.data if t.type == "scatter" and "markers" in t.mode]
+    assert len(lines) <= len(dots)
+
+
+@every_chart
+def test_other_frames_draw_the_same(chart, frame, others):
+    """Lazy and pandas frames give the same figure."""
+    expected = chart(frame(), *others)
+
+    for kind in (pl.DataFrame.lazy, to_pandas):
+        assert expected == chart(kind(frame()), *(kind(other) for other in others))
+
+
+@every_chart
+def test_figures_offer_no_upload_and_touch_no_global_state(chart, frame, others):
+    """The button that uploads a chart is off, wherever it is shown; the default template stays."""
+    before = io.templates.default
+
+    own = chart(frame(), *others).layout.template.layout
+
+    assert {"sendChartToCloud", "sendDataToCloud"} == set(own.modebar.remove)
+    assert colours.PAPER == own.paper_bgcolor
+    assert before == io.templates.default
+
+
+def test_style_is_offered_and_ends_with_its_block():
+    """Inside the block figures have our colours; after it, also after an error, they have not."""
+    before = io.templates.default
+
+    def fail():
+        with interactive.style():
+            figure = go.Figure()
+            assert colours.CYCLE == figure.layout.template.layout.colorway
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+
+    assert before == io.templates.default
+
+
+def test_both_styles_have_the_same_colours():
+    """The cycle of one is the colorway of the other."""
+    with plot.style(), interactive.style():
+        assert list(colours.CYCLE) == list(go.Figure().layout.template.layout.colorway)
+        cycle = [f"#{style['color'].lstrip('#')}" for style in mpl.rcParams["axes.prop_cycle"]]
+        assert list(colours.CYCLE) == cycle
+
+
+def test_importing_loads_no_plotly():
+    """The module costs nothing until a chart is drawn."""
+    code = "import sys, beaconframes.interactive; assert 'plotly' not in sys.modules"
+
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_keyword_arguments_reach_the_layout():
+    """Titles are off, until somebody asks for one."""
+    figure = interactive.income(income(), title="October", height=300)
+
+    assert ("October", 300) == (figure.layout.title.text, figure.layout.height)
+
+
+def test_bars_are_the_exact_sums():
+    """0.45 ETH a day over the start of each day in UTC; what is cut off is hatched."""
+    figure = interactive.income(income(range(100, 400)))
+
+    (bars,) = figure.data
+    assert pytest.approx([0.026, 0.45, 0.124]) == list(bars.y)
+    assert ["2020-12-01", "2020-12-02", "2020-12-03"] == [str(day)[:10] for day in bars.x]
+    assert ["/", "", "/"] == list(bars.marker.pattern.shape)
+    assert {0.8 * 86_400_000} == set(bars.width)
+    assert ("Day (UTC, hatched where incomplete)", "Net income per day (ETH)") == axes(figure)
+    assert "date" == figure.layout.xaxis.type
+
+
+def test_components_are_stacked_and_penalties_hang():
+    """Rewards stand on each other, penalties hang from zero; the hover tells each its own."""
+    figure = interactive.income(
+        income(
+            attestation_head_reward_gwei=1_000_000,
+            attestation_target_penalty_gwei=2_000_000,
+            proposer_sync_inclusion_reward_gwei=4_000_000,
+        ),
+        by="component",
+    )
+
+    drawn = {t.name: (round(t.base[0], 9), round(t.y[0], 9)) for t in figure.data}
+    assert {
+        "Attestations": (0, 0.45),
+        "Block proposals": (0.45, 1.8),
+        "Attestation penalties": (0, -0.9),
+    } == drawn
+    assert ["Block proposals", "Attestations", "Attestation penalties"] == explained(figure)
+    assert [1.8] * 3 == pytest.approx(list(named(figure)["Block proposals"].customdata))
+    assert "overlay" == figure.layout.barmode
+
+
+def test_components_by_epoch_are_outlined_run_by_run():
+    """Steps as wide as their epoch; nothing is drawn over a hole."""
+    figure = interactive.income(
+        income([5, 6, 9], attestation_head_reward_gwei=1_000_000), every="epoch", by="component"
+    )
+
+    (area,) = figure.data
+    heights = [sorted(set(np.round(run, 9))) for run in stretches(area.y)]
+    assert [[0.0, 0.002], [0.0, 0.002]] == heights
+    ends = {(time - GENESIS.replace(tzinfo=None)).total_seconds() / 384 for time in moments(area.x)}
+    assert {5, 6, 7, 9, 10} == {round(end, 6) for end in ends}
+    assert "toself" == area.fill
+
+
+def test_few_validators_have_a_line_each():
+    """A line and a name per validator; days that are cut off are hollow."""
+    figure = interactive.income(income(range(100, 500), validators=(30, 4)), by="validator")
+
+    assert ["4", "30"] == explained(figure)
+    assert "Validator" == figure.layout.legend.title.text
+    assert [colours.PAPER, colours.BLUE, colours.PAPER] == list(named(figure)["4"].marker.color)
+
+
+def test_lines_have_holes_and_lonely_points_are_seen():
+    """A line stops where epochs are missing; what stands alone has a marker of its own."""
+    figure = interactive.income(income([200, 201, 205]), every="epoch")
+
+    line, alone = figure.data
+    assert [2, 1] == [len(run) for run in stretches(line.y)]
+    assert line.connectgaps is False
+    assert ("markers", [0.002]) == (alone.mode, list(alone.y))
+    assert GENESIS.replace(tzinfo=None) + timedelta(seconds=384 * 205) == moments(alone.x)[0]
+
+
+def test_balances_are_drawn_in_ether():
+    """A single validator beside its effective balance."""
+    figure = interactive.balances(balances(range(200, 203), [9]))
+
+    assert [32.0, 32.000000001, 32.000000002] == pytest.approx(
+        list(named(figure)["Balance"].y), rel=1e-15
+    )
+    assert "dash" == named(figure)["Effective balance"].line.dash
+
+
+def test_yield_is_in_percent():
+    """Days as dots, averages as lines."""
+    figure = interactive.yield_index(yields())
+
+    assert ["Daily", "7-day average", "31-day average"] == explained(figure)
+    assert [3.0, 2.993, 2.969] == [round(trace.y[0], 9) for trace in figure.data]
+    assert ["markers", "lines", "lines"] == [trace.mode for trace in figure.data]
+
+
+def test_participation_tells_lost_slots_apart():
+    """Missed and orphaned slots are holes, and marked in a strip beneath the data."""
+    figure = interactive.sync_participation(blocks("proposed", "missed", "proposed", "orphaned"))
+
+    marks = {name: trace for name, trace in named(figure).items() if trace.yaxis == "y2"}
+    assert {"Missed block (1)": 1, "Orphaned block (1)": 3} == {
+        name: (moments(trace.x)[0] - GENESIS.replace(tzinfo=None)).total_seconds() / 12
+        for name, trace in marks.items()
+    }
+    assert [[50.0], [50.0]] == stretches(figure.data[0].y)
+    assert figure.layout.yaxis2.domain[1] == figure.layout.yaxis.domain[0]
+
+
+def test_members_tell_who_they_are():
+    """The hover of a member names the validator, and nothing that is not our own text."""
+    figure = interactive.sync_members(blocks("proposed", "proposed"), committee())
+
+    (members,) = figure.data
+    assert ("5000", "5511") == (members.text[0], members.text[-1])
+    assert "validator %{text}" in members.hovertemplate
+    assert ["Member", "All together: 50.00 %"] == explained(figure)
+
+
+def test_maps_are_cells_with_words():
+    """A row per validator, from the top; each cell tells its time, its validator and its kind."""
+    figure = interactive.attestations(attestations(1, 2, None, validators=[7, 70]))
+
+    cells = figure.data[0]
+    assert [[1, 2, 3]] * 2 == np.asarray(cells.z).tolist()
+    assert ["7", "70"] == list(cells.y)
+    assert "Included late (2 slots behind or more)" == cells.text[0][1]
+    assert ("category", "reversed") == (figure.layout.yaxis.type, figure.layout.yaxis.autorange)
+    start = GENESIS.replace(tzinfo=None) + timedelta(seconds=38_400)
+    assert [start + timedelta(seconds=384 * i) for i in range(3)] == moments(cells.x)
+    assert (384_000, "middle") == (cells.xperiod, cells.xperiodalignment)
+    paints = [paint for _, paint in cells.colorscale]
+    assert [colours.CYAN, colours.AMBER, colours.RED] == paints[2::2] == paints[3::2]
+
+
+def test_a_folded_map_is_a_scale_of_shares():
+    """Too many slots to be seen: the share of blocks signed, and lost slots above."""
+    frame = blocks("missed", *["proposed"] * 1100, signed=1)
+
+    figure = interactive.sync_members(frame, committee([70, 60]), show="matrix")
+
+    assert [[100.0] * 551, [0.0] * 551] == np.asarray(figure.data[0].z).tolist()
+    assert "Blocks signed (%)" == figure.data[0].colorbar.title.text
+    assert "y2" == named(figure)["Missed block (1)"].yaxis
+
+
+def test_proposals_tell_validator_and_time():
+    """Each kind is a trace of its own."""
+    figure = interactive.proposals(proposals("proposed", "missed", "proposed"))
+
+    assert ["Proposed (2)", "Missed (1)"] == explained(figure)
+    assert ["3", "3"] == list(named(figure)["Proposed (2)"].text)
+    assert ("1", "3") == figure.layout.yaxis.ticktext
+
+
+def test_rewards_of_proposals():
+    """What blocks brought, in gwei."""
+    frame = proposals("proposed", "missed")
+
+    figure = interactive.proposals(frame, produced([100], wei=10**16), unit="gwei")
+
+    assert [1e7] == pytest.approx(list(named(figure)["Proposed (1)"].y))
+    assert "Execution reward of the block (gwei)" == figure.layout.yaxis.title.text
+
+
+def test_flows_are_summed_per_day():
+    """Withdrawals and deposits, in ether."""
+    frame = flows(10**9, 2 * 10**9, 5 * 10**9, days=[0, 0, 2])
+
+    assert [3.0, 5.0] == list(interactive.withdrawals(frame).data[0].y)
+    assert ["Valid signature", "Invalid signature"] == explained(interactive.deposits(frame))
+
+
+def test_the_leaderboard_lies():
+    """Bars beside the names of validators, the best at the top."""
+    figure = interactive.leaderboard(leaderboard(5, 9, 7), unit="gwei", top=2)
+
+    (bars,) = figure.data
+    assert ("h", [90.0, 70.0]) == (bars.orientation, list(bars.x))
+    assert ("501", "502") == figure.layout.yaxis.ticktext
+    assert (1.5, -0.5) == figure.layout.yaxis.range
+
+
+def test_gas_fees():
+    """One reading is bars, several are lines."""
+    assert [4.0, 3.0, 2.0, 1.0] == pytest.approx(
+        [trace.y[0] for trace in interactive.gas_fees(gas(0)).data]
+    )
+    assert 4 == len(explained(interactive.gas_fees(gas(0, 5, 10))))
+
+
+def test_coverage_shows_what_is_there():
+    """What is not there is a cell as well."""
+    figure = interactive.coverage(pl.concat([balances([100, 102], [1]), balances([101], [40])]))
+
+    assert [[1, 2, 1], [2, 1, 2]] == np.asarray(figure.data[0].z).tolist()
+
+
+def test_a_million_points_are_thinned_and_said():
+    """The lowest and the highest of every hundred are kept, and the figure says so."""
+    slot = pl.int_range(1_000_000, eager=True).alias("slot")
+    slots = slot.to_frame().with_columns(
+        epoch=slot // 32,
+        time=pl.lit(GENESIS).dt.cast_time_unit("us") + pl.duration(seconds=12 * slot),
+        status=pl.lit("proposed"),
+        sync_aggregate_participation=pl.when(slot == 555_555)
+        .then(0.995)
+        .otherwise(slot % 89 / 100),
+    )
+    slots = slots.filter(~slot.is_between(300_000, 400_000))
+
+    figure = interactive.sync_participation(slots)
+
+    (line,) = figure.data
+    assert len(line.x) <= traces.MOST + 10
+    assert [0.0, 99.5] == [np.nanmin(line.y), np.nanmax(line.y)]
+    assert 2 == len(stretches(line.y))
+    assert ["900,000 points: of every 90 neighbours the lowest and the highest are drawn"] == [
+        text.partition(";")[0] for text in notes(figure)
+    ]
+    assert len(figure.to_json()) < 2_000_000
+
+
+def test_thinned_lines_are_never_mixed():
+    """Many validators over many epochs: a line ends where the next begins."""
+    frame = balances(range(200, 1200), range(50)).with_columns(
+        balance_gwei=pl.col("validator_index") * 10**9
+    )
+
+    figure = interactive.balances(frame)
+
+    crowd = figure.data[0]
+    assert len(crowd.x) <= traces.MOST + 200
+    assert 50 == len(stretches(crowd.y))
+    assert all(1 == len(set(run)) for run in stretches(crowd.y))
+
+
+def test_hovers_hold_no_text_of_the_data():
+    """Hostile text in a column is refused or left out: templates, names and labels are ours."""
+    bad = "<img src=x onerror=alert(1)>$x$%{x}"
+    with pytest.raises(UsageError):
+        interactive.proposals(proposals("proposed").with_columns(proposer_index=pl.lit(bad)))
+    hostile = [
+        interactive.proposals(proposals("proposed", bad)),
+        interactive.attestations(
+            pl.concat([attestations(1), attestations(2).with_columns(status=pl.lit(bad))])
+        ),
+        interactive.sync_participation(blocks("proposed", bad)),
+        interactive.withdrawals(flows(1).with_columns(address=pl.lit(bad))),
+    ]
+
+    for figure in hostile:
+        assert "onerror" not in figure.to_json()
+
+
+def test_saved_pages_ask_nobody_else():
+    """A saved page holds all its scripts, and no address to load one from."""
+    page = interactive.gas_fees(gas(0)).to_html(include_plotlyjs=True)
+
+    assert '<script src="http' not in page
+    assert "cdn.plot.ly/plotly" not in page.split("</script>")[-1]

@@ -1,0 +1,505 @@
+"""Charts beyond income: what their artists say of values worked out by hand."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+from matplotlib.dates import num2date
+
+from beaconframes import colours, plot
+from beaconframes.analysis import charts
+from beaconframes.analysis.own_yield import own_yield
+from beaconframes.errors import UsageError
+
+from ..support.chart_frames import (
+    GENESIS,
+    attestations,
+    balances,
+    blocks,
+    committee,
+    flows,
+    gas,
+    income,
+    leaderboard,
+    produced,
+    proposals,
+    yields,
+)
+
+NOTHING = "#ffffff00"
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def labels(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def named(ax):
+    """The lines by their names."""
+    return {line.get_label(): line for line in ax.lines}
+
+
+def cells(ax):
+    """The colours of a map, row by row."""
+    (image,) = ax.images
+    return [[to_hex(cell, keep_alpha=cell[3] < 1) for cell in row] for row in image.get_array()]
+
+
+def names(axis):
+    return [tick.get_text() for tick in axis.get_ticklabels()]
+
+
+def slots(line):
+    return [
+        round((num2date(x) - GENESIS).total_seconds() / 12)
+        for x in mpl.dates.date2num(line.get_xdata())
+    ]
+
+
+def test_income_so_far_is_the_running_sum():
+    """0.45 ETH a day for three days: 0.45, 0.9, 1.35, since the first of them."""
+    (line,) = [
+        line for line in plot.income(income(), cumulative=True).lines if len(line.get_xdata()) == 3
+    ]
+
+    assert [0.45, 0.9, 1.35] == pytest.approx(list(line.get_ydata()))
+    assert "Net income since Dec 2, 2020 (ETH)" == line.axes.get_ylabel()
+
+
+def test_income_so_far_adds_wei_exactly():
+    """A wei on top of a million ether is not lost on the way: it is added before it is drawn."""
+    frame = income([113, 338], [1], tx_fee_reward_wei=10**24 + 1)
+    drawing = charts.income(frame, unit="wei", cumulative=True)
+
+    assert [float(10**24 + 1), float(2 * 10**24 + 2)] == list(drawing.layers[0].y)
+
+
+def test_income_so_far_stops_at_holes():
+    """No line is drawn over days that are not there, and nothing is added for them."""
+    frame = income().filter(~pl.col("epoch").is_between(338, 562))
+
+    (line, *_) = plot.income(frame, cumulative=True).lines
+
+    heights = list(line.get_ydata())
+    assert [0.45, 0.9] == [pytest.approx(y) for y in heights if np.isfinite(y)]
+    assert 1 == sum(np.isnan(heights))
+
+
+def test_components_so_far_are_steps():
+    """Rewards pile up as steps a day wide, penalties beneath zero."""
+    frame = income(attestation_head_reward_gwei=1_000_000, slashing_penalty_gwei=2_000_000)
+
+    ax = plot.income(frame, by="component", cumulative=True)
+
+    tops = {
+        area.get_label(): sorted({round(y, 9) for y in area.get_paths()[0].vertices[:, 1]})
+        for area in ax.collections
+    }
+    assert {
+        "Attestations": [0, 0.45, 0.9, 1.35],
+        "Slashing penalties": [-2.7, -1.8, -0.9, 0],
+    } == tops
+
+
+def test_few_validators_add_up_apart():
+    """So far and by validator: each has its own sum."""
+    ax = plot.income(income(validators=(1, 2)), by="validator", cumulative=True)
+
+    assert {"1": [0.225, 0.45, 0.675], "2": [0.225, 0.45, 0.675]} == {
+        name: [round(y, 9) for y in line.get_ydata()]
+        for name, line in named(ax).items()
+        if not name.startswith("_")
+    }
+
+
+def test_one_balance_stands_beside_its_effective_balance():
+    """A single validator: what it has, and what counts, in ether."""
+    ax = plot.balances(balances(range(200, 203), [9]))
+
+    assert pytest.approx([32.0, 32.000000001, 32.000000002], rel=1e-15) == list(
+        named(ax)["Balance"].get_ydata()
+    )
+    assert [32.0] * 3 == list(named(ax)["Effective balance"].get_ydata())
+    assert "Validator 9" == ax.get_legend().get_title().get_text()
+    assert ("Epoch (UTC)", "Balance (ETH)") == (ax.get_xlabel(), ax.get_ylabel())
+    ax.figure.canvas.draw()
+    assert "" == ax.yaxis.get_offset_text().get_text()
+
+
+def test_balances_stop_at_holes():
+    """Lines of several validators stop where epochs are missing."""
+    ax = plot.balances(balances([200, 201, 205], [9, 3]), unit="gwei")
+
+    assert ["3", "9"] == labels(ax)
+    heights = named(ax)["9"].get_ydata()
+    assert [32_000_000_000, 32_000_000_001, 32_000_000_005] == list(heights[np.isfinite(heights)])
+    assert [False, False, True, False] == list(np.isnan(heights))
+
+
+def test_many_balances_are_a_crowd():
+    """More validators than colours: a crowd and its median."""
+    assert ["Each of 30 validators", "Median"] == labels(
+        plot.balances(balances(validators=range(30)))
+    )
+
+
+def test_a_sum_of_balances_says_of_how_many():
+    """When a validator joins, the legend tells that the sum is of more."""
+    frame = pl.concat([balances([200, 201], [1]), balances([201], [2])])
+
+    ax = plot.balances(frame, by="total")
+
+    assert ["Balance\nof 1 to 2 validators", "Effective balance"] == labels(ax)
+    assert [32.0, 64.000000001] == list(ax.lines[0].get_ydata())
+    assert "Sum of balances (ETH)" == ax.get_ylabel()
+
+
+def test_sums_of_balances_do_not_run_over():
+    """Three times 2^62 gwei is more than 64 bits hold, and is drawn all the same."""
+    frame = balances([200], [1, 2, 3], gwei=2**62)
+
+    (line, _) = plot.balances(frame, by="total", unit="gwei").lines
+
+    assert [float(3 * 2**62)] == list(line.get_ydata())
+
+
+def own_days():
+    """Two days of an index, whose days begin with epoch 450 and 675."""
+    return yields(range(2, 4)).with_columns(day_end=pl.col("time") + timedelta(days=1))
+
+
+def test_own_yield_is_income_over_balance():
+    """225 epochs of 10,000 gwei on 32 ETH, times 365; and fees of 3,200,000 gwei a day."""
+    earned = income(
+        range(450, 900),
+        [1, 2],
+        attestation_head_reward_gwei=10_000,
+        tx_fee_reward_wei=3_200_000 * 10**9 // 225,
+    )
+    held = balances(range(450, 900), [1, 2])
+
+    rates = own_yield(earned, held, own_days())
+
+    assert [(2, 2), (3, 2)] == rates.select("day", "validators").rows()
+    assert [365 * 225 * 10_000 / 32e9] * 2 == pytest.approx(rates["cl_apr"].to_list())
+    assert [365 * 3_200_000 / 32e9] * 2 == pytest.approx(rates["el_apr"].to_list(), rel=1e-6)
+    assert pytest.approx(rates["apr"].to_list()) == (rates["cl_apr"] + rates["el_apr"]).to_list()
+
+
+def test_own_yield_leaves_out_what_is_not_whole():
+    """A validator counts on the days of which all its rows are there; a day without any is none."""
+    earned = income(range(450, 900), [1, 2]).filter(
+        (pl.col("validator_index") == 1) & (pl.col("epoch") < 899)
+        | (pl.col("validator_index") == 2) & (pl.col("epoch") != 460) & (pl.col("epoch") < 800)
+    )
+
+    rates = own_yield(earned, balances(range(450, 900), [1, 2]), own_days())
+
+    assert [(2, 1)] == rates.select("day", "validators").rows()
+
+
+def test_own_validators_are_drawn_against_the_index():
+    """A line of their own, in percent."""
+    frames = income(range(450, 900), [1]), balances(range(450, 900), [1])
+
+    ax = plot.yield_index(own_days(), *frames)
+
+    assert "Your validators" == labels(ax)[-1]
+    assert [100 * 365 * 225 * 1_000_000 / 32e9] * 2 == pytest.approx(
+        list(named(ax)["Your validators"].get_ydata())
+    )
+
+
+def test_own_yield_needs_both_frames():
+    """Income without balances is no yield: the error says which loaders give the two."""
+    with pytest.raises(UsageError, match="one of them is missing"):
+        plot.yield_index(own_days(), income())
+
+    assert [] == plt.get_fignums()
+
+
+def test_the_matrix_tells_lost_blocks_from_missed_signatures():
+    """A row per member, best at the top; what nobody could sign has colours of its own."""
+    frame = blocks("proposed", "missed", "proposed", "orphaned", "scheduled", signed=1)
+
+    ax = plot.sync_members(frame, committee([70, 60]), show="matrix")
+
+    signed, absent = colours.CYAN, colours.RED
+    lost = colours.SLATE, colours.PURPLE
+    assert [
+        [signed, lost[0], signed, lost[1]],
+        [absent, lost[0], absent, lost[1]],
+    ] == cells(ax)
+    assert ["70", "60"] == names(ax.yaxis)
+    assert ["Signed", "Not signed", "Missed block", "Orphaned block"] == labels(ax)
+    assert ("Slot (UTC)", "Validator, best at the top") == (ax.get_xlabel(), ax.get_ylabel())
+    begin, end = (num2date(x) for x in ax.get_xlim())
+    assert [GENESIS, GENESIS + timedelta(seconds=48)] == [begin, end]
+
+
+def test_the_matrix_leaves_absent_slots_empty():
+    """A slot that the frame does not have is no cell, and no missed signature."""
+    frame = pl.concat([blocks("proposed"), blocks("proposed", first=2)])
+
+    ax = plot.sync_members(frame, committee([5]), show="matrix")
+
+    assert [[colours.CYAN, NOTHING, colours.CYAN]] == cells(ax)
+
+
+def test_a_long_matrix_is_folded_into_shares():
+    """2,048 slots: two a column, the share of blocks signed; lost slots stand above the map."""
+    statuses = ["proposed", "missed", *["proposed"] * 2046]
+    frame = blocks(*statuses, signed=1)
+
+    ax = plot.sync_members(frame, committee([70, 60]), show="matrix")
+
+    (image,) = ax.images
+    shares = image.get_array()
+    # Each row is repeated, so that it is not mixed with the next.
+    rows = shares[[0, len(shares) // 2 - 1, len(shares) // 2, -1]]
+    assert [[100.0] * 1024] * 2 + [[0.0] * 1024] * 2 == rows.tolist()
+    assert "Slot (UTC, 2 slots a column)" == ax.get_xlabel()
+    assert ["Missed block (1)"] == labels(ax)
+    assert [1] == slots(named(ax)["Missed block (1)"])
+    assert "Blocks signed (%)" == ax.figure.axes[1].get_ylabel()
+
+
+def test_attestations_are_told_apart():
+    """Next slot, late, missed; an epoch without a row is empty."""
+    frame = pl.concat([attestations(1, 2, None), attestations(1, validators=[8], first=102)])
+
+    ax = plot.attestations(frame)
+
+    assert [
+        [colours.CYAN, colours.AMBER, colours.RED],
+        [NOTHING, NOTHING, colours.CYAN],
+    ] == cells(ax)
+    assert ["7", "8"] == names(ax.yaxis)
+    assert [
+        "Included in the next slot",
+        "Included late (2 slots\nbehind or more)",
+        "Missed",
+    ] == labels(ax)
+    begin, end = (num2date(x) for x in ax.get_xlim())
+    assert GENESIS + timedelta(seconds=384 * 100) == begin
+    assert GENESIS + timedelta(seconds=384 * 103) == end
+
+
+def test_what_is_late_can_be_said():
+    """With late=5 an attestation four slots behind is in time."""
+    ax = plot.attestations(attestations(4, 5), late=5)
+
+    assert [[colours.CYAN, colours.AMBER]] == cells(ax)
+    assert "Included within 4 slots" == labels(ax)[0]
+
+
+@pytest.mark.parametrize("late", [0, -1, 1.5, "2", True])
+def test_what_is_no_distance_is_refused(late):
+    """Late is a whole number of slots."""
+    with pytest.raises(UsageError, match=f"late={late!r}"):
+        plot.attestations(attestations(1), late=late)
+
+
+def test_distances_are_shares_of_duties():
+    """Two of four next slot, one three slots behind, one missed."""
+    ax = plot.attestations(attestations(1, 1, 3, None), show="distance")
+
+    assert [50.0, 0.0, 25.0, 25.0] == [bar.get_height() for bar in ax.patches]
+    assert ["1", "2", "3", "missed"] == names(ax.xaxis)
+    assert ["Included", "Missed (1)"] == labels(ax)
+    assert "Share of attestation duties (%)" == ax.get_ylabel()
+    assert "Inclusion distance (slots), 4 duties" == ax.get_xlabel()
+
+
+def test_far_distances_share_a_bar():
+    """Ten slots behind and more are one bar, which says so."""
+    ax = plot.attestations(attestations(10, 11, 32, 1), show="distance")
+
+    assert "10+" == names(ax.xaxis)[9]
+    assert 75.0 == ax.patches[9].get_height()
+
+
+def test_proposals_are_a_timeline():
+    """Each kind has its mark in the row of its validator; the first index at the top."""
+    ax = plot.proposals(proposals("proposed", "missed", "orphaned", "scheduled", "proposed"))
+
+    drawn = {
+        label: (slots(line), [float(y) for y in line.get_ydata()])
+        for label, line in named(ax).items()
+    }
+    assert {
+        "Scheduled (1)": ([103], [0.0]),
+        "Proposed (2)": ([100, 104], [1.0, 1.0]),
+        "Missed (1)": ([101], [0.0]),
+        "Orphaned (1)": ([102], [1.0]),
+    } == drawn
+    assert ["1", "3"] == names(ax.yaxis)
+    assert ax.yaxis_inverted()
+    assert 4 == len({line.get_marker() + str(line.get_markerfacecolor()) for line in ax.lines})
+
+
+def test_proposals_of_many_stand_at_their_index():
+    """More validators than have room for names: the axis counts indices."""
+    ax = plot.proposals(proposals(*["proposed"] * 30, proposers=range(1000, 1030)))
+
+    assert list(range(1000, 1030)) == list(ax.lines[0].get_ydata())
+    ax.figure.canvas.draw()
+    assert {"1000", "1020"} < set(names(ax.yaxis))
+
+
+def test_rewards_of_proposals():
+    """What blocks brought, in ether; what is lost or unknown stands beneath."""
+    frame = proposals("proposed", "missed", "proposed", "orphaned", "proposed")
+
+    ax = plot.proposals(frame, produced([100, 104], wei=5 * 10**16))
+
+    assert ([100, 104], [0.05, 0.05]) == (
+        slots(named(ax)["Proposed (2)"]),
+        list(named(ax)["Proposed (2)"].get_ydata()),
+    )
+    assert [101] == slots(named(ax)["Missed block (1)"])
+    assert [103] == slots(named(ax)["Orphaned block (1)"])
+    assert [102] == slots(named(ax)["Reward not given (1)"])
+    assert "Execution reward of the block (ETH)" == ax.get_ylabel()
+
+
+def test_withdrawals_are_summed_per_day():
+    """Two withdrawals of a day make one bar; a day without any has none."""
+    ax = plot.withdrawals(flows(10**9, 2 * 10**9, 5 * 10**9, days=[0, 0, 2]))
+
+    assert [3.0, 5.0] == [bar.get_height() for bar in ax.patches]
+    days = [num2date(bar.get_x() + bar.get_width() / 2) for bar in ax.patches]
+    assert [datetime(2020, 12, day, tzinfo=UTC) for day in (1, 3)] == days
+    assert ("Day (UTC)", "Withdrawals per day (ETH)") == (ax.get_xlabel(), ax.get_ylabel())
+
+
+def test_withdrawals_so_far():
+    """The sum since the first."""
+    ax = plot.withdrawals(flows(10**9, 2 * 10**9), unit="gwei", cumulative=True)
+
+    assert [10**9, 3 * 10**9] == list(ax.lines[0].get_ydata())
+    assert "Withdrawals since Dec 1, 2020 (gwei)" == ax.get_ylabel()
+
+
+def test_deposits_without_a_valid_signature_stand_apart():
+    """What came to nothing stands on the others; what was reorganised away is left out."""
+    frame = flows(32 * 10**9, 10**9, days=[0, 0]).with_columns(removed=pl.Series([False, False]))
+    gone = flows(7 * 10**9).with_columns(removed=pl.lit(value=True))
+
+    ax = plot.deposits(pl.concat([frame, gone]))
+
+    assert {"Valid signature": (0.0, 32.0), "Invalid signature": (32.0, 1.0)} == {
+        bars.get_label(): (bars[0].get_y(), bars[0].get_height()) for bars in ax.containers
+    }
+    assert ["Valid signature", "Invalid signature"] == labels(ax)
+    top = ax.get_ylim()[1]
+    assert top > 33
+
+
+def test_the_leaderboard_is_ranked():
+    """The highest at the top, with a bar as long as its income."""
+    ax = plot.leaderboard(leaderboard(5, 9, 7), span="7d", unit="gwei", top=2)
+
+    assert [90.0, 70.0] == [bar.get_width() for bar in ax.patches]
+    assert ["501", "502"] == names(ax.yaxis)
+    assert ax.yaxis_inverted()
+    assert "Consensus income of the last 7 days (gwei)" == ax.get_xlabel()
+
+
+def test_a_long_leaderboard_has_room_for_its_names():
+    """The figure is as high as a hundred names need."""
+    ax = plot.leaderboard(leaderboard(*range(100)), top=100)
+
+    ax.figure.canvas.draw()
+    spans = sorted(
+        (tick.get_window_extent().y0, tick.get_window_extent().y1) for tick in ax.get_yticklabels()
+    )
+    assert all(low[1] <= high[0] + 1 for low, high in pairwise(spans))
+
+
+@pytest.mark.parametrize("options", [{"top": 0}, {"top": 101}, {"top": 2.5}, {"span": "2d"}])
+def test_odd_leaderboards_are_refused(options):
+    """A span that nobody works out, or a number of validators that has no room."""
+    with pytest.raises(UsageError):
+        plot.leaderboard(leaderboard(1), **options)
+
+
+def test_a_reading_of_gas_fees_is_bars():
+    """Fastest first, in gwei; the axis says when it was read."""
+    ax = plot.gas_fees(gas(0))
+
+    assert pytest.approx([4.0, 3.0, 2.0, 1.0]) == [bar.get_height() for bar in ax.patches]
+    assert ["Rapid\nabout 15 seconds", "Fast\nabout 1 minute"] == names(ax.xaxis)[:2]
+    assert "Wait until included: one reading, Dec 1, 2020, 12:00 UTC" == ax.get_xlabel()
+    assert "Price of gas (gwei per unit of gas)" == ax.get_ylabel()
+
+
+def test_readings_of_gas_fees_are_lines():
+    """A line per tier, which stops at a long pause."""
+    ax = plot.gas_fees(gas(0, 5, 10, 60, 65), unit="wei")
+
+    heights = named(ax)["Slow (about 10 minutes)"].get_ydata()
+    assert [False, False, False, True, False, False] == list(np.isnan(heights))
+    assert {1e9} == set(heights[np.isfinite(heights)])
+
+
+def test_coverage_shows_what_is_there():
+    """From the first to the last epoch of the frame; the label says how much of it is there."""
+    frame = pl.concat([balances([100, 101, 103], [1]), balances([102], [40])])
+
+    ax = plot.coverage(frame)
+
+    there, absent = colours.BLUE, colours.GRID
+    assert [[there, there, absent, there], [absent, absent, there, absent]] == cells(ax)
+    assert ["1", "40"] == names(ax.yaxis)
+    assert "Validator (50 % of rows there)" == ax.get_ylabel()
+    assert ["There", "Absent"] == labels(ax)
+
+
+@pytest.mark.more
+def test_large_coverage_is_folded():
+    """3,000 epochs of 2,000 validators: shares of cells, exact also at the edges."""
+    frame = balances(range(3000), range(0, 2000, 2))
+    frame = pl.concat([frame, balances([0], range(1, 2000, 2))])
+
+    ax = plot.coverage(frame)
+
+    (image,) = ax.images
+    shares = image.get_array()
+    assert (1000, 1000) == shares.shape
+    assert 100 * 4 / 6 == pytest.approx(float(shares[0, 0]))
+    assert 50.0 == float(shares[999, 999])
+    assert "Epoch (UTC, 3 epochs a column)" == ax.get_xlabel()
+    assert "Validator (50.02 % of rows there), 2 validators a row" == ax.get_ylabel()
+
+
+def test_validators_are_indices():
+    """Names that are no indices reach no axis, no legend and no hover."""
+    frame = balances().with_columns(validator_index=pl.lit("<script>alert(1)</script>"))
+
+    with pytest.raises(UsageError, match="not indices"):
+        plot.coverage(frame)
+
+
+def test_decimals_beyond_any_chain_are_drawn_or_refused():
+    """Amounts of 38 digits are no exception inside of a chart."""
+    frame = gas(0, 5).with_columns(rapid_wei=pl.lit(Decimal(10**37)).cast(pl.Decimal(38, 0)))
+
+    ax = plot.gas_fees(frame, unit="wei")
+    ax.figure.canvas.draw()
+
+    assert 1e37 == ax.lines[0].get_ydata()[0]

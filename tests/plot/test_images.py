@@ -1,0 +1,72 @@
+"""Pictures of the static charts, beside pictures that somebody has looked at.
+
+Draw them again with
+``pytest tests/plot/test_images.py --mpl-generate-path=tests/plot/baseline``, and look at each
+picture before you commit it. Font renderers differ slightly, hence the tolerance. A missing bar,
+line or label exceeds it.
+"""
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import pytest
+from matplotlib import pyplot as plt
+
+from beaconframes import plot
+
+from ..support.chart_frames import CHARTS, blocks, committee, income
+
+SMALL = {"dpi": 60, "metadata": {"Software": None}}
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def picture(**more):
+    return pytest.mark.mpl_image_compare(
+        baseline_dir="baseline", style="default", savefig_kwargs=SMALL, tolerance=8, **more
+    )
+
+
+# One of each chart: its other ways are told apart by what their artists say.
+LOOKED_AT = [
+    "income by component",
+    "income by validator",
+    "balances in total",
+    "yield",
+    "participation",
+    "members",
+    "matrix of members",
+    "attestations",
+    "inclusion distance",
+    "proposals",
+    "rewards of proposals",
+    "deposits",
+    "leaderboard",
+    "gas fees",
+    "coverage",
+]
+
+
+@pytest.mark.parametrize("name", LOOKED_AT, ids=lambda name: name.replace(" ", "_"))
+@picture()
+def test_a_chart_looks_as_it_did(name):
+    """Every chart, small, of a frame made by hand."""
+    chart, frame, others, options = CHARTS[name]
+
+    return getattr(plot, chart)(frame(), *others, **options).figure
+
+
+@picture(filename="two_charts.png")
+def test_charts_share_a_figure():
+    """Two charts in one figure of the caller: neither takes the other's room."""
+    with plot.style():
+        figure, (left, right) = plt.subplots(ncols=2, figsize=(10, 3.5), layout="constrained")
+        plot.income(income(range(100, 400)), by="component", ax=left)
+        frame = blocks("proposed", "missed", *["proposed"] * 6, signed=2)
+        plot.sync_members(frame, committee([9, 5, 7]), show="matrix", ax=right)
+    return figure

@@ -1,0 +1,549 @@
+"""Charts: what their artists say. The pictures themselves are for people."""
+
+import os
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from itertools import pairwise
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+from matplotlib.dates import date2num, num2date
+
+from beaconframes import plot
+from beaconframes.errors import UsageError
+from beaconframes.units import to_pandas
+
+from ..support.chart_frames import CHARTS as EVERY
+from ..support.chart_frames import GENESIS, blocks, committee, income, yields
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+CHARTS = {
+    name: (partial(getattr(plot, chart), **options), frame, others)
+    for name, (chart, frame, others, options) in EVERY.items()
+}
+every_chart = pytest.mark.parametrize(("chart", "frame", "others"), CHARTS.values(), ids=CHARTS)
+
+
+def starts(bars):
+    """The moment over which each bar stands."""
+    return [num2date(bar.get_x() + bar.get_width() / 2) for bar in bars]
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def labels(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def parts(line):
+    """The stretches of a line between its holes."""
+    y = np.asarray(line.get_ydata(), float)
+    return [list(y[run]) for run in np.ma.clump_unmasked(np.ma.masked_invalid(y))]
+
+
+def test_bars_are_the_exact_sums():
+    """Two validators, 225 epochs a day, 0.001 ETH each and a wei: 0.45 ETH a day."""
+    ax = plot.income(income(attestation_head_reward_gwei=1_000_000, tx_fee_reward_wei=1))
+
+    assert [0.45 + 450e-18] * 3 == [bar.get_height() for bar in ax.patches]
+    days = [datetime(2020, 12, day, tzinfo=UTC) for day in (2, 3, 4)]
+    assert days == starts(ax.patches)
+    assert "Net income per day (ETH)" == ax.get_ylabel()
+    assert "Day (UTC)" == ax.get_xlabel()
+    assert "" == ax.get_title()
+
+
+@pytest.mark.parametrize(
+    ("unit", "height", "name"),
+    [("eth", 0.45, "ETH"), ("gwei", 4.5e8, "gwei"), ("wei", 4.5e17, "wei")],
+)
+def test_units_are_drawn_and_named(unit, height, name):
+    """The same income in three units."""
+    ax = plot.income(income(), unit=unit)
+
+    assert height == pytest.approx(ax.patches[0].get_height(), rel=1e-12)
+    assert f"Net income per day ({name})" == ax.get_ylabel()
+
+
+def test_cut_off_days_are_hatched():
+    """Days with epochs missing are hatched, and the axis says what that means."""
+    ax = plot.income(income(range(100, 400)))
+
+    assert [True, False, True] == [bool(bar.get_hatch()) for bar in ax.patches]
+    assert "Day (UTC, hatched where incomplete)" == ax.get_xlabel()
+
+
+def test_days_without_rows_have_no_bar():
+    """A gap is a gap: no bar of height zero stands for a day that is not there."""
+    frame = income().filter(~pl.col("epoch").is_between(338, 562))
+
+    ax = plot.income(frame)
+
+    assert [2, 4] == [moment.day for moment in starts(ax.patches)]
+
+
+@pytest.mark.parametrize(
+    ("every", "first", "name"),
+    [
+        ("week", datetime(2020, 11, 30, tzinfo=UTC), "Week from Monday (UTC"),
+        ("month", datetime(2020, 12, 1, tzinfo=UTC), "Month (UTC"),
+    ],
+)
+def test_weeks_and_months(every, first, name):
+    """The bars stand over Mondays and over the first of months."""
+    ax = plot.income(income(range(0, 225 * 40, 25)), every=every)
+
+    assert first == starts(ax.patches)[0]
+    assert ax.get_xlabel().startswith(name)
+
+
+def test_epochs_are_a_line_with_holes():
+    """A line by epoch stops where epochs are missing and marks what stands alone."""
+    epochs = [*range(200, 210), 220, *range(230, 232)]
+
+    (line,) = plot.income(income(epochs), every="epoch").lines
+
+    assert [10, 1, 2] == [len(part) for part in parts(line)]
+    lonely = [line.get_ydata()[i] for i in line.get_markevery()]
+    assert [0.002] == lonely
+    assert date2num(GENESIS + timedelta(seconds=384 * 200)) == pytest.approx(
+        line.get_xdata(False)[0]
+    )
+
+
+def test_components_are_stacked_and_penalties_hang():
+    """Rewards stand on each other, penalties hang from zero, absent parts are left out."""
+    ax = plot.income(
+        income(
+            attestation_head_reward_gwei=1_000_000,
+            attestation_target_penalty_gwei=2_000_000,
+            proposer_sync_inclusion_reward_gwei=4_000_000,
+            slashing_penalty_gwei=8_000_000,
+            tx_fee_reward_wei=16 * 10**15,
+        ),
+        by="component",
+    )
+
+    drawn = {
+        bars.get_label(): (round(bars[0].get_y(), 9), round(bars[0].get_height(), 9))
+        for bars in ax.containers
+    }
+    assert {
+        "Attestations": (0, 0.45),
+        "Block proposals": (0.45, 1.8),
+        "Execution fees": (2.25, 7.2),
+        "Attestation penalties": (0, -0.9),
+        "Slashing penalties": (-0.9, -3.6),
+    } == drawn
+    assert [
+        "Execution fees",
+        "Block proposals",
+        "Attestations",
+        "Attestation penalties",
+        "Slashing penalties",
+    ] == labels(ax)
+    assert "Income per day (ETH)" == ax.get_ylabel()
+
+
+def test_components_by_epoch_are_steps_with_holes():
+    """By epoch the parts are steps, each as wide as its epoch; nothing is drawn over a hole."""
+    frame = income([5, 6, 9], attestation_head_reward_gwei=1_000_000, tx_fee_reward_wei=2 * 10**15)
+
+    ax = plot.income(frame, every="epoch", by="component")
+
+    tops = {}
+    for area in ax.collections:
+        shapes = [path.vertices for path in area.get_paths()]
+        spans = [(shape[:, 0].min(), shape[:, 0].max()) for shape in shapes]
+        tops[area.get_label()] = {round(shape[:, 1].max(), 9) for shape in shapes}
+        epochs = [
+            tuple(round((num2date(x) - GENESIS).total_seconds() / 384, 6) for x in span)
+            for span in spans
+        ]
+        assert [(5, 7), (9, 10)] == epochs
+    assert {"Attestations": {0.002}, "Execution fees": {0.006}} == tops
+
+
+def test_few_validators_have_a_line_each():
+    """A line and a name per validator; days that are cut off are hollow."""
+    frame = income(range(100, 500), validators=(30, 4))
+
+    ax = plot.income(frame, by="validator", unit="gwei")
+
+    assert ["4", "30"] == labels(ax)
+    assert "Validator" == ax.get_legend().get_title().get_text()
+    named = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
+    assert pytest.approx([13e6, 225e6, 162e6]) == list(named["4"].get_ydata())
+    hollow = [line for line in ax.lines if line.get_label().startswith("_")]
+    assert [pytest.approx([13e6, 162e6])] * 2 == [list(line.get_ydata()) for line in hollow]
+    assert "Net income per day and validator (gwei)" == ax.get_ylabel()
+
+
+def test_many_validators_are_one_crowd_with_a_median():
+    """More lines than colours: all in grey, parted by holes, and the median."""
+    frame = income(validators=range(50)).with_columns(
+        attestation_head_reward_gwei=pl.col("validator_index") * 1_000_000
+    )
+
+    ax = plot.income(frame, by="validator")
+
+    assert ["Each of 50 validators", "Median"] == labels(ax)
+    crowd, median = ax.lines[:2]
+    assert [3] * 50 == [len(part) for part in parts(crowd)]
+    assert pytest.approx([24.5 * 0.225] * 3) == list(median.get_ydata())
+
+
+def test_two_charts_share_an_axes():
+    """Charts draw on the axes they are given, and keyword arguments reach the bars."""
+    _, (left, right) = plt.subplots(ncols=2)
+
+    assert left is plot.income(income(), ax=left, color="#123456")
+    plot.income(income(validators=[1]), ax=left, color="red", width=timedelta(hours=2))
+
+    assert {"#123456", "#ff0000"} == {to_hex(bar.get_facecolor()) for bar in left.patches}
+    assert 6 == len(left.patches)
+    assert not right.has_data()
+
+
+def test_yield_is_in_percent():
+    """Days as dots, the two averages as lines, in percent a year."""
+    ax = plot.yield_index(yields())
+
+    daily, week, month = ax.lines
+    assert ["Daily", "7-day average", "31-day average"] == labels(ax)
+    assert [3.0, 2.993, 2.969] == [round(line.get_ydata()[0], 9) for line in (daily, week, month)]
+    assert ("None", "-", "-") == tuple(line.get_linestyle() for line in ax.lines)
+    assert "Yield (APR, %)" == ax.get_ylabel()
+    assert date2num(GENESIS + timedelta(days=1000)) == pytest.approx(daily.get_xdata(False)[0])
+
+
+def test_yield_of_the_layers():
+    """Split: both layers with their own averages, in the order of the legend."""
+    ax = plot.yield_index(yields(), split=True)
+
+    assert [
+        ("Consensus, daily", 2.5),
+        ("Consensus, 7-day average", 2.493),
+        ("Consensus, 31-day average", 2.469),
+        ("Execution, daily", 0.5),
+        ("Execution, 7-day average", 0.493),
+        ("Execution, 31-day average", 0.469),
+    ] == [(line.get_label(), round(line.get_ydata()[0], 9)) for line in ax.lines]
+
+
+def test_yield_has_holes_where_days_are_missing():
+    """Averages are not drawn across days that are not there, nor where they are null."""
+    frame = yields([*range(10), *range(20, 30)]).with_columns(
+        apr_avg_7d=pl.when(pl.col("day") > 2).then("apr_avg_7d")
+    )
+
+    _, week, month = plot.yield_index(frame).lines
+
+    assert [7, 10] == [len(part) for part in parts(week)]
+    assert [10, 10] == [len(part) for part in parts(month)]
+
+
+def test_participation_tells_lost_slots_apart():
+    """Missed and orphaned slots are holes in the line, and marked each in their way."""
+    frame = blocks("proposed", "proposed", "missed", "proposed", "orphaned", "scheduled")
+
+    ax = plot.sync_participation(frame)
+
+    line, missed, orphaned = ax.lines
+    assert [[50.0, 50.0], [50.0]] == parts(line)
+    assert ["All seats", "Missed block (1)", "Orphaned block (1)"] == labels(ax)
+    assert [2, 4] == [
+        round((num2date(mark.get_xdata(False)[0]) - GENESIS).total_seconds() / 12)
+        for mark in (missed, orphaned)
+    ]
+    assert "Sync committee participation (% of seats)" == ax.get_ylabel()
+    assert "Slot (UTC)" == ax.get_xlabel()
+
+
+def test_participation_is_not_drawn_through_absent_slots():
+    """Slots that the frame does not have are holes as well."""
+    frame = pl.concat([blocks("proposed", "proposed"), blocks("proposed", "proposed", first=9)])
+
+    assert [2, 2] == [len(part) for part in parts(plot.sync_participation(frame).lines[0])]
+
+
+def test_participation_by_epoch():
+    """The mean of each epoch, and a band from its lowest to its highest block."""
+    low, high = blocks(*["proposed"] * 16, signed=128), blocks(*["proposed"] * 16, first=16)
+    later = blocks(*["proposed"] * 32, first=32)
+
+    ax = plot.sync_participation(pl.concat([low, high, later]), every="epoch")
+
+    assert [37.5, 50.0] == list(ax.lines[0].get_ydata())
+    heights = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (25.0, 50.0) == (heights.min(), heights.max())
+    assert ["All seats", "Lowest to highest block"] == labels(ax)
+
+
+def test_participation_of_chosen_seats():
+    """Rows of committees draw a second line: the seats in them alone."""
+    mine = committee().filter(pl.col("seat").is_in([0, 1, 300, 301]))
+
+    ax = plot.sync_participation(blocks("proposed", "proposed", signed=128), mine)
+
+    everybody, chosen = ax.lines
+    assert [25.0, 25.0] == list(everybody.get_ydata())
+    assert [50.0, 50.0] == list(chosen.get_ydata())
+    assert ["All seats", "Chosen seats"] == labels(ax)
+
+
+def test_members_are_ranked():
+    """Best first, in percent, with the mean of all and the names of the lowest."""
+    ax = plot.sync_members(blocks("proposed", "proposed"), committee())
+
+    dots, mean = ax.lines
+    assert list(range(1, 513)) == list(dots.get_xdata())
+    assert [100.0] * 256 + [0.0] * 256 == list(dots.get_ydata())
+    assert [50.0, 50.0] == list(mean.get_ydata())
+    assert ["Member", "All together: 50.00 %"] == labels(ax)
+    assert "Lowest:\nvalidator 5511: 0.0 %" in texts(ax)[0]
+    assert ("Member, best first", "Blocks signed (%)") == (ax.get_xlabel(), ax.get_ylabel())
+
+
+def test_few_members_are_named():
+    """Up to twenty members stand on the axis with their index."""
+    ax = plot.sync_members(blocks("proposed", signed=1), committee([77, 66, 55]))
+
+    assert ["77", "55", "66"] == [tick.get_text() for tick in ax.get_xticklabels()]
+
+
+@every_chart
+def test_no_rows_are_said_in_the_middle(chart, frame, others):
+    """An empty frame gives an empty chart that says so, without a scale."""
+    ax = chart(frame().head(0), *others)
+
+    (text,) = ax.texts
+    assert (0.5, 0.5) == text.get_position()
+    assert "no rows" in text.get_text()
+    assert [] == list(ax.get_xticks())
+    ax.figure.draw_without_rendering()
+
+
+@every_chart
+def test_no_values_are_said_in_the_middle(chart, frame, others):
+    """A frame in which every value is null gives a chart that says so."""
+    rows = frame()
+
+    ax = chart(
+        rows.select(pl.lit(None, dtype).alias(name) for name, dtype in rows.schema.items()), *others
+    )
+
+    (text,) = ax.texts
+    assert "to draw: no " in text.get_text()
+    assert "no rows" not in text.get_text()
+    ax.figure.draw_without_rendering()
+
+
+@every_chart
+def test_a_single_point_is_seen_and_said(chart, frame, others):
+    """One bucket: it is drawn so that it can be seen, and the chart says that it is one."""
+    rows, others = frame().head(1), [other.head(1) for other in others]
+
+    ax = chart(rows, *others)
+    said = [*texts(ax), ax.get_xlabel()]
+
+    assert any(re.fullmatch(r"One .* only|.*: one reading, .*", text) for text in said)
+    assert ax.has_data()
+    left, right = ax.get_xlim()
+    assert right - left < 100
+    ax.figure.draw_without_rendering()
+
+
+@every_chart
+@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas])
+def test_other_frames_draw_the_same(chart, frame, others, kind):
+    """Lazy and pandas frames give the same artists."""
+    expected = chart(frame(), *others)
+
+    ax = chart(kind(frame()), *(kind(other) for other in others))
+
+    assert [bar.get_height() for bar in expected.patches] == [
+        bar.get_height() for bar in ax.patches
+    ]
+    assert len(expected.lines) == len(ax.lines)
+    for one, other in zip(expected.lines, ax.lines, strict=True):
+        assert np.array_equal(one.get_xydata(), other.get_xydata(), equal_nan=True)
+    for one, other in zip(expected.images, ax.images, strict=True):
+        assert np.array_equal(one.get_array(), other.get_array())
+
+
+@every_chart
+def test_missing_columns_are_named_with_their_loader(chart, frame, others):
+    """The error says what is missing and where to get it, before a figure is made."""
+    with pytest.raises(UsageError, match=r"no column .*bf\.load_"):
+        chart(frame().select(pl.lit(1).alias("other")), *others)
+
+    assert [] == plt.get_fignums()
+
+
+def test_unknown_options_are_refused():
+    """A typing error in an option lists the choices, before a figure is made."""
+    for options in ({"every": "year"}, {"unit": "ether"}, {"by": "epoch"}, {"by": ["total"]}):
+        with pytest.raises(UsageError, match="is not known"):
+            plot.income(income(), **options)
+    with pytest.raises(UsageError, match='"slot", "epoch"'):
+        plot.sync_participation(blocks("proposed"), every="day")
+
+    assert [] == plt.get_fignums()
+
+
+@every_chart
+def test_charts_touch_no_global_state(chart, frame, others):
+    """Settings are the same before and after, and another's axes keep their look."""
+    before = dict(mpl.rcParams)
+    _, foreign = plt.subplots(facecolor="black")
+    face = foreign.get_facecolor()
+
+    chart(frame(), *others)
+    chart(frame(), *others, ax=foreign)
+
+    assert before == dict(mpl.rcParams)
+    assert face == foreign.get_facecolor()
+
+
+def test_style_is_offered_and_ends_with_its_block():
+    """Inside the block the colours are ours; after it, and after an error in it, they are not."""
+    before = mpl.rcParams["axes.prop_cycle"]
+
+    def fail():
+        with plot.style():
+            assert "#3f90da" == to_hex(mpl.rcParams["patch.facecolor"])
+            assert 10 == len(mpl.rcParams["axes.prop_cycle"])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+
+    assert before == mpl.rcParams["axes.prop_cycle"]
+
+
+def test_importing_changes_and_loads_nothing_else():
+    """Charts and wall apply no style, and know nothing of the service."""
+    code = (
+        "import matplotlib as mpl, sys; before = dict(mpl.rcParams)\n"
+        "import beaconframes.plot, beaconframes.wall\n"
+        "assert before == dict(mpl.rcParams)\n"
+        "print(*sorted({name.split('.')[1] for name in sys.modules"
+        " if name.startswith('beaconframes.')}))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    loaded = set(done.stdout.split())
+    assert {"analysis", "plot", "wall"} <= loaded
+    assert not {"client", "dataset", "endpoint", "service", "v1", "v2"} & loaded
+
+
+def test_notebooks_stay_interactive(tmp_path):
+    """A backend that becomes interactive when it is first used, as in notebooks, stays so."""
+    (tmp_path / "inline.py").write_text(
+        "import matplotlib\n"
+        "from matplotlib.backends.backend_agg import FigureCanvas\n"
+        "matplotlib.interactive(True)\n"
+    )
+    code = (
+        "import matplotlib.pyplot as plt\n"
+        "from beaconframes import plot\n"
+        "with plot.style():\n"
+        "    plt.subplots()\n"
+        "assert plt.isinteractive()\n"
+    )
+
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "module://inline"},
+    )
+
+
+@every_chart
+def test_nothing_is_clipped_or_overlaps(chart, frame, others):
+    """All text lies within the figure, and tick labels keep apart."""
+    ax = chart(frame(), *others)
+
+    figure = ax.figure
+    figure.canvas.draw()
+    whole = figure.bbox
+    shown = [ax.xaxis.label, ax.yaxis.label, ax.xaxis.offsetText, *ax.texts]
+    first, last = ax.get_xlim()
+    ticks = [tick.label1 for tick in ax.xaxis.get_major_ticks() if first <= tick.get_loc() <= last]
+    if ax.get_legend():
+        shown += ax.get_legend().get_texts()
+    for text in (*shown, *(tick for tick in ticks if tick.get_text())):
+        box = text.get_window_extent()
+        assert whole.x0 <= box.x0 <= box.x1 <= whole.x1, text.get_text()
+        assert whole.y0 <= box.y0 <= box.y1 <= whole.y1, text.get_text()
+    spans = sorted(
+        (tick.get_window_extent().x0, tick.get_window_extent().x1)
+        for tick in ticks
+        if tick.get_text()
+    )
+    assert all(end < start for (_, end), (start, _) in pairwise(spans))
+
+
+@pytest.mark.more
+def test_a_million_slots_are_drawn():
+    """A long series draws without complaint."""
+    slot = pl.int_range(1_000_000, eager=True).alias("slot")
+    slots = slot.to_frame().with_columns(
+        epoch=slot // 32,
+        time=pl.lit(GENESIS).dt.cast_time_unit("us") + pl.duration(seconds=12 * slot),
+        status=pl.when(slot % 97 == 0).then(pl.lit("missed")).otherwise(pl.lit("proposed")),
+        sync_aggregate_participation=slot % 89 / 100,
+    )
+
+    ax = plot.sync_participation(slots)
+    ax.figure.canvas.draw()
+
+    assert "Missed block (10,310)" in labels(ax)
+
+
+def test_absurd_values_are_a_chart_or_a_message():
+    """Amounts beyond any chain are refused in words; wild participation is a hole."""
+    for name, value, dtype in (
+        ("tx_fee_reward_wei", 10**37, pl.Decimal(38, 0)),
+        ("tx_fee_reward_wei", 9 * 10**37, pl.Decimal(38, 0)),
+        ("slashing_reward_gwei", 2**63 - 1, pl.Int64),
+    ):
+        frame = income([5, 6]).with_columns(pl.lit(Decimal(value)).cast(dtype).alias(name))
+        with pytest.raises(UsageError, match="more than a chain has"):
+            plot.income(frame)
+
+    wild = blocks(*["proposed"] * 4).with_columns(
+        sync_aggregate_participation=pl.Series([0.5, float("nan"), float("inf"), 0.5])
+    )
+    assert [[50.0], [50.0]] == parts(plot.sync_participation(wild).lines[0])
+
+
+def test_far_future_epochs_stay_off_the_axis():
+    """A row with the far-future marker has no time: it stretches no axis."""
+    never = income([2**62]).with_columns(time=pl.lit(None, pl.Datetime("us", "UTC")))
+
+    ax = plot.income(pl.concat([income(), never]), every="epoch")
+
+    assert 2020 == num2date(ax.get_xlim()[1]).year

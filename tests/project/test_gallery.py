@@ -1,0 +1,82 @@
+"""The gallery: every script draws, and the page shows what the scripts are."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from PIL import Image
+from plotly.graph_objects import Figure
+
+from beaconframes import plot
+
+GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("gallery_make", GALLERY / "make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+make = load()
+each_script = pytest.mark.parametrize("script", make.scripts(), ids=lambda path: path.stem)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.mark.more
+@each_script
+def test_a_script_draws_a_picture_and_a_figure(script, monkeypatch, sample_cache):
+    """It runs as it stands and draws something, twice; nothing of it is clipped."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(sample_cache))
+
+    drawn = make.run(script)
+
+    ax, figure = drawn["ax"], drawn["figure"]
+    assert isinstance(ax, Axes)
+    assert isinstance(figure, Figure)
+    assert ax.has_data()
+    assert len(figure.data)
+    assert [] == [text.get_text() for text in ax.texts if text.get_text().startswith("No ")]
+    ax.figure.draw_without_rendering()
+    whole, drawn_in = ax.figure.bbox, ax.get_tightbbox()
+    assert -1 <= drawn_in.x0 <= drawn_in.x1 <= whole.x1 + 1
+    assert -1 <= drawn_in.y0 <= drawn_in.y1 <= whole.y1 + 1
+
+
+def test_every_chart_is_in_the_gallery():
+    """No chart is left out."""
+    code = "".join(script.read_text() for script in make.scripts())
+
+    charts = set(plot.__all__) - {"style", "wall"}
+    assert [] == [name for name in sorted(charts) if f"bf.plot.{name}(" not in code]
+
+
+def test_the_page_is_fresh():
+    """The page has every script, as it is; run docs/gallery/make.py."""
+    assert make.page() == (GALLERY / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_script_has_its_picture():
+    """One picture a script, on paper of its own, so that it is seen on any page."""
+    pictures = sorted(path.stem for path in GALLERY.glob("*.png"))
+
+    assert [script.stem for script in make.scripts()] == pictures
+    for name in pictures:
+        picture = Image.open(GALLERY / f"{name}.png").convert("RGBA")
+        assert (255, 255, 255, 255) == picture.getpixel((0, 0))
+        assert (255, 255) == picture.getchannel("A").getextrema()
+        assert picture.convert("L").getextrema()[0] < 100

@@ -1,0 +1,215 @@
+"""Tables of the execution layer: encoded by the explorer, decoded by the client, identical."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import polars as pl
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from beaconframes.calendar import MAINNET
+from beaconframes.schema import (
+    Asked,
+    Count,
+    DecimalText,
+    Epoch,
+    Flag,
+    Fraction,
+    Hex,
+    Table,
+    Text,
+    Units,
+    UnixMillis,
+    UnixTime,
+    Wei,
+)
+from beaconframes.v1 import ENDPOINTS
+from beaconframes.v1._execution import ExecutionBlocks
+from beaconframes.v1.address_balances import AddressBalances
+from beaconframes.v1.gas_fees import GasFees
+from beaconframes.v1.pool_stats import PoolStats
+from beaconframes.v1.token_balances import TokenBalances
+
+from ..support import contract
+from . import test_validators as test_schema_validators
+from .test_lists import Committees
+
+START = datetime(1970, 1, 1, tzinfo=UTC)
+LARGEST = 10**28 - 1
+
+
+class Each(Table):
+    """Every type of column that these tables have, also inside an object. One row per number."""
+
+    number = Count("Number.", key=True)
+    wei_wei = Wei("Wei.", wire="inner.wei")
+    text_wei = Wei("Wei as text.", wire="inner.text", text=True)
+    units = Units("Units.")
+    epoch = Epoch("Epoch.", wire="inner.deeper.epoch")
+    seconds = UnixTime("Seconds.")
+    millis = UnixMillis("Milliseconds.")
+    decimals = DecimalText("Decimals.")
+    hex = Hex("Hex.", wire="other.hex")
+    text = Text("Text.", wire="other.text")
+    share = Fraction("Share.")
+    flag = Flag("Flag.")
+
+
+AMOUNT = st.integers(-LARGEST, LARGEST).map(Decimal)
+CELLS = {
+    Count: st.integers(0, 2**63 - 1),
+    Epoch: st.integers(0, 2**62),
+    Wei: AMOUNT,
+    Units: AMOUNT,
+    UnixTime: st.integers(0, 2**34).map(lambda n: START + timedelta(seconds=n)),
+    UnixMillis: st.integers(0, 2**44).map(lambda n: START + timedelta(milliseconds=n)),
+    DecimalText: st.from_regex(r"-?[0-9]{1,60}(\.[0-9]{1,40})?", fullmatch=True).filter(
+        str.isascii
+    ),
+    Hex: st.binary(max_size=48).map(lambda b: f"0x{b.hex()}"),
+    Text: st.text(max_size=20),
+    Fraction: st.floats(allow_nan=False, allow_infinity=False),
+    Flag: st.booleans(),
+}
+calm = settings(
+    deadline=None, derandomize=True, database=None, max_examples=40, phases=(Phase.generate,)
+)
+both_wires = pytest.mark.parametrize("public", [False, True])
+
+
+def frames(table):
+    """Return frames of a table, keys whole, anything else sometimes null."""
+    columns = [column for column in table.columns if not isinstance(column, Asked)]
+    cells = {column: CELLS.get(type(column), CELLS[Count]) for column in columns}
+    row = st.fixed_dictionaries(
+        {c.name: cell if c.key else st.none() | cell for c, cell in cells.items()}
+    )
+    return st.lists(row, max_size=4).map(
+        lambda rows: pl.DataFrame(
+            rows, schema={c.name: c.dtype for c in columns}, infer_schema_length=None
+        )
+    )
+
+
+@both_wires
+@pytest.mark.parametrize("table", [Each, ExecutionBlocks, GasFees, PoolStats])
+@given(data=st.data())
+@calm
+def test_what_is_encoded_is_decoded(table, public, data):
+    """Every digit and every null, in objects or out of them, on either wire."""
+    frame = data.draw(frames(table))
+
+    sent = table.encode(frame, MAINNET, public=public)
+
+    assert_frame_equal(frame, table.decode([sent], MAINNET))
+    assert len(json.loads(sent)) == frame.height
+
+
+def test_no_type_of_column_goes_untested():
+    """Every type that a table has is in a table that is encoded and decoded at random."""
+    known = {endpoint.name: endpoint.table for endpoint in ENDPOINTS}
+    elsewhere = [known[name] for name in {*contract.TABLES, *test_schema_validators.TABLES}]
+    by_chance = [Each, ExecutionBlocks, GasFees, PoolStats, TokenBalances, Committees, *elsewhere]
+    tested = {type(column) for table in by_chance for column in table.columns}
+
+    assert set() == {type(c) for table in known.values() for c in table.columns} - tested
+
+
+@both_wires
+@given(data=st.data())
+@calm
+def test_tokens_are_decoded_without_their_address(public, data):
+    """Which the answer does not have."""
+    frame = data.draw(frames(TokenBalances))
+
+    sent = TokenBalances.encode(frame.with_columns(address=pl.lit("0xab")), MAINNET, public=public)
+
+    assert frame.columns == ["token", "symbol", "balance"]
+    assert_frame_equal(frame, TokenBalances.decode([sent], MAINNET).drop("address"))
+
+
+@both_wires
+@given(ether=CELLS[DecimalText], data=st.data())
+@calm
+def test_an_address_and_its_tokens(public, ether, data):
+    """The ether, then each token; none are a list without any, or null on the public wire."""
+    tokens = data.draw(frames(TokenBalances)).with_columns(address=pl.lit("0xab"))
+    first = pl.DataFrame({"address": ["0xab"], "balance": [ether]})
+    frame = pl.concat([first, tokens], how="diagonal").select(AddressBalances.schema().names())
+
+    sent = AddressBalances.encode(frame, MAINNET, public=public)
+
+    assert_frame_equal(frame, AddressBalances.decode([sent], MAINNET))
+    if tokens.is_empty():
+        assert [{"address": "0xab", "ether": ether, "tokens": None if public else []}] == (
+            json.loads(sent)
+        )
+
+
+def test_an_object_of_which_nothing_is_known_is_null():
+    """Also an object in an object, and an epoch whose null has a number on the wire."""
+    frame = Each.decode([b'[{"number": 1}]'], MAINNET)
+
+    (record,) = json.loads(Each.encode(frame, MAINNET))
+
+    assert (None, None) == (record["inner"], record["other"])
+    known = frame.with_columns(text_wei=pl.lit(5).cast(pl.Decimal(28, 0)))
+    (record,) = json.loads(Each.encode(known, MAINNET))
+    assert {"wei": None, "text": "5", "deeper": None} == record["inner"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (0, 0),
+        (1_678_256_817_733, 1_678_256_817_733),
+        ("1678256817733", 1_678_256_817_733),
+        (1e12, 10**12),
+    ],
+)
+def test_milliseconds_are_no_seconds(sent, expected):
+    """However the number is written."""
+    frame = GasFees.decode([json.dumps({"timestamp": sent}).encode()], MAINNET)
+
+    assert [START + timedelta(milliseconds=expected)] == frame["time"].to_list()
+
+
+def test_zeros_are_left_out_wherever_they_stand():
+    """First, last, alone, in an object, as text; and never inside a text that looks like one."""
+
+    class Sparse(Table):
+        """One row per number."""
+
+        number = Count("Number.", key=True)
+        a = Count("A.", absent=0)
+        label = Text("Label.")
+        b = Count("B.", wire="in.b", absent=0)
+        c_wei = Wei("C.", wire="in.c", absent=0, text=True)
+        d = Count("D.", absent=0)
+
+    rows = [
+        (1, 0, '"a":0,', 0, 0, 0),
+        (2, 5, '","d":0}', 0, 2**90, 0),
+        (3, 0, "{}", 7, 0, 1),
+        (4, 10, None, 100, 10, 0),
+    ]
+    frame = pl.DataFrame(rows, schema=Sparse.schema(), orient="row")
+
+    sent = Sparse.encode(frame, MAINNET, public=True)
+
+    assert [
+        {"number": 1, "label": '"a":0,', "in": {}},
+        {"number": 2, "a": 5, "label": '","d":0}', "in": {"c": str(2**90)}},
+        {"number": 3, "label": "{}", "in": {"b": 7}, "d": 1},
+        {"number": 4, "a": 10, "label": None, "in": {"b": 100, "c": "10"}},
+    ] == json.loads(sent)
+    assert_frame_equal(frame, Sparse.decode([sent], MAINNET))
+    assert b"[]" == Sparse.encode(frame.clear(), MAINNET, public=True)
+    assert {"number": 1, "a": 0, "label": '"a":0,', "in": {"b": 0, "c": "0"}, "d": 0} == (
+        json.loads(Sparse.encode(frame, MAINNET))[0]
+    )

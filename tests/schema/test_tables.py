@@ -1,0 +1,932 @@
+"""Tables: what they refuse to be, what they make of JSON, and that they make it exactly.
+
+Expected cells are worked out by ``contract``, which knows the API and not the package.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from unittest.mock import Mock, patch
+
+import polars as pl
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes.calendar import MAINNET
+from beaconframes.errors import AnswerError, IntegrityError, ProtocolError, SchemaError
+from beaconframes.schema import Count, Fraction, Gwei, Table, Text, Wei, decoding, records
+from beaconframes.v1 import ENDPOINTS
+
+from ..support.contract import GENESIS, TABLES, rows
+
+HERE = {endpoint.name: endpoint.table for endpoint in ENDPOINTS}
+FAR = 2**63 - 1
+calm = settings(deadline=None, derandomize=True, database=None, max_examples=10)
+SEEDS = st.integers(0, 10**6)
+each_table = pytest.mark.parametrize("table", TABLES)
+
+
+def page(*records):
+    try:
+        return json.dumps(records, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(records).encode()
+
+
+def decode(table, *records):
+    """Return the frame of records that came in one page."""
+    return raw(table, page(*records))
+
+
+def raw(table, *pages):
+    """Return the frame of pages."""
+    return HERE[table].decode(pages, MAINNET)
+
+
+def slowly(table, *pages):
+    """Return the frame of pages whose every cell was parsed for itself."""
+    node, _ = decoding.layout(HERE[table])
+    never = Mock(decode=Mock(side_effect=ValueError))
+    with patch.object(decoding, "layout", lambda _: (node, never)):
+        return HERE[table].decode(pages, MAINNET)
+
+
+def outcome(work, *args):
+    """Return the cells that come out, or the kind of error of the family that comes instead."""
+    try:
+        return str(work(*args).rows())
+    except AnswerError as error:
+        return type(error).__name__
+
+
+def same(expected, actual):
+    """Assert that two frames are equal to the last digit; quick unless they are not."""
+    if expected.schema != actual.schema or not expected.equals(actual):
+        assert_frame_equal(expected, actual, check_exact=True)
+        raise AssertionError
+
+
+# Records as the service could send them, by a number: hypothesis picks it, and so can shrink it.
+# (Strategies for 38 columns, a draw each, take longer than the tests.)
+
+LETTERS = ' aZ09"\\/<&\x00\n\x1b\u00e9\u20ac\u202e\u2028\ufffd\U0001f600'
+
+
+def some_text(chance):
+    return "".join(chance.choices(LETTERS, k=chance.randrange(8)))
+
+
+def some_hex(chance):
+    return "0x" + chance.randbytes(chance.randint(2, 6)).hex().upper()
+
+
+CELLS = {
+    "int": lambda chance: chance.randrange(2 ** chance.randrange(1, 63)),
+    "int-or-0": lambda chance: chance.choice([0, chance.randrange(2**40)]),
+    "epoch": lambda chance: chance.choice([chance.randrange(10**9), FAR, 2**64 - 1]),
+    "proposer": lambda chance: chance.choice([chance.randrange(10**7), 2**31 - 1]),
+    "wei": lambda chance: chance.choice([-1, 1]) * chance.randrange(10 ** chance.randint(1, 28)),
+    "float": lambda chance: chance.choice([0.0, 1.0, chance.random(), chance.gauss() * 1e300]),
+    "flag": lambda chance: chance.random() < 0.5,
+    "text": some_text,
+    "hex": some_hex,
+    "root": lambda chance: chance.choice(["0x00", "0x01", some_hex(chance)]),
+    "status": lambda chance: chance.choice("0123"),
+    "json": lambda chance: {some_text(chance): [chance.random(), None, some_text(chance)]},
+    "unix": lambda chance: chance.randrange(4_000_000_000),
+    "time": lambda chance: (GENESIS + timedelta(seconds=chance.randrange(10**9))).isoformat(),
+}
+NUMBERED = {"epoch", "slot", "day", "current_slot", "period"}
+
+
+def field(line, chance):
+    """Return what the wire may hold for one column."""
+    if line.wire == ("validators[]",):
+        return [chance.randrange(9) for _ in range(chance.randint(1, 6))]
+    if (line.key and line.kind != "root") or line.name in NUMBERED:
+        return chance.randrange(100_000)
+    if chance.random() < 0.2:
+        return None
+    return CELLS["time" if line.is_time else line.kind](chance)
+
+
+def several(table, chance, least=0):
+    """Return records of a table without two of one key: inner objects opened, first spellings."""
+    found = {}
+    for _ in range(chance.randint(least, 6)):
+        one = {line.wire[0]: field(line, chance) for line in TABLES[table] if line.wire}
+        key = tuple(
+            line.cell(one[line.wire[0]]) for line in TABLES[table] if line.key and line.wire
+        )
+        found[key] = one
+    return list(found.values())
+
+
+def nested(fields):
+    """Return a record with its inner objects, from fields by path."""
+    found = {}
+    for path, value in fields.items():
+        head, dot, inner = path.removesuffix("[]").partition(".")
+        if dot:
+            found.setdefault(head, {})[inner] = value
+        else:
+            found[head] = value
+    return found
+
+
+def framed(table, records):
+    """Return the frame that the records must make, from their rows by the contract."""
+    schema = {line.name: line.dtype for line in TABLES[table]}
+    return pl.DataFrame(rows(table, records), schema=schema, orient="row")
+
+
+# What a table is.
+
+
+@each_table
+def test_columns_types_and_keys_are_those_of_the_contract(table):
+    """Names, order, polars types and the key of each table were agreed on before it was written."""
+    lines = TABLES[table]
+
+    assert pl.Schema({line.name: line.dtype for line in lines}) == HERE[table].schema()
+    assert [line.name for line in lines if line.key] == HERE[table].key()
+    assert lines[0].key
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("balance", Gwei),
+        ("balance_wei", Gwei),
+        ("gwei", Gwei),
+        ("balance_eth", Gwei),
+        ("fee", Wei),
+        ("fee_gwei", Wei),
+        ("fee_eth", Wei),
+        ("seats_gwei", Count),
+        ("seats_wei", Count),
+        ("price_eth", Fraction),
+        ("note_wei", Text),
+    ],
+)
+def test_a_name_that_does_not_say_its_unit_is_refused_when_the_table_is_defined(name, column):
+    """The unit is the type and the end of the name: a table that says two things cannot exist."""
+    with pytest.raises(TypeError, match=f"Wrong.{name}"):
+        type("Wrong", (Table,), {name: column("Something.")})
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("a_gwei", Gwei), ("a_wei", Wei), ("gwei_count", Count), ("weight", Text)]
+)
+def test_a_name_that_says_its_unit_is_taken(name, column):
+    """Only the end of a name speaks of units."""
+    table = type("Right", (Table,), {name: column("Something.")})
+
+    assert [name] == table.schema().names()
+
+
+@each_table
+@pytest.mark.parametrize("pages", [[], [b"[]"], [b"[]", b" [ ] "]])
+def test_no_rows_have_the_whole_schema(table, pages):
+    """Nothing came: the columns are there all the same, with their types."""
+    for frame in (HERE[table].decode(pages, MAINNET), slowly(table, *pages)):
+        same(framed(table, []), frame)
+    same(framed(table, []), HERE[table].arrange(HERE[table].empty()))
+
+
+# Values: decoded exactly, however they are spelled.
+
+
+def spelled(table, fields, chance):
+    """Return a record as one of the many ways to say the same: spelling, text, absence."""
+    found = {}
+    for line in (line for line in TABLES[table] if line.wire):
+        value = fields[line.wire[0]]
+        nothing = value is None or (line.absent and value == 0)
+        if nothing and chance.random() < 0.5:
+            continue
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        as_text = number and chance.random() < 0.5
+        found[chance.choice(line.wire)] = json.dumps(value) if as_text else value
+    return nested(found)
+
+
+@each_table
+@calm
+@given(seed=SEEDS)
+def test_every_way_to_say_the_same_makes_the_same_frame(table, seed):
+    """Both spellings, numbers as text, absent or null, zeros left out; whole pages or cells."""
+    chance = random.Random(seed)
+    fields = several(table, chance)
+    expected = framed(table, [nested(one) for one in fields])
+    arrange = HERE[table].arrange
+
+    plain = page(*map(nested, fields))
+    varied = page(*(spelled(table, one, chance) for one in fields))
+
+    same(expected, arrange(raw(table, plain)))
+    same(expected, arrange(raw(table, varied)))
+    same(expected, arrange(slowly(table, plain)))
+    same(expected, arrange(slowly(table, varied)))
+
+
+@each_table
+@calm
+@given(seed=SEEDS)
+def test_one_frame_comes_from_many_pages(table, seed):
+    """Objects, lists and empty lists, read fast or cell by cell: the rows of all, in order."""
+    chance = random.Random(seed)
+    fields = [nested(one) for one in several(table, chance)]
+    pages, rest = [], fields
+    while rest:
+        cut = chance.randint(1, len(rest))
+        pages.append(page(*rest[:cut]))
+        rest = rest[cut:]
+        if rest and chance.random() < 0.5:
+            pages.append(page(*rest[:1])[1:-1])
+            rest = rest[1:]
+
+    frame = HERE[table].decode(pages, MAINNET)
+
+    same(raw(table, page(*fields)), frame)
+    same(framed(table, fields), HERE[table].arrange(frame))
+
+
+@each_table
+@calm
+@given(seed=SEEDS)
+def test_a_frame_goes_onto_the_wire_and_comes_back(table, seed):
+    """Encoding and decoding lose nothing: no digit, no null, no letter, no order."""
+    frame = framed(table, [nested(one) for one in several(table, random.Random(seed))])
+
+    wire = HERE[table].encode(frame, MAINNET)
+
+    same(frame, raw(table, wire))
+    same(frame, slowly(table, wire))
+    assert isinstance(json.loads(wire), list)
+
+
+ODD = (
+    True, False, 0, 1, -1, 1.0, 1.5, 1e3, 2.0**53, 2.0**63, 1e300, 2**53 + 1, 2**63, 2**64, 10**28,
+    10**40, "", " ", "0", "1", "+1", "-1", "-0", "01", " 1", "1 ", "1.0", "1.5", "1e3", "1_0",
+    "0x1", "\u0661", "nan", "NaN", "inf", "-Infinity", "true", "null", "None", str(2**53 + 1),
+    str(2**63), str(10**28 - 1), "2021-02-23T14:33:59Z", "2021-02-23", "0x00", [], [1], {},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "wire"),
+    [
+        ("validators", "balance"),
+        ("validators", "exit_epoch"),
+        ("validators", "slashed"),
+        ("validators", "name"),
+        ("validators", "pubkey"),
+        ("validators", "last_attestation_slot"),
+        ("epochs", "globalparticipationrate"),
+        ("epochs", "ts"),
+        ("epoch_slots", "status"),
+        ("epoch_slots", "exec_timestamp"),
+        ("yield_index", "tx_fees_sum_wei"),
+    ],
+)
+def test_the_fast_way_and_the_slow_way_agree(table, wire):
+    """What a value is worth does not hang on what else is in its page."""
+    key = TABLES[table][0].wire[0]
+    fast, slow = {}, {}
+    for value in ODD:
+        one = page({key: 1, wire: value})
+        fast[repr(value)] = outcome(HERE[table].decode, [one], MAINNET)
+        slow[repr(value)] = outcome(slowly, table, one)
+
+    assert slow == fast
+
+
+@pytest.mark.parametrize("digits", [2**53 + 1, 2**63, 2**64, 55 * 10**18, 34 * 10**24, 10**28 - 1])
+def test_wei_is_exact_in_polars_pandas_and_parquet_and_back(digits, tmp_path):
+    """As a number or as text, and negative too, up to 28 digits."""
+    frame = decode(
+        "yield_index",
+        {"day": 1, "tx_fees_sum_wei": digits, "deposits_sum_wei": str(digits)},
+        {"day": 2, "tx_fees_sum_wei": -digits, "deposits_sum_wei": str(-digits)},
+    )
+
+    frame.write_parquet(tmp_path / "wei.parquet")
+    exact = [Decimal(digits), Decimal(-digits)]
+    pandas = bf.to_pandas(frame)
+    arrow = pyarrow.parquet.read_table(tmp_path / "wei.parquet")
+    for column in ("tx_fees_sum_wei", "deposits_sum_wei"):
+        assert exact == frame[column].to_list()
+        assert exact == pandas[column].to_list()
+        assert exact == arrow[column].to_pylist()
+    same(frame, pl.read_parquet(tmp_path / "wei.parquet"))
+    assert_frame_equal(frame, pl.from_pandas(pandas), check_dtypes=False)
+
+
+@pytest.mark.parametrize(
+    ("table", "wire", "value"),
+    [
+        ("yield_index", "tx_fees_sum_wei", 10**28),
+        ("yield_index", "tx_fees_sum_wei", str(10**28)),
+        ("yield_index", "tx_fees_sum_wei", -(10**28)),
+        ("yield_index", "tx_fees_sum_wei", 2**127),
+        ("yield_index", "tx_fees_sum_wei", 2**128 + 1),
+        ("yield_index", "tx_fees_sum_wei", 1.349850765807e21),
+        ("yield_index", "tx_fees_sum_wei", 1e16),
+        ("yield_index", "tx_fees_sum_wei", 0.5),
+        ("validators", "balance", 2**63),
+        ("validators", "balance", str(2**63)),
+        ("validators", "balance", -(2**63) - 1),
+        ("validators", "balance", 1e16),
+        ("validators", "validator_index", 2**64),
+        ("epoch_slots", "exec_gas_used", 2**64 + 5),
+    ],
+)
+def test_a_number_that_does_not_fit_is_refused_by_name(table, wire, value):
+    """Nothing wraps and nothing is rounded: the row, the field and the value are named."""
+    key = TABLES[table][0].wire[0]
+    good = {key: 1}
+    bad = {key: 2, wire: value}
+
+    with pytest.raises(SchemaError, match=f"{HERE[table].table_name} row 1: {wire} is ") as told:
+        decode(table, good, bad)
+
+    assert str(value)[:40] in str(told.value)
+
+
+def test_a_whole_number_written_as_a_float_is_taken_only_where_floats_are_exact():
+    """2**53 + 1 with a fraction has lost its last digit before anybody could look at it."""
+    assert [9_007_199_254_740_991] == decode("validators", {
+        "validator_index": 1, "balance": 9_007_199_254_740_991.0
+    })["balance_gwei"].to_list()  # fmt: skip
+
+    for text in (b"9007199254740993.0", b"9007199254740993e0", b"-9007199254740993.0"):
+        with pytest.raises(SchemaError, match="balance"):
+            raw("validators", b'[{"validator_index":1,"balance":%b}]' % text)
+
+
+@pytest.mark.parametrize(
+    "never", [FAR, 2**64 - 1, 9223372036854776000, 9.223372036854776e18, str(FAR), None]
+)
+@pytest.mark.parametrize(
+    "wire", ["activation_eligibility_epoch", "activationepoch", "exit_epoch", "withdrawableepoch"]
+)
+def test_the_far_future_is_null(never, wire):
+    """However it is written; and no other epoch is."""
+    epochs = [
+        "activation_eligibility_epoch",
+        "activation_epoch",
+        "exit_epoch",
+        "withdrawable_epoch",
+    ]
+    column = next(name for name in epochs if name.replace("_", "") == wire.replace("_", ""))
+
+    frame = decode("validators", {"validator_index": 1, wire: never})
+    later = decode("validators", {"validator_index": 1, wire: 2**62})
+
+    assert [None] == frame[column].to_list()
+    assert [2**62] == later[column].to_list()
+    same(frame, slowly("validators", page({"validator_index": 1, wire: never})))
+
+
+def test_whole_numbers_with_nulls_stay_whole_in_pandas():
+    """2**53 + 1 beside a null is neither a float nor another number."""
+    frame = decode(
+        "epochs", {"epoch": 1, "eligibleether": 2**53 + 1}, {"epoch": 2, "eligibleether": None}
+    )
+
+    column = bf.to_pandas(frame)["eligible_ether_gwei"]
+
+    assert 2**53 + 1 == column[0]
+    assert [False, True] == column.isna().tolist()
+    assert "int64" in str(column.dtype).lower()
+
+
+def test_fields_left_out_of_an_income_are_zero_and_shift_nothing():
+    """Absent, null and text that is empty: each of them is nothing earned, in its column."""
+    frame = decode(
+        "income_history",
+        {"validatorindex": 1, "epoch": 1, "income": {"attestation_head_reward": 5}},
+        {"validatorindex": 1, "epoch": 2, "income": {}},
+        {"validatorindex": 1, "epoch": 3, "income": {"tx_fee_reward_wei": ""}},
+        {"validatorindex": 1, "epoch": 4, "income": {"tx_fee_reward_wei": "7"}},
+        {"validatorindex": 1, "epoch": 5, "income": {"slashing_penalty": None}},
+    )
+
+    amounts = frame.drop("validator_index", "epoch", "time")
+    assert 0 == sum(amounts.null_count().row(0))
+    assert [5, 0, 0, 0, 0] == amounts["attestation_head_reward_gwei"].to_list()
+    assert [0, 0, 0, 7, 0] == amounts["tx_fee_reward_wei"].to_list()
+    assert 0 == sum(amounts.drop("attestation_head_reward_gwei", "tx_fee_reward_wei").sum().row(0))
+
+
+@pytest.mark.parametrize("rest", [{}, {"income": None}, {"attestation_head_reward": 5}])
+def test_an_income_that_is_not_there_is_not_nothing_earned(rest):
+    """Zeros are left out of the object; without the object nobody has said anything."""
+    with pytest.raises(SchemaError, match="income_history row 1: income is None"):
+        decode(
+            "income_history",
+            {"validatorindex": 1, "epoch": 1, "income": {}},
+            {"validatorindex": 1, "epoch": 2, **rest},
+        )
+
+
+@pytest.mark.parametrize("seats", [[*range(511)], [*range(513)], [0]])
+def test_a_committee_that_is_not_full_is_said_so(caplog, seats):
+    """One seat that is lost moves all later ones: the rows are there, with a word."""
+    frame = decode(
+        "sync_committees", {"period": 1, "start_epoch": 256, "end_epoch": 511, "validators": seats}
+    )
+    assert seats == frame["validator_index"].to_list()
+    assert f"has {len(seats)} entries, where there are 512" in caplog.text
+
+
+def test_a_seat_of_nobody_is_refused():
+    """Each seat has a validator."""
+    with pytest.raises(SchemaError, match=r"validators is .*None"):
+        decode(
+            "sync_committees",
+            {
+                "period": 1,
+                "start_epoch": 256,
+                "end_epoch": 511,
+                "validators": [1, None, *[2] * 510],
+            },
+        )
+
+
+@pytest.mark.parametrize("between", [", ", ",\n  "])
+@pytest.mark.parametrize("after", [":", ": ", " : "])
+def test_a_field_that_is_there_twice_is_refused_however_it_is_spaced(between, after):
+    """Not every service writes JSON as tightly as the real one."""
+    record = f'{{"period"{after}1{between}"period"{after}2}}'
+    with pytest.raises(ProtocolError, match="'period' twice"):
+        HERE["sync_committees"].decode([f"[{record}{between}{{}}]".encode()], MAINNET)
+
+
+def test_seats_keep_order_and_duplicates():
+    """Seat i is bit i: 512 of them, a validator in several, never sorted, never made unique."""
+    seats = [(7 * seat) % 300 for seat in range(512)]
+
+    frame = decode("sync_committees", {
+        "period": 290, "start_epoch": 74240, "end_epoch": 74495, "validators": seats
+    })  # fmt: skip
+    frame = HERE["sync_committees"].arrange(frame)
+
+    assert list(range(512)) == frame["seat"].to_list()
+    assert seats == frame["validator_index"].to_list()
+
+
+@pytest.mark.parametrize("validators", ["123", {"7": 1}, 5, [1, [2]], [1, "x"], [True], 1.5])
+def test_a_committee_that_is_no_list_of_validators_is_refused(validators):
+    """Text is not a list of digits, and an object is not a list of its names."""
+    with pytest.raises(SchemaError, match=r"row 0.*validators"):
+        decode("sync_committees", {"period": 1, "validators": validators})
+
+
+@pytest.mark.parametrize(
+    ("table", "wire"), [("income_history", "income"), ("latest_state", "rates")]
+)
+@pytest.mark.parametrize("value", [5, "x", [], [1], True])
+def test_an_inner_object_that_is_something_else_is_refused(table, wire, value):
+    """An income that is no object is not an income of zero."""
+    one = {"validatorindex": 1, "epoch": 1, "currentSlot": 1, wire: value}
+
+    with pytest.raises(SchemaError, match=f"row 0.*{wire}"):
+        decode(table, one)
+
+
+# Text.
+
+
+@calm
+@given(texts=st.lists(st.text(st.characters(), max_size=8), min_size=1, max_size=4))
+def test_half_a_surrogate_pair_becomes_one_replacement_and_the_rest_stays(texts):
+    """Pairs, backslashes and everything else in the same page are what they were."""
+    sent = json.dumps([{"validator_index": i, "name": text} for i, text in enumerate(texts)])
+    halves = re.compile("[\ud800-\udfff]")
+    expected = [halves.sub("\ufffd", one["name"]) for one in json.loads(sent)]
+
+    assert expected == raw("validators", sent.encode())["name"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("escaped", "expected"),
+    [
+        (rb"a\ud800b", "a\ufffdb"),
+        (rb"\udc00", "\ufffd"),
+        (rb"\ud83d\ude00\ude00", "\U0001f600\ufffd"),
+        (rb"\ud800\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\ud800 \\ud83d", "\ufffd \\ud83d"),
+        (rb"\ud800 C:\\ude00\\x", "\ufffd C:\\ude00\\x"),
+        (rb"\uD83D\uDE00 \uDBFF", "\U0001f600 \ufffd"),
+    ],
+)
+def test_surrogates_by_hand(escaped, expected):
+    """Half a pair is replaced; a backslash that was escaped is no escape."""
+    sent = b'[{"validator_index":1,"name":"' + escaped + b'"}]'
+
+    assert [expected] == raw("validators", sent)["name"].to_list()
+
+
+def test_text_is_kept_whole_and_raw(tmp_path):
+    """100,000 letters, markup, formulas, controls: stored as they came, through Parquet too."""
+    texts = ["x" * 100_000, "<b>&amp;</b>", "=1+1", "a\x00\x1b[31m\u202e\u2028b", "", "\ufffd"]
+
+    frame = decode("validators", *({"validator_index": i, "name": t} for i, t in enumerate(texts)))
+    frame.write_parquet(tmp_path / "texts.parquet")
+
+    assert texts == frame["name"].to_list()
+    assert texts == pl.read_parquet(tmp_path / "texts.parquet")["name"].to_list()
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xc3\x28", b"\xed\xa0\x80", b"\xc0\xaf"])
+def test_text_that_is_no_utf8_is_no_answer(bad):
+    """Bytes that spell no letter are refused and not repaired."""
+    with pytest.raises(ProtocolError):
+        raw("validators", b'[{"validator_index":1,"name":"' + bad + b'"}]')
+
+
+def test_an_object_of_no_fixed_shape_is_the_same_text_however_it_is_escaped():
+    """Escapes, white space and the way it was read leave no trace in the JSON text."""
+    sent = (
+        rb'[{"currentSlot":1,"rates":{"mainCurrencyTickerPrices": {"E\u0055R": "\u20ac\u003c"} }}]'
+    )
+    plain = page({"currentSlot": 1, "rates": {"mainCurrencyTickerPrices": {"EUR": "€<"}}})
+
+    for frame in (raw("latest_state", sent), slowly("latest_state", sent)):
+        same(raw("latest_state", plain), frame)
+    assert ['{"EUR":"€<"}'] == frame["main_currency_ticker_prices"].to_list()
+
+
+# Times.
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ("2021-02-23T14:33:59Z", datetime(2021, 2, 23, 14, 33, 59, tzinfo=UTC)),
+        ("2021-02-23T14:33:59", datetime(2021, 2, 23, 14, 33, 59, tzinfo=UTC)),
+        ("2021-02-23T16:03:59.5+01:30", datetime(2021, 2, 23, 14, 33, 59, 500_000, tzinfo=UTC)),
+        (1_614_090_839, datetime(2021, 2, 23, 14, 33, 59, tzinfo=UTC)),
+        ("1970-01-01T00:00:00Z", datetime(1970, 1, 1, tzinfo=UTC)),
+        (0, datetime(1970, 1, 1, tzinfo=UTC)),
+        ("9999-12-31T23:59:59Z", datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        (None, GENESIS + timedelta(seconds=384)),
+    ],
+)
+def test_an_instant_is_utc_however_it_is_written(sent, expected):
+    """RFC 3339 with any zone, or Unix seconds; what was not sent follows from the epoch."""
+    assert [expected] == decode("epochs", {"epoch": 1, "ts": sent})["time"].to_list()
+    assert [expected] == slowly("epochs", page({"epoch": 1, "ts": sent}))["time"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("table", "fields"),
+    [
+        ("epochs", {"epoch": 1, "ts": 1_614_090_839_000}),
+        ("epochs", {"epoch": 1, "ts": "10000-01-01T00:00:00Z"}),
+        ("epochs", {"epoch": 1, "ts": "9999-12-31T23:59:59-10:00"}),
+        ("epochs", {"epoch": 1, "ts": "0001-01-01T00:00:00+14:00"}),
+        ("epochs", {"epoch": 1, "ts": "yesterday"}),
+        ("epoch_slots", {"slot": 1, "exec_timestamp": 1_614_090_839_000}),
+        ("epoch_slots", {"slot": 1, "exec_timestamp": 2**60}),
+        ("balance_history", {"validatorindex": 1, "epoch": 2**62}),
+        ("balance_history", {"validatorindex": 1, "epoch": 9 * 10**18}),
+        ("balance_history", {"validatorindex": 1, "epoch": FAR}),
+        ("yield_index", {"day": 2**50}),
+        ("graffiti_wall", {"slot": 2**61, "x": 1, "y": 1}),
+    ],
+)
+def test_an_instant_that_no_calendar_has_is_refused(table, fields):
+    """Milliseconds are not seconds, and no time wraps around to the past."""
+    with pytest.raises(SchemaError, match="row 0"):
+        decode(table, fields).rows()
+
+
+# Blocks.
+
+
+def test_slots_without_a_block_or_a_payload_are_null_and_not_zero():
+    """Missed, scheduled, before the merge: nothing is made up, and counts by status are right."""
+    execution = [line for line in TABLES["epoch_slots"] if line.name.startswith("exec_")]
+    empty = {line.wire[0]: None for line in execution}
+    blocks = [
+        {"slot": slot, "blockroot": root, "status": status, **empty}
+        for slot, root, status in [
+            (1, "0xAA", "1"), (2, "0x01", "2"), (3, "0x00", "0"), (4, "0xbb", "3"), (5, "0x01", "2")
+        ]
+    ]  # fmt: skip
+
+    frame = decode("epoch_slots", *blocks)
+
+    assert ["0xaa", None, None, "0xbb", None] == frame["block_root"].to_list()
+    assert {"proposed": 1, "missed": 2, "scheduled": 1, "orphaned": 1} == dict(
+        frame["status"].value_counts().iter_rows()
+    )
+    assert {5} == set(frame.select(line.name for line in execution).null_count().row(0))
+
+
+def test_an_unknown_code_is_kept_as_text():
+    """A status that nobody has heard of is neither an error nor another status."""
+    blocks = decode("epoch_slots", {"slot": 1, "status": "7"}, {"slot": 2, "status": "reorged"})
+    validators = decode("validators", {"validator_index": 1, "status": "pending_queued"})
+
+    assert ["7", "reorged"] == blocks["status"].to_list()
+    assert ["pending_queued"] == validators["status"].to_list()
+
+
+# Rows that should not be there, or not twice.
+
+
+@each_table
+@calm
+@given(seed=SEEDS)
+def test_the_same_row_twice_is_one_row_and_every_order_is_one_order(table, seed):
+    """Pages that overlap and rows that are shuffled come out sorted by key, each row once."""
+    chance = random.Random(seed)
+    fields = [nested(one) for one in several(table, chance, least=1)]
+    again = fields + fields[:2]
+    chance.shuffle(again)
+
+    frame = HERE[table].arrange(decode(table, *again))
+
+    same(framed(table, fields), frame)
+
+
+@pytest.mark.parametrize(
+    ("table", "first", "second", "told"),
+    [
+        ("validators", {"validator_index": 7, "balance": 1}, {"validator_index": 7, "balance": 2},
+         ["validator_index", "7", "balance_gwei"]),
+        ("validators", {"validator_index": 7, "name": None}, {"validator_index": 7, "name": "x"},
+         ["validator_index", "7", "name"]),
+        ("income_history", {"validatorindex": 3, "epoch": 9, "income": {"slashing_penalty": 1}},
+         {"validatorindex": 3, "epoch": 9, "income": {}},
+         ["3", "epoch", "9", "slashing_penalty_gwei"]),
+        ("epoch_slots", {"slot": 5, "blockroot": "0x01", "status": "2"},
+         {"slot": 5, "blockroot": "0x00", "status": "0"}, ["slot", "5", "status"]),
+        ("sync_committees", {"period": 1, "validators": [4]}, {"period": 1, "validators": [5]},
+         ["period", "seat", "0", "validator_index"]),
+        ("yield_index", {"day": 1, "tx_fees_sum_wei": 10**27}, {"day": 1, "tx_fees_sum_wei": 1},
+         ["day", "1", "tx_fees_sum_wei"]),
+    ],
+)  # fmt: skip
+def test_two_rows_of_one_key_that_differ_are_refused(table, first, second, told):
+    """The service contradicts itself: the key and the column are named, nothing is chosen."""
+    with pytest.raises(IntegrityError) as caught:
+        HERE[table].arrange(decode(table, first, second))
+
+    assert [] == [word for word in told if word not in str(caught.value)]
+
+
+def test_two_blocks_of_one_slot_are_two_rows():
+    """An orphan beside the canonical block has another root and is no contradiction."""
+    frame = HERE["epoch_slots"].arrange(
+        decode(
+            "epoch_slots",
+            {"slot": 5, "blockroot": "0xbb", "status": "1"},
+            {"slot": 5, "blockroot": "0xAA", "status": "3"},
+            {"slot": 4, "blockroot": "0x01", "status": "2"},
+        )
+    )
+
+    assert [(4, None), (5, "0xaa"), (5, "0xbb")] == frame.select("slot", "block_root").rows()
+
+
+# Answers of the wrong shape.
+
+NEEDED = {"income_history": {"income": {}}}
+"""What a record must have besides its key."""
+
+WRONG = (
+    None, True, False, 0, -1, 7, 2**31 - 1, 2**63, 2**64, -(2**70), 10**28, 0.5, -1e300, 1e16, "",
+    "x", "0x", "0xzz", "-1", "1e3", "nan", "\ud800", "2021-02-23T14:33:59Z", [], [1], [[]], {},
+    {"a": []},
+)  # fmt: skip
+
+
+def attempt(table, records):
+    """Return what a SchemaError says about the records, or "" for a frame as documented."""
+    try:
+        frame = decode(table, *records)
+        frame.rows()
+    except SchemaError as error:
+        return str(error)
+    assert HERE[table].schema() == frame.schema
+    return ""
+
+
+def test_a_wrong_value_in_a_random_cell_is_named_or_fits():
+    """300 cells of every table: a frame of the documented types, or the row and the field."""
+    chance = random.Random(20)
+    named = 0
+    for case in range(300):
+        table = chance.choice(list(TABLES))
+        lines = [line for line in TABLES[table] if line.wire]
+        key = {
+            line.wire[0]: f"0x0{n}" if line.kind == "root" else n
+            for n, line in enumerate(lines)
+            if line.key or line.name in NUMBERED
+        }
+        records = [dict(key) for _ in range(3)]
+        row, line = chance.randrange(3), chance.choice(lines)
+        spelling = chance.choice(line.wire)
+        for wire in line.wire:
+            records[row].pop(wire, None)
+        value = chance.choice(WRONG)
+        records[row][spelling.removesuffix("[]")] = value
+        told = attempt(table, [NEEDED.get(table, {}) | nested(one) for one in records])
+        if told:
+            named += 1
+            assert f"{HERE[table].table_name} row {row}" in told, (case, table, spelling)
+            assert any(wire.removesuffix("[]") in told for wire in line.wire), (case, told)
+            assert len(told) < 500
+
+    assert 60 < named < 240
+
+
+@each_table
+def test_a_row_without_its_key_is_refused(table):
+    """A field that says what a row is of may be neither left out nor null."""
+    lines = [line for line in TABLES[table] if line.key and line.wire and line.kind != "root"]
+    whole = {line.wire[0]: 1 for line in lines} | NEEDED.get(table, {})
+    for line in lines:
+        for blank in ({}, {line.wire[0]: None}):
+            one = {k: v for k, v in whole.items() if k != line.wire[0]} | blank
+            if table == "sync_committees":
+                one["validators"] = whole["validators"] = [1]
+            with pytest.raises(SchemaError, match=f"row 1.*{line.wire[0]}"):
+                decode(table, whole, one)
+
+
+@each_table
+@pytest.mark.parametrize("data", [b"5", b'"x"', b"true", b"[1]", b'["x"]', b"[null]", b"[[]]"])
+def test_data_that_is_no_record_is_refused(table, data):
+    """Scalars, texts and lists of them are no rows, and none of them is no rows either."""
+    with pytest.raises(AnswerError):
+        raw(table, data)
+
+
+@each_table
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"[", b"[{]", b"<html>", b'[{"epoch":NaN}]', b'[{"epoch":1}]x', b'[{"epoch":1},]',
+        b"[" * 100_000, b'[{"z":' + b"[" * 100_000 + b"]" * 100_000 + b"}]", b"\xff\xfe[\x00]\x00",
+        b'[{"epoch":' + b"9" * 5_000 + b"}]",
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_json_are_one_error_of_the_family(table, data):
+    """Cut off, nested without end, numbers without end: no foreign exception."""
+    with pytest.raises(AnswerError):
+        raw(table, data)
+
+
+def test_the_row_is_counted_over_all_pages():
+    """The row that an error names is the row of the whole answer."""
+    good = [{"validator_index": n, "balance": n} for n in range(5)]
+
+    with pytest.raises(SchemaError, match="validators row 7: balance is 'much'"):
+        HERE["validators"].decode(
+            [page(*good), page(good[0], good[1], {"validator_index": 9, "balance": "much"})],
+            MAINNET,
+        )
+
+
+def test_numbers_that_are_none_are_refused_as_text_too():
+    """JSON has no NaN and no infinity; neither has a frame, whichever way they are written."""
+    for text in ("nan", "NaN", "inf", "-inf", "Infinity", "1e999"):
+        with pytest.raises(SchemaError, match="globalparticipationrate"):
+            decode("epochs", {"epoch": 1, "globalparticipationrate": text})
+
+
+@pytest.mark.parametrize(
+    ("table", "extra"),
+    [
+        ("validators", {"": 1, "__proto__": {"x": 1}, "validatorIndexNew": [1, {"a": None}]}),
+        ("income_history", {"income": {"blob_reward": 5}}),
+        ("latest_state", {"rates": {"secondCurrency": "x"}}),
+    ],
+)
+def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplog):
+    """A newer service sends more: the frame is the same, and one line of the log names them."""
+    one = {"validator_index": 1, "validatorindex": 1, "epoch": 1, "currentSlot": 1}
+    known = {name: value for name, value in one.items() if any(
+        name in line.wire for line in TABLES[table])} | NEEDED.get(table, {})  # fmt: skip
+    records.warn_once.cache_clear()
+
+    with caplog.at_level(logging.DEBUG, logger="beaconframes"):
+        frames = [decode(table, known | extra) for _ in range(3)]
+
+    inner = next(iter(extra.values()))
+    names = list(extra) if table == "validators" else list(inner)
+    same(decode(table, known), frames[0])
+    same(frames[0], frames[2])
+    assert 1 == len(caplog.records)
+    assert [] == [name for name in names if name not in caplog.text]
+
+
+@pytest.mark.parametrize("table", ["income_history", "balance_history"])
+def test_the_week_of_an_epoch_needs_no_column_and_no_note(table, caplog):
+    """What the calendar says already is not missed."""
+    records.warn_once.cache_clear()
+    week = {"week": 0, "week_start": "", "week_end": 5}
+
+    with caplog.at_level(logging.DEBUG, logger="beaconframes"):
+        decode(table, {"validatorindex": 1, "epoch": 1, **week, **NEEDED.get(table, {})})
+
+    assert [] == caplog.records
+
+
+# What is decoded without being noticed.
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b'[{"epoch":1,"epoch":2,"validatorindex":3}]',
+        b'{"epoch":1,"validatorindex":3,"balance":1,"balance":1}',
+        b'[{"epoch":1,"validatorindex":3,"week":1,"week":1},{"epoch":2,"validatorindex":3}]',
+        b'[{"epoch":1,"validatorindex":3,"more":[{"a":1,"a":1},{"a":2}]}]',
+    ],
+)
+def test_a_field_that_comes_twice_is_refused(page):
+    """Known or not, at the top or further inside: nobody can tell which one counts."""
+    with pytest.raises(ProtocolError, match="twice"):
+        HERE["balance_history"].decode([page], MAINNET)
+
+
+def test_a_field_that_comes_twice_on_a_later_page_is_refused():
+    """Also among thousands of pages that are all made alike."""
+    good = [f'{{"epoch":{n},"validatorindex":3}}'.encode() for n in range(50)]
+    bad = b'{"epoch":50,"validatorindex":3,"validatorindex":4}'
+
+    with pytest.raises(ProtocolError, match="validatorindex"):
+        HERE["balance_history"].decode([*good, bad], MAINNET)
+
+
+def test_text_that_looks_like_fields_is_text():
+    """What stands in quotes inside a text is no field."""
+    record = {"slot": 1, "graffiti_text": '"a":1,"a":2,"slot":7,},{"'}
+
+    assert record["graffiti_text"] == decode("epoch_slots", record)["graffiti_text"][0]
+
+
+def test_unknown_fields_of_every_page_are_noted_once(caplog):
+    """In the log, with the name, however many pages have them; the rows are the same."""
+    pages = [f'[{{"epoch":{n},"validatorindex":1}}]'.encode() for n in range(3)]
+    odd = [b'[{"epoch":9,"validatorindex":1,"color of page two":5}]'] * 2
+
+    frame = HERE["balance_history"].decode([*pages, *odd], MAINNET)
+
+    assert [0, 1, 2, 9, 9] == frame["epoch"].to_list()
+    told = [record.message for record in caplog.records]
+    assert 1 == len(told)
+    assert told[0].startswith("balance_history: the service also sends 'color of page two'")
+
+
+@pytest.mark.parametrize(
+    ("table", "field", "value"),
+    [
+        ("balance_history", "epoch", -1),
+        ("balance_history", "validatorindex", -5),
+        ("validators", "activation_epoch", "-3"),
+        ("epoch_slots", "slot", -1),
+        ("epoch_slots", "attestationscount", -2),
+        ("sync_committees", "period", -1),
+        ("sync_committees", "validators", [5, -5]),
+        ("epoch_slots", "graffiti", "hello"),
+        ("epoch_slots", "stateroot", "0xzz"),
+        ("validators", "pubkey", "aabb"),
+        ("validators", "pubkey", ""),
+    ],
+)
+def test_what_no_column_of_that_kind_can_be_is_refused(table, field, value):
+    """A negative number of something, or text that is not hexadecimal: field and row are named."""
+    lines = [line for line in TABLES[table] if line.key and line.wire and line.kind != "root"]
+    whole = {line.wire[0]: [1] if table == "sync_committees" and "[]" in line.wire[0] else 1
+             for line in lines}  # fmt: skip
+    if table == "sync_committees":
+        whole["validators"] = [1]
+
+    with pytest.raises(SchemaError, match=f"row 1: {field} is") as refused:
+        decode(table, whole, {**whole, field: value})
+
+    assert "nothing was guessed" in str(refused.value)
+
+
+def test_what_may_be_negative_stays_so():
+    """An amount lost is an amount."""
+    record = {"validatorindex": 1, "epoch": 2, "balance": -7}
+
+    assert [-7] == decode("balance_history", record)["balance_gwei"].to_list()

@@ -1,0 +1,125 @@
+"""Tables about validators: however a value is spelled, the same cell; encoded and decoded, too."""
+
+from __future__ import annotations
+
+import random
+from unittest.mock import Mock, patch
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from beaconframes.calendar import MAINNET
+from beaconframes.errors import SchemaError
+from beaconframes.schema import decoding
+from beaconframes.v1 import ENDPOINTS
+
+from ..recorded.test_recorded_validators import LINES
+from ..support.contract import rows
+from .test_tables import CELLS, page, some_hex
+
+HERE = {endpoint.name: endpoint.table for endpoint in ENDPOINTS}
+TABLES = sorted(set(LINES) - {"proposals", "proposal_luck"})
+MORE = {
+    "duty": lambda chance: chance.choice([0, 1]),
+    "credentials": lambda chance: chance.choice(["0x", some_hex(chance)]),
+}
+NUMBERED = {"epoch", "slot", "day"}
+calm = settings(deadline=None, derandomize=True, database=None, max_examples=10)
+SEEDS = st.integers(0, 10**6)
+each_table = pytest.mark.parametrize("table", TABLES)
+
+
+def value(line, chance):
+    """Return what the wire may hold for one column."""
+    if line.name in NUMBERED or (line.key and line.kind == "int"):
+        return chance.randrange(100_000)
+    if not line.key and chance.random() < 0.2:
+        return None
+    return (CELLS | MORE)["time" if line.is_time else line.kind](chance)
+
+
+def several(table, chance):
+    """Return records of a table, each in spellings of its own, no two of one key."""
+    found = {}
+    for _ in range(chance.randrange(6)):
+        sent = [line for line in LINES[table] if line.wire]
+        record = {chance.choice(line.wire): value(line, chance) for line in sent}
+        (row,) = rows(table, [record], LINES)
+        found[tuple(row[line.name] for line in LINES[table] if line.key)] = record
+    return list(found.values())
+
+
+def framed(table, records):
+    """Return the frame that records make by the contract."""
+    schema = {line.name: line.dtype for line in LINES[table]}
+    return pl.DataFrame(rows(table, records, LINES), schema=schema, orient="row")
+
+
+def slowly(table, data):
+    """Return the frame of a page whose every cell was parsed for itself."""
+    node, _ = decoding.layout(HERE[table])
+    never = Mock(decode=Mock(side_effect=ValueError))
+    with patch.object(decoding, "layout", lambda _: (node, never)):
+        return HERE[table].decode([data], MAINNET)
+
+
+@each_table
+@calm
+@given(seed=SEEDS)
+def test_every_spelling_makes_the_same_cells(table, seed):
+    """A list or an object, this spelling or that, at once or cell by cell: what was sent."""
+    records = several(table, random.Random(seed))
+    expected = framed(table, records)
+    data = page(*records) if len(records) != 1 else page(*records)[1:-1]
+
+    assert_frame_equal(
+        expected, HERE[table].arrange(HERE[table].decode([data], MAINNET)), check_exact=True
+    )
+    assert_frame_equal(expected, HERE[table].arrange(slowly(table, data)), check_exact=True)
+
+
+@each_table
+@calm
+@given(seed=SEEDS)
+def test_what_is_encoded_is_decoded_again(table, seed):
+    """The explorer's half and the client's half agree, in the words of either service."""
+    frame = framed(table, several(table, random.Random(seed)))
+
+    for public in (False, True):
+        sent = HERE[table].encode(frame, MAINNET, public=public)
+        assert_frame_equal(frame, HERE[table].decode([sent], MAINNET), check_exact=True)
+
+
+@pytest.mark.parametrize("status", ["one", 1.5, True, [1]])
+def test_a_duty_that_is_no_code_is_refused(status):
+    """The row, the field and the value are named."""
+    record = {"validatorindex": 1, "epoch": 2, "status": status}
+
+    with pytest.raises(SchemaError, match="attestations row 0: status is "):
+        HERE["attestations"].decode([page(record)], MAINNET)
+
+
+def test_a_code_that_nobody_documented_is_kept():
+    """As text, and goes back as the number that it was."""
+    record = {"validatorindex": 1, "epoch": 2, "attesterslot": 64, "inclusionslot": 0, "status": 9}
+
+    frame = HERE["attestations"].decode([page(record)], MAINNET)
+
+    assert ["9"] == frame["status"].to_list()
+    assert b'"status":9' in HERE["attestations"].encode(frame, MAINNET)
+
+
+def test_what_an_answer_leaves_out_is_left_out():
+    """By the wire's name; the rest stays."""
+    record = {"validatorindex": 1, "epoch": 2, "committeeindex": 0, "status": 1}
+    frame = HERE["attestations"].decode([page(record)], MAINNET)
+
+    sent = HERE["attestations"].encode(
+        frame, MAINNET, without={"week", "week_start", "week_end", "committeeindex"}
+    )
+
+    expected = b'[{"validatorindex":1,"epoch":2,"attesterslot":null,"inclusionslot":0,"status":1}]'
+    assert expected == sent.replace(b"\n", b"").replace(b" ", b"")

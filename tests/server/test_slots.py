@@ -1,0 +1,414 @@
+"""What the local explorer answers about slots, deposits and queues, from a hand-made dataset."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import warnings
+
+import httpx
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes import errors
+from beaconframes.calendar import MAINNET
+from beaconframes.dataset import Dataset
+from beaconframes.service import Server
+from beaconframes.v1 import ENDPOINTS
+
+from ..support.replay import replaying
+
+HEAD = 4000
+TABLES = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
+RICH, POOR, STRANGER = ("0x" + byte * 20 for byte in ("a1", "b2", "c3"))
+ROOTS = {100: "0x" + "10" * 32, 101: "0x" + "11" * 32, HEAD - 1: "0x" + "40" * 32}
+ORPHAN = "0x" + "01" * 32
+TX = "0x" + "7e" * 32
+
+
+def key(number):
+    return f"0x{number:096x}"
+
+
+def rows():
+    """Return the rows of every table: a missed slot, an orphan beside its winner, long lists."""
+    blocks = [
+        {"slot": slot, "epoch": slot // 32, "block_root": root, "status": "proposed", "votes": slot}
+        for slot, root in ROOTS.items()
+    ]
+    blocks.append({"slot": 100, "epoch": 3, "block_root": ORPHAN, "status": "orphaned", "votes": 1})
+    blocks += [
+        {"slot": slot, "epoch": slot // 32, "block_root": None, "status": status}
+        for slot, status in ((102, "missed"), (HEAD, "missed"))
+    ]
+    items = [
+        {"block_slot": slot, "block_root": ROOTS[slot], "block_index": index}
+        for slot, index in ((100, 0), (100, 1), (100, 2), (101, 0))
+    ]
+    kinds = ("attester_slashings", "proposer_slashings", "voluntary_exits", "slot_deposits")
+    return {
+        "blocks": blocks,
+        "slot_attestations": [item | {"validators": [3, 1, 2]} for item in items],
+        **dict.fromkeys(kinds, items),
+        "slot_withdrawals": [
+            {"block_slot": 100, "withdrawal_index": index, "amount_gwei": 1} for index in (7, 8)
+        ],
+        "deposits": [
+            {"tx_hash": TX, "tx_index": 0, "merkletree_index": f"0x0{n}", "amount_gwei": n}
+            for n in range(3)
+        ],
+        "names": [{"asked": "rich.eth", "address": RICH, "domain": "rich.eth"}],
+        "deposit_origin": [
+            {"from_address": RICH, "pubkey": key(n), "valid_signature": True,
+             "validator_index": n if n < 4000 else None}
+            for n in range(4001)
+        ] + [
+            {"from_address": POOR, "pubkey": key(9), "valid_signature": valid, "validator_index": 9}
+            for valid in (True, False)
+        ],
+        "withdrawal_credentials": [
+            {"credentials": f"0x0{1 + n % 2}{'00' * 11}{RICH[2:]}", "validator_index": n,
+             "pubkey": key(n)}
+            for n in range(450)
+        ],
+        "validator_queue": [{"validators_count": 4000, "entering_count": 3}],
+        "validators": [{"validator_index": 0, "pubkey": key(0)}],
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """A dataset of a chain that has come to slot 4000."""
+    chain = dataclasses.asdict(MAINNET) | {
+        "name": "hand-made", "genesis": MAINNET.genesis.isoformat()
+    }  # fmt: skip
+    meta = {"chain": chain, "latest_epoch": 125, "finalized_epoch": 123, "latest_slot": HEAD}
+    made = Dataset.create(tmp_path_factory.mktemp("hand") / "made", meta=meta)
+    for name, records in rows().items():
+        made.write(name, [pl.from_dicts(records, schema=TABLES[name].schema())])
+    return made
+
+
+@pytest.fixture
+def service(dataset):
+    """The dataset, served; loaders ask it."""
+    with bf.local(dataset) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ask(dataset):
+    """A client that is not ours, of a server that all tests share."""
+    with Server(dataset) as server, httpx.Client(base_url=f"{server.url}/api/v1") as client:
+        yield client.get
+
+
+def data(answer):
+    assert 200 == answer.status_code, answer.text
+    return answer.json()["data"]
+
+
+SLOT_LISTS = (
+    "attestations", "attesterslashings", "proposerslashings", "voluntaryexits", "withdrawals",
+    "deposits",
+)  # fmt: skip
+ERRORS = [
+    ("/slot/102", "could not retrieve db results"),
+    ("/slot/latest", "could not retrieve db results"),
+    ("/slot/4001/attestations", "slot is in the future. The latest slot is 4000"),
+]
+
+
+@pytest.mark.parametrize(("path", "words"), ERRORS)
+def test_a_slot_without_a_block(ask, path, words):
+    """Missed, scheduled or in the future: 400 and the words of the service."""
+    answer = ask(path)
+
+    assert 400 == answer.status_code
+    assert {"status": f"ERROR: {words}", "data": None} == answer.json()
+
+
+@pytest.mark.parametrize(
+    ("text", "root"),
+    [
+        ("100", ROOTS[100]),
+        ("101", ROOTS[101]),
+        ("head", ROOTS[HEAD - 1]),
+        (ORPHAN, ORPHAN),
+        (ORPHAN[2:].upper(), ORPHAN),
+    ],
+)
+def test_a_block_by_slot_word_and_root(ask, text, root):
+    """One object, with its votes; the canonical one where there are two."""
+    block = data(ask(f"/slot/{text}"))
+
+    assert root == block["blockroot"]
+    assert {"votes", "withdrawalcount"} < set(block)
+
+
+def test_a_root_that_nobody_has_is_an_empty_list(ask):
+    """As the service answers: no error, and no block."""
+    assert [] == data(ask(f"/slot/{'99' * 32}"))
+
+
+def test_votes_come_with_a_block_alone(ask):
+    """The blocks of an epoch do not say them."""
+    assert "votes" not in data(ask("/epoch/3/slots"))[0]
+
+
+@pytest.mark.parametrize("name", SLOT_LISTS)
+def test_the_items_of_a_slot(ask, name):
+    """Those of its block and no others, attestations and withdrawals from the first on."""
+    items = data(ask(f"/slot/100/{name}"))
+
+    index = "withdrawalindex" if name == "withdrawals" else "block_index"
+    order = {"attestations": [0, 1, 2], "withdrawals": [7, 8]}.get(name, [2, 1, 0])
+    assert order == [item[index] for item in items]
+    assert {100} == {item["block_slot"] for item in items}
+
+
+@pytest.mark.parametrize("name", SLOT_LISTS)
+def test_a_slot_without_items(ask, name):
+    """An empty list, for the latest slot by its name too; only attestations refuse the future."""
+    assert [] == data(ask(f"/slot/102/{name}"))
+    assert [] == data(ask(f"/slot/latest/{name}"))
+    if name != "attestations":
+        assert [] == data(ask(f"/slot/4001/{name}"))
+
+
+def test_the_fields_of_an_item_are_those_of_the_specification(ask):
+    """Lists of indices are arrays; nothing of ours is on the wire."""
+    (attestation,) = data(ask("/slot/101/attestations"))
+    (slashing,) = data(ask("/slot/101/attesterslashings"))
+
+    assert [3, 1, 2] == attestation["validators"]
+    assert {
+        "aggregationbits", "beaconblockroot", "block_index", "block_root", "block_slot",
+        "committeeindex", "signature", "slot", "source_epoch", "source_root", "target_epoch",
+        "target_root", "validators",
+    } == set(attestation)  # fmt: skip
+    halves = ("beaconblockroot", "index", "indices", "signature", "slot", "source_epoch",
+              "source_root", "target_epoch", "target_root")  # fmt: skip
+    assert {f"attestation{n}_{half}" for n in (1, 2) for half in halves} | {
+        "block_index", "block_root", "block_slot"
+    } == set(slashing)  # fmt: skip
+
+
+def test_deposits_of_a_slot_in_pages(ask):
+    """As many as the limit says, the offset on; what is no number is the default."""
+    assert [1] == [d["block_index"] for d in data(ask("/slot/100/deposits?offset=1&limit=1"))]
+    assert 3 == len(data(ask("/slot/100/deposits?offset=x&limit=-1")))
+
+
+def test_a_transaction_by_its_hash(ask):
+    """With and without 0x; one that deposited nothing is no error."""
+    assert [0, 1, 2] == [deposit["amount"] for deposit in data(ask(f"/eth1deposit/{TX}"))]
+    assert data(ask(f"/eth1deposit/{TX}")) == data(ask(f"/eth1deposit/{TX[2:].upper()}"))
+    assert [] == data(ask(f"/eth1deposit/{'0' * 64}"))
+
+
+@pytest.mark.parametrize("who", [RICH, RICH.upper().replace("X", "x"), RICH[2:], "Rich.ETH"])
+def test_depositors_by_address_and_by_name(ask, who):
+    """2,000 keys unless less is asked for, by index, those without one last."""
+    first, last = (
+        data(ask(f"/validator/eth1/{who}")),
+        data(ask(f"/validator/eth1/{who}?offset=3999")),
+    )
+
+    assert list(range(2000)) == [record["validator_index"] for record in first]
+    assert [3999, None] == [record["validator_index"] for record in last]
+    assert {"public_key", "valid_signature", "validator_index"} == set(first[0])
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [("limit=7", 7), ("limit=2001", 2000), ("limit=x", 2000), ("limit=-1", 2000), ("limit=0", 0),
+     ("offset=4000", 1), ("offset=5000", 0), ("offset=-1", 2000)],
+)  # fmt: skip
+def test_pages_of_depositors_are_never_an_error(ask, query, count):
+    """A number out of range is the nearest or the default."""
+    assert count == len(data(ask(f"/validator/eth1/{RICH}?{query}")))
+
+
+def test_a_depositor_of_nothing(ask):
+    """Zero records."""
+    assert [] == data(ask(f"/validator/eth1/{STRANGER}"))
+
+
+@pytest.mark.parametrize(
+    ("who", "query", "first"),
+    [
+        (RICH, "", list(range(10))),
+        ("rich.eth", "?limit=3&offset=2", [2, 3, 4]),
+        (RICH[2:], "?limit=1000", list(range(200))),
+        (f"0x01{'00' * 11}{RICH[2:]}", "", list(range(0, 20, 2))),
+        (f"0x02{'00' * 11}{RICH[2:]}", "?limit=2", [1, 3]),
+        (STRANGER, "", []),
+    ],
+)
+def test_validators_by_credentials(ask, who, query, first):
+    """Ten unless more is asked for, 200 at most; an address means both kinds that pay to it."""
+    found = data(ask(f"/validator/withdrawalCredentials/{who}{query}"))
+
+    assert first == [record["validatorindex"] for record in found]
+
+
+def test_the_queue_is_an_object(ask):
+    """As the service writes it."""
+    assert {
+        "validatorscount": 4000, "beaconchain_entering": 3, "beaconchain_exiting": None,
+        "beaconchain_entering_balance": None, "beaconchain_exiting_balance": None,
+    } == data(ask("/validators/queue"))  # fmt: skip
+
+
+def test_a_slot_without_a_block_is_named(service):
+    """Missed, or asked for by the name of the latest, or a root that nobody has."""
+    with pytest.warns(bf.MissingRows, match="slot 102; slot 4000") as caught:
+        found = bf.load_slots([101, 102, "latest", ORPHAN, "0x" + "99" * 32])
+
+    assert [(100, ORPHAN), (101, ROOTS[101])] == found.select("slot", "block_root").rows()
+    missing = caught[0].message.missing
+    assert {102, HEAD, None} == set(missing["slot"])
+    assert {None, "0x" + "99" * 32} == set(missing["block_root"])
+    with pytest.raises(bf.MissingRows):
+        bf.load_slots(102, strict=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_items_that_are_not_there_are_not_missing(service):
+    """A block need not slash anybody, and a slot need not have a block."""
+    for name in ("slot_attestations", "attester_slashings", "slot_withdrawals", "slot_deposits"):
+        found = getattr(bf, f"load_{name}")(["latest", 102, 101])
+        none = getattr(bf, f"load_{name}")(102)
+
+        assert {101} >= set(found["block_slot"])
+        assert 0 == none.height
+        assert found.schema == none.schema
+
+
+def test_the_latest_slot_once(service):
+    """By its name and by its number: one request."""
+    bf.load_voluntary_exits(["latest", HEAD, str(HEAD), HEAD])
+
+    assert 1 == service.requests
+
+
+@pytest.mark.parametrize(("who", "keys", "requests"), [(RICH, 4001, 3), (POOR, 2, 1),
+                                                       ("rich.eth", 4001, 3)])  # fmt: skip
+def test_every_page_of_a_depositor(service, who, keys, requests):
+    """2,000 a page; a key with both kinds of signatures has two rows; validator 0 is asked for."""
+    found = bf.load_deposit_origin(who)
+
+    assert keys == found.height
+    assert {who} == set(found["from_address"])
+    assert requests + (keys == 4001) == service.requests
+    assert found.sort("from_address", "pubkey", "valid_signature").equals(found)
+    assert found["validator_index"].null_count() == (keys == 4001)
+
+
+@pytest.mark.parametrize("count", [2000, 2500])
+def test_a_service_that_does_not_page_is_not_asked_for_ever(count):
+    """The same page again is an error and no end; nothing is guessed."""
+    records = [{"public_key": key(n), "valid_signature": True} for n in range(count)]
+    reply = json.dumps({"status": "OK", "data": records}).encode()
+
+    with (
+        replaying({"*": reply}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(errors.PaginationError, match="page 2 has nothing that did not come before"),
+    ):
+        bf.load_deposit_origin(RICH, explorer=explorer)
+
+    where = f"GET /api/v1/validator/eth1/{RICH}?"
+    assert [f"{where}offset=0&limit=2000", f"{where}offset={count}&limit=2000"] == server.arrived
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("slots", {"slot": 101, "status": "1", "blockroot": ORPHAN}),
+        ("slot_attestations", {"block_slot": 101, "block_index": 0, "block_root": ORPHAN}),
+        ("slot_withdrawals", {"block_slot": 101, "withdrawalindex": 5}),
+        (
+            "transaction_deposits",
+            {"tx_hash": ORPHAN, "block_number": 1, "tx_index": 0, "merkletree_index": "0x00"},
+        ),
+    ],
+)
+def test_what_belongs_to_something_else_is_refused(name, record):
+    """Asked for slot 100 or a transaction, the service tells of another."""
+    reply = json.dumps({"status": "OK", "data": [record]}).encode()
+
+    with (
+        replaying({"*": reply}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(errors.IntegrityError, match="not asked for"),
+    ):
+        getattr(bf, f"load_{name}")(
+            TX if name == "transaction_deposits" else 100, explorer=explorer
+        )
+
+
+def test_several_depositors(service):
+    """One of them deposited nothing, which is no gap."""
+    found = bf.load_deposit_origin([POOR, STRANGER, POOR[2:].upper()])
+
+    assert 2 == service.requests
+    assert [(POOR, False), (POOR, True)] == found.select("from_address", "valid_signature").rows()
+
+
+@pytest.mark.parametrize("frame", ["polars", "pandas"])
+def test_a_zero_that_is_not_validator_zero_is_null(service, dataset, tmp_path, frame):
+    """An explorer that writes 0 for "none yet" is found out, in either kind of frame."""
+    schema = TABLES["deposit_origin"].schema()
+    false = [{"from_address": POOR, "pubkey": key(n), "valid_signature": True,
+              "validator_index": index} for n, index in ((0, 0), (5, 0), (6, 6))]  # fmt: skip
+    wrong = Dataset.create(tmp_path / "wrong", meta=dataset.meta)
+    wrong.write("deposit_origin", [pl.from_dicts(false, schema=schema)])
+    wrong.write("validators", [dataset.scan("validators").collect()])
+
+    with bf.local(wrong) as running, bf.settings(frame=frame):
+        found = bf.load_deposit_origin(POOR)
+
+        assert 2 == running.requests
+    rows = pl.from_pandas(found) if frame == "pandas" else found
+    assert [0, None, 6] == rows["validator_index"].to_list()
+
+
+def test_every_page_of_some_credentials(service):
+    """200 a page; what was asked for stands beside each validator."""
+    found = bf.load_withdrawal_credentials(RICH)
+
+    assert 3 == service.requests
+    assert list(range(450)) == found["validator_index"].to_list()
+    assert {RICH} == set(found["credentials"])
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        (lambda: bf.load_slots("newest"), "newest"),
+        (lambda: bf.load_slots(-1), "-1"),
+        (lambda: bf.load_slots(HEAD + 1), "4001"),
+        (lambda: bf.load_slots("0x1234"), "0x1234"),
+        (lambda: bf.load_slots([1, True]), "True"),
+        (lambda: bf.load_slot_withdrawals([1.5]), "1.5"),
+        (lambda: bf.load_attester_slashings("head"), "head"),
+        (lambda: bf.load_slot_attestations(HEAD + 1), "4001"),
+        (lambda: bf.load_voluntary_exits(HEAD + 1), "4001"),
+        (lambda: bf.load_transaction_deposits("0x12"), "0x12"),
+        (lambda: bf.load_transaction_deposits(12), "12"),
+        (lambda: bf.load_deposit_origin("somebody"), "somebody"),
+        (lambda: bf.load_deposit_origin(TX), "0x7e7e"),
+        (lambda: bf.load_withdrawal_credentials(key(1)), "0x0000"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_sent(service, load, words):
+    """The error names the value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(errors.UsageError, match=words):
+            load()
+
+    assert 0 == service.requests

@@ -1,0 +1,291 @@
+"""Generation 2 of the local explorer: what it answers, to whom, and in which words."""
+
+from __future__ import annotations
+
+import httpx
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes import errors
+from beaconframes.service import Server
+
+from ..support.sets import sets
+
+FREE, PREMIUM = "free-key-0123456789", "premium-key-0123456789"
+GWEI = 10**9
+SLOT = {"chain": "mainnet", "slot": {"number": 5000}}
+PATH = "/api/v2/ethereum/slot/withdrawals"
+
+
+@pytest.fixture(scope="module")
+def guarded(chain):
+    """A local explorer that wants a key of either tier."""
+    with Server(chain, keys={FREE: "free", PREMIUM: "premium"}) as server:
+        yield server
+
+
+def posted(server, path, body, key=PREMIUM):
+    """What a request comes to."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    with httpx.Client(base_url=server.url) as client:
+        return client.post(path, json=body, headers=headers)
+
+
+def asking(server, key):
+    """An explorer with a key."""
+    return bf.Explorer(server.url, api_key=key, chain="mainnet", rate=1000)
+
+
+BAD = "Bad request. Please check your input and try again."
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (PATH, {**SLOT, "page_size": 11}),
+        (PATH, {**SLOT, "page_size": 0}),
+        (PATH, {**SLOT, "page_size": "10"}),
+        (PATH, {**SLOT, "cursor": 5}),
+        (PATH, {**SLOT, "cursor": "never-given"}),
+        (PATH, {**SLOT, "chain": "sepolia"}),
+        (PATH, {**SLOT, "slot": {"number": 5, "view": "latest"}}),
+        (PATH, {**SLOT, "slot": 5000}),
+        (PATH, {**SLOT, "slot": {"number": -1}}),
+        (PATH, {**SLOT, "slot": {"view": "newest"}}),
+        (PATH, {**SLOT, "type_filter": ["sweep"]}),
+        (PATH, {**SLOT, "validator": {}}),
+        (PATH, {**SLOT, "validator": {"validator_identifiers": []}}),
+        (PATH, {**SLOT, "validator": {"validator_identifiers": [1], "dashboard_id": 1}}),
+        (PATH, {**SLOT, "validator": {"validator_identifiers": [True]}}),
+        (PATH, [SLOT]),
+        ("/api/v2/ethereum/validators", {"chain": "mainnet"}),
+        (
+            "/api/v2/ethereum/validators/rewards-list",
+            {"chain": "mainnet", "validator": {"dashboard_id": 1}, "epoch": "latest"},
+        ),
+        (
+            "/api/v2/ethereum/validators/rewards-aggregate",
+            {"validator": {"dashboard_id": 1}, "range": {"evaluation_window": "31d"}},
+        ),
+    ],
+)
+def test_a_bad_request_is_told_in_the_words_of_the_specification(guarded, path, body):
+    """Whatever is wrong with it."""
+    reply = posted(guarded, path, body)
+
+    assert (400, {"error": BAD}) == (reply.status_code, reply.json())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**SLOT, "slot": {"number": 10**7}},
+        {**SLOT, "slot": {"root": "0x" + "ab" * 32}},
+        {**SLOT, "chain": "hoodi"},
+        {**SLOT, "validator": {"dashboard_id": 0}},
+    ],
+)
+def test_what_does_not_exist_is_not_found(guarded, body):
+    """A slot to come, an unknown root, another chain, a dashboard that nobody made."""
+    reply = posted(guarded, PATH, body)
+
+    expected = {"error": "The requested resource was not found."}
+    assert (404, expected) == (reply.status_code, reply.json())
+
+
+@pytest.mark.parametrize("key", [None, "", "wrong-key"])
+def test_who_has_no_key_is_unauthorized(guarded, key):
+    """The key goes into the header for bearers, and nowhere else."""
+    reply = posted(guarded, PATH, SLOT, key)
+    elsewhere = httpx.post(
+        f"{guarded.url}{PATH}?apikey={PREMIUM}", json=SLOT, headers={"apikey": PREMIUM}
+    )
+
+    expected = {"error": "Unauthorized. Please provide a valid API key."}
+    for answer in (reply, elsewhere):
+        assert (401, expected) == (answer.status_code, answer.json())
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_every_other_method_is_not_allowed(guarded, method):
+    """The words name it."""
+    reply = httpx.request(method, guarded.url + PATH)
+
+    expected = {"error": f"method not allowed: {method}. all public API endpoints use POST."}
+    assert (405, expected) == (reply.status_code, reply.json())
+
+
+def test_an_unknown_path_is_not_found(guarded):
+    """In the words of its generation."""
+    reply = posted(guarded, "/api/v2/ethereum/nothing", {})
+
+    assert 404 == reply.status_code
+    assert {"error": "The requested resource was not found."} == reply.json()
+
+
+def test_what_is_no_json_is_a_bad_request(guarded):
+    """Half an object, and far too much."""
+    for body in (b"{", b"", b" " * (2 << 20)):
+        headers = {"Authorization": f"Bearer {PREMIUM}"}
+        reply = httpx.post(guarded.url + PATH, content=body, headers=headers)
+
+        assert (400, {"error": BAD}) == (reply.status_code, reply.json())
+
+
+def test_too_many_requests_are_told_in_json(chain):
+    """Generation 1 says it in plain text."""
+    with Server(chain, rate=1) as server:
+        replies = [posted(server, PATH, SLOT) for _ in range(4)]
+
+    late = [reply for reply in replies if reply.status_code == 429]
+    assert late
+    assert {"error": "Rate limit exceeded. Please try again later."} == late[0].json()
+
+
+def test_a_cursor_is_good_for_its_own_request_only(guarded):
+    """Another slot, another filter, another endpoint: refused. Another page size: not."""
+    first = posted(guarded, PATH, {**SLOT, "page_size": 3}).json()
+    cursor = first["paging"]["next_cursor"]
+
+    assert 200 == posted(guarded, PATH, {**SLOT, "cursor": cursor, "page_size": 5}).status_code
+    for other in ({"slot": {"number": 5001}}, {"type_filter": ["manual"]}):
+        assert 400 == posted(guarded, PATH, {**SLOT, **other, "cursor": cursor}).status_code
+
+
+@pytest.mark.parametrize(
+    "premium",
+    [
+        bf.v2.withdrawal("0x" + "ab" * 20),
+        bf.v2.deposit_address("0x" + "ab" * 20),
+        bf.v2.entity("Fyrlykt"),
+        bf.v2.entities(owner="Fyrlykt"),
+    ],
+)
+def test_a_free_key_has_not_every_selector(guarded, premium):
+    """The error says which tier it is about; the larger key is answered."""
+    with asking(guarded, FREE) as free, pytest.raises(errors.TierTooLow) as caught:
+        bf.v2.load_validators(premium, explorer=free)
+    with asking(guarded, PREMIUM) as larger:
+        bf.v2.load_validators(premium, explorer=larger)
+
+    assert "subscription tier" in str(caught.value)
+    assert FREE not in str(caught.value)
+
+
+def test_a_free_key_names_twenty_at_once(guarded):
+    """The loader asks in parts and gives the same."""
+    with asking(guarded, FREE) as free, asking(guarded, PREMIUM) as larger:
+        few = bf.v2.load_validators(range(60), explorer=free)
+        many = bf.v2.load_validators(range(60), explorer=larger)
+
+    assert_frame_equal(many, few)
+    assert 1 + 3 * 2 == free.requests
+
+
+@pytest.mark.parametrize("which", range(10))
+def test_each_way_to_name_validators_selects_them(which, chain, explorer):
+    """By index, key, dashboard, address, credentials, entity, owner: as the dataset has them."""
+    named, expected = sets(chain)[which]
+
+    found = bf.v2.load_validators(named)
+
+    assert expected == found["validator_index"].to_list()
+
+
+def test_rewards_are_the_income_of_generation_1(explorer):
+    """Wei against gwei, part by part, over some epochs and validators."""
+    rewards = bf.v2.load_rewards(range(40), since=-3)
+    income = bf.load_income_history(range(40), since=-3)
+
+    expected = bf.to_wei(income)
+    assert_frame_equal(expected["validator_index", "epoch"], rewards["validator_index", "epoch"])
+    for theirs, ours in {
+        "attestation_head_reward_wei": "attestation_head_reward_wei",
+        "attestation_source_penalty_wei": "attestation_source_penalty_wei",
+        "sync_committee_reward_wei": "sync_committee_reward_wei",
+        "tx_fee_reward_wei": "proposal_execution_layer_reward_wei",
+    }.items():
+        assert expected[theirs].to_list() == rewards[ours].to_list()
+    parts = [name for name in expected.columns if name.endswith("_reward_wei")]
+    penalties = [name for name in expected.columns if name.endswith("_penalty_wei")]
+    total = expected.select(pl.sum_horizontal(*parts) - pl.sum_horizontal(*penalties)).to_series()
+    assert total.to_list() == rewards["total_wei"].to_list()
+    assert rewards["total_wei"].to_list() == [
+        reward - penalty
+        for reward, penalty in rewards.select("total_reward_wei", "total_penalty_wei").rows()
+    ]
+
+
+def test_an_aggregate_is_the_sum_of_its_epochs(explorer):
+    """A day of a set, and the same from the single epochs; in parts, and at once."""
+    whole = bf.v2.load_rewards_aggregate(range(101), "24h")
+    first, last = whole["first_epoch"][0], whole["last_epoch"][0]
+    income = bf.to_wei(bf.load_income_history(range(101), since=first, until=last))
+
+    assert 225 == last - first + 1
+    assert explorer.service.head.finalized_epoch == last
+    assert (
+        income["attestation_target_reward_wei"].sum() == (whole["attestation_target_reward_wei"][0])
+    )
+    assert income["tx_fee_reward_wei"].sum() == whole["proposal_execution_layer_reward_wei"][0]
+    parts = pl.concat(
+        [bf.v2.load_rewards_aggregate(half, "24h") for half in (range(50), range(50, 101))]
+    )
+    assert parts["total_wei"].sum() == whole["total_wei"][0]
+
+
+def test_withdrawals_of_slots_are_those_of_generation_1(explorer):
+    """Over thirty slots: who, how much, when, to which address."""
+    slots = range(5000, 5030)
+    first = bf.to_wei(bf.load_slot_withdrawals(slots))
+    second = bf.v2.load_slot_withdrawals(slots)
+
+    columns = {"block_slot": "slot", "address": "withdrawal_address"}
+    expected = first.rename(columns).select(
+        "slot", "time", "validator_index", "withdrawal_address", "amount_wei"
+    )
+    found = second.select(expected.columns)
+    assert_frame_equal(
+        expected.sort("slot", "validator_index"), found.sort("slot", "validator_index")
+    )
+    assert {"partial_sweep"} >= set(second["type"]) - {"full_exit_sweep"}
+
+
+@pytest.mark.parametrize(
+    "types", [None, [], "partial_sweep", ["full_exit_sweep", "manual"], ["manual"]]
+)
+def test_a_type_filter_keeps_the_types_that_it_names(types, explorer):
+    """None of them means all."""
+    whole = bf.v2.load_slot_withdrawals(range(14_000, 14_010))
+    kept = bf.v2.load_slot_withdrawals(range(14_000, 14_010), type_filter=types)
+
+    wanted = [types] if isinstance(types, str) else types or set(whole["type"])
+    assert_frame_equal(whole.filter(pl.col("type").is_in(list(wanted))), kept)
+
+
+def test_the_latest_slot_is_one_slot(explorer):
+    """Where the chain ends is known: no request is spent on it."""
+    before = explorer.requests
+
+    latest = bf.v2.load_slot_withdrawals("latest")
+
+    assert [explorer.service.head.slot] == latest["slot"].unique().to_list()
+    assert 2 == explorer.requests - before
+
+
+def test_validators_are_those_of_generation_1(explorer):
+    """Balances in wei, epochs, credentials; the statuses are those of a beacon node."""
+    first = bf.to_wei(bf.load_validators(range(800, 1010)))
+    second = bf.v2.load_validators(range(800, 1010))
+
+    same = [name for name in first.columns if name in second.columns and name != "status"]
+    assert "withdrawable_epoch" in same
+    assert_frame_equal(first.select(same), second.select(same))
+    active = first["status"].str.starts_with("active_")
+    assert (second["status"] == "active_ongoing").to_list() == active.to_list()
+    assert (
+        second["online"].null_count()
+        == first.filter(~pl.col("status").str.contains("line$")).height
+    )

@@ -1,0 +1,198 @@
+"""The catalogue of generation 1, walked from one end to the other: no row of it is empty."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes import dictionary, errors, v1
+from beaconframes.client import Options
+from beaconframes.endpoint import Head
+from beaconframes.service.app import Service, app
+
+from ..support.replay import replaying
+
+ROOT = Path(__file__).parents[2]
+
+# Typed from the published list of the API, not read from the code.
+LOADERS = [
+    "validators",
+    "proposals",
+    "attestations",
+    "balance_history",
+    "income_history",
+    "deposits",
+    "bls_changes",
+    "execution_performance",
+    "performance",
+    "attestation_efficiency",
+    "validator_withdrawals",
+    "proposal_luck",
+    "validator_stats",
+    "leaderboard",
+    "deposit_origin",
+    "withdrawal_credentials",
+    "validator_queue",
+    "latest_state",
+    "epochs",
+    "epoch_slots",
+    "slots",
+    "slot_attestations",
+    "attester_slashings",
+    "proposer_slashings",
+    "slot_withdrawals",
+    "voluntary_exits",
+    "slot_deposits",
+    "transaction_deposits",
+    "sync_committees",
+    "execution_blocks",
+    "produced_blocks",
+    "address_balances",
+    "token_balances",
+    "gas_fees",
+    "names",
+    "graffiti_wall",
+    "yield_index",
+    "pool_stats",
+    "pool_validators",
+]
+
+EVERY = pytest.mark.parametrize("endpoint", v1.ENDPOINTS, ids=lambda endpoint: endpoint.name)
+
+
+def loader(endpoint):
+    """The function a user calls."""
+    return getattr(bf, f"load_{endpoint.name}")
+
+
+def test_every_endpoint_of_the_api_is_there():
+    """One by one, and the picture, which has no rows."""
+    assert sorted(LOADERS) == sorted(endpoint.name for endpoint in v1.ENDPOINTS)
+    assert callable(bf.load_chart)
+
+
+@EVERY
+def test_a_loader_takes_exactly_what_its_endpoint_declares(endpoint):
+    """What a user reads in the signature and what is sent cannot drift apart."""
+    taken = set(inspect.signature(loader(endpoint)).parameters)
+
+    assert {*endpoint.arguments, "explorer", "options"} == taken
+    assert {"strict", "lazy", "max_requests"} == set(Options.__annotations__)
+
+
+@EVERY
+def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
+    """The first line says what a row is; the notes say where it comes from."""
+    text = inspect.getdoc(loader(endpoint))
+    first = text.partition("\n\n")[0]
+
+    assert re.search(r"one row|a few rows", first)
+    assert "Returns\n" in text
+    assert "Notes\n" in text
+    # Placeholders have the service's names there, and the loader's in the declaration.
+    assert nameless(endpoint.route) in nameless(text.partition("Notes\n")[2])
+
+
+def nameless(route):
+    """A route, whatever its placeholders are called."""
+    return re.sub(r"\{\w+\}", "{}", route)
+
+
+def test_the_picture_has_all_that_a_loader_has(chain):
+    """A loader, its route in the notes, and a local explorer that draws it: but no columns."""
+    text = inspect.getdoc(bf.load_chart)
+
+    assert "GET /api/v1/chart/{chart}" in text.partition("Notes\n")[2]
+    assert "/api/v1/chart/{chart}" in {route.path for route in app(Service(chain)).routes}
+    assert {"name", "explorer"} == set(inspect.signature(bf.load_chart).parameters)
+
+
+@EVERY
+def test_an_endpoint_has_a_wire_sample_and_a_place_in_the_dictionary(endpoint):
+    """Written by hand, and generated."""
+    page = (ROOT / "docs" / "dictionary.md").read_text()
+
+    assert (ROOT / "tests" / "wire" / f"{endpoint.name}.json").exists()
+    assert f"## `load_{endpoint.name}`" in page
+    assert bf.describe(endpoint.name)["column"].to_list() == endpoint.table.schema().names()
+    assert f"load_{endpoint.name}" in bf.describe()["loader"].to_list()
+
+
+@EVERY
+def test_an_endpoint_is_routed_and_simulated(endpoint, chain):
+    """The local explorer has its path, by both names, and rows to answer with."""
+    paths = {route.path for route in app(Service(chain)).routes}
+
+    assert {endpoint.path} | ({endpoint.alias} if endpoint.alias else set()) <= paths
+    assert 0 < chain.scan(endpoint.table.table_name).select(pl.len()).collect().item()
+
+
+@EVERY
+def test_no_rows_have_all_columns(endpoint):
+    """An answer without records is a frame with the whole schema."""
+    nothing = endpoint.table.decode([b"[]"], bf.MAINNET)
+
+    assert 0 == nothing.height
+    assert endpoint.table.schema() == nothing.schema
+
+
+SOMEBODY = "0x" + "ab" * 20
+SUBJECTS = {
+    "validators": [5, 7], "slots": [1, 2], "blocks": [1, 2], "periods": [0, 1], "names": SOMEBODY,
+    "address": SOMEBODY, "addresses": SOMEBODY, "credentials": SOMEBODY, "producers": [5, SOMEBODY],
+    "tx_hashes": "0x" + "ab" * 32,
+}  # fmt: skip
+"""What a loader must be given, by the name of its argument."""
+
+
+@EVERY
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+def test_a_service_without_rows_gives_all_columns(endpoint):
+    """Every loader, asked as users ask: no rows, and the whole schema."""
+    given = inspect.signature(loader(endpoint)).parameters
+    asked = {name: SUBJECTS[name] for name in given if name in SUBJECTS}
+    nothing = b'{"status":"OK","code":200,"data":[]}'
+    head = Head(epoch=10, finalized_epoch=8, slot=330)
+
+    with (
+        replaying({"*": nothing}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000, head=head) as explorer,
+    ):
+        frame = loader(endpoint)(**asked, explorer=explorer)
+
+    assert server.arrived
+    assert 0 == frame.height
+    assert endpoint.table.schema() == frame.schema
+
+
+@pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
+def test_final_epochs_without_rows_are_no_empty_frame(load):
+    """Of an epoch that is final there must be rows; the error has all columns nevertheless."""
+    head = Head(epoch=10, finalized_epoch=8, slot=330)
+
+    with (
+        replaying({"*": b'{"status":"OK","data":[]}'}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000, head=head) as explorer,
+        pytest.raises(errors.IntegrityError, match="epoch 3 to 4") as caught,
+    ):
+        load(since=3, until=4, explorer=explorer)
+
+    assert 0 == caught.value.rows.height
+    assert "time" in caught.value.rows.columns
+    assert 4 == len(server.arrived)
+
+
+def test_the_dictionary_is_what_the_tables_say():
+    """`make docs` was run after the last change."""
+    assert dictionary.markdown() == (ROOT / "docs" / "dictionary.md").read_text()
+
+
+def test_a_misspelt_loader_is_helped():
+    """The error names it and the nearest there is."""
+    with pytest.raises(errors.UsageError, match=r"incom_history.*income_history"):
+        bf.describe("incom_history")

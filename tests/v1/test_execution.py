@@ -1,0 +1,312 @@
+"""The loaders of the execution layer, names, the pool and charts: what they send and make of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from io import BytesIO
+
+import polars as pl
+import pytest
+from PIL import Image
+
+import beaconframes as bf
+from beaconframes import errors
+from beaconframes.v1 import CHARTS, address_balances, execution_blocks
+
+from ..support.replay import replaying
+
+ADDRESS = f"0x{'ab' * 20}"
+OTHER = f"0x{'cd' * 20}"
+
+
+def ok(data):
+    return json.dumps({"status": "OK", "data": data}).encode()
+
+
+def png(size=(3, 2)):
+    buffer = BytesIO()
+    Image.new("RGB", size, "red").save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def served():
+    """A server with prepared replies, and an explorer that asks it."""
+    with (
+        replaying({}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as asking,
+    ):
+        server.explorer = asking
+        yield server
+
+
+@pytest.mark.parametrize(("count", "requests"), [(0, 0), (1, 1), (100, 1), (101, 2), (1000, 10)])
+def test_blocks_go_by_the_hundred(served, count, requests):
+    """The fewest requests; what does not come back is named, however much it is.
+
+    One more tells whether any of it is to be had after all.
+    """
+    served.replies["*"] = ok([])
+
+    if count:
+        with pytest.warns(bf.MissingRows, match="block_number 5;|block_number 5\\.") as caught:
+            frame = bf.load_execution_blocks(range(5, 5 + count), explorer=served.explorer)
+        assert count == caught[0].message.missing.height
+    else:
+        frame = bf.load_execution_blocks([], explorer=served.explorer)
+
+    assert requests + (count > 0) == len(served.arrived)
+    assert bf.load_execution_blocks([], explorer=served.explorer).schema == frame.schema
+
+
+def test_a_block_that_was_not_asked_for_is_an_error(served):
+    """The service answered another question."""
+    served.replies["*"] = ok([{"blockNumber": 7}])
+
+    with pytest.raises(errors.IntegrityError, match="block_number 7"):
+        bf.load_execution_blocks(8, explorer=served.explorer)
+
+
+def test_half_a_block_says_nothing_of_the_consensus_layer(served):
+    """Inner objects that are absent, null or empty leave null cells."""
+    for record in ({}, {"posConsensus": None, "relay": None}, {"posConsensus": {}, "relay": {}}):
+        served.replies["*"] = ok([{"blockNumber": 7, "blockReward": 2**80, **record}])
+
+        row = bf.load_execution_blocks(7, explorer=served.explorer).row(0, named=True)
+
+        assert 2**80 == row["block_reward_wei"]
+        assert {None} == {row[n] for n in ("slot", "epoch", "finalized", "relay_tag")}
+
+
+@pytest.mark.parametrize(
+    ("addresses", "validators", "lengths"),
+    [
+        (1, 0, [1]),
+        (20, 0, [20]),
+        (21, 0, [20, 1]),
+        (0, 100, [100]),
+        (0, 101, [100, 1]),
+        (41, 201, [20, 20, 1, 100, 100, 1]),
+    ],
+)
+def test_addresses_and_validators_are_never_in_one_request(served, addresses, validators, lengths):
+    """Twenty addresses or a hundred validators, each named once."""
+    served.replies["*"] = ok([])
+    asked = [f"0x{n:040X}" for n in range(addresses)] * 2 + [*range(validators)] * 2
+
+    frame = bf.load_produced_blocks(asked, explorer=served.explorer)
+
+    assert execution_blocks.ExecutionBlocks.schema() == frame.schema
+    found = [
+        re.fullmatch(
+            r"GET /api/v1/execution/([^/]+)/produced\?sort=asc&offset=0&limit=100", target
+        )[1]
+        for target in served.arrived
+    ]
+    assert sorted(lengths) == sorted(len(text.split(",")) for text in found)
+    for text in found:
+        assert 1 == len({item.startswith("0x") for item in text.split(",")})
+    assert len(set(asked)) == len({item for text in found for item in text.split(",")})
+
+
+def test_the_blocks_of_somebody_else_are_an_error(served):
+    """A block neither paid nor proposed by those asked for is none of theirs."""
+    served.replies["*"] = ok([{"blockNumber": 7, "feeRecipient": OTHER}])
+
+    with pytest.raises(errors.IntegrityError, match="not asked for"):
+        bf.load_produced_blocks(ADDRESS, explorer=served.explorer)
+
+
+def test_tokens_of_many_pages(served):
+    """Two full pages and a short one: each row once, in order, under the address asked for."""
+    tokens = [{"address": f"0x{n:040x}", "balance": "1", "symbol": ""} for n in range(450)]
+    for offset in range(0, 600, 200):
+        target = f"GET /api/v1/execution/address/{ADDRESS}/erc20tokens?offset={offset}&limit=200"
+        served.replies[target] = ok(tokens[offset : offset + 200])
+
+    frame = bf.load_token_balances(ADDRESS, explorer=served.explorer)
+
+    assert 3 == len(served.arrived)
+    assert [token["address"] for token in tokens] == frame["token"].to_list()
+    assert [ADDRESS] == frame["address"].unique().to_list()
+
+
+def test_an_address_without_tokens_is_not_missing(served):
+    """No rows, all columns, no warning."""
+    served.replies["*"] = ok([])
+
+    frame = bf.load_token_balances([ADDRESS, OTHER], explorer=served.explorer)
+
+    assert (0, 2) == (frame.height, len(served.arrived))
+    assert {"address", "token", "symbol", "balance"} == set(frame.columns)
+
+
+@pytest.mark.parametrize("balance", [1.5, 1e21, "1e21", "abc", "", "1.", True])
+def test_a_balance_that_is_no_exact_decimal_is_refused(served, balance):
+    """A number with a fraction was rounded on its way; words are no amount."""
+    served.replies["*"] = ok({"address": ADDRESS, "ether": balance, "tokens": []})
+
+    with pytest.raises(errors.SchemaError, match="ether"):
+        bf.load_address_balances(ADDRESS, explorer=served.explorer)
+
+
+@pytest.mark.parametrize("tokens", [{}, [1], "x", [{"address": None}], [{"balance": "1"}]])
+def test_tokens_that_are_none_are_refused(served, tokens):
+    """A list of objects with a contract each, or nothing."""
+    served.replies["*"] = ok({"address": ADDRESS, "ether": "1", "tokens": tokens})
+
+    if tokens == {}:
+        tokens_of = bf.load_address_balances
+        with pytest.raises(errors.SchemaError):
+            tokens_of(ADDRESS, explorer=served.explorer)
+        return
+    with pytest.raises(errors.SchemaError, match="holding"):
+        bf.load_address_balances(ADDRESS, explorer=served.explorer)
+
+
+def test_another_address_is_an_error(served):
+    """The service answered another question."""
+    served.replies["*"] = ok({"address": OTHER, "ether": "1", "tokens": None})
+
+    with pytest.raises(errors.IntegrityError, match=OTHER):
+        bf.load_address_balances(ADDRESS, explorer=served.explorer)
+
+
+def test_nobody_asked_for_has_all_columns(served):
+    """Zero rows give the full schema, of every kind."""
+    nobody = bf.load_address_balances([], explorer=served.explorer)
+    unnamed = bf.load_names([], explorer=served.explorer)
+
+    assert address_balances.AddressBalances.schema() == nobody.schema
+    assert {"asked": pl.String, "address": pl.String, "domain": pl.String} == unnamed.schema
+    assert [] == served.arrived
+
+
+def test_a_name_that_nobody_has_is_missing(served):
+    """The service says so in an error; the others still come, and strict makes it an error."""
+    served.status = 400
+    served.replies["*"] = b'{"status": "ERROR: failed to resolve ens", "data": null}'
+
+    with pytest.warns(bf.MissingRows, match="asked nobody.eth"):
+        frame = bf.load_names("Nobody.eth", explorer=served.explorer)
+
+    assert 0 == frame.height
+    with pytest.raises(bf.MissingRows, match="nobody"):
+        bf.load_names("nobody.eth", explorer=served.explorer, strict=True)
+
+
+def test_what_the_service_does_not_know_by_one_name_is_asked_by_the_other():
+    """What is gasfees here is gasnow there."""
+    reply = {"code": 200, "data": {"rapid": 1, "fast": 1, "standard": 1, "slow": 1, "timestamp": 0}}
+    replies = {"GET /api/v1/execution/gasnow": json.dumps(reply).encode()}
+    absent = b'{"status": "ERROR: 404 page not found", "data": null}'
+
+    class Answers(dict):
+        def get(self, target, other=None):
+            server.status = 200 if target in self else 404
+            return super().get(target, absent)
+
+    with (
+        replaying(Answers(replies)) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+    ):
+        frame = bf.load_gas_fees(explorer=explorer)
+
+    assert ["GET /api/v1/execution/gasfees", *replies] == server.arrived
+    assert 1970 == frame["time"][0].year
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        (lambda: bf.load_execution_blocks("latest"), "latest"),
+        (lambda: bf.load_execution_blocks(-1), "-1"),
+        (lambda: bf.load_execution_blocks([1, 2.0]), "2.0"),
+        (lambda: bf.load_execution_blocks(True), "True"),
+        (lambda: bf.load_produced_blocks("0xab"), "0xab"),
+        (lambda: bf.load_produced_blocks([ADDRESS, f"{ADDRESS}/../x"]), "/../x"),
+        (lambda: bf.load_address_balances("vitalik.eth"), "vitalik.eth"),
+        (lambda: bf.load_address_balances(f"{ADDRESS},{ADDRESS}"), ","),
+        (lambda: bf.load_address_balances(ADDRESS, "0xab"), "token='0xab'"),
+        (lambda: bf.load_token_balances(7), "7"),
+        (lambda: bf.load_names("ab.eth"), "ab.eth"),
+        (lambda: bf.load_names("a/../b.eth"), "a/../b.eth"),
+        (lambda: bf.load_names(["vitalik.eth", "vitalik.com"]), "vitalik.com"),
+        (lambda: bf.load_chart("validatorz"), "Did you mean 'validators'?"),
+        (lambda: bf.load_chart("../../latestState"), "../../latestState"),
+        (lambda: bf.load_chart(None), "None"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_sent(served, load, words):
+    """The error names the value and says what to do, and nobody hears of it."""
+    bf.connect(served.url, chain="mainnet", rate=1000)
+
+    with pytest.raises(errors.UsageError, match=re.escape(words)):
+        load()
+
+    assert [] == served.arrived
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_is_a_picture(served, name):
+    """Every chart that the service is known to draw, as a Pillow image ready for use."""
+    served.replies[f"GET /api/v1/chart/{name}"] = png()
+
+    picture = bf.load_chart(name, explorer=served.explorer)
+
+    assert ((3, 2), (255, 0, 0)) == (picture.size, picture.getpixel((0, 0)))
+
+
+def chunk(kind, body):
+    return len(body).to_bytes(4) + kind + body + zlib.crc32(kind + body).to_bytes(4)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        (b'{"status": "OK", "data": []}', errors.ProtocolError, "no PNG picture"),
+        (
+            b'{"status": "ERROR: no chart today", "data": null}',
+            errors.ServerFault,
+            "no chart today",
+        ),
+        (b"<html>hello</html>", errors.ProtocolError, "page instead"),
+        (b"GIF89a", errors.ProtocolError, "no JSON object"),
+        (png()[:40], errors.ProtocolError, "damaged"),
+        (png()[:8] + b"x" * 50, errors.ProtocolError, "pixels"),
+        (
+            png()[:8]
+            + chunk(b"IHDR", (60_000).to_bytes(4) * 2 + bytes([8, 2, 0, 0, 0]))
+            + chunk(b"IDAT", zlib.compress(bytes(1000)))
+            + chunk(b"IEND", b""),
+            errors.ProtocolError,
+            "60000 x 60000 pixels",
+        ),
+    ],
+)
+def test_what_is_no_picture_is_an_error_of_ours(served, monkeypatch, body, kind, words):
+    """JSON, a page, another format, half a file, and one that would fill the memory."""
+    monkeypatch.setattr("beaconframes.client.retry.BACKOFF", lambda state: 0.01)
+    served.replies["*"] = body
+
+    with pytest.raises(kind, match=words) as caught:
+        bf.load_chart("blocks", explorer=served.explorer)
+
+    assert "GET /api/v1/chart/{chart}" == caught.value.endpoint
+
+
+def test_any_flipped_bit_is_a_picture_or_an_error_of_ours():
+    """Nothing else comes out of a damaged file."""
+    from beaconframes.v1.chart import picture_of
+
+    whole = png((40, 30))
+    for bit in range(0, len(whole) * 8, 3):
+        body = bytearray(whole)
+        body[bit // 8] ^= 1 << bit % 8
+        try:
+            picture = picture_of(bytes(body))
+        except errors.ProtocolError:
+            continue
+        assert isinstance(picture, Image.Image)

@@ -1,0 +1,129 @@
+"""Every endpoint on the wire: samples written by hand from the documentation of the API.
+
+``wire/<endpoint>.json`` (and variants, ``wire/<endpoint>.<variant>.json``) says what is called,
+the exact requests that must arrive, the replies, and the frame that must come out: amounts in wei
+and times as text, everything else as it is.
+
+The samples of generation 2 stand in ``wire/v2``. A request there is its line and its JSON body, and
+a set of validators is the name of the function that makes it with its arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes import v1, v2
+
+from ..support.replay import replaying, spelled
+
+WIRE = Path(__file__).parents[1] / "wire"
+SAMPLES = sorted(path.relative_to(WIRE).as_posix()[:-5] for path in WIRE.rglob("*.json"))
+TYPES = {e.name: e.table.schema() for e in v1.ENDPOINTS}
+TYPES |= {f"v2/{e.name}": e.table.schema() for e in v2.ENDPOINTS}
+PUBLISHED = {*TYPES} - {f"v2/{e.name}" for e in v2.ENDPOINTS if e.table.keeps_every_field}
+UTC = pl.Datetime("us", "UTC")
+
+
+def cell(value, dtype):
+    """Return a cell of the sample as what the frame must hold."""
+    if value is not None and dtype == UTC:
+        return datetime.fromisoformat(value)
+    return Decimal(value) if value is not None and isinstance(dtype, pl.Decimal) else value
+
+
+def called(sample):
+    """Return the arguments of the call: lists for a region as a tuple, sets of validators made."""
+    return {name: argument(name, value) for name, value in sample["call"].items()}
+
+
+def argument(name, value):
+    """Return one argument of the call."""
+    if isinstance(value, dict):
+        ((kind, said),) = value.items()
+        return getattr(bf.v2, kind)(**said)
+    return tuple(value) if name == "region" else value
+
+
+def asked(request):
+    """Return a request of the sample as one text."""
+    return request if isinstance(request, str) else spelled(*request)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_call_sends_exactly_these_requests_and_returns_exactly_this_frame(name):
+    """Path, query, field names, units, nulls, order and types are those of the sample."""
+    sample = json.loads((WIRE / f"{name}.json").read_text())
+    endpoint = name.partition(".")[0]
+    replies = [json.dumps(reply, ensure_ascii=False).encode() for reply in sample["replies"]]
+
+    with (
+        replaying(dict(zip(map(asked, sample["requests"]), replies, strict=True))) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        loaders, noun = (bf.v2, endpoint[3:]) if endpoint.startswith("v2/") else (bf, endpoint)
+        frame = getattr(loaders, f"load_{noun}")(**called(sample), explorer=explorer)
+
+    arrived = [
+        spelled(line, json.loads(body)) if line.startswith("POST") else line
+        for line, body in zip(server.arrived, server.posted, strict=True)
+    ]
+    assert sorted(map(asked, sample["requests"])) == sorted(arrived)
+    assert TYPES[endpoint] == frame.schema
+    assert [list(row) for row in sample["frame"]] == [frame.columns] * frame.height
+    expected = [
+        {column: cell(value, frame.schema[column]) for column, value in row.items()}
+        for row in sample["frame"]
+    ]
+    assert expected == frame.rows(named=True)
+    assert len(sample.get("warns", [])) == len(caught)
+    for words, warning in zip(sample.get("warns", []), caught, strict=True):
+        assert bf.MissingRows is warning.category
+        assert words in str(warning.message)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_sample_says_which_columns_are_gwei_and_which_are_wei(name):
+    """A unit is a type: gwei is Int64, wei is a decimal of 28 digits, and no column is neither."""
+    units = json.loads((WIRE / f"{name}.json").read_text())["units"]
+    schema = TYPES[name.partition(".")[0]]
+
+    gwei = {name: dtype for name, dtype in schema.items() if name.endswith("_gwei")}
+    wei = {name: dtype for name, dtype in schema.items() if name.endswith("_wei")}
+    assert dict.fromkeys(units["gwei"], pl.Int64()) == gwei
+    assert dict.fromkeys(units["wei"], pl.Decimal(28, 0)) == wei
+
+
+def test_every_endpoint_has_a_sample():
+    """What client and local explorer derive from one declaration cannot catch its mistakes."""
+    assert set() == PUBLISHED - set(SAMPLES)
+
+
+def test_keys_too_many_for_a_url_are_posted():
+    """A hundred public keys go into the body of one POST, in the order given, lower-case."""
+    numbers = range(160, 260)
+    keys = [f"0x{number:096X}" for number in numbers]
+    records = [
+        {"validatorindex": number, "pubkey": key} for number, key in zip(numbers, keys, strict=True)
+    ]
+    reply = json.dumps({"status": "OK", "data": records}).encode()
+
+    with (
+        replaying({"POST /api/v1/validator": reply}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+    ):
+        frame = bf.load_validators(keys, explorer=explorer)
+
+    assert ["POST /api/v1/validator"] == server.arrived
+    assert [{"indicesOrPubkey": ",".join(keys).lower()}] == [json.loads(b) for b in server.posted]
+    assert list(numbers) == frame["validator_index"].to_list()
+    assert [key.lower() for key in keys] == frame["pubkey"].to_list()

@@ -1,0 +1,110 @@
+"""Amounts of generation 2: texts of wei, exact to the last digit, typed when there is none."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes import errors
+
+from ..support.replay import replaying
+
+WEI = pl.Decimal(28, 0)
+KEY = "0x" + "ab" * 48
+MOST = "9" * 28
+
+
+def loaded(load, records, *args, **more):
+    """What a loader makes of *records*, or of one of them."""
+    reply = json.dumps({"data": records}).encode()
+    with (
+        replaying({"*": reply}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000, store=False) as explorer,
+    ):
+        return load(*args, **more, explorer=explorer)
+
+
+def rewards(totals):
+    """Rewards of as many validators as there are *totals*; all that is not told is null."""
+    records = [
+        {"validator": {"index": index, "public_key": KEY}, "total": total, "attestation": None}
+        for index, total in enumerate(totals)
+    ]
+    return loaded(bf.v2.load_rewards, records, range(len(totals)), since=300_000, until=300_000)
+
+
+@pytest.mark.parametrize("around", [None, "0", 0])
+def test_an_amount_is_exact_up_to_28_digits(around):
+    """Either sign, whatever the other rows have; never by way of a float."""
+    texts = ["0", "1", "-1", "9223372036854775808", "-18446744073709551617", MOST, f"-{MOST}"]
+
+    found = rewards([*texts, around])
+
+    assert WEI == found.schema["total_wei"]
+    expected = [Decimal(text) for text in texts] + [None if around is None else Decimal(0)]
+    assert expected == found["total_wei"].to_list()
+    assert sum(expected[:-1]) == Decimal(found["total_wei"].sum())
+
+
+@pytest.mark.parametrize(
+    "text", [f"1{'0' * 28}", f"-1{'0' * 28}", "1" * 60, "1.5", "+5", "1e3", "five"]
+)
+def test_what_is_no_amount_is_an_error(text):
+    """Too large, a fraction, a word: nothing is cut off and nothing guessed."""
+    with pytest.raises(errors.SchemaError, match="total is"):
+        rewards(["5", text])
+
+
+def test_a_column_of_nothing_is_typed():
+    """All rewards null, and each part of them; frames of such pages go together with others."""
+    found = rewards([None, None])
+
+    amounts = [name for name in found.columns if name.endswith("_wei")]
+    assert 31 == len(amounts)
+    assert {WEI} == {found.schema[name] for name in amounts}
+    assert {2} == {found[name].null_count() for name in amounts}
+    assert 4 == pl.concat([found, rewards(["-5", MOST])]).height
+
+
+EXECUTION = {"execution_reference": {"block": 5, "hash": "0x" + "cd" * 32}}
+
+
+def test_a_block_without_a_builder_has_no_payment_of_one():
+    """What the builder paid is null and typed, and so is everything about it."""
+    record = {**EXECUTION, "mev": None, "mining": None, "consensus_reference": None}
+
+    found = loaded(bf.v2.load_block_rewards, record, 5)
+
+    nothing = {"mev_wei": WEI, "mev_recipient": pl.String, "mev_is_contract": pl.Boolean}
+    assert nothing == {name: found.schema[name] for name in nothing}
+    assert [None] * 3 == [found[name][0] for name in nothing]
+
+
+def test_a_block_of_before_blobs_has_no_gas_of_them():
+    """Null is not 0."""
+    found = loaded(bf.v2.load_block, {"block": 5, "hash": "0x" + "cd" * 32, "blob": None}, 5)
+
+    assert [pl.Int64] * 2 == [found.schema[f"blob_gas_{what}"] for what in ("used", "excess")]
+    assert [None] * 2 == [found[f"blob_gas_{what}"][0] for what in ("used", "excess")]
+
+
+@pytest.mark.parametrize(
+    ("load", "amounts"), [("slot_attestation_duties", 16), ("slot_sync_committee_duties", 4)]
+)
+def test_a_duty_that_is_not_final_has_no_reward_yet(load, amounts):
+    """None of its parts is 0, and each has its type."""
+    records = [
+        {"validator": {"index": n, "public_key": KEY}, "status": "scheduled", "reward": None}
+        for n in range(2)
+    ]
+
+    found = loaded(getattr(bf.v2, f"load_{load}"), records, 9_000_000)
+
+    parts = [name for name in found.columns if name.endswith("_wei")]
+    assert amounts == len(parts)
+    assert {WEI} == {found.schema[name] for name in parts}
+    assert {2} == {found[name].null_count() for name in parts}

@@ -1,0 +1,105 @@
+"""The catalogue of generation 2, walked from one end to the other."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import beaconframes as bf
+from beaconframes import v2
+from beaconframes.endpoint import Cursor, Envelope, OnChain
+from beaconframes.service.app import Service, app
+
+ROOT = Path(__file__).parents[2]
+
+EVERY = pytest.mark.parametrize("endpoint", v2.ENDPOINTS, ids=lambda endpoint: endpoint.name)
+
+
+def loader(endpoint):
+    """The function a user calls."""
+    return getattr(bf.v2, f"load_{endpoint.name}")
+
+
+def test_every_loader_is_an_endpoint():
+    """What is offered and what is declared are the same."""
+    offered = {name for name in v2.__all__ if name.startswith("load_")}
+
+    assert {f"load_{endpoint.name}" for endpoint in v2.ENDPOINTS} == offered
+    assert len(v2.ENDPOINTS) == len(offered)
+
+
+@EVERY
+def test_a_loader_takes_exactly_what_its_endpoint_declares(endpoint):
+    """What a user reads in the signature and what is sent cannot drift apart."""
+    taken = set(inspect.signature(loader(endpoint)).parameters)
+
+    assert {*endpoint.arguments, "explorer", "options"} == taken
+
+
+@EVERY
+def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
+    """The first line says what a row is; the notes say where it comes from, and what is unknown."""
+    text = inspect.getdoc(loader(endpoint))
+
+    assert ("not published" in text.partition("Notes\n")[2]) != is_published(endpoint)
+
+    assert re.search(r"one row", text.partition("\n\n")[0])
+    assert "Returns\n" in text
+    assert endpoint.path in text.partition("Notes\n")[2]
+
+
+@EVERY
+def test_a_request_is_a_post_that_names_its_chain(endpoint):
+    """Generation 2 has one method; only what is about machines is about no chain."""
+    about_machines = "machine-metrics" in endpoint.path
+
+    assert endpoint.route.startswith("POST /api/v2/")
+    assert Envelope.V2 is endpoint.envelope
+    assert about_machines != any(isinstance(s, OnChain) for s in endpoint.where)
+
+
+def is_published(endpoint):
+    """Whether anybody described what its answers look like."""
+    return not endpoint.table.keeps_every_field
+
+
+@EVERY
+def test_an_endpoint_has_a_wire_sample_and_a_place_in_the_dictionary(endpoint):
+    """Written by hand, and generated."""
+    page = (ROOT / "docs" / "dictionary.md").read_text()
+    named = f"v2.{endpoint.name}"
+
+    sample = ROOT / "tests" / "wire" / "v2" / f"{endpoint.name}.json"
+    assert sample.exists() == is_published(endpoint)
+    assert f"## `v2.load_{endpoint.name}`" in page
+    assert bf.describe(named)["column"].to_list() == endpoint.table.schema().names()
+    assert f"v2.load_{endpoint.name}" in bf.describe()["loader"].to_list()
+
+
+@EVERY
+def test_an_endpoint_is_routed(endpoint, chain):
+    """The local explorer has its path, if anybody knows what to answer."""
+    paths = {route.path for route in app(Service(chain)).routes}
+
+    assert (endpoint.path in paths) == is_published(endpoint)
+
+
+@EVERY
+def test_no_rows_have_all_columns(endpoint):
+    """An answer without records is a frame with the whole schema."""
+    nothing = endpoint.table.decode([b"[]"], bf.MAINNET)
+
+    assert 0 == nothing.height
+    assert endpoint.table.schema() == nothing.schema
+
+
+@EVERY
+def test_a_list_is_followed_to_its_end(endpoint):
+    """Whatever is a list is paged, but for machines' names; their metrics are lists in one."""
+    paged = isinstance(endpoint.paging, Cursor)
+    of_lists = endpoint.shape.name == "LIST" or endpoint.name == "machine_metrics"
+
+    assert paged == (of_lists and endpoint.name != "machine_names")

@@ -1,0 +1,259 @@
+"""Slots, blocks, periods, queues and machines of generation 2, as the local explorer tells them."""
+
+from __future__ import annotations
+
+import httpx
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes import errors
+
+from ..support.replay import replaying
+
+ETHEREUM = "/api/v2/ethereum"
+
+
+@pytest.fixture
+def blocks(chain):
+    """The beacon blocks of the dataset."""
+    return chain.scan("blocks").collect()
+
+
+def asked(explorer, path, body):
+    """The status of a plain request, and its answer."""
+    reply = httpx.post(f"{explorer.url}{path}", json=body)
+    return reply.status_code, reply.json()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/block", {}),
+        ("/block", {"block": 5}),
+        ("/block", {"block": {"number": -1}}),
+        ("/block", {"block": {"number": "5"}}),
+        ("/block", {"block": {"view": "next"}}),
+        ("/block", {"block": {"number": 5, "view": "latest"}}),
+        ("/block/rewards", {"block": {"root": "0x" + "ab" * 32}}),
+        ("/sync-committee", {}),
+        ("/sync-committee", {"sync_committee_period": {"view": "finalized"}}),
+        ("/slot/attestation-duties", {"slot": {"root": "0x" + "ab" * 32}}),
+        ("/slot/sync-committee-duties", {"slot": {"view": "newest"}}),
+        ("/performance-aggregate", {"range": {"evaluation_window": "1d"}}),
+    ],
+)
+def test_what_names_no_place_is_a_bad_request(path, body, explorer):
+    """Exactly one way, of those that there are."""
+    bad = {"error": "Bad request. Please check your input and try again."}
+
+    assert (400, bad) == asked(explorer, ETHEREUM + path, {"chain": "mainnet", **body})
+
+
+@pytest.mark.parametrize("load", [bf.v2.load_block, bf.v2.load_block_rewards])
+def test_a_block_by_a_view_is_the_newest_or_the_newest_final_one(load, explorer):
+    """As the dataset has them; a block that does not exist is a missing row."""
+    known = explorer.service.scan("execution_blocks").collect()
+    final = known.filter("finalized")["block_number"].max()
+    newest = known["block_number"].max()
+
+    assert [final, newest] == load(["latest", "finalized"])["block_number"].to_list()
+    with pytest.warns(bf.MissingRows, match=f"block_number {newest + 1}"):
+        assert [3] == load([3, newest + 1])["block_number"].to_list()
+    with pytest.raises(errors.MissingRows):
+        load(newest + 1, strict=True)
+
+
+def test_a_slot_is_there_whatever_became_of_its_block(blocks, explorer):
+    """Proposed, missed, orphaned: one row each, with its proposer."""
+    slots = [blocks.filter(status=s)["slot"][5] for s in ("proposed", "missed", "orphaned")]
+    expected = blocks.filter(pl.col("slot").is_in(slots)).sort("slot")
+
+    found = bf.v2.load_slot(slots)
+
+    assert expected["slot"].to_list() == found["slot"].to_list()
+    assert expected["proposer_index"].to_list() == found["proposer_index"].to_list()
+    assert {"success", "missed", "orphaned"} == set(found["status"])
+    missed = found.row(by_predicate=pl.col("status") == "missed", named=True)
+    assert None is missed["block_root"]
+    assert None is missed["processed_sweeps_wei"]
+
+
+def test_of_two_blocks_in_a_slot_the_root_says_which(blocks, explorer):
+    """By number it is the one that became part of the chain."""
+    counts = blocks.group_by("slot").len().filter(pl.col("len") > 1)
+    two = blocks.filter(pl.col("slot") == counts["slot"].min())
+    proposed, orphaned = (
+        two.filter(status=status)["block_root"].item() for status in ("proposed", "orphaned")
+    )
+
+    assert [proposed] == bf.v2.load_slot(two["slot"][0])["block_root"].to_list()
+    assert {proposed, orphaned} == set(bf.v2.load_slot([proposed, orphaned])["block_root"])
+
+
+def test_a_slot_tells_what_it_moved(blocks, explorer):
+    """Deposits, withdrawals and changes of credentials, as their own loaders have them."""
+    deposits = bf.load_slot_deposits(37)
+    change = explorer.service.scan("bls_changes").collect()["slot"][0]
+    paid = bf.load_slot_withdrawals(37)
+
+    found = bf.v2.load_slot([37, change])
+
+    of_37 = found.row(by_predicate=pl.col("slot") == 37, named=True)
+    assert deposits.height == of_37["queued_deposits_count"]
+    assert bf.to_wei(deposits)["amount_wei"].sum() == of_37["processed_deposits_wei"]
+    assert paid.height == of_37["processed_sweeps_count"]
+    assert bf.to_wei(paid)["amount_wei"].sum() == of_37["processed_sweeps_wei"]
+    assert found.filter(slot=change)["bls_changes_count"].item() > 0
+
+
+def test_what_signatures_earn_in_the_slots_of_an_epoch_is_its_income(explorer):
+    """To the wei, for members with one seat and with several; nobody else has a duty."""
+    duties = bf.v2.load_slot_sync_committee_duties(range(300 * 32, 301 * 32), range(60))
+    income = bf.to_wei(bf.load_income_history(range(60), since=300, until=300))
+    rewards = pl.col("sync_committee_reward_wei", "sync_committee_penalty_wei")
+
+    expected = income.filter(pl.any_horizontal(rewards > 0)).select("validator_index", rewards)
+    found = (
+        duties.group_by("validator_index")
+        .agg(
+            sync_committee_reward_wei=pl.col("reward_wei").sum(),
+            sync_committee_penalty_wei=pl.col("penalty_wei").sum(),
+        )
+        .sort("validator_index")
+        .cast(dict(expected.schema))
+    )
+    assert_frame_equal(expected, found)
+    seats = bf.load_sync_committees(300 // 256).filter(pl.col("validator_index") < 60)
+    assert set(seats["validator_index"]) == set(duties["validator_index"])
+    assert seats["validator_index"].n_unique() < seats.height
+    assert (duties["total_wei"] == duties["reward_wei"] - duties["penalty_wei"]).all()
+
+
+def test_signatures_are_told_of_finalized_slots_only(explorer):
+    """The newest slot is not one."""
+    assert 0 == bf.v2.load_slot_sync_committee_duties("latest", 1).height
+    assert 0 < bf.v2.load_slot_sync_committee_duties("finalized").height
+
+
+def test_what_votes_earn_in_the_slots_of_an_epoch_is_its_income(explorer):
+    """Every validator votes once in it; of epochs that are not final nobody knows rewards."""
+    head = explorer.service.head
+    epoch = head.finalized_epoch - 3
+    members = range(100, 140)
+    slots = range(epoch * 32, epoch * 32 + 32)
+    duties = bf.v2.load_slot_attestation_duties(slots, members).sort("validator_index")
+    income = bf.to_wei(bf.load_income_history(members, since=epoch, until=epoch))
+
+    assert list(members) == duties["validator_index"].to_list()
+    totals = income.select(
+        pl.sum_horizontal("^attestation_.*_reward_wei$")
+        - pl.sum_horizontal("^attestation_.*_penalty_wei$", "finality_delay_penalty_wei")
+    )
+    assert totals.to_series().to_list() == duties["reward_total_wei"].to_list()
+    late = duties.filter(pl.col("inclusion_delay") > 0)
+    assert (late["inclusion_slot"] - late["slot"]).to_list() == late["inclusion_delay"].to_list()
+    assert (late["inclusion_delay_without_missed_block"] <= late["inclusion_delay"]).all()
+    newest = bf.v2.load_slot_attestation_duties(head.slot - 3)
+    assert newest.height == newest["reward_total_wei"].null_count() > 0
+
+
+def test_a_period_knows_its_epochs(explorer):
+    """The current one, the next one, and none that has no committee yet."""
+    found = bf.v2.load_sync_committee([0, "latest", "next"])
+
+    assert [(0, 0, 255), (1, 256, 511), (2, 512, 767)] == found.select(
+        "period", "start_epoch", "end_epoch"
+    ).rows()
+    assert ["finalized", "not_finalized", "not_finalized"] == found["finality"].to_list()
+    assert explorer.service.chain.time_of("epoch", 256) == found["start_time"][1]
+    with pytest.warns(bf.MissingRows, match="period 9"):
+        assert 0 == bf.v2.load_sync_committee(9).height
+
+
+def test_the_network_is_all_validators_together(blocks, explorer):
+    """Its blocks are the chain's; its score is the score of the sums."""
+    whole = bf.v2.load_network_performance("all_time").row(0, named=True)
+    final = blocks.filter(
+        pl.col("epoch") <= explorer.service.head.finalized_epoch,
+        pl.col("proposer_index").is_not_null(),
+    )
+
+    assert final.filter(status="proposed").height == whole["proposals_successful"]
+    assert final["slot"].n_unique() == whole["proposals_assigned"]
+    assert whole["attestations_assigned"] == (
+        whole["attestations_included"] + whole["attestations_missed"]
+    )
+    parts = [whole[f"beaconscore_{part}"] for part in ("attestation", "proposal", "sync_committee")]
+    weighted = 0.844 * parts[0] + 0.125 * parts[1] + 0.031 * parts[2]
+    assert whole["beaconscore"] == pytest.approx(weighted)
+    assert max(parts) <= 1
+
+
+def test_the_queues_are_asked_for_in_their_new_shape():
+    """By the media type; so nobody gets another shape on another day."""
+    answer = b'{"data": {"exit_queue": {"count": 3}}}'
+
+    with (
+        replaying({"*": answer}) as server,
+        bf.Explorer(server.url, chain="hoodi", rate=1000) as explorer,
+    ):
+        frame = bf.v2.load_queues(explorer=explorer)
+
+    assert [b'{"chain":"hoodi"}'] == server.posted
+    assert ["application/vnd.beaconcha.in.v2.1+json"] == server.accepted
+    assert 3 == frame["exit_count"].item()
+
+
+def test_the_queues_are_served_in_their_new_shape_whatever_is_accepted(explorer):
+    """The old one is over."""
+    for accept in ("application/json", "application/vnd.beaconcha.in.v2.1+json"):
+        reply = httpx.post(
+            f"{explorer.url}{ETHEREUM}/queues", json={}, headers={"Accept": accept}
+        ).json()
+
+        assert {"epoch", "timestamp"} == set(reply["data"]["exit_queue"]["estimated_processed_at"])
+        assert {"data"} == set(reply)
+
+
+def test_machines_push_what_they_are(explorer):
+    """Each machine has three processes; a span of time and a name narrow the readings."""
+    whole = bf.v2.load_machine_metrics()
+    names = bf.v2.load_machine_names()["machine"].to_list()
+    middle = whole["time"].sort()[whole.height // 2]
+
+    assert names == whole["machine"].unique().sort().to_list()
+    assert {"system", "validator", "node"} == set(whole["process"])
+    later = bf.v2.load_machine_metrics(names[:2], since=middle)
+    expected = whole.filter(pl.col("machine").is_in(names[:2]), pl.col("time") >= middle)
+    assert_frame_equal(expected, later)
+    assert 0 == bf.v2.load_machine_metrics(until="2020-01-01").height
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"machines": 5},
+        {"machines": [""]},
+        {"since": 7},
+        {"since": "2026-10-02", "until": "2026-10-01"},
+    ],
+)
+def test_what_names_no_machine_or_moment_is_refused(arguments, explorer):
+    """Nothing is sent."""
+    before = explorer.requests
+
+    with pytest.raises(errors.UsageError):
+        bf.v2.load_machine_metrics(**arguments)
+
+    assert before == explorer.requests
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"machines": "a"}, {"range": 5}, {"range": {"timestamp": {"start": 9, "end": 3}}}],
+)
+def test_a_bad_request_for_metrics_is_told(body, explorer):
+    """In the words of the specification."""
+    assert 400 == asked(explorer, "/api/v2/machine-metrics", body)[0]

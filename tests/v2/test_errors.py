@@ -1,0 +1,204 @@
+"""Every error that generation 2 knows, and endpoints whose answers nobody has described."""
+
+from __future__ import annotations
+
+import json
+import traceback
+
+import pytest
+
+import beaconframes as bf
+from beaconframes import errors
+
+from ..support.replay import replaying
+
+KEY = "secret-key-0123456789abcdef"
+LATER = {"Retry-After": "3600"}
+
+# Section 7.1 of the specification: the status, what the service says, and what a user must see.
+REFUSALS = [
+    (400, "Bad request. Please check your input and try again.", errors.BadRequest),
+    (401, "Unauthorized. Please provide a valid API key.", errors.Unauthorized),
+    (403, "this endpoint is not allowed for your subscription tier", errors.TierTooLow),
+    (404, "The requested resource was not found.", errors.NotFound),
+    (405, "method not allowed: GET. all public API endpoints use POST.", errors.NotServed),
+    (429, "Rate limit exceeded. Please try again later.", errors.RateLimited),
+    (500, "internal server error. please try again later.", errors.ServerFault),
+]
+
+
+@pytest.mark.parametrize(("status", "said", "kind"), REFUSALS)
+def test_an_error_has_a_category_of_its_own_and_the_words_of_the_service(status, said, kind):
+    """Never the key, even where the service repeats it, and not in the traceback either."""
+    body = json.dumps({"error": f"{said} ({KEY})"}).encode()
+
+    with (
+        replaying({"*": (status, LATER, body)}) as server,
+        bf.Explorer(server.url, api_key=KEY, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(errors.ServiceError) as caught,
+    ):
+        bf.v2.load_validators(1, explorer=explorer)
+
+    error = caught.value
+    assert type(error) is kind
+    assert "POST /api/v2/ethereum/validators" == error.endpoint
+    assert said in str(error)
+    shown = "".join(traceback.format_exception(error)) + repr(vars(error))
+    assert KEY not in shown
+    assert KEY[:12] not in shown
+    assert 1 == len(server.posted)
+
+
+def test_no_two_errors_share_a_category():
+    """What a program does about them differs."""
+    assert len(REFUSALS) == len({kind.category for _, _, kind in REFUSALS})
+
+
+@pytest.mark.parametrize("status", [409, 418])
+def test_any_other_refusal_is_one_of_the_request(status):
+    """With whatever the service says."""
+    body = b'{"error": "An unexpected error occurred."}'
+
+    with (
+        replaying({"*": (status, {}, body)}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(errors.BadRequest, match=r"An unexpected error occurred\."),
+    ):
+        bf.v2.load_validators(1, explorer=explorer)
+
+
+CHAIN = {"chain": "mainnet"}
+FIRST_PAGE = {"page_size": 10, "cursor": ""}
+ME = {"validator": {"validator_identifiers": [7]}}
+UNDESCRIBED = [
+    (bf.v2.load_state, {}, "state", CHAIN),
+    (bf.v2.load_config, {}, "config", CHAIN),
+    (
+        bf.v2.load_slot_deposits,
+        {"slots": 5},
+        "slot/deposits",
+        {**CHAIN, "slot": {"number": 5}, **FIRST_PAGE},
+    ),
+    (
+        bf.v2.load_slot_deposits,
+        {"slots": "AB" * 32, "validators": 7},
+        "slot/deposits",
+        {**CHAIN, "slot": {"root": "0x" + "ab" * 32}, **ME, **FIRST_PAGE},
+    ),
+    (
+        bf.v2.load_sync_committee_validators,
+        {"periods": 9, "validators": [7]},
+        "sync-committee/validators",
+        {**CHAIN, "sync_committee_period": {"number": 9}, **ME},
+    ),
+    (
+        bf.v2.load_sync_committee_validators,
+        {},
+        "sync-committee/validators",
+        {**CHAIN, "sync_committee_period": {"view": "latest"}},
+    ),
+    *(
+        (
+            load,
+            {"validators": 7, "since": 12_771_000, "until": 12_771_167},
+            f"validators/{path}",
+            # Genesis and twelve seconds for each slot; the last second of the last one.
+            {
+                **CHAIN,
+                **ME,
+                "range": {"timestamp": {"start": 1_760_076_023, "end": 1_760_078_038}},
+                **FIRST_PAGE,
+            },
+        )
+        for load, path in (
+            (bf.v2.load_attestation_slots, "attestation-slots"),
+            (bf.v2.load_deposit_slots, "deposit-slots"),
+            (bf.v2.load_withdrawal_slots, "withdrawal-slots"),
+        )
+    ),
+    (
+        bf.v2.load_upcoming_duty_slots,
+        {"validators": [7]},
+        "validators/upcoming-duty-slots",
+        {**CHAIN, **ME, **FIRST_PAGE},
+    ),
+    (
+        bf.v2.load_sync_committee_periods,
+        {"validators": bf.v2.dashboard(4)},
+        "validators/sync-committee-periods",
+        {**CHAIN, "validator": {"dashboard_id": 4}, **FIRST_PAGE},
+    ),
+    (
+        bf.v2.load_owners,
+        {"window": "90d", "search": "li", "operator": "csm/a"},
+        "entities/owners",
+        {
+            **CHAIN,
+            "range": {"evaluation_window": "90d"},
+            "sort_by": "validator_count",
+            "sort_order": "desc",
+            "search": "li",
+            "operator": {"path": "csm/a"},
+            **FIRST_PAGE,
+        },
+    ),
+    (
+        bf.v2.load_operators,
+        {"sort_by": "beaconscore", "sort_order": "asc", "owner": 5},
+        "entities/operators",
+        {
+            **CHAIN,
+            "range": {"evaluation_window": "30d"},
+            "sort_by": "beaconscore",
+            "sort_order": "asc",
+            "owner": {"id": 5},
+            **FIRST_PAGE,
+        },
+    ),
+    (bf.v2.load_validator_queues, {"validators": 7}, "validators/queues", {**CHAIN, **ME}),
+]
+
+
+@pytest.mark.parametrize(("load", "arguments", "path", "body"), UNDESCRIBED)
+def test_what_nobody_has_described_is_asked_for_as_documented_and_kept_whole(
+    load, arguments, path, body
+):
+    """Every field of every page; a second page is asked for only where there is one."""
+    alone = load in (bf.v2.load_state, bf.v2.load_config)
+    records = [{"amount": "5", "deep": {"er": 1}}, {"amount": "-7", "new": "x"}]
+    pages = [{"data": [record], "paging": {"next_cursor": "n"}} for record in records]
+    pages[-1]["paging"] = {}
+    if alone:
+        pages = [{"data": records[0]}]
+
+    def reply(asked):
+        return json.dumps(pages["cursor" in asked and asked["cursor"] == "n"]).encode()
+
+    with (
+        replaying({"*": reply}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+    ):
+        frame = load(**arguments, explorer=explorer)
+
+    following = [] if alone else [{**body, "cursor": "n"}]
+    assert {f"POST /api/v2/ethereum/{path}"} == set(server.arrived)
+    assert [body, *following] == [json.loads(sent) for sent in server.posted]
+    assert [5] + [-7] * (not alone) == frame["amount_wei"].to_list()
+    assert [1] + [None] * (not alone) == frame["deep_er"].to_list()
+
+
+@pytest.mark.parametrize("status", [404, 405, 410])
+@pytest.mark.parametrize(("load", "arguments", "path", "body"), UNDESCRIBED[:3])
+def test_an_endpoint_that_is_not_there_yet_is_not_served(status, load, arguments, path, body):
+    """The service says that something was not found: nobody has ever seen it found."""
+    refusal = b'{"error": "The requested resource was not found."}'
+
+    with (
+        replaying({"*": (status, {}, refusal)}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(errors.NotServed, match=r"The requested resource was not found\."),
+    ):
+        load(**arguments, explorer=explorer)
+
+    assert [f"POST /api/v2/ethereum/{path}"] == server.arrived
+    assert [body] == [json.loads(sent) for sent in server.posted]

@@ -1,0 +1,426 @@
+"""Pages by cursor, sets of validators and limits: what a service may do, and what then happens."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from contextlib import contextmanager
+
+import pytest
+
+import beaconframes as bf
+from beaconframes import errors
+from beaconframes.endpoint import cursor as cursors
+
+from ..support.replay import replaying
+
+SLOT = 12_771_160
+KEY = "0x" + "ab" * 48
+
+
+def row(index, amount="1", kind="partial_sweep"):
+    """A withdrawal as the service sends it."""
+    return {"validator": {"index": index, "public_key": KEY}, "amount": amount, "type": kind}
+
+
+def answer(rows, cursor=None, **more):
+    """A page with its cursor; a cursor may be anything."""
+    return json.dumps({"data": rows, "paging": {"next_cursor": cursor}, **more}).encode()
+
+
+@contextmanager
+def serving(reply):
+    """A service that answers every request with what *reply* makes of its body."""
+    with (
+        replaying({"*": reply}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+    ):
+        yield server, explorer
+
+
+def withdrawals(reply, **more):
+    """Load a slot from such a service; return what came, or the error, and what was asked."""
+    with serving(reply) as (server, explorer):
+        try:
+            found = bf.v2.load_slot_withdrawals(SLOT, explorer=explorer, **more)
+        except errors.BeaconframesError as error:
+            found = error
+        return found, [json.loads(body) for body in server.posted]
+
+
+def place(body):
+    """The number that a cursor of these services is."""
+    return int(body["cursor"] or 0)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_a_cursor_that_comes_back_is_no_end(length):
+    """All cursors are remembered, not only the last: a cycle costs itself and one request."""
+
+    def cycle(body):
+        step = place(body)
+        return answer([row(step)], str(step % length + 1))
+
+    error, asked = withdrawals(cycle)
+
+    assert isinstance(error, errors.PaginationError)
+    assert len(asked) <= length + 1
+    assert "POST /api/v2/ethereum/slot/withdrawals" == error.endpoint
+
+
+def test_empty_pages_without_end_are_given_up():
+    """Thirty-two in a row are enough."""
+    error, asked = withdrawals(lambda body: answer([], str(place(body) + 1)))
+
+    assert isinstance(error, errors.PaginationError)
+    assert 32 == len(asked)
+
+
+def test_a_page_that_says_nothing_new_is_given_up():
+    """New cursors for the same rows lead nowhere."""
+    error, asked = withdrawals(lambda body: answer([row(1), row(2)], str(place(body) + 1)))
+
+    assert isinstance(error, errors.PaginationError)
+    assert 2 == len(asked)
+
+
+@pytest.mark.parametrize(
+    "paging", ["absent", None, {}, "", {"next_cursor": None}, {"next_cursor": ""}]
+)
+def test_every_way_to_say_the_end_is_one(paging):
+    """Absent, null, empty."""
+    page = {"data": [row(1)]} | ({} if paging == "absent" else {"paging": paging})
+
+    found, asked = withdrawals(json.dumps(page).encode())
+
+    assert [1] == found["validator_index"].to_list()
+    assert 1 == len(asked)
+
+
+@pytest.mark.parametrize("paging", [{"next": "abc"}, {"next_cursor": None, "nextCursor": "abc"}])
+def test_a_next_page_by_another_name_is_no_end(paging):
+    """Rows that were left out in silence would look complete."""
+    error, _ = withdrawals(json.dumps({"data": [row(1)], "paging": paging}).encode())
+
+    assert isinstance(error, errors.ProtocolError)
+
+
+@pytest.mark.parametrize("cursor", [5, True, [], {}, {"a": 1}, "x" * (2**16 + 1), "x" * 2**20])
+def test_a_cursor_that_is_none_is_refused(cursor):
+    """A cursor is a text, and not a long one."""
+    error, _ = withdrawals(answer([row(1)], cursor))
+
+    assert isinstance(error, errors.ProtocolError)
+    assert "x" * 100 not in str(error)
+
+
+@pytest.mark.parametrize("status", [400, 404, 410])
+def test_a_cursor_that_went_stale_costs_one_more_beginning(status):
+    """The third page is refused once; the second time round it is not."""
+    refusals = [status]
+
+    def stale(body):
+        step = place(body)
+        if step == 2 and refusals:
+            return refusals.pop(), {}, b'{"error": "cursor expired"}'
+        return answer([row(step)], str(step + 1) if step < 4 else "")
+
+    found, asked = withdrawals(stale)
+
+    assert [0, 1, 2, 3, 4] == found["validator_index"].to_list()
+    assert ["", "1", "2", "", "1", "2", "3", "4"] == [body["cursor"] for body in asked]
+
+
+def test_a_cursor_that_is_always_stale_is_given_up():
+    """Never a part of the rows as if they were all."""
+
+    def stale(body):
+        if body["cursor"]:
+            return 400, {}, b'{"error": "cursor expired"}'
+        return answer([row(1)], "1")
+
+    error, asked = withdrawals(stale)
+
+    assert isinstance(error, errors.PaginationError)
+    assert 4 == len(asked)
+    assert "cursor expired" in str(error)
+
+
+def test_a_refused_first_page_is_no_stale_cursor():
+    """There is nothing to begin again."""
+    error, asked = withdrawals(lambda _: (400, {}, b'{"error": "no"}'))
+
+    assert isinstance(error, errors.BadRequest)
+    assert 1 == len(asked)
+
+
+def test_short_long_and_empty_pages_lose_nothing():
+    """Only the cursor says that there is no more."""
+    pages = [[row(1)], [], [row(n) for n in range(2, 30)], [], [row(30)]]
+
+    def uneven(body):
+        step = place(body)
+        return answer(pages[step], str(step + 1) if step + 1 < len(pages) else None)
+
+    found, asked = withdrawals(uneven)
+
+    assert list(range(1, 31)) == found["validator_index"].to_list()
+    assert len(pages) == len(asked)
+
+
+def test_overlapping_pages_give_every_row_once(caplog):
+    """A row that came before is the same row; how many came again is logged."""
+
+    def overlapping(body):
+        step = place(body)
+        return answer([row(n) for n in range(step, step + 10)], str(step + 7) if step < 14 else "")
+
+    with caplog.at_level("INFO", logger="beaconframes.client"):
+        found, _ = withdrawals(overlapping)
+
+    assert list(range(24)) == found["validator_index"].to_list()
+    assert ["6 rows came more than once; each is kept once"] == [
+        record.getMessage().partition(": ")[2] for record in caplog.records
+    ]
+
+
+def test_a_row_that_is_there_twice_on_a_page_is_kept_once(caplog):
+    """On each of two pages; one without repeats is not talked about."""
+    pages = {0: answer([row(1), row(1), row(2)], "1"), 1: answer([row(3), row(3), row(3)], "")}
+
+    with caplog.at_level("INFO", logger="beaconframes.client"):
+        found, _ = withdrawals(lambda body: pages[place(body)])
+        withdrawals(answer([row(1), row(2)]))
+
+    assert [1, 2, 3] == found["validator_index"].to_list()
+    (told,) = caplog.messages
+    assert "POST /api/v2/ethereum/slot/withdrawals: 3 rows" in told
+
+
+def test_rows_that_contradict_each_other_are_an_error():
+    """A sweep takes from a validator once in a slot; the error names the key and the column."""
+    pages = {0: answer([row(1), row(2, "5")], "1"), 1: answer([row(2, "6"), row(3)], "")}
+
+    error, _ = withdrawals(lambda body: pages[place(body)])
+
+    assert isinstance(error, errors.IntegrityError)
+    assert "'validator_index': 2" in str(error)
+    assert "amount_wei: Decimal('5') and Decimal('6')" in str(error)
+
+
+def test_nothing_but_the_cursor_changes_from_page_to_page():
+    """A cursor carries no filter: another question would get a plausible wrong answer."""
+
+    def three(body):
+        step = place(body)
+        return answer([row(step)], str(step + 1) if step < 2 else "")
+
+    _, asked = withdrawals(three, validators=bf.v2.dashboard(4), type_filter="partial_sweep")
+
+    first = asked[0]
+    assert [first | {"cursor": c} for c in ("", "1", "2")] == asked
+
+
+@pytest.mark.parametrize("size", [1, 3, 10])
+def test_a_page_is_as_long_as_it_is_said_to_be(size, explorer, monkeypatch):
+    """The rows do not depend on it, and no request is one too many."""
+    monkeypatch.setattr(cursors, "PAGE_SIZE", size)
+    before = explorer.requests
+
+    found = bf.v2.load_slot_withdrawals(range(5000, 5006))
+
+    expected = bf.load_slot_withdrawals(range(5000, 5006))
+    asked = explorer.requests - before - 6
+    assert 96 == found.height
+    assert expected["validator_index"].sort().to_list() == found["validator_index"].sort().to_list()
+    assert 6 * -(-16 // size) == asked
+
+
+def validators(limit, pages=False):
+    """A service that knows every validator, and takes only so many at once."""
+
+    def reply(body):
+        named = body["validator"]["validator_identifiers"]
+        if len(named) > limit:
+            text = f"number of validator identifiers exceeds allowed limit of {limit} for your tier"
+            return 403, {}, json.dumps({"error": text}).encode()
+        found = [{"validator": {"index": n, "public_key": f"0x{n:096x}"}} for n in sorted(named)]
+        return json.dumps({"data": found}).encode()
+
+    return reply
+
+
+@pytest.mark.parametrize(("named", "requests"), [(100, 6), (101, 7), (1000, 51), (20, 1)])
+def test_a_smaller_limit_costs_one_request_and_is_remembered(named, requests):
+    """The refused hundred is asked for in parts, and nothing is sent that would be refused."""
+    with serving(validators(20)) as (server, explorer):
+        found = bf.v2.load_validators(range(named), explorer=explorer)
+        first = len(server.posted)
+        bf.v2.load_validators(range(named), explorer=explorer)
+
+    assert list(range(named)) == found["validator_index"].to_list()
+    assert requests == first
+    assert -(-named // 20) == len(server.posted) - first
+
+
+def test_a_hundred_at_once_are_asked_for_where_they_are_taken():
+    """Four requests for four hundred."""
+    with serving(validators(100)) as (server, explorer):
+        found = bf.v2.load_validators(range(400), explorer=explorer)
+
+    assert 400 == found.height
+    assert 4 == len(server.posted)
+
+
+def test_a_limit_that_is_not_about_numbers_is_another_matter():
+    """A plan without the selector is not asked again in smaller parts."""
+    forbidden = (403, {}, b'{"error": "this endpoint is not allowed for your tier"}')
+
+    with serving(forbidden) as (server, explorer), pytest.raises(errors.TierTooLow) as caught:
+        bf.v2.load_validators(range(100), explorer=explorer)
+
+    assert errors.TierTooLow is type(caught.value)
+    assert 1 == len(server.posted)
+
+
+@pytest.mark.parametrize("limit", [20, 100])
+def test_scores_of_a_set_are_never_put_together(limit):
+    """As many as one request takes are asked for; a plan that takes fewer refuses them."""
+
+    def reply(body):
+        refused = validators(limit)(body)
+        return refused if isinstance(refused, tuple) else b'{"data": {"finality": "finalized"}}'
+
+    with serving(reply) as (server, explorer):
+        if limit == 20:
+            with pytest.raises(errors.UsageError, match="21 validators are more than the 20"):
+                bf.v2.load_performance_aggregate(range(21), explorer=explorer)
+        else:
+            assert 1 == bf.v2.load_performance_aggregate(range(100), explorer=explorer).height
+
+    assert 1 == len(server.posted)
+
+
+def test_amounts_of_many_are_added_only_when_nobody_counts_twice():
+    """An index in one request and the same validator's key in another would."""
+    with (
+        serving(answer([])) as (server, explorer),
+        pytest.raises(errors.UsageError, match="count twice"),
+    ):
+        bf.v2.load_rewards_aggregate([*range(100), KEY], explorer=explorer)
+
+    assert [] == server.posted
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_figures_that_are_renewed_between_pages_are_read_anew_once(times):
+    """Rows of two readings do not go together: some could lack, others be there twice."""
+    readings = [1, *[2] * 3] if times == 1 else [1, 2, 2, 3]
+
+    def hourly(body):
+        step, reading = place(body), readings.pop(0)
+        name = f"of reading {reading}, {step}"
+        record = {"entity": name, "validator_count": 5, "beaconscore": 1, "net_share": 0.5}
+        return answer([record], "1" if step == 0 else "", last_updated=1_760_076_000 + reading)
+
+    with serving(hourly) as (server, explorer):
+        if times == 2:
+            with pytest.raises(errors.SnapshotMoved, match="anew twice"):
+                bf.v2.load_entities("7d", explorer=explorer)
+        else:
+            found = bf.v2.load_entities("7d", explorer=explorer)
+            assert ["of reading 2, 0", "of reading 2, 1"] == found["entity"].to_list()
+
+    assert ["", "1", "", "1"] == [json.loads(sent)["cursor"] for sent in server.posted]
+
+
+def moving(body):
+    """A service whose head moves between two pages."""
+    step = place(body)
+    window = {"epoch": {"start": 7 + step, "end": 7 + step}}
+    return answer([row(step)], "1" if step == 0 else "", range=window)
+
+
+def test_a_window_that_moves_between_pages_is_told():
+    """Both windows are named, and the rows are there all the same."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found, _ = withdrawals(moving)
+
+    assert 2 == found.height
+    (warning,) = caught
+    assert errors.WindowMoved is warning.category
+    assert "from epoch 7 to 7 to epoch 8 to 8" in str(warning.message)
+    assert __file__ == warning.filename
+
+
+def test_the_end_of_an_endpoint_is_told_once():
+    """With its date, and never again by the same explorer."""
+    headers = {"Deprecation": "true", "Sunset": "Thu, 17 Dec 2026 10:00:00 GMT"}
+    old = (200, headers, answer([row(1)]))
+
+    with serving(old) as (_, explorer), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            bf.v2.load_slot_withdrawals(SLOT, explorer=explorer)
+
+    (warning,) = caught
+    assert errors.EndpointEnds is warning.category
+    assert "on 2026-12-17 10:00 UTC" in str(warning.message)
+    assert __file__ == warning.filename
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: bf.v2.load_validators(None), "names no validators"),
+        (lambda: bf.v2.load_validators("0xabc"), "is not a validator"),
+        (lambda: bf.v2.dashboard(-1), "whole number"),
+        (lambda: bf.v2.dashboard(1, True), "whole number"),
+        (lambda: bf.v2.withdrawal("0x1234"), "address or credentials"),
+        (lambda: bf.v2.deposit_address("03" * 32), "40 hex digits"),
+        (lambda: bf.v2.entity(" "), "no name"),
+        (bf.v2.entities, "neither owner nor operator"),
+        (lambda: bf.v2.load_rewards_aggregate(1, "31d"), "none of '24h'"),
+        (lambda: bf.v2.load_slot_withdrawals(5, type_filter="sweep"), "none of 'manual'"),
+        (lambda: bf.v2.load_slot_withdrawals("newest"), "is no number"),
+        (lambda: bf.v2.load_entities("all_time"), "none of '24h', '7d', '30d', '90d'"),
+        (lambda: bf.v2.load_entities(sort_by="name"), "sort_by='name' is none of 'net_share'"),
+        (lambda: bf.v2.load_owners(sort_by="sub_entity_count"), "is none of 'validator_count'"),
+        (lambda: bf.v2.load_owners(sort_order="down"), "sort_order='down' is none of 'asc'"),
+        (lambda: bf.v2.load_operators(search=" "), "search=' ' is no name"),
+        (lambda: bf.v2.load_owners(operator=-1), "operator -1 is not a whole number"),
+        (lambda: bf.v2.load_sub_entities(["Fyrlykt", 5]), "entity=5 is no name"),
+        (lambda: bf.v2.load_proposal_slots(1, since=9, until=8), "holds no slot"),
+        (lambda: bf.v2.load_proposal_slots(1, until=15_029), "slot 15029 is in the future"),
+        (lambda: bf.v2.load_apy_roi(range(101)), "101 validators are more than the 100"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_sent(call, words, explorer):
+    """The error names what was wrong."""
+    before = explorer.requests
+
+    with pytest.raises(errors.UsageError, match=words):
+        call()
+
+    assert before == explorer.requests
+
+
+def test_nothing_asked_is_nothing_sent(explorer):
+    """No validators: no request, and all columns."""
+    before = explorer.requests
+
+    found = bf.v2.load_rewards([])
+
+    assert 0 == found.height
+    assert "total_wei" in found.columns
+    assert before == explorer.requests
+
+
+def test_generation_2_of_the_public_service_has_one_host(monkeypatch):
+    """The chain is in the body; the key and what it allows are the same for both."""
+    explorer = bf.Explorer(api_key="k" * 20, chain="hoodi")
+
+    assert "https://hoodi.beaconcha.in" == explorer._session.base_url
+    assert "https://beaconcha.in" == explorer._session_v2.base_url
+    assert explorer._session.pacer is explorer._session_v2.pacer

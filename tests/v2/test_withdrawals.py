@@ -1,0 +1,139 @@
+"""Withdrawals of slots: every selector, filter and page size, held against the dataset itself.
+
+The requests go to the local explorer without a socket in between, so that many of them take
+seconds; nothing else is left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import httpx
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes import v2
+from beaconframes.client.asking import Asking
+from beaconframes.client.session import Session
+from beaconframes.endpoint import cursor as cursors
+from beaconframes.service.app import Service
+
+from ..support.sets import sets
+
+TYPES = ("manual", "partial_sweep", "full_exit_sweep", "system")
+FILTERS = [None, *(c for n in range(1, 5) for c in itertools.combinations(TYPES, n))]
+PATHS = {endpoint.path: endpoint for endpoint in v2.ENDPOINTS}
+NOWHERE = "http://127.0.0.1:9"
+
+
+class InProcess(httpx.BaseTransport):
+    """Hands requests to a service and its answers back."""
+
+    def __init__(self, service):
+        self.service = service
+
+    def handle_request(self, request):
+        answer = self.service.answer_2(PATHS[request.url.path], request.read(), None)
+        return httpx.Response(answer.status_code, content=bytes(answer.body))
+
+
+@pytest.fixture(scope="module")
+def service(chain):
+    """The local explorer, without a server."""
+    return Service(chain)
+
+
+@pytest.fixture
+def asked(service):
+    """An explorer that asks it."""
+    explorer = bf.Explorer(
+        NOWHERE, chain=service.chain, head=service.head, rate=100_000, store=False
+    )
+    session = Session(NOWHERE, rate=100_000, transport=InProcess(service))
+    explorer.asking = Asking(session, session, public=False)
+    return explorer
+
+
+@pytest.fixture(scope="module")
+def paid(chain):
+    """What was paid in slots: from the dataset, with the type that follows from the validator."""
+    free = chain.scan("validators").select("validator_index", "withdrawable_epoch")
+    left = pl.col("withdrawable_epoch") <= pl.col("slot") // 32
+    kind = pl.when(left).then(pl.lit("full_exit_sweep")).otherwise(pl.lit("partial_sweep"))
+    return (
+        chain.scan("slot_withdrawals")
+        .rename({"block_slot": "slot"})
+        .join(free, on="validator_index")
+        .select(
+            "slot",
+            "validator_index",
+            type=kind,
+            amount_wei=(pl.col("amount_gwei").cast(pl.Int128) * 10**9).cast(pl.Decimal(28, 0)),
+        )
+        .sort("slot", "validator_index")
+        .collect()
+    )
+
+
+@pytest.fixture(scope="module")
+def around(paid):
+    """A thousand slots around the first withdrawal of everything that somebody had."""
+    first = paid.filter(type="full_exit_sweep")["slot"][0]
+    return range(first - 500, first + 500)
+
+
+def holds(asked, paid, slots, named, members, types, size):
+    """Hold a call to the dataset: its rows, and how many requests these take at least."""
+    expected = paid.filter(
+        pl.col("slot").is_in(list(slots)),
+        pl.lit(members is None) | pl.col("validator_index").is_in(members or []),
+        pl.lit(types is None) | pl.col("type").is_in(types or []),
+    )
+    before = asked.requests
+
+    found = bf.v2.load_slot_withdrawals(slots, named, type_filter=types, explorer=asked)
+
+    assert_frame_equal(expected, found.select(expected.columns))
+    counts = dict(expected.group_by("slot").len().iter_rows())
+    least = sum(max(-(-counts.get(slot, 0) // size), 1) for slot in slots)
+    assert least == asked.requests - before
+
+
+@pytest.mark.parametrize("which", range(11))
+def test_every_selector_and_filter_selects_what_the_dataset_has(
+    which, chain, paid, around, asked, monkeypatch
+):
+    """All combinations of types, by pages of each size, on slots of which one pays out all."""
+    named, members = (None, None) if which == 10 else sets(chain)[which]
+    middle = around[500]
+    for number, types in enumerate(FILTERS):
+        size = (1, 3, 10)[number % 3]
+        monkeypatch.setattr(cursors, "PAGE_SIZE", size)
+        holds(asked, paid, [middle, around[17 * number]], named, members, types, size)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("which", range(11))
+def test_a_thousand_slots_by_every_selector(which, chain, paid, around, asked):
+    """Ten rows a page."""
+    named, members = (None, None) if which == 10 else sets(chain)[which]
+
+    holds(asked, paid, around, named, members, None, 10)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("types", FILTERS)
+def test_a_thousand_slots_by_every_combination_of_types(types, paid, around, asked):
+    """Those that the chain has none of bring nothing, in one request a slot."""
+    holds(asked, paid, around, None, None, types, 10)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_thousand_slots_by_shorter_pages(size, paid, around, asked, monkeypatch):
+    """The rows do not depend on it."""
+    monkeypatch.setattr(cursors, "PAGE_SIZE", size)
+
+    holds(asked, paid, around, None, None, None, size)
