@@ -23,9 +23,9 @@ import msgspec
 import pandas as pd
 
 from beaconframes.calendar import MAINNET
-from beaconframes.client.answer import judge
-from beaconframes.client.body import Reply
-from beaconframes.schema import Around
+from beaconframes.http.body import Reply
+from beaconframes.http.response import judge
+from beaconframes.schema import EnvelopeContext
 from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.balance_history import BalanceHistory
 from beaconframes.v1.income_history import IncomeHistory
@@ -253,7 +253,7 @@ def frame_of(table: type[Table], bodies: list[bytes]) -> Any:
 def rewards_of(bodies: list[bytes]) -> Any:
     """Judge each envelope of generation 2 and decode all of them, with the epoch beside them."""
     found = [judge(Reply(200, {}, body), "v2") for body in bodies]
-    around = [Around(page.beside, {}) for page in found]
+    around = [EnvelopeContext(page.beside, {}) for page in found]
     return Rewards.decode((page.data for page in found), MAINNET, around)
 
 

@@ -161,7 +161,7 @@ def write(folder: Path, rows: int) -> None:
     """Write the dataset: a simulated chain, and copies of it with other validators."""
     import polars as pl
 
-    from beaconframes.service.simulate import simulate
+    from beaconframes.simulator import simulate
 
     chain = simulate(folder / "chain", validators=VALIDATORS, epochs=EPOCHS, seed=1)
     income = chain.scan("income_history").collect()

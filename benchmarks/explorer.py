@@ -13,8 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import v1
-from beaconframes.service import sample
-from beaconframes.service.app import Service
+from beaconframes.server import sample
+from beaconframes.server.app import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -64,13 +64,13 @@ def rows(first: int, last: int) -> pl.DataFrame:
 
 def fill(folder: Path, epochs: int) -> None:
     """Make a store in *folder*, as loads of one window after the other make it, and compact it."""
-    shelf = bf.Explorer(URL, store=folder).shelf
-    assert shelf is not None
+    local_store = bf.Explorer(URL, store=folder).local_store
+    assert local_store is not None
     for first in range(FIRST, FIRST + epochs, WINDOW):
         last = min(first + WINDOW, FIRST + epochs) - 1
         told = {str(validator): ((first, last),) for validator in range(VALIDATORS)}
-        assert shelf.keep("income_history", rows(first, last), GRID, told, last)
-    bf.Store(shelf.path).compact()
+        assert local_store.keep("income_history", rows(first, last), GRID, told, last)
+    bf.Store(local_store.path).compact()
 
 
 def load(explorer: bf.Explorer, epochs: int, *, lazy: bool = False) -> pl.DataFrame:

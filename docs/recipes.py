@@ -67,7 +67,7 @@ def filled(page: str) -> str:
 def main() -> None:
     """Write the page anew, over the chain that it names."""
     import beaconframes as bf
-    from beaconframes.service.simulate import simulate
+    from beaconframes.simulator import simulate
 
     with tempfile.TemporaryDirectory() as folder:
         chain = simulate(Path(folder) / "chain", validators=1010, epochs=470, seed=7)

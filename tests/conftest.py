@@ -9,7 +9,7 @@ import pytest
 
 from beaconframes import config
 from beaconframes.client import Explorer, use
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 NUMBERS = itertools.count()
 
@@ -53,7 +53,7 @@ def sample_cache(tmp_path_factory):
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory):
     """A simulated chain of 1,010 validators and 470 epochs from genesis."""
-    from beaconframes.service.simulate import simulate
+    from beaconframes.simulator import simulate
 
     return simulate(tmp_path_factory.mktemp("chain") / "data", validators=1010, epochs=470, seed=7)
 

@@ -320,7 +320,7 @@ def test_errors_are_calm(hostile):
     """Whatever a message quotes, it is one line that leaves the terminal alone."""
     for error in (
         errors.UsageError(f"no {hostile}", hint=hostile),
-        errors.ServerFault(hostile, endpoint="names", attempts=3),
+        errors.ServerError(hostile, endpoint="names", attempts=3),
         errors.MissingRows(hostile),
     ):
         assert calm(str(error))

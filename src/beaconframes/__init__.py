@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Dataset
     from beaconframes.dictionary import describe
     from beaconframes.errors import BeaconframesError, MissingRows
+    from beaconframes.exports import Export, export
     from beaconframes.frames import printable
-    from beaconframes.publish import Export, export
-    from beaconframes.service import Local, local
+    from beaconframes.server import Local, local
     from beaconframes.units import to_eth, to_gwei, to_pandas, to_wei
     from beaconframes.v1 import (
         load_address_balances,
@@ -84,7 +84,7 @@ _CONTENTS = {
         "Store",
         "store",
     ),
-    "beaconframes.service": ("Local", "local"),
+    "beaconframes.server": ("Local", "local"),
     "beaconframes.config": ("settings",),
     "beaconframes.calendar": ("HOODI", "MAINNET", "Chain"),
     # load: validators
@@ -140,7 +140,7 @@ _CONTENTS = {
     "beaconframes.frames": ("printable",),
     # keep, publish
     "beaconframes.dataset": ("Dataset",),
-    "beaconframes.publish": ("Export", "export"),
+    "beaconframes.exports": ("Export", "export"),
     # what goes wrong
     "beaconframes.errors": ("BeaconframesError", "MissingRows"),
 }

@@ -5,10 +5,10 @@
     BeaconframesError
     ├── UsageError          bad input, found here: nothing was sent            (also ValueError)
     │   ├── ConfigError     a setting, an address or a key that cannot work
-    │   └── TooCostly       the call takes more requests than ``max_requests``
+    │   └── RequestLimitExceeded       the call takes more requests than ``max_requests``
     ├── ServiceError        the service was asked and did not give the answer
     │   ├── ConnectionFailed    nobody answered, or the line was cut           retryable
-    │   ├── TimedOut            no complete answer within the deadline         retryable
+    │   ├── RequestTimeout            no complete answer within the deadline         retryable
     │   ├── RateLimited         429, with retry_after                          retryable
     │   │   └── QuotaSpent      the hour's or month's allowance is used up
     │   ├── Unauthorized        the key is missing, wrong or no longer active
@@ -17,9 +17,9 @@
     │   ├── BadRequest          the service refused what was asked
     │   ├── NotFound            the thing asked for does not exist
     │   ├── NotServed           this service does not have the endpoint
-    │   ├── ServerFault         5xx, or an error where data should be          retryable
+    │   ├── ServerError         5xx, or an error where data should be          retryable
     │   └── ChallengePage       a bot check in front of the service answered
-    ├── AnswerError         an answer came, and it cannot be trusted
+    ├── ResponseError         an answer came, and it cannot be trusted
     │   ├── ProtocolError       not JSON, not the envelope, too large          retryable
     │   ├── SchemaError         a field has a value its column cannot hold
     │   ├── PaginationError     the pages do not come to an end
@@ -27,10 +27,10 @@
     │   ├── SnapshotMoved       what was being read slid away while reading
     │   ├── WindowMoved         pages of one call are of different windows     (also UserWarning)
     │   └── MissingRows         rows that did not come back                    (also UserWarning)
-    ├── EndpointEnds        the service announced the end of an endpoint       (also UserWarning)
+    ├── EndpointDeprecated    the service announced the end of an endpoint (also UserWarning)
     └── DatasetError        files at rest: damaged, foreign or unwritable
         ├── DatasetBusy         perhaps sound, but not to be used now              retryable
-        └── NotKept             the store cannot be used: loaders go on without (also UserWarning)
+        └── StoreUnavailable    the store cannot be used; loads go on      (also UserWarning)
 
 Every error carries facts, not only text: ``category``, ``endpoint``, ``hint``, ``retryable``
 and ``retry_after``. None carries a key, a URL query or a header.
@@ -90,7 +90,7 @@ class ConfigError(UsageError):
     category = "configuration"
 
 
-class TooCostly(UsageError):
+class RequestLimitExceeded(UsageError):
     """A call that takes more requests than ``max_requests`` permits."""
 
     category = "cost"
@@ -109,7 +109,7 @@ class ConnectionFailed(ServiceError):
     retryable = True
 
 
-class TimedOut(ServiceError):
+class RequestTimeout(ServiceError):
     """No complete answer within the deadline."""
 
     category = "timeout"
@@ -164,7 +164,7 @@ class NotServed(ServiceError):
     category = "not served"
 
 
-class ServerFault(ServiceError):
+class ServerError(ServiceError):
     """The service failed: a 5xx status, or an error where the data should be."""
 
     category = "server fault"
@@ -177,32 +177,32 @@ class ChallengePage(ServiceError):
     category = "challenge page"
 
 
-class AnswerError(BeaconframesError):
+class ResponseError(BeaconframesError):
     """An answer came, and it cannot be trusted."""
 
     category = "answer"
 
 
-class ProtocolError(AnswerError):
+class ProtocolError(ResponseError):
     """The answer is not JSON, has not the envelope of the API, or is too large."""
 
     category = "protocol"
     retryable = True
 
 
-class SchemaError(AnswerError):
+class SchemaError(ResponseError):
     """A field has a value that its column cannot hold; names table, row, field and value."""
 
     category = "schema"
 
 
-class PaginationError(AnswerError):
+class PaginationError(ResponseError):
     """The pages of an answer do not come to an end."""
 
     category = "pagination"
 
 
-class IntegrityError(AnswerError):
+class IntegrityError(ResponseError):
     """Rows that nobody asked for, rows that contradict each other, or a hole between final rows.
 
     Of a hole, ``missing`` is a frame that names all that did not come back, and ``rows`` is the
@@ -214,19 +214,19 @@ class IntegrityError(AnswerError):
     rows: Any = None
 
 
-class SnapshotMoved(AnswerError):
+class SnapshotMoved(ResponseError):
     """What was being read slid out of the service's window while it was read."""
 
     category = "snapshot moved"
 
 
-class WindowMoved(AnswerError, UserWarning):
+class WindowMoved(ResponseError, UserWarning):
     """Pages that belong together are of different windows: a warning that names both."""
 
     category = "window moved"
 
 
-class MissingRows(AnswerError, UserWarning):
+class MissingRows(ResponseError, UserWarning):
     """Rows that were asked for and did not come back: a warning, or an error when strict.
 
     ``missing`` is a frame that names them all; the message names the first few. An error has what
@@ -238,7 +238,7 @@ class MissingRows(AnswerError, UserWarning):
     rows: Any = None
 
 
-class EndpointEnds(BeaconframesError, UserWarning):
+class EndpointDeprecated(BeaconframesError, UserWarning):
     """The service announced the end of an endpoint: a warning, once for each, with the date."""
 
     category = "endpoint ends"
@@ -257,7 +257,7 @@ class DatasetBusy(DatasetError):
     retryable = True
 
 
-class NotKept(DatasetError, UserWarning):
+class StoreUnavailable(DatasetError, UserWarning):
     """The store cannot be used: a warning, once; loaders go on, and ask for everything again."""
 
     category = "not kept"

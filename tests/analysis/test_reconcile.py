@@ -5,7 +5,7 @@ import pytest
 
 from beaconframes import analysis
 from beaconframes.errors import UsageError
-from beaconframes.service.simulate import simulate
+from beaconframes.simulator import simulate
 
 from ..support.engines import assert_equal
 from .test_income import history

@@ -20,12 +20,12 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.cache import finality
 from beaconframes.calendar import MAINNET
-from beaconframes.client import finality
-from beaconframes.client.head import Views
 from beaconframes.config import settings
 from beaconframes.dataset import Dataset
-from beaconframes.service import Server
+from beaconframes.fetch.head import Views
+from beaconframes.server import Server
 
 from ..support.faults import FaultServer
 
@@ -140,7 +140,7 @@ class TestNeverTwice:
         code = (
             "import sys, beaconframes as bf\n"
             "from beaconframes.dataset import Dataset\n"
-            "from beaconframes.service.facts import Facts\n"
+            "from beaconframes.server.facts import Facts\n"
             "chain = Facts.of(Dataset.open(sys.argv[3])).chain\n"
             "e = bf.Explorer(sys.argv[1], chain=chain, store=sys.argv[2])\n"
             "rows = bf.load_balance_history(range(120), since=0, until=120, explorer=e)\n"
@@ -223,7 +223,7 @@ def test_half_covered(server, store, shape):
         for some, first, last in before:
             bf.load_balance_history(some, since=first, until=last, explorer=explorer)
         # Where finality is known, nothing else is asked for either.
-        explorer.horizon.latest("epoch")
+        explorer.chain_head.latest("epoch")
         call = lambda e: bf.load_balance_history(  # noqa: E731
             validators, since=since, until=until, explorer=e
         )
@@ -342,9 +342,9 @@ class TestComplete:
 
     def test_interrupt(self, server, store, monkeypatch):
         """Ctrl-C in the middle: what had come is kept."""
-        from beaconframes.client import asking
+        from beaconframes.fetch import api_source
 
-        monkeypatch.setattr(asking, "PIECE_SECONDS", 0.0)
+        monkeypatch.setattr(api_source, "PIECE_SECONDS", 0.0)
         call = lambda e: bf.load_epochs(since=100, until=139, explorer=e)  # noqa: E731
         with connect(server, store) as explorer:
             pieces, count = explorer.asking.pieces, iter(range(99))
@@ -550,7 +550,7 @@ class TestApart:
         tally(server, store, CALLS["balances"])
         with Server(chain) as other:
             assert tally(other, store, CALLS["balances"]).requests > 0
-        kept = {bf.Explorer(url, chain=name, store=store, api_key="k").shelf.path
+        kept = {bf.Explorer(url, chain=name, store=store, api_key="k").local_store.path
                 for url in ("https://a.example", "https://a.example/x", "https://b.example")
                 for name in ("mainnet", "hoodi")}  # fmt: skip
 
@@ -580,23 +580,29 @@ class TestApart:
 class TestWhere:
     def test_off_on_this_machine(self, server, monkeypatch, tmp_path):
         """What a service on this machine tells costs nothing, and is not kept unless asked for."""
-        assert bf.Explorer(server.url, chain=server.service.chain).shelf is None
-        assert bf.Explorer(server.url, chain=server.service.chain, store=True).shelf is not None
+        assert bf.Explorer(server.url, chain=server.service.chain).local_store is None
+        assert (
+            bf.Explorer(server.url, chain=server.service.chain, store=True).local_store is not None
+        )
         with bf.local(server.service.dataset) as local:
-            assert local.explorer.shelf is None
+            assert local.explorer.local_store is None
 
     def test_on_elsewhere(self, monkeypatch, tmp_path):
         """Anything else is kept in the platform's folder for data, or wherever one says."""
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
         url = "https://explorer.example/x"
-        assert tmp_path / "data/beaconframes/store" == bf.Explorer(url).shelf.path.parent
-        assert bf.Explorer(url, store=False).shelf is None
-        assert tmp_path / "mine" == bf.Explorer(url, store=tmp_path / "mine").shelf.path.parent
+        assert tmp_path / "data/beaconframes/store" == bf.Explorer(url).local_store.path.parent
+        assert bf.Explorer(url, store=False).local_store is None
+        assert (
+            tmp_path / "mine" == bf.Explorer(url, store=tmp_path / "mine").local_store.path.parent
+        )
         for text, where in (("no", None), ("yes", "data/beaconframes/store"), ("~/x", "home/x")):
             monkeypatch.setenv("HOME", str(tmp_path / "home"))
             monkeypatch.setenv("BEACONFRAMES_STORE", text)
-            shelf = bf.Explorer(url).shelf
-            assert (tmp_path / where if where else None) == (shelf and shelf.path.parent)
+            local_store = bf.Explorer(url).local_store
+            assert (tmp_path / where if where else None) == (
+                local_store and local_store.path.parent
+            )
         assert not (tmp_path / "data").exists()
 
     def test_nobody_else_can_read_it(self, server, store):
@@ -634,7 +640,7 @@ class TestWhere:
 
     def test_another_dataset_has_another_store(self, chain, store, tmp_path):
         """Rows of one simulation never answer for another, though it lies in the same folder."""
-        from beaconframes.service.simulate import simulate
+        from beaconframes.simulator import simulate
 
         seen = []
         for seed in (1, 2):
@@ -665,7 +671,7 @@ class TestTrouble:
         """Where nothing can be written, it is told once, and loading goes on."""
         (tmp_path / "file").write_text("in the way")
         with connect(server, tmp_path / "file" / "store") as explorer:
-            with pytest.warns(errors.NotKept, match="the store is not used"):
+            with pytest.warns(errors.StoreUnavailable, match="the store is not used"):
                 first = self.call(explorer)
             second = self.call(explorer)
 
@@ -731,7 +737,7 @@ class TestTrouble:
 
         found = tally(server, store, self.call)
         (told,) = found.told
-        assert ("put aside" in str(told), type(told)) == (True, errors.NotKept)
+        assert ("put aside" in str(told), type(told)) == (True, errors.StoreUnavailable)
         assert_frame_equal(expected, found.rows)
         assert 2 == len(list(store.iterdir()))
         assert 0 == tally(server, store, self.call).requests

@@ -20,7 +20,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.dataset import Dataset
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 from ..support.faults import FastClock, FaultServer
 from ..support.store_processes import LAST, check, connect, folders, kept, load, told, worker
@@ -85,14 +85,16 @@ class TestDisk:
         """A disk that becomes full: when the store is made, or later."""
         process = worker(TWICE, server, store, truth, within=self.mounted(store, size=size))
 
-        assert [["NotKept"], []] == told(process)
+        assert [["StoreUnavailable"], []] == told(process)
 
     @pytest.mark.long
     def test_read_only_disk(self, server, store, truth):
         """A disk that cannot be written to."""
         within = self.mounted(store, f'&& mount -o remount,ro "{store}"')
 
-        assert [["NotKept"], []] == told(worker(TWICE, server, store, truth, within=within))
+        assert [["StoreUnavailable"], []] == told(
+            worker(TWICE, server, store, truth, within=within)
+        )
 
     @pytest.mark.long
     def test_no_permission(self, server, store, truth):
@@ -104,7 +106,7 @@ class TestDisk:
             within = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
         process = worker(TWICE, server, store, truth, within=within)
 
-        assert [["NotKept"], []] == told(process)
+        assert [["StoreUnavailable"], []] == told(process)
 
     @pytest.mark.long
     def test_read_only_store(self, server, store, truth):
@@ -117,7 +119,7 @@ class TestDisk:
             TWICE, server, store, truth, within=within if shutil.which("setpriv") else []
         )
         try:
-            assert [["NotKept"], []] == told(process)
+            assert [["StoreUnavailable"], []] == told(process)
         finally:
             for path in (store, *store.rglob("*")):
                 path.chmod(0o700 if path.is_dir() else 0o600)
@@ -126,7 +128,7 @@ class TestDisk:
     @pytest.mark.long
     def test_quota(self, server, store, truth):
         """A limit on the size of files, which stops ledger and segments alike."""
-        assert [["NotKept"], []] == told(worker(LIMITED + TWICE, server, store, truth))
+        assert [["StoreUnavailable"], []] == told(worker(LIMITED + TWICE, server, store, truth))
 
     def test_no_shared_memory(self, server, store, truth, monkeypatch):
         """Where a file system has no shared memory, such as one on a network, it does without."""
@@ -182,7 +184,7 @@ def test_harm(server, tmp_path, truth, harms):
         for _ in range(2):
             before = server.requests
             with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", errors.NotKept)
+                warnings.simplefilter("always", errors.StoreUnavailable)
                 with connect(server, store) as explorer:
                     assert_frame_equal(truth[0], load(explorer))
             foreign += [one for one in caught if "of another chain" in str(one.message)]
@@ -277,7 +279,7 @@ import sys, time, warnings
 import polars as pl
 from pathlib import Path
 from beaconframes.calendar import MAINNET
-from beaconframes.client.shelf import Shelf
+from beaconframes.cache.local_store import LocalStore
 from beaconframes.dataset import Grid
 warnings.simplefilter("error")
 folder, who, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -286,7 +288,7 @@ print("ready", flush=True)
 start = float(sys.stdin.readline())
 for number in range(count):
     time.sleep(max(0.0, start + number * 0.02 - time.monotonic()))
-    shelf = Shelf(folder / str(number), url="http://x", chain=MAINNET)
+    shelf = LocalStore(folder / str(number), url="http://x", chain=MAINNET)
     grid = Grid("who", "epoch", ("who", "epoch"))
     assert shelf.keep("some", rows, grid, {str(who): ((5, 5),)}, 5)
 """
@@ -338,7 +340,7 @@ def test_bad_answers_are_never_kept(server, tmp_path, truth, times):
                 explorer = bf.Explorer(
                     spoiling.url, chain=server.service.chain, store=store, rate=10_000
                 )
-                explorer.pacer.clock = FastClock()
+                explorer.rate_limiter.clock = FastClock()
                 with explorer, nullcontext() if parts else pytest.raises(errors.BeaconframesError):
                     load(explorer, whom=range(4), until=9)
                 there = kept(store).scan("balance_history").collect() if folders(store) else None

@@ -16,14 +16,14 @@ from functools import partial
 import pytest
 from polars.testing import assert_frame_equal
 
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 from ..support.store_processes import LAST, check, connect, folders, load, worker
 
 log = logging.getLogger(__name__)
 
 FILL = """
-from beaconframes.client import asking
+from beaconframes.fetch import api_source
 asking.PIECE_SECONDS = 0.0
 print("begins", flush=True)
 for since in range(0, int(count), 10):
@@ -33,7 +33,7 @@ for since in range(0, int(count), 10):
 print("done", flush=True)
 """
 TWICE = """
-from beaconframes.client import asking
+from beaconframes.fetch import api_source
 asking.PIECE_SECONDS = 0.0
 for since in 0, 10:
     load(since=since, until=since + 9)

@@ -188,7 +188,7 @@ def test_a_sample_that_cannot_be_kept(monkeypatch, tmp_path, chain):
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: blocked / "cache")
-    monkeypatch.setattr("beaconframes.service.simulate.simulate", simulate)
+    monkeypatch.setattr("beaconframes.simulator.simulate", simulate)
 
     told = CliRunner().invoke(commands, ["load", "latest-state", "--local"])
 

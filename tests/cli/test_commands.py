@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from beaconframes import cli
-from beaconframes.service import server
+from beaconframes.server import server
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from beaconframes import errors
+from beaconframes.cache.local_store import LocalStore
 from beaconframes.calendar import MAINNET
 from beaconframes.cli import commands, everywhere, exits
-from beaconframes.client.shelf import Shelf
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "beaconframes"]
@@ -31,7 +31,7 @@ STATUSES = {
     "BeaconframesError": 1,
     "UsageError": 2,
     "ConfigError": 2,
-    "TooCostly": 2,
+    "RequestLimitExceeded": 2,
     "MissingRows": 3,
     "Unauthorized": 4,
     "TierTooLow": 4,
@@ -39,23 +39,23 @@ STATUSES = {
     "RateLimited": 5,
     "QuotaSpent": 5,
     "ConnectionFailed": 6,
-    "TimedOut": 6,
-    "ServerFault": 6,
+    "RequestTimeout": 6,
+    "ServerError": 6,
     "ChallengePage": 6,
     "ServiceError": 7,
     "BadRequest": 7,
     "NotFound": 7,
     "NotServed": 7,
-    "AnswerError": 8,
+    "ResponseError": 8,
     "ProtocolError": 8,
     "SchemaError": 8,
     "PaginationError": 8,
     "IntegrityError": 8,
     "SnapshotMoved": 8,
     "WindowMoved": 8,
-    "EndpointEnds": 1,
+    "EndpointDeprecated": 1,
     "DatasetError": 9,
-    "NotKept": 9,
+    "StoreUnavailable": 9,
 }
 
 
@@ -158,7 +158,7 @@ def test_missing_rows_are_no_success(ending):
 
 def test_other_warnings_do_not_spoil_success(ending):
     """They are a line, and the status stays 0."""
-    told = ending(lambda: warnings.warn(errors.NotKept("disk full"), stacklevel=1))
+    told = ending(lambda: warnings.warn(errors.StoreUnavailable("disk full"), stacklevel=1))
 
     assert 0 == told.exit_code
     assert "beaconframes: warning: disk full\n" == told.stderr
@@ -170,7 +170,9 @@ def test_what_is_logged_is_a_line_too(ending):
     def log():
         logging.getLogger("beaconframes.record").warning("again\n%s", "\x1b[2J")
         logging.getLogger("beaconframes.record").info("done")
-        Shelf(Path("there"), url="https://x", chain=MAINNET).distrust(errors.DatasetError("full"))
+        LocalStore(Path("there"), url="https://x", chain=MAINNET).distrust(
+            errors.DatasetError("full")
+        )
 
     told = ending(log)
 

@@ -20,7 +20,7 @@ import beaconframes as bf
 from beaconframes.cli import asking, commands, nouns, showing, subjects
 from beaconframes.endpoint.identifiers import identifier
 from beaconframes.errors import ConfigError, UsageError
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 from ..support.hostile import TEXTS
 
@@ -559,8 +559,8 @@ def test_nobody_answers(run):
 
 def test_progress_is_on_standard_error(run, monkeypatch):
     """And only where it is asked for, or somebody watches."""
-    monkeypatch.setattr("beaconframes.client.progress.DELAY", 0)
-    monkeypatch.setattr("beaconframes.client.progress.OFTEN", 0.005)
+    monkeypatch.setattr("beaconframes.fetch.progress.DELAY", 0)
+    monkeypatch.setattr("beaconframes.fetch.progress.OFTEN", 0.005)
     options = ["load", "income-history", "--validators", "1-100", "--since", "-200"]
     silent = run(*options)
     shown = run(*options, "--progress")

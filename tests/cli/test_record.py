@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from beaconframes.cli import commands
-from beaconframes.client.record import Recorder
+from beaconframes.client.recorder import Recorder
 
 
 @pytest.fixture

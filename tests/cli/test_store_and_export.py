@@ -19,7 +19,7 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.cli import commands, export, nouns
 from beaconframes.dataset import Dataset
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def income(chain, tmp_path):
         with explorer:
             bf.load_income_history([1, 2, 3], since=100, until=199, explorer=explorer)
             bf.load_balance_history([1], since=100, until=109, explorer=explorer)
-            return ["--store", explorer.shelf.path]
+            return ["--store", explorer.local_store.path]
 
 
 def test_what_the_store_has(run, income):
@@ -187,7 +187,7 @@ def test_pruning_by_public_key(run, chain, tmp_path):
         with bf.Explorer(server.url, store=tmp_path / "store", head=head) as explorer:
             bf.load_income_history([1, key], since=100, until=109, explorer=explorer)
             bf.load_epochs(since=100, until=109, explorer=explorer)
-            store = ["--store", explorer.shelf.path, "--json"]
+            store = ["--store", explorer.local_store.path, "--json"]
 
     told = run("store", "prune", "income-history", "--validators", key, *store)
     left = json.loads(run("store", "show", "income-history", *store).stdout)
@@ -234,7 +234,7 @@ def test_an_export_follows_the_chain(run, chain, tmp_path, monkeypatch):
     with Server(chain) as server:
         head = server.service.head
         early = replace(head, epoch=200, finalized_epoch=198)
-        rounds = iter([early, early, errors.ServerFault("it has its troubles"), head])
+        rounds = iter([early, early, errors.ServerError("it has its troubles"), head])
 
         @contextlib.contextmanager
         def connected(_given):

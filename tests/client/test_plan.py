@@ -11,7 +11,7 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.client.plan import Plan
 from beaconframes.config import settings
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,9 @@ class TestLimit:
 
     def refused(self, server, explorer, **more):
         before = server.requests
-        with pytest.raises(errors.TooCostly, match="takes 3 requests, and max_requests=2") as told:
+        with pytest.raises(
+            errors.RequestLimitExceeded, match="takes 3 requests, and max_requests=2"
+        ) as told:
             INCOME(range(50), **self.call, explorer=explorer, **more)
         assert (before, "bf.plan" in str(told.value)) == (server.requests, True)
 
@@ -227,7 +229,7 @@ class TestLimit:
         """What turns out to have more pages stops when so many have come."""
         with connect(server, False) as explorer:
             before = server.requests
-            with pytest.raises(errors.TooCostly, match="stopped after 2 requests"):
+            with pytest.raises(errors.RequestLimitExceeded, match="stopped after 2 requests"):
                 bf.v2.load_validators(bf.v2.dashboard(1), explorer=explorer, max_requests=2)
 
         assert server.requests - before <= 3

@@ -14,7 +14,7 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from beaconframes.dataset import Dataset, Grid, coverage, ledger, segments, tending
+from beaconframes.dataset import Dataset, Grid, coverage, ledger, maintenance, segments
 from beaconframes.errors import DatasetError, UsageError
 
 GRID = Grid("validator", "epoch", ("validator", "epoch"))
@@ -296,7 +296,7 @@ class TestCompacting:
         """After an hour, or when the clock was set, the next writing removes them."""
         scattered.compact()
         later = time.time() + hours * 3_600
-        monkeypatch.setattr(tending.time, "time", lambda: later)
+        monkeypatch.setattr(maintenance.time, "time", lambda: later)
         Dataset.open(scattered.path).write("other", [rows([1], [1])])
 
         assert 10 == len(list(scattered.path.glob("t/*.parquet")))

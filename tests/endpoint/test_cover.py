@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from beaconframes.endpoint.rectangles import Rectangle, fewest, minus, runs, within
+from beaconframes.endpoint.cover import Rectangle, fewest, minus, runs, within
 
 ALL = ((0, 199),)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import beaconframes as bf
 from beaconframes.calendar import HOODI, MAINNET, Chain
-from beaconframes.endpoint import Head, Horizon
+from beaconframes.endpoint import ChainHead, Head
 from beaconframes.errors import UsageError
 from beaconframes.v1 import ENDPOINTS
 
@@ -32,7 +32,7 @@ OF_VALIDATORS = ("validators", *WINDOWED)
 calm = settings(deadline=None, derandomize=True, database=None, max_examples=60)
 
 
-def horizon(head=HEAD, *, chain=MAINNET, known=None):
+def chain_head(head=HEAD, *, chain=MAINNET, known=None):
     """Return a horizon that counts how often it was asked for the head."""
     asked = []
 
@@ -40,7 +40,7 @@ def horizon(head=HEAD, *, chain=MAINNET, known=None):
         asked.append(head)
         return head
 
-    made = Horizon(chain, ask, lambda: NOW, known)
+    made = ChainHead(chain, ask, lambda: NOW, known)
     object.__setattr__(made, "asked", asked)
     return made
 
@@ -48,7 +48,7 @@ def horizon(head=HEAD, *, chain=MAINNET, known=None):
 def plan(name, where=None, **values):
     """Return the request lines of a plan."""
     arguments = {"since": None, "until": None, "region": None, "summarize": False} | values
-    calls = ENDPOINT[name].plan(arguments, where or horizon())
+    calls = ENDPOINT[name].plan(arguments, where or chain_head())
     return [line(call.request) for call in calls]
 
 
@@ -82,7 +82,7 @@ def keys(count):
 
 def test_250_validators_over_250_epochs_take_nine_requests():
     """Three batches of at most 100 by three windows of at most 100."""
-    where = horizon()
+    where = chain_head()
 
     lines = plan("income_history", where, validators=range(250), since=-250)
 
@@ -99,7 +99,7 @@ def test_250_validators_over_250_epochs_take_nine_requests():
 @pytest.mark.parametrize("length", [1, 2, 99, 100, 101, 199, 200, 201, 301])
 def test_windows_end_at_every_kind_of_border(name, first, length):
     """Epoch 0, one epoch, 99, 100, 101, the finalized one: no overlap, no gap, no underflow."""
-    where = horizon()
+    where = chain_head()
 
     lines = plan(name, where, validators=7, since=first, until=first + length - 1)
 
@@ -143,7 +143,7 @@ def test_left_out_a_range_is_the_last_hundred_epochs(name, newest):
 @pytest.mark.parametrize("name", WINDOWED)
 def test_on_a_young_chain_a_window_begins_at_genesis(name):
     """With 51 epochs there are 51 to ask for, and none before the first."""
-    young = horizon(Head(epoch=50, finalized_epoch=50, slot=1600))
+    young = chain_head(Head(epoch=50, finalized_epoch=50, slot=1600))
 
     (only,) = plan(name, young, validators=1)
 
@@ -190,7 +190,7 @@ def test_epochs_days_and_periods_take_a_request_each():
 )
 def test_the_latest_is_asked_for_by_that_name(name, expected):
     """One request, without another one to learn what the latest is."""
-    where = horizon()
+    where = chain_head()
 
     assert [expected] == plan(name, where)
     assert [] == where.asked
@@ -200,7 +200,7 @@ def test_the_public_service_knows_the_yield_index_by_another_name():
     """The same plan, with the path that the public service has."""
     values = {"since": 9, "until": 9}
 
-    (call,) = ENDPOINT["yield_index"].plan(values, horizon(), public=True)
+    (call,) = ENDPOINT["yield_index"].plan(values, chain_head(), public=True)
 
     assert "GET /api/v1/ethstore/9" == line(call.request)
 
@@ -346,7 +346,7 @@ def test_public_keys_never_make_a_url_too_long(name, count):
 @pytest.mark.parametrize("count", [1, 70, 80, 100, 101, 250])
 def test_validators_by_many_keys_are_posted_a_hundred_at_a_time(count):
     """The body has no length to mind, so there are no more requests than for indices."""
-    calls = ENDPOINT["validators"].plan({"validators": keys(count)}, horizon())
+    calls = ENDPOINT["validators"].plan({"validators": keys(count)}, chain_head())
 
     assert math.ceil(count / 100) == len(calls)
     for call in calls:
@@ -454,7 +454,7 @@ def test_a_reversed_range_is_refused(name, since, until):
 @pytest.mark.parametrize("end", ["since", "until"])
 def test_a_bound_that_is_no_moment_is_refused_by_name(name, bad, end):
     """Numbers that are none, words that are none: the value is named and nothing is asked."""
-    where = horizon()
+    where = chain_head()
 
     with pytest.raises(UsageError) as told:
         plan(name, where, validators=1, **{end: bad})
@@ -468,7 +468,7 @@ def test_a_bound_that_is_no_moment_is_refused_by_name(name, bad, end):
 def test_a_future_epoch_of_a_real_chain_is_refused_by_the_clock(name, chain):
     """What cannot exist yet costs no request; what may exist is asked for."""
     now = int((NOW - chain.genesis).total_seconds()) // 384
-    where = horizon(chain=chain)
+    where = chain_head(chain=chain)
 
     assert 1 == len(plan(name, where, validators=1, since=now, until=now))
     for values in ({"since": now + 1}, {"until": now + 1}, {"since": 5, "until": 10**12}):
@@ -481,7 +481,7 @@ def test_a_future_epoch_of_a_real_chain_is_refused_by_the_clock(name, chain):
 def test_a_future_slot_or_day_is_refused_by_the_clock(name, seconds):
     """The clock knows slots and days as well as epochs."""
     now = int((NOW - GENESIS).total_seconds()) // seconds
-    where = horizon()
+    where = chain_head()
 
     assert 1 == len(plan(name, where, since=now, until=now))
     with pytest.raises(UsageError, match="future"):
@@ -495,9 +495,9 @@ def test_the_clock_says_nothing_about_a_simulated_chain():
     chain = Chain("simulated", genesis=genesis)
     beyond = {"validators": 1, "since": 0, "until": 99_999}
 
-    assert 1000 == len(plan("income_history", horizon(chain=chain), **beyond))
+    assert 1000 == len(plan("income_history", chain_head(chain=chain), **beyond))
 
-    known = horizon(chain=chain, known=Head(epoch=470, finalized_epoch=467, slot=15_041))
+    known = chain_head(chain=chain, known=Head(epoch=470, finalized_epoch=467, slot=15_041))
     assert 5 == len(plan("income_history", known, validators=1, since=0, until=467))
     with pytest.raises(UsageError, match="467"):
         plan("income_history", known, validators=1, since=0, until=468)
@@ -506,7 +506,7 @@ def test_the_clock_says_nothing_about_a_simulated_chain():
 
 def test_a_range_that_is_too_new_to_have_rows_is_refused_or_empty():
     """A range that begins after the latest cannot be turned around into one that ends before."""
-    young = horizon(Head(epoch=5, finalized_epoch=3, slot=160))
+    young = chain_head(Head(epoch=5, finalized_epoch=3, slot=160))
 
     with pytest.raises(UsageError):
         plan("income_history", young, validators=1, since=10)

@@ -24,7 +24,7 @@ from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish import locking, work
+from beaconframes.exports import journal, locking
 
 from ..support.faults import FaultServer
 
@@ -71,7 +71,7 @@ def race(folder, rounds, how):
             opened = Dataset.open(target)
             assert [] == opened.verify()
             assert 2000 == opened.scan("rows").collect().height
-            assert not (target / work.NAME).exists()
+            assert not (target / journal.NAME).exists()
         return said, [one.pid for one in both]
     finally:
         for one in both:
@@ -108,7 +108,7 @@ def test_waiting_ends_when_the_other_does(tmp_path):
     """The lock of a process is waited for, and taken over when that has died."""
     rows = pl.DataFrame({"n": range(10)})
     holding = (
-        "import sys, time\nfrom pathlib import Path\nfrom beaconframes.publish import work\n"
+        "import sys, time\nfrom pathlib import Path\nfrom beaconframes.exports import work\n"
         "path = Path(sys.argv[1]); path.mkdir()\n"
         "with work.working(path, path / work.NAME):\n print('held', flush=True)\n time.sleep(60)"
     )
@@ -122,15 +122,15 @@ def test_waiting_ends_when_the_other_does(tmp_path):
         threading.Timer(0.3, process.send_signal, (signal.SIGKILL,)).start()
         made = bf.export(rows, tmp_path / "out", wait=True)
     assert (10, 1) == (made.rows, made.added)
-    assert not (tmp_path / "out" / work.NAME).exists()
+    assert not (tmp_path / "out" / journal.NAME).exists()
 
 
 def test_a_dead_name_is_not_blamed(tmp_path):
     """A lock is held by whoever holds it, not by the dead whose name is still there."""
     out = tmp_path / "out"
     out.mkdir()
-    with work.working(out, out / work.NAME):
-        holder = out / work.NAME / work.HOLDER
+    with journal.working(out, out / journal.NAME):
+        holder = out / journal.NAME / journal.HOLDER
         for name in ({"pid": 999_999_999, "host": socket.gethostname()}, {}, []):
             holder.write_text(json.dumps(name))
             mend = threading.Timer(
@@ -147,32 +147,32 @@ def test_a_dead_name_is_not_blamed(tmp_path):
 @pytest.mark.parametrize("moment", ["touch", "stat", "connect"])
 def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
     """Whoever had it removes the folder at its end, at any moment in which another waits for it."""
-    folder = tmp_path / work.NAME
+    folder = tmp_path / journal.NAME
     place = locking.sqlite3 if moment == "connect" else type(folder)
     real, times = getattr(place, moment), []
 
     def gone_before(path, *args, **more):
-        if path == folder / work.LOCK and len(times) < 2:
+        if path == folder / journal.LOCK and len(times) < 2:
             times.append(path)
             shutil.rmtree(folder)
         return real(path, *args, **more)
 
     monkeypatch.setattr(place, moment, gone_before)
-    with work.working(tmp_path, folder):
+    with journal.working(tmp_path, folder):
         assert len(times) == 2
-        assert (folder / work.LOCK).is_file()
+        assert (folder / journal.LOCK).is_file()
     assert not folder.exists()
 
 
 def test_who_is_about_to_end_is_named(tmp_path, monkeypatch):
     """Its name may be gone a moment after it was read."""
-    folder, real = tmp_path / work.NAME, locking.may_live
+    folder, real = tmp_path / journal.NAME, locking.may_live
 
     def and_gone(holder):
         (folder / locking.HOLDER).unlink()
         return real(holder)
 
-    with work.working(tmp_path, folder):
+    with journal.working(tmp_path, folder):
         monkeypatch.setattr(locking, "may_live", and_gone)
         with pytest.raises(DatasetError, match=f"by process {os.getpid()} on "):
             bf.export(pl.DataFrame({"n": [1]}), tmp_path)
@@ -181,13 +181,13 @@ def test_who_is_about_to_end_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize("ends", [True, False])
 def test_what_the_next_one_made_is_not_removed(tmp_path, monkeypatch, ends):
     """Who comes in the moment in which the lock is gone has a journal that stays, until its end."""
-    folder = tmp_path / work.NAME
+    folder = tmp_path / journal.NAME
     real, came = os.unlink, []
 
     def then_somebody_comes(path, **more):
         real(path, **more)
-        if os.fspath(path).endswith(work.LOCK) and not came:
-            came.append(work.working(tmp_path, folder))
+        if os.fspath(path).endswith(journal.LOCK) and not came:
+            came.append(journal.working(tmp_path, folder))
             other = came[0].__enter__()
             assert other.plan is None
             other.begin({"of": "the next one"})
@@ -195,13 +195,15 @@ def test_what_the_next_one_made_is_not_removed(tmp_path, monkeypatch, ends):
                 came[0].__exit__(None, None, None)
 
     monkeypatch.setattr(os, "unlink", then_somebody_comes)
-    with work.working(tmp_path, folder) as first:
+    with journal.working(tmp_path, folder) as first:
         first.begin({"of": "the first one"})
         first.draft().touch()
         first.scratch("rows").mkdir()
     if not ends:
-        assert {work.LOCK, work.HOLDER, work.JOURNAL} == {path.name for path in folder.iterdir()}
-        assert "the next one" in (folder / work.JOURNAL).read_text()
+        assert {journal.LOCK, journal.HOLDER, journal.JOURNAL} == {
+            path.name for path in folder.iterdir()
+        }
+        assert "the next one" in (folder / journal.JOURNAL).read_text()
         came[0].__exit__(None, None, None)
     assert not folder.exists()
 
@@ -322,7 +324,7 @@ def test_other_rows_of_an_iterator_are_refused(tmp_path):
 
 def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monkeypatch):
     """Also what the journal of a killed export names as made by it."""
-    from beaconframes.publish import documents
+    from beaconframes.exports import metadata
 
     def dataset(last):
         there = Dataset.create(tmp_path / f"from-{last}", meta={})
@@ -334,7 +336,7 @@ def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(documents, "remember", killed)
+        patch.setattr(metadata, "remember", killed)
         with pytest.raises(KeyboardInterrupt):
             bf.export(dataset(1), tmp_path / "out")
     with pytest.raises(DatasetError, match="are not among"):

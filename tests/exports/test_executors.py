@@ -36,7 +36,7 @@ def known(running):
 @pytest.fixture(autouse=True)
 def stretches(monkeypatch):
     """Let a hundred epochs of the validators that are asked for be as much as is loaded at once."""
-    monkeypatch.setattr("beaconframes.publish.walks.ROWS_AT_ONCE", 10_000)
+    monkeypatch.setattr("beaconframes.exports.walks.ROWS_AT_ONCE", 10_000)
 
 
 @pytest.mark.parametrize("kind", ["threads", pytest.param("processes", marks=pytest.mark.more)])
@@ -162,7 +162,7 @@ def test_one_explorer_a_process(monkeypatch):
     assert one is other
     assert one is not explorer
     assert (3.0, explorer.url, explorer.chain) == (one.rate, one.url, one.chain)
-    assert one.pacer is not explorer.pacer
+    assert one.rate_limiter is not explorer.rate_limiter
     one.close()
 
 

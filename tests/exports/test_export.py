@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish.order import in_order
+from beaconframes.exports.order import in_order
 
 
 def income(first=0, last=449, validators=3):
@@ -89,7 +89,7 @@ def test_a_dataset_by_validators_is_in_their_order(tmp_path):
 def test_the_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
     """Order, kind and pieces of what is given do not show in any byte of the dataset."""
     rows = income()
-    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 70)
+    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 70)
     bf.export(rows, tmp_path / "frame")
     shuffled = rows.sample(fraction=1, shuffle=True, seed=1)
     bf.export(shuffled.lazy(), tmp_path / "lazy")
@@ -103,13 +103,13 @@ def test_the_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
 @pytest.mark.parametrize("most", [200, 1_000_000])
 def test_rows_that_come_too_late_still_get_to_their_day(tmp_path, monkeypatch, most):
     """More rows than memory shall hold, and days that seemed complete, change no byte."""
-    monkeypatch.setattr("beaconframes.publish.sorting.ROWS", most)
+    monkeypatch.setattr("beaconframes.exports.sorting.ROWS", most)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     rows = income()
     late = pl.concat([rows.sort("epoch"), income(0, 449, validators=4).tail(450).head(3)])
     all_rows = pl.concat([rows, income(0, 449, validators=4).tail(450).head(3)])
     bf.export(all_rows, tmp_path / "whole")
-    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 50)
+    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 50)
     bf.export(iter(late.iter_slices(50)), tmp_path / "late")
     assert files(tmp_path / "whole") == files(tmp_path / "late")
 
@@ -162,9 +162,9 @@ def test_sorting_is_that_of_polars(data):
 @pytest.mark.parametrize("by", ["day", "validators", None])
 def test_an_epoch_of_more_rows_than_a_file_holds(tmp_path, monkeypatch, by):
     """It is cut by validators: no file is larger than it shall be, and the order goes on."""
-    monkeypatch.setattr("beaconframes.publish.sorting.ROWS", 20)
+    monkeypatch.setattr("beaconframes.exports.sorting.ROWS", 20)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
-    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 37)
+    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 37)
     rows = income(0, 6, validators=50)
     for number, frame in enumerate((rows, rows.sample(fraction=1, shuffle=True, seed=3))):
         bf.export(iter(frame.iter_slices(37)), tmp_path / str(number), by=by)
@@ -183,7 +183,7 @@ def test_a_full_disk_is_told_with_what_is_needed(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     rows = income()
-    monkeypatch.setattr("beaconframes.publish.formats.parquet.ParquetFile.__init__", write)
+    monkeypatch.setattr("beaconframes.exports.formats.parquet.ParquetFile.__init__", write)
     with pytest.raises(DatasetError) as told:
         bf.export(rows, tmp_path / "out")
     assert str(tmp_path / "out") in str(told.value)
@@ -245,7 +245,7 @@ def test_rows_of_days_are_not_divided_by_day(tmp_path, explorer):
 
 def test_gaps_that_touch_are_one(tmp_path):
     """How it was asked for does not show in what is said to be missing."""
-    from beaconframes.publish.sources import of_frame
+    from beaconframes.exports.sources import of_frame
 
     source = of_frame(pl.DataFrame({"epoch": [1]}), None)
     source.unit = "epoch"

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import beaconframes as bf
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish.formats import FORMATS, Cells
-from beaconframes.publish.formats.cells import guarded, unguarded
+from beaconframes.exports.formats import FORMATS, Cells
+from beaconframes.exports.formats.cells import guarded, unguarded
 
 WEI = [10**28 - 1, None, -1]
 GWEI = [2**63 - 1, -5, 0]

@@ -19,8 +19,8 @@ import pytest
 import beaconframes as bf
 from beaconframes.calendar import HOODI, MAINNET
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish.order import in_order
-from beaconframes.publish.sources import of_frame, of_frames
+from beaconframes.exports.order import in_order
+from beaconframes.exports.sources import of_frame, of_frames
 
 from .test_export import files, income
 
@@ -163,9 +163,9 @@ def test_numbers_that_are_of_no_chain_tell_none(tmp_path, epoch):
 @pytest.mark.parametrize("most", [50, 1_000_000])
 def test_rows_of_one_key_are_in_one_order(tmp_path, monkeypatch, most):
     """Rows that only differ outside of the key make the same bytes in any order, runs or not."""
-    monkeypatch.setattr("beaconframes.publish.sorting.ROWS", most)
+    monkeypatch.setattr("beaconframes.exports.sorting.ROWS", most)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
-    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 40)
+    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 40)
     rows = income(0, 99)
     twice = pl.concat(
         [rows, rows.with_columns(pl.lit(1, pl.Int64).alias(REWARD)).head(150), rows.head(20)]
@@ -189,7 +189,7 @@ def test_keys_of_text_are_in_one_order_too(tmp_path):
 
 def test_columns_may_be_called_as_what_we_call_ours(tmp_path, monkeypatch):
     """No name of a user's column is one that sorting needs, in whatever order rows come."""
-    monkeypatch.setattr("beaconframes.publish.sources.PAGES", 1)
+    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 1)
     rows = pl.DataFrame({"epoch": [225, 0, 450, 1], "_part": range(4)}).with_columns(
         time=MAINNET.time_expr("epoch", pl.col("epoch"))
     )

@@ -24,8 +24,8 @@ from beaconframes.dataset import Dataset, published
 from beaconframes.dataset.parquet import lie
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import BeaconframesError, DatasetError
-from beaconframes.publish import work
-from beaconframes.publish.formats import FORMATS
+from beaconframes.exports import journal
+from beaconframes.exports.formats import FORMATS
 
 from ..support.thrift import fields, put_together, struct, taken_apart
 
@@ -492,8 +492,8 @@ def noted(path):
 
 def workshop(folder):
     """The workshop of an export that is said to have been killed."""
-    (folder / work.NAME).mkdir()
-    return folder / work.NAME
+    (folder / journal.NAME).mkdir()
+    return folder / journal.NAME
 
 
 @pytest.mark.parametrize(
@@ -519,7 +519,7 @@ def test_a_journal_removes_nothing_that_it_did_not_make(tmp_path, path):
     (made / "rows/link").symlink_to(tmp_path / "away")
     for other in others:
         other.write_text("precious")
-    (workshop(made) / work.JOURNAL).write_text(noted(path) + "\n")
+    (workshop(made) / journal.JOURNAL).write_text(noted(path) + "\n")
     bf.export(rows(), made)
     assert ["precious"] * len(others) == [other.read_text() for other in others]
 
@@ -527,7 +527,7 @@ def test_a_journal_removes_nothing_that_it_did_not_make(tmp_path, path):
 def test_a_journal_replaces_no_document_of_others(tmp_path):
     """A README that was there before stays, though a journal says that it is of the export."""
     (tmp_path / "README.md").write_text("precious")
-    (workshop(tmp_path) / work.JOURNAL).write_text(
+    (workshop(tmp_path) / journal.JOURNAL).write_text(
         "".join(
             json.dumps({"document": said}) + "\n"
             for said in ("README.md", ["README.md", "0" * 64], {"README.md": 1})
@@ -538,7 +538,7 @@ def test_a_journal_replaces_no_document_of_others(tmp_path):
     assert "precious" == (tmp_path / "README.md").read_text()
 
 
-@pytest.mark.parametrize("name", [work.LOCK, work.HOLDER, work.JOURNAL])
+@pytest.mark.parametrize("name", [journal.LOCK, journal.HOLDER, journal.JOURNAL])
 @pytest.mark.parametrize("kind", ["link", "folder"])
 def test_what_is_no_file_in_the_workshop_is_refused(tmp_path, name, kind):
     """A link is not followed and not added to; the error says what to remove."""
@@ -554,7 +554,7 @@ def test_what_is_no_file_in_the_workshop_is_refused(tmp_path, name, kind):
 
 def test_a_lock_that_is_text_is_refused(tmp_path):
     """It is no database: the error says what to remove."""
-    (workshop(tmp_path) / work.LOCK).write_text("text, and not a little of it" * 1000)
+    (workshop(tmp_path) / journal.LOCK).write_text("text, and not a little of it" * 1000)
     with pytest.raises(DatasetError, match=r"lock is no lock of an export\. Remove it"):
         bf.export(rows(), tmp_path)
 
@@ -582,7 +582,7 @@ def test_a_lock_that_is_text_is_refused(tmp_path):
 )
 def test_a_journal_of_anything_is_passed_over(tmp_path, explorer, line):
     """Lines that no export wrote are as if they were not there, and every row comes."""
-    (workshop(tmp_path) / work.JOURNAL).write_text(line + "\n")
+    (workshop(tmp_path) / journal.JOURNAL).write_text(line + "\n")
     made = bf.export(bf.load_income_history, tmp_path, validators=[1, 2], since=0, until=9)
     assert (20, True) == (made.rows, made.complete)
-    assert not (tmp_path / work.NAME).exists()
+    assert not (tmp_path / journal.NAME).exists()

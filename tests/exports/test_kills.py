@@ -20,7 +20,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.dataset import Dataset
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 from ..support.killing import CHANGING, REFUSED, killed, points, workers
 

@@ -12,8 +12,8 @@ import pytest
 import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.publish import work
-from beaconframes.publish.remote import remote_of
+from beaconframes.exports import journal
+from beaconframes.exports.remote import remote_of
 
 obstore = pytest.importorskip("obstore")
 
@@ -86,7 +86,7 @@ def test_a_folder_is_a_store_too(tmp_path):
 
 def test_two_exports_do_not_mix(store, monkeypatch, tmp_path):
     """Who comes second finds another manifest than the one that it added to."""
-    from beaconframes.publish import remote
+    from beaconframes.exports import remote
 
     bf.export(rows(10), store)
     real = remote.send
@@ -107,7 +107,7 @@ def test_two_exports_do_not_mix(store, monkeypatch, tmp_path):
 
 def test_an_export_that_was_cut_short_is_sent_on(store, monkeypatch):
     """Until the manifest is there nothing is published; the same call ends what was begun."""
-    from beaconframes.publish import remote
+    from beaconframes.exports import remote
 
     real = remote._put
 
@@ -133,8 +133,8 @@ def test_what_the_next_one_makes_here_is_not_removed(tmp_path, cache, monkeypatc
 
     def then_somebody_comes(path, **more):
         real(path, **more)
-        if not came and os.fspath(path).endswith(f"{place.name}/{work.NAME}/{work.LOCK}"):
-            came.append(work.working(place, place / work.NAME))
+        if not came and os.fspath(path).endswith(f"{place.name}/{journal.NAME}/{journal.LOCK}"):
+            came.append(journal.working(place, place / journal.NAME))
             came[0].__enter__()
             (place / "dataset").mkdir()
 
@@ -144,7 +144,7 @@ def test_what_the_next_one_makes_here_is_not_removed(tmp_path, cache, monkeypatc
     bf.export(rows(10), address)
     with pytest.raises(DatasetError, match=f"^{re.escape(address.rstrip('/'))} is being exported"):
         bf.export(rows(10), address)
-    assert {"dataset", work.NAME} == {path.name for path in place.iterdir()}
+    assert {"dataset", journal.NAME} == {path.name for path in place.iterdir()}
     came[0].__exit__(None, None, None)
     monkeypatch.undo()
     monkeypatch.setattr("platformdirs.user_cache_path", lambda _name: cache)
@@ -162,7 +162,7 @@ def test_objects_of_others_are_left_alone(store):
 
 def failing(monkeypatch):
     """Let nothing but data files be put there."""
-    from beaconframes.publish import remote
+    from beaconframes.exports import remote
 
     real = remote._put
 
@@ -274,10 +274,10 @@ def test_addresses_and_options_that_cannot_be_are_refused(
 
 def test_no_bucket_is_named_after_another(monkeypatch):
     """What does not fit goes into a folder beside it, never into another bucket."""
-    from beaconframes.publish import exporting
+    from beaconframes.exports import exporting
 
     def misfit(*_, **__):
-        raise work.Misfit("other arguments")
+        raise journal.IncompatibleExport("other arguments")
 
     monkeypatch.setattr(exporting, "to_remote", misfit)
     with pytest.raises(UsageError, match="s3://bucket/ has no name"):

@@ -18,7 +18,7 @@ import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.errors import BeaconframesError, DatasetError
-from beaconframes.publish import making, sorting, sources, work
+from beaconframes.exports import journal, making, sorting, sources
 
 from ..support.faults import FaultServer
 
@@ -57,7 +57,7 @@ class Cut(Exception):
 
 def cut_after(monkeypatch, places):
     """Let the export end as it gives its name to the file of that number."""
-    from beaconframes.publish import writing
+    from beaconframes.exports import writing
 
     real, left = writing.put, [places]
 
@@ -109,19 +109,19 @@ def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monk
         patch.setattr(making, "manifest", cut)
         with pytest.raises(Cut):
             export(tmp_path / "out", until=449)
-    journal = tmp_path / "out" / work.NAME / work.JOURNAL
-    lines = journal.read_text().splitlines()
+    lines_file = tmp_path / "out" / journal.NAME / journal.JOURNAL
+    lines = lines_file.read_text().splitlines()
     for number, line in enumerate(lines):
         spoilt = [*lines[:number], *spoil(line), *lines[number + 1 :]]
         copy = shutil.copytree(tmp_path / "out", tmp_path / f"copy-{number}")
-        (copy / work.NAME / work.JOURNAL).write_text("\n".join(spoilt) + "\n")
+        (copy / journal.NAME / journal.JOURNAL).write_text("\n".join(spoilt) + "\n")
         export(copy, until=449)
         assert files(tmp_path / "whole") == files(copy)
 
 
 def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer, monkeypatch):
     """When the manifest is there and the work is not cleared away yet, nothing is counted twice."""
-    from beaconframes.publish import documents
+    from beaconframes.exports import metadata
 
     export(tmp_path / "whole", until=200)
 
@@ -129,11 +129,11 @@ def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer
         raise Cut
 
     with monkeypatch.context() as patch:
-        patch.setattr(documents, "remember", remember)
+        patch.setattr(metadata, "remember", remember)
         with pytest.raises(Cut):
             export(tmp_path / "out", until=200)
     assert (tmp_path / "out/manifest.json").exists()
-    assert (tmp_path / "out" / work.NAME).exists()
+    assert (tmp_path / "out" / journal.NAME).exists()
     export(tmp_path / "out", until=200)
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
@@ -441,7 +441,7 @@ def test_a_published_file_that_was_changed_is_found(tmp_path, explorer, spoiled)
 
 def test_gaps_are_named_and_filled(tmp_path, explorer, monkeypatch):
     """Rows that do not come are named in the manifest; the next export brings them."""
-    from beaconframes.publish.calls import Call
+    from beaconframes.exports.chunked_load import Call
 
     real = Call.load
 
@@ -497,9 +497,9 @@ def test_epochs_outside_of_a_life_are_no_gaps(tmp_path, explorer):
 
 def test_lives_cut_gaps_to_what_is_within():
     """Before activation, from the exit on, and for who never was active, nothing is missing."""
-    from beaconframes.publish.lives import Lives
+    from beaconframes.exports.active_periods import ActivePeriods
 
-    class Known(Lives):
+    class Known(ActivePeriods):
         def _rows(self, indices):
             rows = [
                 (1, 100, None, None, False), (2, None, None, None, False),
@@ -532,19 +532,19 @@ def test_lives_cut_gaps_to_what_is_within():
 def test_two_exports_into_one_folder_do_not_mix(tmp_path, explorer):
     """The second is told who is at work; when that one has died, it takes over."""
     (tmp_path / "out").mkdir()
-    with work.working(tmp_path / "out", tmp_path / "out" / work.NAME):
+    with journal.working(tmp_path / "out", tmp_path / "out" / journal.NAME):
         words = f"exported to by process {os.getpid()} on {socket.gethostname()}"
         with pytest.raises(DatasetError, match=words):
             export(tmp_path / "out", until=100)
     export(tmp_path / "out", until=100)
-    (tmp_path / "out" / work.NAME).mkdir()
-    holder = tmp_path / "out" / work.NAME / work.HOLDER
+    (tmp_path / "out" / journal.NAME).mkdir()
+    holder = tmp_path / "out" / journal.NAME / journal.HOLDER
     holder.write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
     with pytest.raises(DatasetError, match="process 1 on elsewhere"):
         export(tmp_path / "out", until=100)
     holder.write_text(json.dumps({"pid": 999_999_999, "host": socket.gethostname()}))
     assert export(tmp_path / "out", until=100).complete
-    assert not (tmp_path / "out" / work.NAME).exists()
+    assert not (tmp_path / "out" / journal.NAME).exists()
 
 
 def test_nothing_of_the_work_is_left(tmp_path, explorer):

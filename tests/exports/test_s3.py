@@ -107,7 +107,7 @@ def test_a_dataset_is_put_there_and_extended(bucket, tmp_path):
 
 def test_the_manifest_is_replaced_only_if_nobody_else_did(bucket, tmp_path, monkeypatch):
     """The store itself refuses the second of two that began from the same manifest."""
-    from beaconframes.publish import remote
+    from beaconframes.exports import remote
 
     address, options = bucket
     bf.export(rows(10), f"{address}/rows", storage_options=options)
@@ -128,7 +128,7 @@ def test_the_manifest_is_replaced_only_if_nobody_else_did(bucket, tmp_path, monk
 
 def test_what_was_cut_short_goes_on(bucket, monkeypatch):
     """Without its manifest nothing is published; the same call ends it."""
-    from beaconframes.publish import remote
+    from beaconframes.exports import remote
 
     address, options = bucket
     real = remote._put

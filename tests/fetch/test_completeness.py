@@ -15,8 +15,8 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.client import head, notices
-from beaconframes.service import Server
+from beaconframes.fetch import head, response_warnings
+from beaconframes.server import Server
 
 from ..support.faults import FaultServer
 from ..support.replay import replaying
@@ -333,7 +333,7 @@ def test_who_was_named_by_key_is_looked_for_as_well(upstream, chain):
     assert 2 == len(asked(server, "balance")) == len(asked(emptied, "balance"))
 
 
-@pytest.mark.parametrize("kind", [errors.ServerFault, errors.ProtocolError, errors.SchemaError])
+@pytest.mark.parametrize("kind", [errors.ServerError, errors.ProtocolError, errors.SchemaError])
 def test_a_service_that_fails_meanwhile_loses_nothing(upstream, kind):
     """What came stands, and what lacks is named, when asking again fails."""
     fault = "rows_lack?path=income&fields=epoch,validatorindex&cells=300-101"
@@ -422,7 +422,7 @@ def test_a_list_that_moves_while_it_is_read_is_said_so(caplog):
 
 def test_the_calendar_of_another_chain_is_noted(upstream, caplog):
     """A local explorer says when its chain began; it is not mainnet by having the address alone."""
-    notices.warn_once.cache_clear()
+    response_warnings.warn_once.cache_clear()
     for known in ({}, {"chain": upstream.service.chain}):
         caplog.clear()
         with bf.Explorer(upstream.url, head=upstream.service.head, **known) as explorer:

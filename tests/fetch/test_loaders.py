@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 
 def rows(chain, table, *conditions):
@@ -138,7 +138,7 @@ def test_epochs_one_by_one(chain, explorer, count):
 @pytest.fixture(scope="module")
 def years(tmp_path_factory):
     """A small chain with nearly three years of yields behind it."""
-    from beaconframes.service.simulate import simulate
+    from beaconframes.simulator import simulate
 
     folder = tmp_path_factory.mktemp("years") / "data"
     return simulate(folder, validators=60, epochs=8, seed=3, history_days=1000)

@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import beaconframes as bf
-from beaconframes.client import Explorer, progress, use
-from beaconframes.client.progress import Progress, figures, new_bar
+from beaconframes.client import Explorer, use
 from beaconframes.config import settings
-from beaconframes.errors import ServerFault
+from beaconframes.errors import ServerError
+from beaconframes.fetch import progress
+from beaconframes.fetch.progress import Progress, figures, new_bar
 
 from ..support.faults import FaultServer
 
@@ -81,7 +82,7 @@ def test_requests_of_all_rows_and_time_left_are_shown(slowly, soon, capsys):
 
 def test_pages_of_unknown_number_are_counted(slowly, soon, capsys, monkeypatch):
     """A list whose end nobody knows has a count and no end that was made up."""
-    monkeypatch.setattr("beaconframes.client.progress.pages_of", lambda endpoint, part: (1, False))
+    monkeypatch.setattr("beaconframes.fetch.progress.pages_of", lambda endpoint, part: (1, False))
     slowly(progress=True)
     bf.load_income_history(range(10), since=0)
     shown = capsys.readouterr().err
@@ -142,7 +143,7 @@ def test_an_error_ends_it_where_it_was(slowly, soon, capsys):
     explorer = slowly(progress=True)
     explorer.server.fault("status?code=500&path=100")
     explorer.asking.sessions.copy().pop().credit._left = 0
-    with pytest.raises(ServerFault):
+    with pytest.raises(ServerError):
         bf.load_income_history(range(150), since=0)
 
     assert "10/10" not in capsys.readouterr().err

@@ -9,15 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from beaconframes.client.credit import Credit
-from beaconframes.client.failure import Failure
-from beaconframes.client.retry import persist
-from beaconframes.client.session import Session
-from beaconframes.client.transport import Timeouts
 from beaconframes.config import Secret
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import (
-    AnswerError,
     BadRequest,
     BeaconframesError,
     ChallengePage,
@@ -27,12 +21,18 @@ from beaconframes.errors import (
     ProtocolError,
     QuotaSpent,
     RateLimited,
-    ServerFault,
+    RequestTimeout,
+    ResponseError,
+    ServerError,
     ServiceError,
     TierTooLow,
-    TimedOut,
     Unauthorized,
 )
+from beaconframes.http.failure import AttemptFailed
+from beaconframes.http.retry import persist
+from beaconframes.http.retry_quota import RetryQuota
+from beaconframes.http.session import Session
+from beaconframes.http.transport import Timeouts
 
 from ..support.faults import (
     ABSURD,
@@ -153,16 +153,16 @@ def test_backoff_is_jittered_never_none_and_never_long():
     waits = []
 
     def attempt():
-        raise Failure(RateLimited, "too many", everyone=True)
+        raise AttemptFailed(RateLimited, "too many", everyone=True)
 
     for _ in range(67):
-        with pytest.raises(Failure):
+        with pytest.raises(AttemptFailed):
             persist(
                 attempt,
                 seconds_left=lambda: 300.0,
                 sleep=waits.append,
                 hold=lambda _: None,
-                credit=Credit(10_000),
+                credit=RetryQuota(10_000),
             )
 
     assert 201 == len(waits)
@@ -278,7 +278,7 @@ def test_service_that_goes_on_failing():
     """T11: after four attempts it is the service's fault, in one line."""
     outcome = Outcome("5xx?code=503&body=html")
 
-    assert (ServerFault, 4, 4) == (outcome.kind, outcome.requests, outcome.error.attempts)
+    assert (ServerError, 4, 4) == (outcome.kind, outcome.requests, outcome.error.attempts)
     assert str(outcome.error) == (
         "GET /api/v1/validator/{validators}/x: the service failed with 503: Sorry "
         "(after 4 attempts). The trouble is on the service's side: try again later"
@@ -298,7 +298,7 @@ def test_long_maintenance_is_not_waited_for():
     """A 503 for an hour is an error at once, with the hour in it."""
     outcome = Outcome("5xx?code=503&retry_after=3600")
 
-    assert (ServerFault, 1) == (outcome.kind, outcome.requests)
+    assert (ServerError, 1) == (outcome.kind, outcome.requests)
     assert 3600 == outcome.error.retry_after
 
 
@@ -306,7 +306,7 @@ def test_long_maintenance_is_not_waited_for():
     ("fault", "requests", "kind"),
     [
         ("db_error_400?times=1", 2, type(None)),
-        ("db_error_400", 2, ServerFault),
+        ("db_error_400", 2, ServerError),
         ("status?code=400&text=invalid epoch parameter", 1, BadRequest),
     ],
 )
@@ -423,7 +423,7 @@ def test_deadline_holds_whatever_drips(fault):
     begun = time.monotonic()
     outcome = Outcome(f"{fault}?bytes_per_chunk=1&ms=20", timeouts=Timeouts(total=0.5))
 
-    assert TimedOut is outcome.kind
+    assert RequestTimeout is outcome.kind
     assert 0.5 <= time.monotonic() - begun <= 8
 
 
@@ -512,7 +512,7 @@ def test_error_under_200_is_an_error(request_):
     """B02: the message without its prefix."""
     outcome = Outcome("error_200", request_)
 
-    assert ServerFault is outcome.kind
+    assert ServerError is outcome.kind
     assert "the service reported: no luck today" == outcome.error.message
 
 
@@ -552,7 +552,7 @@ def test_code_envelope():
     """The gas fees come under a code instead of a status; their errors do not."""
     assert {"fast": 1} == Outcome(body('{"code": 200, "data": {"fast": 1}}'), CODE).data
     assert ProtocolError is Outcome(body('{"code": 500, "data": {"fast": 1}}'), CODE).kind
-    assert ServerFault is Outcome(body('{"status": "ERROR: x", "data": null}'), CODE).kind
+    assert ServerError is Outcome(body('{"status": "ERROR: x", "data": null}'), CODE).kind
 
 
 @pytest.mark.parametrize("data", ['{"epoch": 1}', '[{"epoch": 1}]', "[]", "{}", "[[]]"])
@@ -622,7 +622,7 @@ def test_random_bodies_are_answers_or_our_errors():
             server.fault(body(bytes(damaged)))
             try:
                 session.fetch(V1)
-            except (AnswerError, ServiceError) as error:
+            except (ResponseError, ServiceError) as error:
                 kinds.add(type(error))
         session.close()
 

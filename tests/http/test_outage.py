@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from beaconframes.client import Explorer
-from beaconframes.client.credit import Credit
-from beaconframes.client.session import Session
 from beaconframes.endpoint import Request
-from beaconframes.errors import ServerFault, TimedOut
+from beaconframes.errors import RequestTimeout, ServerError
+from beaconframes.http.retry_quota import RetryQuota
+from beaconframes.http.session import Session
 
 from ..support.faults import FastClock, FaultServer
 
@@ -19,7 +19,7 @@ EPOCHS = Request("GET", "/api/v1/epoch/7", endpoint="GET /api/v1/epoch/{epoch}")
 
 def attempts_of(session):
     """How many attempts one failing call was worth."""
-    with pytest.raises(ServerFault) as caught:
+    with pytest.raises(ServerError) as caught:
         session.fetch(EPOCHS)
     return caught.value.attempts
 
@@ -40,7 +40,7 @@ def test_a_thousand_calls_in_an_outage_take_eleven_hundred_requests():
 def test_what_succeeds_earns_retries():
     """Five good answers pay for one retry, and a retry that helped costs nothing."""
     with FaultServer("5xx?code=503") as server:
-        session = Session(server.url, clock=FastClock(), rate=float("inf"), credit=Credit(15))
+        session = Session(server.url, clock=FastClock(), rate=float("inf"), credit=RetryQuota(15))
         spent = [attempts_of(session) for _ in range(2)]
         server.fault("")
         for _ in range(5):
@@ -58,17 +58,17 @@ def test_what_succeeds_earns_retries():
 
 def test_a_silent_service_is_repeated_half_as_often():
     """A retry after a timeout costs twice as much, and nothing is ever owed."""
-    credit = Credit(25)
+    credit = RetryQuota(25)
 
     assert [10, 10, 0, 5] == [
-        credit.take(kind) for kind in (TimedOut, TimedOut, TimedOut, ServerFault)
+        credit.take(kind) for kind in (RequestTimeout, RequestTimeout, RequestTimeout, ServerError)
     ]
     assert 0 == credit.left
 
 
 def test_credit_does_not_grow_beyond_its_beginning():
     """A million good answers are no licence to flood a failing service."""
-    credit = Credit(10)
+    credit = RetryQuota(10)
     for _ in range(50):
         credit.earn(0)
 

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from beaconframes.client import Explorer
-from beaconframes.client.pacing import Clock, Pacer
-from beaconframes.client.session import Session
-from beaconframes.client.transport import Timeouts
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import UsageError
+from beaconframes.http.rate_limiter import Clock, RateLimiter
+from beaconframes.http.session import Session
+from beaconframes.http.transport import Timeouts
 
 from ..support.faults import FaultServer, busiest
 
@@ -34,13 +34,13 @@ class StillClock(Clock):
         self.time += seconds
 
 
-def moments(pacer, count, *, latency=0.0):
+def moments(rate_limiter, count, *, latency=0.0):
     """When so many requests in a row may be sent, on a clock that only waiting moves."""
     found = []
     for _ in range(count):
-        with pacer.slot():
-            found.append(pacer.clock.now() - 1000)
-            pacer.clock.time += latency
+        with rate_limiter.slot():
+            found.append(rate_limiter.clock.now() - 1000)
+            rate_limiter.clock.time += latency
     return [round(moment, 6) for moment in found]
 
 
@@ -57,9 +57,9 @@ def test_rate_is_kept_by_threads():
 
 def test_rate_is_used():
     """At 10/s the next ten go as soon as they may: nothing of the rate is left lying."""
-    pacer = Pacer(10, clock=StillClock())
+    rate_limiter = RateLimiter(10, clock=StillClock())
 
-    assert [n // 10 for n in range(600)] == moments(pacer, 600)
+    assert [n // 10 for n in range(600)] == moments(rate_limiter, 600)
 
 
 @pytest.mark.long
@@ -135,30 +135,30 @@ def test_wait_and_deadline_do_not_follow_the_date(monkeypatch):
 
 def test_slot_is_free_one_window_after_its_answer():
     """A window begins when the answer does: the request arrived before that."""
-    pacer = Pacer(2, clock=StillClock())
+    rate_limiter = RateLimiter(2, clock=StillClock())
 
-    assert [0, 0.25, 1.25, 1.5, 2.5] == moments(pacer, 5, latency=0.25)
+    assert [0, 0.25, 1.25, 1.5, 2.5] == moments(rate_limiter, 5, latency=0.25)
 
 
 def test_answer_begins_a_window_however_long_its_body_takes():
     """A slow body delays nobody: its request was counted when its headers came."""
-    pacer = Pacer(1, clock=StillClock())
-    with pacer.slot() as slot:
+    rate_limiter = RateLimiter(1, clock=StillClock())
+    with rate_limiter.slot() as slot:
         slot.answered()
-        pacer.clock.time += 5
+        rate_limiter.clock.time += 5
 
-    assert [5] == moments(pacer, 1)
+    assert [5] == moments(rate_limiter, 1)
 
 
 def test_request_under_way_holds_its_slot():
     """Nobody knows when a request without an answer will arrive, so its slot stays taken."""
-    pacer = Pacer(1, clock=StillClock())
+    rate_limiter = RateLimiter(1, clock=StillClock())
 
     def check():
-        if pacer.clock.time > 1060:
+        if rate_limiter.clock.time > 1060:
             raise TimeoutError
 
-    with pacer.slot(), pytest.raises(TimeoutError), pacer.slot(check):
+    with rate_limiter.slot(), pytest.raises(TimeoutError), rate_limiter.slot(check):
         pass
 
 
@@ -168,14 +168,14 @@ def test_request_under_way_holds_its_slot():
 )
 def test_rate_becomes_slots_and_a_window(rate, expected):
     """Whole requests per second, or one request per longer window."""
-    assert expected == moments(Pacer(rate, clock=StillClock()), len(expected))
+    assert expected == moments(RateLimiter(rate, clock=StillClock()), len(expected))
 
 
 @pytest.mark.parametrize("rate", [0, -1, float("nan")])
 def test_impossible_rate_is_refused(rate):
     """A rate is above zero; anything else would wait for ever."""
     with pytest.raises(UsageError, match="is no rate"):
-        Pacer(rate)
+        RateLimiter(rate)
 
 
 def test_rate_is_learned_from_the_service():
@@ -185,16 +185,16 @@ def test_rate_is_learned_from_the_service():
         list(pool.map(lambda _: session.fetch(EPOCHS), range(8)))
         session.close()
 
-    assert 5 == session.pacer.rate
+    assert 5 == session.rate_limiter.rate
     assert busiest(server.seen) <= 5
 
 
 def test_given_rate_is_not_overruled():
     """What the user said stands."""
-    pacer = Pacer(3)
-    pacer.learn({"ratelimit-limit": "10", "ratelimit-window": "second"})
+    rate_limiter = RateLimiter(3)
+    rate_limiter.learn({"ratelimit-limit": "10", "ratelimit-window": "second"})
 
-    assert 3 == pacer.rate
+    assert 3 == rate_limiter.rate
 
 
 @pytest.mark.parametrize(
@@ -210,38 +210,38 @@ def test_given_rate_is_not_overruled():
 )
 def test_other_headers_teach_no_rate(headers):
     """Only the limit of the second's window is a rate."""
-    pacer = Pacer()
-    pacer.learn(headers)
+    rate_limiter = RateLimiter()
+    rate_limiter.learn(headers)
 
-    assert pacer.rate is None
+    assert rate_limiter.rate is None
 
 
 def test_lower_rate_counts_what_was_sent_before():
     """Five requests, then the service says two a second: the next one waits for three slots."""
-    pacer = Pacer(clock=StillClock())
-    moments(pacer, 5)
-    pacer.learn({"ratelimit-limit": "2", "ratelimit-window": "second"})
+    rate_limiter = RateLimiter(clock=StillClock())
+    moments(rate_limiter, 5)
+    rate_limiter.learn({"ratelimit-limit": "2", "ratelimit-window": "second"})
 
-    assert [1, 1, 2] == moments(pacer, 3)
+    assert [1, 1, 2] == moments(rate_limiter, 3)
 
 
 def test_hold_lets_nobody_send():
     """After a 429 everyone waits, and a shorter hold does not shorten a longer one."""
-    pacer = Pacer(10, clock=StillClock())
-    pacer.hold(7)
-    pacer.hold(2)
+    rate_limiter = RateLimiter(10, clock=StillClock())
+    rate_limiter.hold(7)
+    rate_limiter.hold(2)
 
-    assert [7, 7] == moments(pacer, 2)
+    assert [7, 7] == moments(rate_limiter, 2)
 
 
 def test_wall_clock_does_not_matter(monkeypatch):
     """Setting the computer's clock back an hour delays nothing."""
-    pacer = Pacer(1000)
-    with pacer.slot():
+    rate_limiter = RateLimiter(1000)
+    with rate_limiter.slot():
         pass
     monkeypatch.setattr(time, "time", lambda: 0.0)
     begun = time.monotonic()
-    with pacer.slot():
+    with rate_limiter.slot():
         pass
 
     assert time.monotonic() - begun < 20
@@ -249,8 +249,8 @@ def test_wall_clock_does_not_matter(monkeypatch):
 
 def test_wait_for_a_slot_can_be_ended():
     """What *check* raises ends the wait soon, and the slot is not taken."""
-    pacer = Pacer(10)
-    pacer.hold(60)
+    rate_limiter = RateLimiter(10)
+    rate_limiter.hold(60)
     stop = threading.Event()
 
     def check():
@@ -259,7 +259,7 @@ def test_wait_for_a_slot_can_be_ended():
 
     threading.Timer(0.1, stop.set).start()
     begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), pacer.slot(check):
+    with pytest.raises(KeyboardInterrupt), rate_limiter.slot(check):
         pass
 
     assert time.monotonic() - begun < 20

@@ -11,12 +11,12 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from beaconframes.client.masking import Mask
-from beaconframes.client.session import Session
-from beaconframes.client.transport import Timeouts
 from beaconframes.config import Secret
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import BeaconframesError, ConfigError
+from beaconframes.http.redact import Redactor
+from beaconframes.http.session import Session
+from beaconframes.http.transport import Timeouts
 
 from ..support.faults import FastClock, FaultServer
 
@@ -175,9 +175,9 @@ def test_key_does_not_travel_in_the_clear(address):
 
 def test_mask_knows_other_spellings():
     """What comes back URL-encoded, in base64 or in hex is masked as well."""
-    mask = Mask(Secret(MARKER))
+    mask = Redactor(Secret(MARKER))
 
     assert all("***" in mask(f"x{needle}y") for needle in NEEDLES if len(needle) > 20)
     assert all(needle not in mask(f"x{needle}y") for needle in NEEDLES if len(needle) > 20)
     assert "nothing to hide" == mask("nothing to hide")
-    assert MARKER == Mask(None)(MARKER)
+    assert MARKER == Redactor(None)(MARKER)

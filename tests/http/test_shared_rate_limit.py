@@ -16,13 +16,14 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.client import Explorer, together
-from beaconframes.client.pacing import Clock, Pacer
+from beaconframes.client import Explorer
 from beaconframes.client.quota import next_month
-from beaconframes.client.together import FILE, Together
-from beaconframes.client.told import told
 from beaconframes.config import Secret
 from beaconframes.endpoint import Request
+from beaconframes.http import shared_rate_limit
+from beaconframes.http.rate_limit_headers import told
+from beaconframes.http.rate_limiter import Clock, RateLimiter
+from beaconframes.http.shared_rate_limit import FILE, SharedRateLimit
 
 from ..support.faults import UNDER_WAY, FaultServer, busiest, sent_while_told_to_wait
 
@@ -50,7 +51,7 @@ with Explorer(url, api_key="a-key", rate=float(rate) or None, state=folder, stor
 AT_ONCE = """
 import sys, time
 from pathlib import Path
-from beaconframes.client.together import Together
+from beaconframes.http.shared_rate_limit import Together
 from beaconframes.config import Secret
 print("ready", flush=True)
 begin = float(sys.stdin.readline())
@@ -79,16 +80,16 @@ class StillClock(Clock):
 
 def pacer_in(folder, rate=None, *, clock=None, key="a-key", host="one.example", **options):
     """The pacer of a process of its own, as far as the file can tell."""
-    shared = Together(folder, host, None if key is None else Secret(key))
-    return Pacer(rate, clock=clock or StillClock(), together=shared, **options)
+    shared = SharedRateLimit(folder, host, None if key is None else Secret(key))
+    return RateLimiter(rate, clock=clock or StillClock(), shared_rate_limit=shared, **options)
 
 
 def send(*pacers):
     """When each of these may send, one after the other, on one clock; answered at once."""
     found = []
-    for pacer in pacers:
-        with pacer.slot():
-            found.append(round(pacer.clock.now() - 1000, 3))
+    for rate_limiter in pacers:
+        with rate_limiter.slot():
+            found.append(round(rate_limiter.clock.now() - 1000, 3))
     return found
 
 
@@ -184,14 +185,14 @@ def test_request_under_way_elsewhere_holds_its_slot(tmp_path):
 
 def test_request_that_nobody_hears_of_again_is_given_up(tmp_path):
     """A process that sleeps for ever does not stop the others: after a minute they go on."""
-    pacer = pacer_in(tmp_path, 1)
-    shared = pacer._together
+    rate_limiter = pacer_in(tmp_path, 1)
+    shared = rate_limiter._together
     delay, _ = shared.take(1, lambda: 1000.0)
-    pacer.clock.time += 0.5
-    send(pacer)
+    rate_limiter.clock.time += 0.5
+    send(rate_limiter)
 
     assert 0 == delay
-    assert 1061 <= pacer.clock.time <= 1062
+    assert 1061 <= rate_limiter.clock.time <= 1062
 
 
 def test_wait_after_429_is_known_to_all(tmp_path):
@@ -245,9 +246,9 @@ def test_date_of_the_machine_does_not_matter(tmp_path, monkeypatch):
     begun = time.monotonic()
     real = time.time
     found = []
-    for pacer, shift in ((one, 0), (two, -3600), (one, 86_400)):
+    for rate_limiter, shift in ((one, 0), (two, -3600), (one, 86_400)):
         monkeypatch.setattr(time, "time", lambda shift=shift: real() + shift)
-        with pacer.slot():
+        with rate_limiter.slot():
             found.append(time.monotonic() - begun)
 
     assert 1 <= found[1] - found[0] <= 20
@@ -259,9 +260,9 @@ def test_file_is_for_its_owner_alone_and_does_not_tell_the_key(tmp_path):
     folder = tmp_path / "state"
     before = os.umask(0)
     try:
-        pacer = pacer_in(folder, key="a-very-secret-key")
-        send(pacer)
-        pacer.learn(SECOND)
+        rate_limiter = pacer_in(folder, key="a-very-secret-key")
+        send(rate_limiter)
+        rate_limiter.learn(SECOND)
         files = list(folder.iterdir())
         modes = {stat.S_IMODE(file.stat().st_mode) for file in files}
         written = b"".join(file.read_bytes() for file in files)
@@ -273,7 +274,7 @@ def test_file_is_for_its_owner_alone_and_does_not_tell_the_key(tmp_path):
     assert (0o700, {0o600}) == (stat.S_IMODE(folder.stat().st_mode), modes)
     assert FILE in {file.name for file in files}
     assert not any(part in written for part in (b"a-very", b"secret", b"-key"))
-    assert other._together.whose != pacer._together.whose
+    assert other._together.whose != rate_limiter._together.whose
 
 
 @pytest.mark.parametrize("damage", ["no database", "a folder", "no folder"])
@@ -287,25 +288,25 @@ def test_file_that_cannot_be_used_costs_one_warning(tmp_path, caplog, damage):
     else:
         folder.mkdir()
         (folder / FILE).write_bytes(b"something else " * 1000)
-    pacer = pacer_in(folder, 2)
+    rate_limiter = pacer_in(folder, 2)
     with caplog.at_level(logging.WARNING):
-        moments = send(*[pacer] * 5)
-    pacer.learn(SECOND)
+        moments = send(*[rate_limiter] * 5)
+    rate_limiter.learn(SECOND)
 
     assert [0, 0, 1, 1, 2] == moments
     assert 1 == len(caplog.records)
     assert "BEACONFRAMES_STATE" in caplog.text
-    assert 5 == pacer.known.second
+    assert 5 == rate_limiter.known.second
 
 
 def test_file_that_breaks_later_costs_one_warning(tmp_path, caplog):
     """What happens to the file while it is used does not end a call."""
-    pacer = pacer_in(tmp_path, 1000)
-    send(pacer)
+    rate_limiter = pacer_in(tmp_path, 1000)
+    send(rate_limiter)
     with sqlite3.connect(tmp_path / FILE) as database:
         database.execute("DROP TABLE sent")
     database.close()
-    send(pacer, pacer)
+    send(rate_limiter, rate_limiter)
 
     assert 1 == len(caplog.records)
 
@@ -330,13 +331,13 @@ def test_processes_that_begin_at_the_same_moment_share_the_file(tmp_path):
 
 def test_one_that_holds_the_file_for_long_stops_nobody(tmp_path, caplog, monkeypatch):
     """A process that was stopped in its turn is not waited for more than a moment."""
-    monkeypatch.setattr(together, "BUSY", 0.1)
-    pacer = pacer_in(tmp_path, 10)
+    monkeypatch.setattr(shared_rate_limit, "BUSY", 0.1)
+    rate_limiter = pacer_in(tmp_path, 10)
     send(pacer_in(tmp_path, 10))
     database = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     database.execute("BEGIN IMMEDIATE")
     begun = time.monotonic()
-    send(pacer)
+    send(rate_limiter)
     database.execute("COMMIT")
     database.close()
 
@@ -386,12 +387,12 @@ def test_folder_is_chosen_or_none_is_wanted(tmp_path, monkeypatch, how):
 
 def test_it_costs_little(tmp_path):
     """Taking a slot and giving it back takes a millisecond of CPU at most, more when crowded."""
-    pacer = pacer_in(tmp_path, 1e6, clock=Clock())
-    send(pacer)
+    rate_limiter = pacer_in(tmp_path, 1e6, clock=Clock())
+    send(rate_limiter)
     begun = time.process_time()
     for _ in range(300):
-        with pacer.slot():
-            pacer.learn(SECOND)
+        with rate_limiter.slot():
+            rate_limiter.learn(SECOND)
 
     assert (time.process_time() - begun) / 300 < 0.003
 
@@ -427,7 +428,7 @@ def test_headers_tell_the_limits_that_there_are():
 
 def test_answers_that_overtake_each_other_do_not_bring_requests_back(tmp_path):
     """Within a month less is left and never more, but for another plan; a new month begins anew."""
-    pacer = pacer_in(tmp_path)
+    rate_limiter = pacer_in(tmp_path)
     lefts = []
     for left, limit, date in (
         (995, 1000, datetime(2026, 11, 20, tzinfo=UTC)),
@@ -435,11 +436,11 @@ def test_answers_that_overtake_each_other_do_not_bring_requests_back(tmp_path):
         (4990, 5000, datetime(2026, 11, 21, tzinfo=UTC)),
         (4999, 5000, datetime(2026, 12, 1, tzinfo=UTC)),
     ):
-        pacer.learn(month_headers(left, limit=limit, date=date))
-        lefts.append(pacer.known.left)
+        rate_limiter.learn(month_headers(left, limit=limit, date=date))
+        lefts.append(rate_limiter.known.left)
 
     assert [995, 995, 4990, 4999] == lefts
-    assert ("2026-12", 1) == (pacer.known.month, pacer.known.used)
+    assert ("2026-12", 1) == (rate_limiter.known.month, rate_limiter.known.used)
 
 
 def test_failures_do_not_count():
@@ -453,7 +454,7 @@ def test_quota_is_told_without_a_request(tmp_path):
         asked = {"api_key": "key-WXYZ", "state": tmp_path, "store": False}
         explorer = Explorer(server.url, **asked)
         nothing = bf.quota(explorer)
-        explorer.pacer.learn(month_headers(990))
+        explorer.rate_limiter.learn(month_headers(990))
         found = bf.quota(Explorer(server.url, **asked))
         requests = len(server.seen)
     shown = f"{found}{found._repr_html_()}{found!r}"
@@ -474,7 +475,7 @@ def test_spent_month_fails_at_once_until_the_service_may_have_another_plan(tmp_p
     """Any process that shares the key knows; an hour later a request finds out how it is now."""
     with FaultServer() as server:
         asked = {"api_key": "key-WXYZ", "state": tmp_path, "store": False}
-        Explorer(server.url, **asked).pacer.learn(month_headers(0))
+        Explorer(server.url, **asked).rate_limiter.learn(month_headers(0))
         with pytest.raises(errors.QuotaSpent) as caught:
             Explorer(server.url, **asked).fetch(EPOCHS)
         without = len(server.seen)
@@ -495,7 +496,7 @@ def test_month_that_is_not_spent_or_is_over_stops_nobody(tmp_path, headers):
     """The last request of a month is sent, and so is the first of the next one."""
     with FaultServer() as server:
         asked = {"api_key": "key-WXYZ", "state": tmp_path, "store": False}
-        Explorer(server.url, **asked).pacer.learn(month_headers(**headers))
+        Explorer(server.url, **asked).rate_limiter.learn(month_headers(**headers))
         Explorer(server.url, **asked).fetch(EPOCHS)
 
     assert 1 == len(server.seen)
@@ -519,7 +520,7 @@ def test_plan_tells_the_share_of_the_month(tmp_path, running):
     """What a call takes of what is left, known from an answer to an earlier process."""
     service = running.service
     with Explorer(running.url, chain=service.chain, head=service.head, state=tmp_path) as explorer:
-        explorer.pacer.learn(month_headers(10))
+        explorer.rate_limiter.learn(month_headers(10))
         plan = bf.plan(bf.load_income_history, range(10), since=0, explorer=explorer)
 
     assert (5, 10, 1000, 0.5) == (

@@ -17,10 +17,6 @@ import httpx
 import pytest
 
 import beaconframes
-from beaconframes.client.pacing import Pacer
-from beaconframes.client.session import Session
-from beaconframes.client.sockets import _proxy
-from beaconframes.client.transport import Timeouts
 from beaconframes.config import Secret
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import (
@@ -29,6 +25,10 @@ from beaconframes.errors import (
     ProtocolError,
     UsageError,
 )
+from beaconframes.http.rate_limiter import RateLimiter
+from beaconframes.http.session import Session
+from beaconframes.http.sockets import _proxy
+from beaconframes.http.transport import Timeouts
 
 from ..support.faults import ROWS, FaultServer, v1_body
 
@@ -179,8 +179,8 @@ def test_handed_in_transport_is_used(form):
 
 def test_sessions_may_share_a_pacer(server):
     """Two addresses, one allowance: the rate is kept by both together."""
-    pacer = Pacer(4)
-    first, second = (Session(server.url, pacer=pacer) for _ in range(2))
+    rate_limiter = RateLimiter(4)
+    first, second = (Session(server.url, rate_limiter=rate_limiter) for _ in range(2))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: (first, second)[n % 2].fetch(V1), range(8)))
     moments = sorted(one.arrived for one in server.seen)

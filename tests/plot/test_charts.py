@@ -15,8 +15,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 from matplotlib.dates import num2date
 
-from beaconframes import colours, plot
-from beaconframes.analysis import charts
+from beaconframes import charts, colours, plot
 from beaconframes.analysis.own_yield import own_yield
 from beaconframes.errors import UsageError
 

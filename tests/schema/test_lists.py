@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.errors import IntegrityError, SchemaError
-from beaconframes.schema import Count, Indices, Table, decoding
+from beaconframes.schema import Count, Indices, Table, decode
 
 
 class Committees(Table):
@@ -30,9 +30,9 @@ def fast(*records):
 
 def slow(*records):
     """Return the same, every cell parsed for itself."""
-    node, _ = decoding.layout(Committees)
+    node, _ = decode.layout(Committees)
     never = Mock(decode=Mock(side_effect=ValueError))
-    with patch.object(decoding, "layout", lambda _: (node, never)):
+    with patch.object(decode, "layout", lambda _: (node, never)):
         return fast(*records)
 
 

@@ -22,8 +22,9 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes.calendar import MAINNET
-from beaconframes.errors import AnswerError, IntegrityError, ProtocolError, SchemaError
-from beaconframes.schema import Count, Fraction, Gwei, Table, Text, Wei, decoding, records
+from beaconframes.errors import IntegrityError, ProtocolError, ResponseError, SchemaError
+from beaconframes.schema import Count, Fraction, Gwei, Table, Text, Wei, decode_fast
+from beaconframes.schema import decode as decode_module
 from beaconframes.v1 import ENDPOINTS
 
 from ..support.contract import GENESIS, TABLES, rows
@@ -54,9 +55,9 @@ def raw(table, *pages):
 
 def slowly(table, *pages):
     """Return the frame of pages whose every cell was parsed for itself."""
-    node, _ = decoding.layout(HERE[table])
+    node, _ = decode_module.layout(HERE[table])
     never = Mock(decode=Mock(side_effect=ValueError))
-    with patch.object(decoding, "layout", lambda _: (node, never)):
+    with patch.object(decode_module, "layout", lambda _: (node, never)):
         return HERE[table].decode(pages, MAINNET)
 
 
@@ -64,7 +65,7 @@ def outcome(work, *args):
     """Return the cells that come out, or the kind of error of the family that comes instead."""
     try:
         return str(work(*args).rows())
-    except AnswerError as error:
+    except ResponseError as error:
         return type(error).__name__
 
 
@@ -773,7 +774,7 @@ def test_a_row_without_its_key_is_refused(table):
 @pytest.mark.parametrize("data", [b"5", b'"x"', b"true", b"[1]", b'["x"]', b"[null]", b"[[]]"])
 def test_data_that_is_no_record_is_refused(table, data):
     """Scalars, texts and lists of them are no rows, and none of them is no rows either."""
-    with pytest.raises(AnswerError):
+    with pytest.raises(ResponseError):
         raw(table, data)
 
 
@@ -788,7 +789,7 @@ def test_data_that_is_no_record_is_refused(table, data):
 )  # fmt: skip
 def test_bytes_that_are_no_json_are_one_error_of_the_family(table, data):
     """Cut off, nested without end, numbers without end: no foreign exception."""
-    with pytest.raises(AnswerError):
+    with pytest.raises(ResponseError):
         raw(table, data)
 
 
@@ -823,7 +824,7 @@ def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplo
     one = {"validator_index": 1, "validatorindex": 1, "epoch": 1, "currentSlot": 1}
     known = {name: value for name, value in one.items() if any(
         name in line.wire for line in TABLES[table])} | NEEDED.get(table, {})  # fmt: skip
-    records.warn_once.cache_clear()
+    decode_fast.warn_once.cache_clear()
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):
         frames = [decode(table, known | extra) for _ in range(3)]
@@ -839,7 +840,7 @@ def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplo
 @pytest.mark.parametrize("table", ["income_history", "balance_history"])
 def test_the_week_of_an_epoch_needs_no_column_and_no_note(table, caplog):
     """What the calendar says already is not missed."""
-    records.warn_once.cache_clear()
+    decode_fast.warn_once.cache_clear()
     week = {"week": 0, "week_start": "", "week_end": 5}
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import SchemaError
-from beaconframes.schema import decoding
+from beaconframes.schema import decode
 from beaconframes.v1 import ENDPOINTS
 
 from ..recorded.test_recorded_validators import LINES
@@ -60,9 +60,9 @@ def framed(table, records):
 
 def slowly(table, data):
     """Return the frame of a page whose every cell was parsed for itself."""
-    node, _ = decoding.layout(HERE[table])
+    node, _ = decode.layout(HERE[table])
     never = Mock(decode=Mock(side_effect=ValueError))
-    with patch.object(decoding, "layout", lambda _: (node, never)):
+    with patch.object(decode, "layout", lambda _: (node, never)):
         return HERE[table].decode([data], MAINNET)
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 ADDRESS = f"0x{'ab' * 20}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 HUNDRED = ",".join(map(str, range(100)))
 MANY = ",".join(map(str, range(101)))

@@ -12,8 +12,8 @@ from polars.testing import assert_frame_equal
 from starlette.responses import PlainTextResponse
 
 import beaconframes as bf
-from beaconframes.service import Server
-from beaconframes.service.limits import Limited
+from beaconframes.server import Server
+from beaconframes.server.limits import Limited
 from beaconframes.v1 import ENDPOINTS
 
 BLOCK = {

@@ -14,7 +14,7 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
-from beaconframes.service import Server
+from beaconframes.server import Server
 from beaconframes.v1 import ENDPOINTS
 
 from ..support.replay import replaying

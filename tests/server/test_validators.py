@@ -6,7 +6,7 @@ import httpx
 import polars as pl
 import pytest
 
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 NOBODY = "0x" + "ab" * 48
 

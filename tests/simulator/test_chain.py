@@ -21,9 +21,9 @@ import pytest
 from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.service.simulate import rewards as formulas
-from beaconframes.service.simulate import run, simulate
-from beaconframes.service.simulate.preset import Preset
+from beaconframes.simulator import rewards as formulas
+from beaconframes.simulator import run, simulate
+from beaconframes.simulator.preset import Preset
 from beaconframes.v1 import ENDPOINTS
 
 ETH = 10**9

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from beaconframes.service.simulate import simulate
+from beaconframes.simulator import simulate
 from beaconframes.v1 import ENDPOINTS
 
 ETH = 10**9

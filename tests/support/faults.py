@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl
 
-from beaconframes.client.pacing import Clock
+from beaconframes.http.rate_limiter import Clock
 
 if TYPE_CHECKING:
     import ssl

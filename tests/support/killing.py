@@ -26,10 +26,11 @@ SERVER = """
 import importlib, os, pkgutil, sys, traceback
 import httpx, polars, pyarrow.parquet
 import beaconframes as bf
-from beaconframes import client, dataset, endpoint, publish, v1
+from beaconframes import client, dataset, endpoint, v1
+from beaconframes import exports
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError
-from beaconframes.service.facts import Facts
+from beaconframes.server.facts import Facts
 
 for package in (client, dataset, endpoint, publish, v1):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):

@@ -21,7 +21,7 @@ import json, random, sys, warnings
 import polars as pl
 import beaconframes as bf
 from beaconframes.dataset import Dataset
-from beaconframes.service.facts import Facts
+from beaconframes.server.facts import Facts
 url, data, store, truth, seed, count = sys.argv[1:7]
 dice = random.Random(int(seed))
 explorer = bf.Explorer(url, chain=Facts.of(Dataset.open(data)).chain, store=store)

@@ -13,7 +13,7 @@ import beaconframes as bf
 from beaconframes import dictionary, errors, v1
 from beaconframes.client import Options
 from beaconframes.endpoint import Head
-from beaconframes.service.app import Service, app
+from beaconframes.server.app import Service, app
 
 from ..support.replay import replaying
 

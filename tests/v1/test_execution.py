@@ -269,7 +269,7 @@ def chunk(kind, body):
         (b'{"status": "OK", "data": []}', errors.ProtocolError, "no PNG picture"),
         (
             b'{"status": "ERROR: no chart today", "data": null}',
-            errors.ServerFault,
+            errors.ServerError,
             "no chart today",
         ),
         (b"<html>hello</html>", errors.ProtocolError, "page instead"),
@@ -288,7 +288,7 @@ def chunk(kind, body):
 )
 def test_what_is_no_picture_is_an_error_of_ours(served, monkeypatch, body, kind, words):
     """JSON, a page, another format, half a file, and one that would fill the memory."""
-    monkeypatch.setattr("beaconframes.client.retry.BACKOFF", lambda state: 0.01)
+    monkeypatch.setattr("beaconframes.http.retry.BACKOFF", lambda state: 0.01)
     served.replies["*"] = body
 
     with pytest.raises(kind, match=words) as caught:

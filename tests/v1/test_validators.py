@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 COUNTS = [(1, 1), (100, 1), (101, 2), (1000, 10)]
 BY_VALIDATOR = {

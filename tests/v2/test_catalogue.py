@@ -11,7 +11,7 @@ import pytest
 import beaconframes as bf
 from beaconframes import v2
 from beaconframes.endpoint import Cursor, Envelope, OnChain
-from beaconframes.service.app import Service, app
+from beaconframes.server.app import Service, app
 
 ROOT = Path(__file__).parents[2]
 

@@ -23,7 +23,7 @@ REFUSALS = [
     (404, "The requested resource was not found.", errors.NotFound),
     (405, "method not allowed: GET. all public API endpoints use POST.", errors.NotServed),
     (429, "Rate limit exceeded. Please try again later.", errors.RateLimited),
-    (500, "internal server error. please try again later.", errors.ServerFault),
+    (500, "internal server error. please try again later.", errors.ServerError),
 ]
 
 

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from beaconframes import MAINNET
 from beaconframes.errors import SchemaError
-from beaconframes.schema import Around, Slot, Table
+from beaconframes.schema import EnvelopeContext, Slot, Table
 
 WEI = pl.Decimal(28, 0)
 TIME = pl.Datetime("us", "UTC")
@@ -57,7 +57,7 @@ RECORDS = [
 
 def decoded(*pages):
     """The frame of records in these pages."""
-    around = [Around({}, {"slot": {"number": 3}})] * len(pages)
+    around = [EnvelopeContext({}, {"slot": {"number": 3}})] * len(pages)
     return Unknown.decode([json.dumps(page).encode() for page in pages], MAINNET, around)
 
 

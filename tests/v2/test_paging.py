@@ -365,7 +365,7 @@ def test_the_end_of_an_endpoint_is_told_once():
             bf.v2.load_slot_withdrawals(SLOT, explorer=explorer)
 
     (warning,) = caught
-    assert errors.EndpointEnds is warning.category
+    assert errors.EndpointDeprecated is warning.category
     assert "on 2026-12-17 10:00 UTC" in str(warning.message)
     assert __file__ == warning.filename
 
@@ -423,4 +423,4 @@ def test_generation_2_of_the_public_service_has_one_host(monkeypatch):
 
     assert "https://hoodi.beaconcha.in" == explorer._session.base_url
     assert "https://beaconcha.in" == explorer._session_v2.base_url
-    assert explorer._session.pacer is explorer._session_v2.pacer
+    assert explorer._session.rate_limiter is explorer._session_v2.rate_limiter

@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.service import Server
+from beaconframes.server import Server
 
 
 def test_balances_are_those_of_generation_1(explorer):

@@ -15,10 +15,10 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import v2
-from beaconframes.client.asking import Asking
-from beaconframes.client.session import Session
 from beaconframes.endpoint import cursor as cursors
-from beaconframes.service.app import Service
+from beaconframes.fetch.api_source import ApiSource
+from beaconframes.http.session import Session
+from beaconframes.server.app import Service
 
 from ..support.sets import sets
 
@@ -52,7 +52,7 @@ def asked(service):
         NOWHERE, chain=service.chain, head=service.head, rate=100_000, store=False
     )
     session = Session(NOWHERE, rate=100_000, transport=InProcess(service))
-    explorer.asking = Asking(session, session, public=False)
+    explorer.asking = ApiSource(session, session, public=False)
     return explorer
 
 

@@ -164,7 +164,7 @@ def not_together(said: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def served(folder: Path | None) -> Iterator[Explorer]:
     """Serve a dataset for this one command."""
-    from beaconframes.service import local, opened
+    from beaconframes.server import local, opened
 
     with contextlib.ExitStack() as stack:
         dataset = stack.enter_context(kept_sample()) if folder is None else opened(folder)
@@ -177,7 +177,7 @@ def kept_sample() -> Iterator[Dataset]:
     import platformdirs
 
     from beaconframes.cli.running import say
-    from beaconframes.service.server import SAMPLE_NAME, sample
+    from beaconframes.server.server import SAMPLE_NAME, sample
 
     kept = platformdirs.user_cache_path("beaconframes") / SAMPLE_NAME / "ledger.sqlite"
     with contextlib.ExitStack() as stack:
@@ -186,7 +186,7 @@ def kept_sample() -> Iterator[Dataset]:
         try:
             found = sample()
         except OSError as error:
-            from beaconframes.service.simulate import simulate
+            from beaconframes.simulator import simulate
 
             say(f"warning: the sample cannot be kept: {error.filename}: {error.strerror}")
             folder = Path(stack.enter_context(_scratch()))

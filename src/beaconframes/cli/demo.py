@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.service import Local
+    from beaconframes.server import Local
 
 FILES = (
     "income.png",
@@ -35,14 +35,14 @@ FILES = (
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
 def demo(out: Path, as_json: bool) -> None:
     """Serve a simulated chain, load it, draw it, save it."""
-    from beaconframes import plot, service, v1, wall
+    from beaconframes import plot, server, v1, wall
     from beaconframes.cli.running import state
     from beaconframes.cli.showing import write_json
 
     out.mkdir(parents=True, exist_ok=True)
     if not as_json:
         click.echo("Starting the local explorer (the first time, a chain is simulated)...")
-    with service.local() as local:
+    with server.local() as local:
         chain, head = local.service.chain, local.service.head
         first = local.service.dataset.meta["first_epoch"]
         day = max(head.epoch - chain.epochs_per_day + 1, first)

@@ -27,11 +27,11 @@ EXITS: tuple[tuple[int, tuple[type[errors.BeaconframesError], ...], str], ...] =
     (5, (errors.RateLimited,), "the rate or the allowance is used up"),
     (
         6,
-        (errors.ConnectionFailed, errors.TimedOut, errors.ServerFault, errors.ChallengePage),
+        (errors.ConnectionFailed, errors.RequestTimeout, errors.ServerError, errors.ChallengePage),
         "the service did not answer; later it may",
     ),
     (7, (errors.ServiceError,), "the service refused this, or does not have it"),
-    (8, (errors.AnswerError,), "an answer came that cannot be trusted"),
+    (8, (errors.ResponseError,), "an answer came that cannot be trusted"),
     (FILES, (errors.DatasetError,), "a file, a store or a dataset cannot be read or written"),
 )
 """Which error ends the command with which status; the first that fits counts."""

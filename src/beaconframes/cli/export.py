@@ -19,7 +19,7 @@ from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from beaconframes.cli.nouns import Loader
-    from beaconframes.publish import Export
+    from beaconframes.exports import Export
 
 PARTITIONS = ("day", "period", "validators", "none")
 GOES_ON = "the same command goes on where it was"
@@ -101,7 +101,7 @@ def command(noun: str, loader: Loader) -> click.Command:
 
 def of_loader(loader: Loader, given: dict[str, Any]) -> None:
     """Export what a loader gives."""
-    from beaconframes.publish import export
+    from beaconframes.exports import export
 
     said = taken(given)
     signals.add(GOES_ON)
@@ -134,7 +134,7 @@ def taken(given: dict[str, Any]) -> dict[str, Any]:
 
     A file that is there is refused here: rounds that follow replace what the first one wrote.
     """
-    from beaconframes.publish.targets import target_of
+    from beaconframes.exports.targets import target_of
 
     said = {name: given.pop(name) for name in NAMES if name in given}
     said["url"] = said.pop("published_at")
@@ -180,7 +180,7 @@ def tell(done: Export, *, as_json: bool) -> None:
 
 def gaps_of(done: Export) -> str:
     """Return what is said of gaps; a file has no manifest that would name them."""
-    from beaconframes.client.completeness import NAMED_IN_A_MESSAGE, words
+    from beaconframes.fetch.completeness import NAMED_IN_A_MESSAGE, words
 
     if Path(done.path).is_dir():
         named = "named in the manifest; the same command asks for them again"
@@ -196,7 +196,7 @@ def gaps_of(done: Export) -> str:
 def dataset(folder: Path, **given: Any) -> None:
     """Export all tables of the dataset in FOLDER: simulated, kept or exported."""
     from beaconframes.dataset import Dataset
-    from beaconframes.publish import export
+    from beaconframes.exports import export
 
     said = taken(given)
     signals.add(GOES_ON)

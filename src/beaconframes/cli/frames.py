@@ -80,7 +80,7 @@ def over(explorer: Explorer) -> dict[str, int]:
     """Return the epochs that are over, and whose duties are still served."""
     from beaconframes.v1._record import SERVED
 
-    latest = explorer.horizon.latest("epoch")
+    latest = explorer.chain_head.latest("epoch")
     return {"since": max(latest - SERVED + 1, 0), "until": max(latest - 1, 0)}
 
 
@@ -109,7 +109,7 @@ def read(file: Path, noun: str) -> pl.DataFrame:
     """Return the rows in a file that ``load NOUN`` has written, in their types."""
     import polars as pl
 
-    from beaconframes.publish.formats import Cells, by_ending
+    from beaconframes.exports.formats import Cells, by_ending
 
     form = by_ending(file.name)
     if form is None:

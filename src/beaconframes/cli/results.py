@@ -111,8 +111,8 @@ def placed(out: Path) -> None:
 
 def fitting(out: Path, form: str | None) -> None:
     """Refuse the name of a file that does not tell its format, or tells another one."""
-    from beaconframes.publish.formats import FORMATS, by_ending
-    from beaconframes.publish.targets import target_of
+    from beaconframes.exports.formats import FORMATS, by_ending
+    from beaconframes.exports.targets import target_of
 
     if by_ending(out.name) is None:
         raise UsageError(
@@ -191,7 +191,7 @@ def tell_file(out: Path, facts: Mapping[str, Any], *, as_json: bool) -> None:
 
 def write_file(rows: pl.DataFrame, out: Path, form: str | None, *, raw: bool) -> None:
     """Write a file whole or not at all."""
-    from beaconframes.publish import export
+    from beaconframes.exports import export
 
     export(rows, upwards(out), format=form, raw=raw)
 

@@ -22,7 +22,12 @@ from beaconframes.text import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-NOTICES = (errors.MissingRows, errors.WindowMoved, errors.EndpointEnds, errors.NotKept)
+NOTICES = (
+    errors.MissingRows,
+    errors.WindowMoved,
+    errors.EndpointDeprecated,
+    errors.StoreUnavailable,
+)
 
 
 @dataclass

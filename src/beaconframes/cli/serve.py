@@ -10,7 +10,7 @@ import click
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from beaconframes.service.generation2.tiers import Tier
+    from beaconframes.server.v2.tiers import Tier
 
 
 @click.command()
@@ -55,7 +55,7 @@ def serve(
     """
     from beaconframes.calendar import HOODI, MAINNET
     from beaconframes.cli.showing import as_json as json_line
-    from beaconframes.service import Server, opened, sample
+    from beaconframes.server import Server, opened, sample
 
     served = sample() if dataset is None else opened(dataset)
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):

@@ -26,7 +26,7 @@ def simulate(
 ) -> None:
     """Simulate a chain and write it as a dataset."""
     from beaconframes.cli.showing import write_json
-    from beaconframes.service.simulate import simulate as make
+    from beaconframes.simulator import simulate as make
 
     started = time.perf_counter()
     made = make(out, validators=validators, epochs=epochs, seed=seed, history_days=history_days)

@@ -26,20 +26,22 @@ def opened(url: str | None, chain: str | None, store: Any) -> Store:
     """Return the store that the settings mean, which has to be there."""
     from beaconframes.calendar import get_chain
     from beaconframes.client import Store
-    from beaconframes.client.whereabouts import public_url, shelf_of
+    from beaconframes.client.defaults import local_store_of, public_url
     from beaconframes.config import current
 
     settings = current(url=url, chain=chain, store=store)
     if settings.store is False:
         raise ConfigError("there is no store", hint="Unset BEACONFRAMES_STORE, or give --store")
     known = get_chain(settings.chain)
-    shelf = shelf_of(
+    local_store = local_store_of(
         settings.store, settings.url or public_url(known, has_key=True), known, needed=True
     )
-    assert shelf is not None
-    found = Store(shelf.path)
+    assert local_store is not None
+    found = Store(local_store.path)
     if found.dataset is None:
-        raise DatasetError(f"there is no store {shelf.path}", hint=instead_of(shelf.path))
+        raise DatasetError(
+            f"there is no store {local_store.path}", hint=instead_of(local_store.path)
+        )
     return found
 
 
@@ -165,7 +167,7 @@ def prune(
 
 def among(store: Store, table: str, validators: list[int | str]) -> list[str]:
     """Return *validators* as the subjects of *table*: rows are kept by index, keys by key."""
-    from beaconframes.client import keys
+    from beaconframes.cache import pubkey_index
     from beaconframes.endpoint.identifiers import is_pubkey, normalise
 
     texts = normalise(validators)
@@ -175,7 +177,7 @@ def among(store: Store, table: str, validators: list[int | str]) -> list[str]:
         raise UsageError(f"{table} is not kept by validator", hint="Leave --validators out")
     if subject == "pubkey":
         return texts
-    rows = store.dataset.scan(keys.TABLE, schema=keys.SCHEMA).collect()
+    rows = store.dataset.scan(pubkey_index.TABLE, schema=pubkey_index.SCHEMA).collect()
     known = dict(rows.select("pubkey", "validator_index").iter_rows())
     for text in texts:
         if is_pubkey(text) and text not in known:

@@ -5,7 +5,7 @@ from beaconframes.client.explorer import Explorer
 from beaconframes.client.loading import Options, Subjects, load
 from beaconframes.client.plan import Plan, plan
 from beaconframes.client.quota import Quota
-from beaconframes.client.stored import Store, store
+from beaconframes.client.store import Store, store
 
 __all__ = [
     "Explorer",

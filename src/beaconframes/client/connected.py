@@ -70,4 +70,4 @@ def quota(explorer: Explorer | None = None) -> Quota:
     Nothing is sent: the figures are those that came with earlier answers, to whatever process of
     this machine.
     """
-    return quota_of((current() if explorer is None else explorer).pacer)
+    return quota_of((current() if explorer is None else explorer).rate_limiter)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
-from beaconframes.client.whereabouts import PUBLIC
+from beaconframes.client.defaults import PUBLIC
 from beaconframes.config import current as current_settings
 from beaconframes.config import is_loopback
 from beaconframes.errors import ConfigError, UsageError
@@ -60,14 +60,14 @@ def carried(explorer: Explorer, settings: Settings, *, keyed: bool, head: Head |
         It was told not to meet other processes, and so can keep no pace with them.
     """
     host = urlsplit(explorer.url).hostname or ""
-    paced = keyed or not is_loopback(host) or explorer.pacer.rate is not None
+    paced = keyed or not is_loopback(host) or explorer.rate_limiter.rate is not None
     if paced:
         if settings.state is False:
             raise UsageError(
                 "with state=False other processes cannot keep one pace with this one",
                 hint="Leave state away, or use threads: ThreadPoolExecutor",
             )
-        explorer.pacer.share()
+        explorer.rate_limiter.share()
     with _lock:
         name = next((n for (_, n), e in _known.items() if e is explorer), uuid.uuid4().hex)
         _known[os.getpid(), name] = explorer
@@ -116,7 +116,7 @@ def made(carried: Carried) -> Explorer:
         head=carried.head,
     )
     if carried.paced:
-        explorer.pacer.share()
+        explorer.rate_limiter.share()
     return explorer
 
 

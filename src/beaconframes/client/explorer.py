@@ -6,29 +6,29 @@ import warnings
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from beaconframes.cache.preparation import from_store
 from beaconframes.calendar import Chain, get_chain
-from beaconframes.client.asking import Asking
-from beaconframes.client.completeness import broken_rows, missing_rows
-from beaconframes.client.costs import limited
-from beaconframes.client.elsewhere import carried, explorer_of
-from beaconframes.client.fresh import fresh
-from beaconframes.client.gaps import certain
-from beaconframes.client.head import Views, Watch
-from beaconframes.client.progress import watched
-from beaconframes.client.quota import left_of
-from beaconframes.client.session import Session
-from beaconframes.client.shelved import from_store
-from beaconframes.client.whereabouts import (
+from beaconframes.client.defaults import (
     PUBLIC,
     PUBLIC_V2,
-    pacer_of,
+    local_store_of,
     public_url,
-    shelf_head,
-    shelf_of,
+    rate_limiter_of,
+    stored_head,
 )
+from beaconframes.client.elsewhere import carried, explorer_of
+from beaconframes.client.estimate import limited
+from beaconframes.client.quota import left_of
 from beaconframes.config import current as current_settings
-from beaconframes.endpoint import Envelope, Head, Horizon
+from beaconframes.endpoint import ChainHead, Envelope, Head
 from beaconframes.errors import UsageError
+from beaconframes.fetch.api_source import ApiSource
+from beaconframes.fetch.completeness import broken_rows, missing_rows
+from beaconframes.fetch.gaps import certain
+from beaconframes.fetch.head import Views, Watch
+from beaconframes.fetch.pipeline import fresh
+from beaconframes.fetch.progress import watched
+from beaconframes.http.session import Session
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.client.elsewhere import Carried
-    from beaconframes.client.loaded import Loaded
     from beaconframes.endpoint import Endpoint, Request
+    from beaconframes.fetch.result import LoadResult
 
 
 class Explorer:
@@ -70,7 +70,8 @@ class Explorer:
     offline
         Whether to answer from the store alone, and to name what it lacks.
     max_requests
-        Most requests of one call of a loader: what would take more raises `TooCostly` unsent.
+        Most requests of one call of a loader. A call that needs more raises
+        `RequestLimitExceeded` before it sends any.
     progress
         Whether to show how far loading is when it takes over a second: rows, requests, time left.
         Left out: where somebody watches, in a terminal or a notebook.
@@ -127,16 +128,18 @@ class Explorer:
         self.offline = settings.offline
         self.url = settings.url or public_url(self.chain, has_key=key is not None or self.offline)
         public = self.url in PUBLIC.values()
-        self.pacer = pacer_of(settings, self.url, key, public=public)
-        self._session = self._session_v2 = Session(self.url, key, pacer=self.pacer)
+        self.rate_limiter = rate_limiter_of(settings, self.url, key, public=public)
+        self._session = self._session_v2 = Session(self.url, key, rate_limiter=self.rate_limiter)
         if public and self.url != PUBLIC_V2:
             # One key, one allowance: whichever generation is asked.
             credit = self._session.credit
-            self._session_v2 = Session(PUBLIC_V2, key, pacer=self.pacer, credit=credit)
-        self.asking = Asking(self._session, self._session_v2, public=public)
-        self.shelf = shelf_of(settings.store, self.url, self.chain, needed=self.offline)
+            self._session_v2 = Session(
+                PUBLIC_V2, key, rate_limiter=self.rate_limiter, credit=credit
+            )
+        self.asking = ApiSource(self._session, self._session_v2, public=public)
+        self.local_store = local_store_of(settings.store, self.url, self.chain, needed=self.offline)
         if self.offline and head is None:
-            head = shelf_head(self.shelf, self.chain)
+            head = stored_head(self.local_store, self.chain)
         self._watch = Watch(self.fetch, known=head)
         self._views = Views(self.fetch, self.chain)
 
@@ -175,11 +178,11 @@ class Explorer:
     @property
     def rate(self) -> float | None:
         """Return the requests a second that are kept to; None while no limit is known."""
-        return self.pacer.rate
+        return self.rate_limiter.rate
 
-    def horizon_of(self, endpoint: Endpoint) -> Horizon:
+    def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
         """Return what is known about the end of the chain, by the generation of *endpoint*."""
-        return self.horizon_v2 if endpoint.envelope is Envelope.V2 else self.horizon
+        return self.chain_head_v2 if endpoint.envelope is Envelope.V2 else self.chain_head
 
     def look_again(self) -> None:
         """Ask where the chain ends when that matters next, however recently it was asked."""
@@ -193,16 +196,16 @@ class Explorer:
         return told.agreed(ask=ask)
 
     @property
-    def horizon(self) -> Horizon:
+    def chain_head(self) -> ChainHead:
         """Return what is known about the end of the chain."""
-        return Horizon(self.chain, self._watch.head, self.now, self._watch.known)
+        return ChainHead(self.chain, self._watch.head, self.now, self._watch.known)
 
     @property
-    def horizon_v2(self) -> Horizon:
+    def chain_head_v2(self) -> ChainHead:
         """Return what is known about the end of the chain, by way of generation 2."""
         known = self._watch.known
         end = self._views if known is None else known
-        return Horizon(self.chain, lambda: end, self.now, known, self.asking.allowance.at_once)
+        return ChainHead(self.chain, lambda: end, self.now, known, self.asking.allowance.at_once)
 
     def now(self) -> datetime:
         """Return the present; of a chain that does not move any more, that is its end."""
@@ -222,7 +225,7 @@ class Explorer:
 
         Raises
         ------
-        TooCostly
+        RequestLimitExceeded
             It would take more than *max_requests* requests.
         BeaconframesError
             The service failed, or what it sent cannot be trusted; see `beaconframes.errors`.
@@ -233,7 +236,7 @@ class Explorer:
         settings = current_settings(**said)
         with (
             limited(self, endpoint, values, settings.max_requests),
-            watched(endpoint.name, show=settings.progress, left=lambda: left_of(self.pacer)),
+            watched(endpoint.name, show=settings.progress, left=lambda: left_of(self.rate_limiter)),
         ):
             found = self._found(endpoint, values)
         if lazy:
@@ -246,12 +249,16 @@ class Explorer:
             warnings.warn(notice, stacklevel=4)
         if strict is None:
             strict = current_settings(**self._own).strict
-        lost = certain(found.lost, self.horizon_of(endpoint))
+        lost = certain(found.lost, self.chain_head_of(endpoint))
         self.tell_missing(endpoint, lost, frame, strict=strict)
         return frame
 
-    def _found(self, endpoint: Endpoint, values: Mapping[str, Any]) -> Loaded:
-        found = None if self.shelf is None else from_store(self, self.shelf, endpoint, values)
+    def _found(self, endpoint: Endpoint, values: Mapping[str, Any]) -> LoadResult:
+        found = (
+            None
+            if self.local_store is None
+            else from_store(self, self.local_store, endpoint, values)
+        )
         if found is None and self.offline:
             raise UsageError(
                 f"load_{endpoint.name} asks for what no store keeps, and this is offline",

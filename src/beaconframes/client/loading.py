@@ -33,7 +33,7 @@ class Options(TypedDict, total=False):
     Rows of the store come first, and then those that are too young to be kept. Nothing is sorted.
     """
     max_requests: int
-    """Raise `TooCostly`, before the first request, for a call that takes more of them.
+    """Raise `RequestLimitExceeded`, before the first request, for a call that takes more of them.
 
     Where nobody can know how many pages there are, it is raised when so many have come: see
     `beaconframes.plan`.

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from beaconframes.client.connected import current
-from beaconframes.client.costs import Cost, cost_of
+from beaconframes.client.estimate import Cost, cost_of
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import quota_of
-from beaconframes.client.telling import as_html, as_text
+from beaconframes.client.summary import as_html, as_text
 from beaconframes.endpoint.identifiers import LARGEST_INDEX, cut
 from beaconframes.errors import UsageError
 
@@ -132,7 +132,7 @@ def made(name: str, costs: Iterable[Cost], explorer: Explorer) -> Plan:
     # The last is what the call returns; what came before it looked something up for it.
     last = costs[-1] if costs else Cost(0, None)
     requests = sum(cost.requests for cost in costs)
-    allowed = quota_of(explorer.pacer)
+    allowed = quota_of(explorer.rate_limiter)
     return Plan(
         name,
         requests,
@@ -169,9 +169,9 @@ class Draft(Explorer):
         self.costs.append(cost_of(self, endpoint, values))
         keys = [
             key
-            for selector in endpoint.selectors
-            if (column := getattr(selector, "pubkey", None)) is not None
-            for batch in selector.batches(values, self.horizon_of(endpoint))
+            for parameter in endpoint.parameters
+            if (column := getattr(parameter, "pubkey", None)) is not None
+            for batch in parameter.batches(values, self.chain_head_of(endpoint))
             for wanted in batch.wanted
             for key in wanted.values.get(column.name, ())
         ]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from beaconframes.client.failure import Failure
-from beaconframes.client.telling import as_html, as_text
+from beaconframes.client.summary import as_html, as_text
 from beaconframes.errors import QuotaSpent
+from beaconframes.http.failure import AttemptFailed
 
 if TYPE_CHECKING:
-    from beaconframes.client.pacing import Pacer
+    from beaconframes.http.rate_limiter import RateLimiter
 
 UNKNOWN = "not known"
 FRESH = 3600
@@ -65,9 +65,9 @@ class Quota:
         return as_html(self.host, self.lines())
 
 
-def quota_of(pacer: Pacer) -> Quota:
+def quota_of(rate_limiter: RateLimiter) -> Quota:
     """Return the quota of the allowance that *pacer* keeps to."""
-    known, now = pacer.known, datetime.now(UTC)
+    known, now = rate_limiter.known, datetime.now(UTC)
     this_month = known.month == f"{now:%Y-%m}"
     left = known.left if this_month else known.monthly
     used = known.used if this_month else 0
@@ -78,8 +78,8 @@ def quota_of(pacer: Pacer) -> Quota:
         if known.monthly is not None and left is not None:
             used = max(known.monthly - left, 0)
     return Quota(
-        pacer.host,
-        pacer.rate,
+        rate_limiter.host,
+        rate_limiter.rate,
         known.minute,
         known.hour,
         known.monthly,
@@ -90,26 +90,26 @@ def quota_of(pacer: Pacer) -> Quota:
     )
 
 
-def left_of(pacer: Pacer) -> int | None:
+def left_of(rate_limiter: RateLimiter) -> int | None:
     """Return how many requests are left of the month, None if nobody knows."""
-    known = pacer.known
+    known = rate_limiter.known
     return known.left if known.month == f"{datetime.now(UTC):%Y-%m}" else None
 
 
-def spent(pacer: Pacer) -> Failure | None:
+def spent(rate_limiter: RateLimiter) -> AttemptFailed | None:
     """Return why there is no use in asking: the service said that the month is spent.
 
     It is believed for an hour, so that loops cost nothing. Then a request finds out whether it
     still is so: the plan may be another one by now, and nobody is locked out for a month.
     """
-    known, now = pacer.known, datetime.now(UTC)
+    known, now = rate_limiter.known, datetime.now(UTC)
     if known.left != 0 or known.month != f"{now:%Y-%m}" or known.told is None:
         return None
     if not 0 <= now.timestamp() - known.told < FRESH:
         return None
     renewed = next_month(now)
     when = datetime.fromtimestamp(known.told, UTC)
-    return Failure(
+    return AttemptFailed(
         QuotaSpent,
         f"the requests of this month are used up, the service said at {when:%H:%M} UTC; "
         f"they are renewed on {renewed:%Y-%m-%d}",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 
 from beaconframes.dataset import coverage as covering
-from beaconframes.dataset import ledger, tending
+from beaconframes.dataset import ledger, maintenance
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
@@ -118,9 +118,9 @@ class Covering(ABC):
             self._check(segment)
         if not chosen:
             return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
-        chosen.sort(key=lambda segment: tending.beginning(segment, grid))
+        chosen.sort(key=lambda segment: maintenance.beginning(segment, grid))
         rows = pl.scan_parquet([self.path / segment.path for segment in chosen], glob=False)
-        ordered = tending.apart(chosen, grid)
+        ordered = maintenance.apart(chosen, grid)
         if all(segment.is_within(grid.unit, parts) for segment in chosen) and (
             grid.subject is None
             or subjects is None
@@ -136,7 +136,7 @@ class Covering(ABC):
     def forgotten(self) -> str:
         """Return a mark that is another one after something was forgotten, by whomever."""
         with ledger.reading(self.path) as connection:
-            mark = ledger.get_meta(connection, inner=True).get(tending.FORGOTTEN, "")
+            mark = ledger.get_meta(connection, inner=True).get(maintenance.FORGOTTEN, "")
         return f"{mark} {(self.path / ledger.NAME).stat().st_ino}"
 
     def compact(self, table: str | None = None) -> None:
@@ -147,7 +147,7 @@ class Covering(ABC):
         for name, grid in self.grids().items():
             if table in (None, name):
                 with self.writing() as writer:
-                    tending.compact(self.path, writer, name, grid)
+                    maintenance.compact(self.path, writer, name, grid)
 
     def prune(
         self,
@@ -165,7 +165,7 @@ class Covering(ABC):
                 hint=f"It has: {', '.join(self.grids()) or 'none'}",
             )
         with self.writing() as writer:
-            tending.prune(self.path, writer, table, grid, subjects, first, last)
+            maintenance.prune(self.path, writer, table, grid, subjects, first, last)
 
     def mend(self) -> list[Damage]:
         """Forget what damaged segments had, so that it can be brought again; return them."""
@@ -174,7 +174,7 @@ class Covering(ABC):
         for table in dict.fromkeys(damage.table for damage in damaged):
             if table in grids:
                 with self.writing() as writer:
-                    tending.mend(self.path, writer, table, grids[table])
+                    maintenance.mend(self.path, writer, table, grids[table])
         return damaged
 
     def _check(self, segment: Segment) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from beaconframes.dataset import ledger, published, segments, tending
+from beaconframes.dataset import ledger, maintenance, published, segments
 from beaconframes.dataset.covering import Covering, Damage
 from beaconframes.dataset.writing import Writer
 from beaconframes.errors import DatasetError, UsageError
@@ -143,7 +143,7 @@ class Dataset(Covering):
 
     def read(self, segment: Segment) -> pl.LazyFrame:
         """Return the rows of one segment, or raise a DatasetError if it is not what was written."""
-        return tending.scan(self.path, [segment])
+        return maintenance.scan(self.path, [segment])
 
     def vet(self) -> None:
         """Hold every file against what it says of itself, before a reader takes its word.
@@ -195,7 +195,7 @@ class Dataset(Covering):
         with ledger.writing(self.path) as connection:
             if not self._swept:
                 named = {segment.path for segment in ledger.get_segments(connection)}
-                segments.sweep(self.path, named | tending.still_read(connection))
+                segments.sweep(self.path, named | maintenance.still_read(connection))
                 self._swept = True
             writer = Writer(self.path, connection)
             yield writer

@@ -1,20 +1,20 @@
 """What an endpoint is: selectors, windows, finality, the plan of requests. Pure: no I/O."""
 
+from beaconframes.endpoint.chain_head import ChainHead, End, Head
 from beaconframes.endpoint.cursor import Cursor
 from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
-from beaconframes.endpoint.horizon import End, Head, Horizon
 from beaconframes.endpoint.machines import Between, MachinesIn
 from beaconframes.endpoint.members import EpochIn, OnChain, SomeOf, ValidatorsIn, WindowIn
-from beaconframes.endpoint.pages import Pages
+from beaconframes.endpoint.page_loop_guard import PageLoopGuard
+from beaconframes.endpoint.pagination import Pages
+from beaconframes.endpoint.parameter import Absent, Batch, Fields, Parameter, Refused, View, Wanted
+from beaconframes.endpoint.parameters_v1 import UNRESOLVED, Identifiers, Values
 from beaconframes.endpoint.pixels import Region, Switch
 from beaconframes.endpoint.places import BlockIn, PeriodIn, SlotIn
 from beaconframes.endpoint.ranking import EntityIn, PartyIn, Searched, SortedBy
 from beaconframes.endpoint.request import Envelope, Page, Request
-from beaconframes.endpoint.selection import Absent, Batch, Fields, Refused, Selector, View, Wanted
-from beaconframes.endpoint.selectors import UNRESOLVED, Identifiers, Values
 from beaconframes.endpoint.spans import TimestampsIn
 from beaconframes.endpoint.texts import ADDRESS, CREDENTIALS, ENS_NAME, TRANSACTION, Texts
-from beaconframes.endpoint.trail import Trail
 from beaconframes.endpoint.windows import (
     Each,
     EpochTail,
@@ -34,6 +34,7 @@ __all__ = [
     "Between",
     "BlockIn",
     "Call",
+    "ChainHead",
     "Cursor",
     "Each",
     "End",
@@ -46,12 +47,13 @@ __all__ = [
     "Fields",
     "Final",
     "Head",
-    "Horizon",
     "Identifiers",
     "MachinesIn",
     "OnChain",
     "Page",
+    "PageLoopGuard",
     "Pages",
+    "Parameter",
     "PartyIn",
     "PeriodIn",
     "Post",
@@ -60,7 +62,6 @@ __all__ = [
     "Region",
     "Request",
     "Searched",
-    "Selector",
     "Shape",
     "SlotIn",
     "SlotWindow",
@@ -69,7 +70,6 @@ __all__ = [
     "Switch",
     "Texts",
     "TimestampsIn",
-    "Trail",
     "ValidatorsIn",
     "Values",
     "View",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint.selection import Batch, Fields, Selector, View
+from beaconframes.endpoint.parameter import Batch, Fields, Parameter, View
 from beaconframes.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.endpoint.request import Page
 
 PAGE_SIZE = 10
@@ -26,7 +26,7 @@ LONGEST = 64 * 2**10
 
 
 @dataclass(frozen=True)
-class Cursor(Selector):
+class Cursor(Parameter):
     """A list in pages; everything but the cursor stays as it was from page to page.
 
     ``sized`` says that the request has a size of pages: where nobody has seen one, it is not sent.
@@ -34,7 +34,7 @@ class Cursor(Selector):
 
     sized: bool = True
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the first page."""
         return [Batch({"page_size": PAGE_SIZE, "cursor": ""} if self.sized else {})]
 

@@ -14,16 +14,16 @@ import msgspec
 import polars as pl
 
 from beaconframes.endpoint.request import Envelope, Request
-from beaconframes.errors import AnswerError
-from beaconframes.schema import Around, Asked
+from beaconframes.errors import ResponseError
+from beaconframes.schema import Asked, EnvelopeContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from beaconframes.calendar import Chain
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
+    from beaconframes.endpoint.parameter import Batch, Fields, Parameter, View, Wanted
     from beaconframes.endpoint.request import Page
-    from beaconframes.endpoint.selection import Batch, Fields, Selector, View, Wanted
     from beaconframes.schema import Table
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -83,8 +83,8 @@ class Endpoint:
     _: KW_ONLY
     route: str
     table: type[Table]
-    where: tuple[Selector, ...] = ()
-    paging: Selector | None = None
+    where: tuple[Parameter, ...] = ()
+    paging: Parameter | None = None
     final: Final = Final.NEVER
     envelope: Envelope = Envelope.V1
     shape: Shape = Shape.LIST
@@ -105,25 +105,25 @@ class Endpoint:
         return self.route.partition(" ")[2]
 
     @property
-    def selectors(self) -> tuple[Selector, ...]:
+    def parameters(self) -> tuple[Parameter, ...]:
         """Return every selector in the order in which rows are narrowed."""
         return self.where if self.paging is None else (*self.where, self.paging)
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """Return the names of the loader's arguments."""
-        return tuple(name for s in self.selectors for name in s.arguments())
+        return tuple(name for s in self.parameters for name in s.arguments())
 
     def plan(
-        self, values: Mapping[str, Any], horizon: Horizon, *, public: bool = False
+        self, values: Mapping[str, Any], chain_head: ChainHead, *, public: bool = False
     ) -> list[Call]:
         """Return the requests that the arguments *values* take, in order.
 
         With *public* they go by the public service's name of the endpoint.
         """
         choices = []
-        for selector in self.selectors:
-            choices.append(selector.batches(values, horizon))
+        for parameter in self.parameters:
+            choices.append(parameter.batches(values, chain_head))
             if not choices[-1]:
                 # Nothing is asked for: nobody has to be asked where the chain ends either.
                 return []
@@ -137,8 +137,8 @@ class Endpoint:
 
     def parts(self, call: Call, at_most: int, *, public: bool = False) -> list[Call]:
         """Return *call* as calls of at most so many subjects each: itself if it is one already."""
-        said = zip(self.selectors, call.batches, strict=True)
-        choices = [selector.parts(batch, at_most) for selector, batch in said]
+        said = zip(self.parameters, call.batches, strict=True)
+        choices = [parameter.parts(batch, at_most) for parameter, batch in said]
         if all(len(parts) == 1 for parts in choices):
             return [call]
         return [self.call(batches, public=public) for batches in product(*choices)]
@@ -149,7 +149,7 @@ class Endpoint:
             return None
         try:
             fields = self.paging.follow(call.fields, page)
-        except AnswerError as error:
+        except ResponseError as error:
             error.endpoint = self.route
             raise
         if fields is None:
@@ -192,7 +192,7 @@ class Endpoint:
         """Return the rows of all pages *found*, each with the call that brought it."""
         if any(column.beside for column in self.table.columns):
             pages = list(found)
-            around = [Around(page.beside, call.fields) for call, page in pages]
+            around = [EnvelopeContext(page.beside, call.fields) for call, page in pages]
             return self.table.decode((page.data for _, page in pages), chain, around)
         asked = [column for column in self.table.columns if isinstance(column, Asked)]
         if not asked:
@@ -207,18 +207,18 @@ class Endpoint:
 
     def leaves_out(self, fields: Fields) -> set[str]:
         """Return the wire fields that an answer to *fields* does not have."""
-        return {name for selector in self.selectors for name in selector.leaves_out(fields)}
+        return {name for parameter in self.parameters for name in parameter.leaves_out(fields)}
 
     def select(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the *rows* that a request with *fields* selects: the server's half."""
-        for selector in self.selectors:
-            rows = selector.apply(rows, fields, view)
+        for parameter in self.parameters:
+            rows = parameter.apply(rows, fields, view)
         return self.in_order(rows)
 
     def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return *rows* in the order in which the service sends them."""
-        for selector in self.selectors:
-            rows = selector.in_order(rows)
+        for parameter in self.parameters:
+            rows = parameter.in_order(rows)
         return rows
 
 

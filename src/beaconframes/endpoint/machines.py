@@ -10,14 +10,14 @@ import polars as pl
 
 from beaconframes.calendar import instants
 from beaconframes.endpoint.identifiers import cut, each
+from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Refused, View
 from beaconframes.endpoint.resolving import whole
-from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 LAST_SECOND = 2**31 - 1
@@ -25,14 +25,14 @@ LAST_SECOND = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class MachinesIn(Selector):
+class MachinesIn(Parameter):
     """Some machines by name; all of them when none is named."""
 
     column: Column
 
     args = ("machines",)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the names, each once."""
         asked = values["machines"]
         names = [] if asked is None else list(dict.fromkeys(each(asked)))
@@ -50,14 +50,14 @@ class MachinesIn(Selector):
 
 
 @dataclass(frozen=True)
-class Between(Selector):
+class Between(Parameter):
     """Instants from one to another, both included; left out, all there are."""
 
     column: Column
 
     args = ("since", "until")
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the seconds that are asked for; no range for all of them."""
         since, until = values["since"], values["until"]
         if since is None and until is None:

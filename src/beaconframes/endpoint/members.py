@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from beaconframes.endpoint.identifiers import cut, each
+from beaconframes.endpoint.parameter import Absent, Batch, Fields, Parameter, Refused, View, Wanted
 from beaconframes.endpoint.resolving import members_of, whole
-from beaconframes.endpoint.selection import Absent, Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.endpoint.sets import NAMED, ValidatorSet
 from beaconframes.endpoint.sets import validators as identified
 from beaconframes.errors import UsageError
@@ -17,17 +17,17 @@ from beaconframes.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 
 @dataclass(frozen=True)
-class OnChain(Selector):
+class OnChain(Parameter):
     """The chain, which every request names."""
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the explorer's chain."""
-        return [Batch({"chain": horizon.chain.name})]
+        return [Batch({"chain": chain_head.chain.name})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all rows: a dataset has one chain, and who asks for another is told before."""
@@ -35,7 +35,7 @@ class OnChain(Selector):
 
 
 @dataclass(frozen=True)
-class ValidatorsIn(Selector):
+class ValidatorsIn(Parameter):
     """The set of validators: identifiers, in batches, or one of the other ways to name it.
 
     ``column`` and ``pubkey`` are where the rows say which validator they are of, if they do.
@@ -52,7 +52,7 @@ class ValidatorsIn(Selector):
 
     args = ("validators",)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for a set by name, and batches of identifiers as many as allowed."""
         asked = values["validators"]
         if asked is None:
@@ -66,7 +66,7 @@ class ValidatorsIn(Selector):
         member = named.member()
         if NAMED not in member:
             return [Batch({"validator": member})]
-        return self.parts(self.batch(member[NAMED]), horizon.at_once) if member[NAMED] else []
+        return self.parts(self.batch(member[NAMED]), chain_head.at_once) if member[NAMED] else []
 
     def batch(self, items: list[int | str]) -> Batch:
         """Return what naming *items* sends and selects."""
@@ -108,7 +108,7 @@ class ValidatorsIn(Selector):
 
 
 @dataclass(frozen=True)
-class EpochIn(Selector):
+class EpochIn(Parameter):
     """One epoch a request: a plain number, never a word. Left out, the latest there is."""
 
     column: Column
@@ -122,9 +122,9 @@ class EpochIn(Selector):
         """Return one: an epoch a request."""
         return 1
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each epoch of the range."""
-        span = horizon.span(
+        span = chain_head.span(
             values["since"], values["until"], "epoch", length=1, finalized=self.finalized
         )
         return [
@@ -147,7 +147,7 @@ WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90, "all_time": None}
 
 
 @dataclass(frozen=True)
-class WindowIn(Selector):
+class WindowIn(Parameter):
     """A rolling window that ends at the newest epoch there is."""
 
     column: Column
@@ -162,7 +162,7 @@ class WindowIn(Selector):
         """Return the windows that there are."""
         return [word for word, days in WINDOWS.items() if days is not None or self.all_time]
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one window."""
         window = values["window"]
         if window not in self.words:
@@ -188,7 +188,7 @@ class WindowIn(Selector):
 
 
 @dataclass(frozen=True)
-class SomeOf(Selector):
+class SomeOf(Parameter):
     """Some of the words that a column may have: a list in the body, or nothing for all of them."""
 
     arg: str
@@ -199,7 +199,7 @@ class SomeOf(Selector):
         """Return the one argument, which is also the member's name."""
         return (self.arg,)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the words, each once; nothing for none."""
         asked = values[self.arg]
         chosen = [] if asked is None else list(dict.fromkeys(each(asked)))

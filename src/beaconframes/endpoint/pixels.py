@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from beaconframes.endpoint.identifiers import natural, numeral
-from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
+from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Refused, View, Wanted
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 
 @dataclass(frozen=True)
-class Region(Selector):
+class Region(Parameter):
     """A rectangle of the graffiti wall, both corners included."""
 
     x: Column
@@ -29,7 +29,7 @@ class Region(Selector):
     args = ("region",)
     names: ClassVar = ("startx", "starty", "endx", "endy")
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the four coordinates, or nothing for the whole wall."""
         region = values["region"]
         if region is None:
@@ -73,7 +73,7 @@ class Region(Selector):
 
 
 @dataclass(frozen=True)
-class Switch(Selector):
+class Switch(Parameter):
     """A yes or no that changes which rows are kept; always sent, since its default is disputed."""
 
     arg: str
@@ -86,7 +86,7 @@ class Switch(Selector):
         """Return the one argument."""
         return (self.arg,)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return ``true`` or ``false``."""
         value = values[self.arg]
         if not isinstance(value, bool):

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.endpoint.identifiers import cut, each, numbers
+from beaconframes.endpoint.parameter import Absent, Batch, Fields, Parameter, Refused, View, Wanted
 from beaconframes.endpoint.resolving import whole
-from beaconframes.endpoint.selection import Absent, Batch, Fields, Refused, Selector, View, Wanted
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 ROOT = re.compile(r"(0[xX])?[0-9a-fA-F]{64}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class SlotIn(Selector):
+class SlotIn(Parameter):
     """Slots, one a request: by number, by the root of a block, or by a view of the chain.
 
     A view is looked up first, once, so that all pages of a call are of one slot. ``roots`` says
@@ -39,7 +39,7 @@ class SlotIn(Selector):
 
     args = ("slots",)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, those that are named twice once."""
         found: dict[int | str, None] = {}
         for item in each(values["slots"]):
@@ -50,9 +50,9 @@ class SlotIn(Selector):
                 continue
             (number,) = numbers(item, "slots", ("latest", "finalized"))
             if isinstance(number, str):
-                number = horizon.latest("slot", finalized=number == "finalized")
+                number = chain_head.latest("slot", finalized=number == "finalized")
             else:
-                horizon.refuse_future("slot", number)
+                chain_head.refuse_future("slot", number)
             found[number] = None
         return [self.batch(item) for item in found]
 
@@ -96,14 +96,14 @@ class SlotIn(Selector):
 
 
 @dataclass(frozen=True)
-class BlockIn(Selector):
+class BlockIn(Parameter):
     """Execution blocks, one a request: by number, or by a view of the chain."""
 
     column: Column
 
     args = ("blocks",)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each block."""
         return numbered("block", values["blocks"], "blocks", ("latest", "finalized"), self.column)
 
@@ -119,14 +119,14 @@ class BlockIn(Selector):
 
 
 @dataclass(frozen=True)
-class PeriodIn(Selector):
+class PeriodIn(Parameter):
     """Sync-committee periods, one a request: by number, or by a view of the chain."""
 
     column: Column
 
     args = ("periods",)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each period."""
         return numbered(MEMBER, values["periods"], "periods", ("latest", "next"), self.column)
 

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.endpoint.identifiers import cut, each
-from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View
+from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Refused, View
 from beaconframes.endpoint.sets import entities, worded
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
 
 ORDERS = ("asc", "desc")
 
 
 @dataclass(frozen=True)
-class SortedBy(Selector):
+class SortedBy(Parameter):
     """What to sort by, out of *words*, and which way round."""
 
     words: tuple[str, ...]
 
     args = ("sort_by", "sort_order")
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the two words."""
         for name, words in (("sort_by", self.words), ("sort_order", ORDERS)):
             if values[name] not in words:
@@ -54,12 +54,12 @@ class SortedBy(Selector):
 
 
 @dataclass(frozen=True)
-class EntityIn(Selector):
+class EntityIn(Parameter):
     """Entities by name, one a request."""
 
     args = ("entity",)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each name."""
         names = dict.fromkeys(worded(name, "entity") for name in each(values["entity"]))
         return [Batch({"entity": name}) for name in names]
@@ -76,19 +76,19 @@ class EntityIn(Selector):
 
 
 @dataclass(frozen=True)
-class Searched(Selector):
+class Searched(Parameter):
     """A text to look for. How it is looked for is the service's business, and not published."""
 
     args = ("search",)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the text, or nothing."""
         text = values["search"]
         return [Batch() if text is None else Batch({"search": worded(text, "search")})]
 
 
 @dataclass(frozen=True)
-class PartyIn(Selector):
+class PartyIn(Parameter):
     """An owner or an operator, by id or path: only who has validators in common with them."""
 
     arg: str
@@ -97,7 +97,7 @@ class PartyIn(Selector):
         """Return the one argument, which is also the member's name."""
         return (self.arg,)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the owner or operator as a set of validators names them, or nothing."""
         if values[self.arg] is None:
             return [Batch()]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import polars as pl
 
 from beaconframes.endpoint.identifiers import is_pubkey
-from beaconframes.endpoint.selection import Absent, Refused
+from beaconframes.endpoint.parameter import Absent, Refused
 from beaconframes.endpoint.sets import CREDENTIAL, NAMED, WALLET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from beaconframes.endpoint.selection import View
+    from beaconframes.endpoint.parameter import View
 
 IN_A_DASHBOARD = 100
 GROUPS = 4

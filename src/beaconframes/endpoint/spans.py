@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.calendar import resolve_span
+from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Refused, View, Wanted
 from beaconframes.endpoint.resolving import whole
-from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 LAST_SECOND = 2**31 - 1
@@ -22,7 +22,7 @@ LAST_SECOND = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class TimestampsIn(Selector):
+class TimestampsIn(Parameter):
     """The slots of a span of time, all of it at once; of these, the service tells what is final.
 
     The end is always sent, though it need not be: an open one would move from page to page.
@@ -33,21 +33,21 @@ class TimestampsIn(Selector):
 
     args = ("since", "until")
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one span; left out, it is everything until now."""
         for bound in (values["since"], values["until"]):
             if isinstance(bound, int) and not isinstance(bound, bool) and bound >= 0:
-                horizon.refuse_future("slot", bound)
+                chain_head.refuse_future("slot", bound)
         span = resolve_span(
             values["since"],
             values["until"],
             unit="slot",
-            chain=horizon.chain,
-            latest=lambda: horizon.latest("slot"),
-            now=horizon.now,
-            default_until=lambda: running(horizon),
+            chain=chain_head.chain,
+            latest=lambda: chain_head.latest("slot"),
+            now=chain_head.now,
+            default_until=lambda: running(chain_head),
         )
-        start, after = (horizon.chain.time_of("slot", n) for n in (span.first, span.last + 1))
+        start, after = (chain_head.chain.time_of("slot", n) for n in (span.first, span.last + 1))
         seconds = {"start": int(start.timestamp()), "end": int(after.timestamp()) - 1}
         slots = range(span.first, span.last + 1)
         wanted = () if self.column is None else (Wanted({self.column.name: slots}, every=False),)
@@ -72,8 +72,8 @@ class TimestampsIn(Selector):
         return rows.filter(pl.col("slot").is_between(*self.slots(fields, view)))
 
 
-def running(horizon: Horizon) -> int:
+def running(chain_head: ChainHead) -> int:
     """Return the slot that is running, by the clock if that tells."""
-    if horizon.is_live or horizon.known is not None:
-        return horizon.chain.at("slot", horizon.now())
-    return horizon.latest("slot")
+    if chain_head.is_live or chain_head.known is not None:
+        return chain_head.chain.at("slot", chain_head.now())
+    return chain_head.latest("slot")

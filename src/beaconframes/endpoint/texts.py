@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.endpoint.identifiers import cut, each
-from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
+from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Refused, View, Wanted
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 ADDRESS = r"0x[0-9a-fA-F]{40}"
@@ -28,7 +28,7 @@ BARE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Texts(Selector):
+class Texts(Parameter):
     """Things named by text that matches ``pattern``; ``at_once`` of them go into one request.
 
     ``what`` says in an error what such a thing is. ``column`` is where it stands in the rows, if
@@ -48,7 +48,7 @@ class Texts(Selector):
         """Return the one argument."""
         return (self.arg,)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the things in lower case, each once, ``at_once`` in a batch."""
         asked = list(dict.fromkeys(self.checked(item) for item in each(values[self.arg])))
         batches = []

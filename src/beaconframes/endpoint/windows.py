@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from beaconframes.endpoint.identifiers import numeral
-from beaconframes.endpoint.selection import Batch, Fields, Refused, Selector, View, Wanted
-from beaconframes.endpoint.selectors import one_number
+from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Refused, View, Wanted
+from beaconframes.endpoint.parameters_v1 import one_number
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from beaconframes.calendar import Moment, Unit
-    from beaconframes.endpoint.horizon import Horizon
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 
 @dataclass(frozen=True)
-class EpochWindow(Selector):
+class EpochWindow(Parameter):
     """At most 100 epochs a request, counted backwards: ``latest_epoch``, ``offset``, ``limit``."""
 
     column: Column
@@ -37,9 +37,9 @@ class EpochWindow(Selector):
         """Return how many epochs one request takes."""
         return self.at_most
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range; the last ``at_most`` epochs if none."""
-        span = horizon.span(
+        span = chain_head.span(
             values["since"], values["until"], "epoch", length=self.at_most, finalized=self.finalized
         )
         windows = []
@@ -64,7 +64,7 @@ class EpochWindow(Selector):
 
 
 @dataclass(frozen=True)
-class Each(Selector):
+class Each(Parameter):
     """One epoch or day a request; ``wire`` is the path placeholder, which also takes ``tags``."""
 
     column: Column
@@ -81,19 +81,19 @@ class Each(Selector):
         """Return one: a number a request."""
         return 1
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each number of the range; the latest one if there is no range."""
         unit: Any = self.column.unit
         since, until = values["since"], values["until"]
         if since is None and until is None:
             return [Batch({self.wire: "latest"})]
-        span = horizon.span(since, until, unit, length=1)
+        span = chain_head.span(since, until, unit, length=1)
         return [
-            Batch({self.wire: str(n)}, (self.wanted(n, horizon),))
+            Batch({self.wire: str(n)}, (self.wanted(n, chain_head),))
             for n in range(span.first, span.last + 1)
         ]
 
-    def wanted(self, number: int, horizon: Horizon) -> Wanted:
+    def wanted(self, number: int, chain_head: ChainHead) -> Wanted:
         """Return what one *number* selects."""
         return Wanted({self.column.name: [number]})
 
@@ -107,7 +107,7 @@ class Each(Selector):
 
 
 @dataclass(frozen=True)
-class SlotWindow(Selector):
+class SlotWindow(Parameter):
     """A range of slots, both ends included: ``startSlot`` and ``slot``.
 
     The service sets no largest range; ``at_most`` keeps one answer below what a client reads. It
@@ -122,12 +122,12 @@ class SlotWindow(Selector):
     args = ("since", "until")
     unit: Unit = "slot"
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the range; the last 10,001 slots, as the service itself would, if none."""
         since, until = values["since"], values["until"]
         if since is None and until is None:
             return [Batch()]
-        span = horizon.span(since, until, "slot", length=self.default + 1)
+        span = chain_head.span(since, until, "slot", length=self.default + 1)
         windows = []
         for first in range(span.first, span.last + 1, self.at_most):
             last = min(first + self.at_most - 1, span.last)
@@ -136,9 +136,9 @@ class SlotWindow(Selector):
             windows.append(Batch({"startSlot": str(first), "slot": str(last)}, (wanted,)))
         return windows
 
-    def last(self, since: Moment | None, until: Moment | None, horizon: Horizon) -> int:
+    def last(self, since: Moment | None, until: Moment | None, chain_head: ChainHead) -> int:
         """Return the last slot of the range."""
-        return horizon.span(since, until, "slot", length=self.default + 1).last
+        return chain_head.span(since, until, "slot", length=self.default + 1).last
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the range."""
@@ -154,7 +154,7 @@ class SlotWindow(Selector):
 
 
 @dataclass(frozen=True)
-class EpochTail(Selector):
+class EpochTail(Parameter):
     """The epochs that end at ``epoch``: the service gives the last ``length`` up to it.
 
     It always gives that many, so what was not asked for is dropped here.
@@ -172,9 +172,9 @@ class EpochTail(Selector):
         """Return the wire fields that say which window it is."""
         return (self.wire,)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range, the last ``length`` epochs if none."""
-        span = horizon.span(values["since"], values["until"], "epoch", length=self.length)
+        span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
         batches = []
         for last in range(span.last, span.first - 1, -self.length):
             first = max(last - self.length + 1, span.first)
@@ -190,7 +190,7 @@ class EpochTail(Selector):
 
 
 @dataclass(frozen=True)
-class RecentEpochs(Selector):
+class RecentEpochs(Parameter):
     """A range within the last ``length`` epochs, which is all that the service still has."""
 
     column: Column
@@ -205,10 +205,10 @@ class RecentEpochs(Selector):
         """Return how many epochs one request takes."""
         return self.length
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one range; one that begins earlier is refused, since nobody can serve it."""
-        latest = horizon.latest("epoch")
-        span = horizon.span(values["since"], values["until"], "epoch", length=self.length)
+        latest = chain_head.latest("epoch")
+        span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
         if span.first < latest - self.length + 1:
             raise UsageError(
                 f"epoch {span.first} is no longer served: the service keeps the last "

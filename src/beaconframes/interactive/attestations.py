@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.analysis import charts
+from beaconframes import charts
 from beaconframes.interactive import figures
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from plotly.graph_objects import Figure
 
-    from beaconframes.analysis.charts.attestations import Show
+    from beaconframes.charts.attestations import Show
 
 
 def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2, **kwargs: Any) -> Figure:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from beaconframes import colours
-from beaconframes.analysis.charts.drawing import Dots, Grid, Level
+from beaconframes.charts.drawing import Dots, Grid, Level
 from beaconframes.interactive.style import template
 from beaconframes.interactive.traces import moments, traces
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from beaconframes.analysis.charts.drawing import Axis, Drawing
+    from beaconframes.charts.drawing import Axis, Drawing
 
 _DAY = 86_400_000  # Milliseconds.
 _AROUND = {

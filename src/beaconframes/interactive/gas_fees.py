@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.analysis import charts
+from beaconframes import charts
 from beaconframes.interactive import figures
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from plotly.graph_objects import Figure
 
-    from beaconframes.analysis.charts.series import Unit
+    from beaconframes.charts.series import Unit
 
 
 def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei", **kwargs: Any) -> Figure:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.analysis.charts.drawing import Floats, Places
+    from beaconframes.charts.drawing import Floats, Places
 
 
 def outline(

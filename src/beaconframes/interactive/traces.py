@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from beaconframes import colours
-from beaconframes.analysis.charts import series
-from beaconframes.analysis.charts.drawing import Area, Bars, Dots, Grid, Level, Line
+from beaconframes.charts import series
+from beaconframes.charts.drawing import Area, Bars, Dots, Grid, Level, Line
 from beaconframes.interactive.outlines import faded, outline
 
 if TYPE_CHECKING:
-    from beaconframes.analysis.charts.drawing import Axis, Drawing, Layer, Places
+    from beaconframes.charts.drawing import Axis, Drawing, Layer, Places
 
 MOST = 20_000
 """Points of a line: more have no room on a screen, and a browser needs seconds for them."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from beaconframes.analysis.charts.drawing import Axis, Drawing
+    from beaconframes.charts.drawing import Axis, Drawing
 
 _AROUND = {
     "slot": np.timedelta64(1, "m"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.analysis import charts
+from beaconframes import charts
 from beaconframes.plot import canvas
 
 if TYPE_CHECKING:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.analysis import charts
+from beaconframes import charts
 from beaconframes.plot import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.analysis.charts.income import By
-    from beaconframes.analysis.charts.series import Unit
     from beaconframes.analysis.income import Every
+    from beaconframes.charts.income import By
+    from beaconframes.charts.series import Unit
 
 
 def income(

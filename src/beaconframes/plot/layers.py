@@ -9,13 +9,13 @@ from matplotlib import dates
 from matplotlib.colors import to_rgba
 
 from beaconframes import colours
-from beaconframes.analysis.charts.drawing import Area, Bars, Dots, Grid, Level, Line
-from beaconframes.analysis.charts.series import lonely
+from beaconframes.charts.drawing import Area, Bars, Dots, Grid, Level, Line
+from beaconframes.charts.series import lonely
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from beaconframes.analysis.charts.drawing import Layer
+    from beaconframes.charts.drawing import Layer
 
 _ROWS_NAMED = 20  # As many rows of a map have room for a name.
 _EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, how far the named rows are from each other.

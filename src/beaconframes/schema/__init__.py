@@ -1,7 +1,7 @@
 """Column types and tables: what a row is, in one place."""
 
-from beaconframes.schema.around import Around
 from beaconframes.schema.column import Column, type_name
+from beaconframes.schema.envelope_context import EnvelopeContext
 from beaconframes.schema.numbers import (
     FAR_FUTURE,
     Count,
@@ -33,7 +33,6 @@ from beaconframes.schema.times import (
 __all__ = [
     "FAR_FUTURE",
     "WEEK_OF_EPOCH",
-    "Around",
     "Asked",
     "Code",
     "Column",
@@ -41,6 +40,7 @@ __all__ = [
     "Day",
     "DayTime",
     "DecimalText",
+    "EnvelopeContext",
     "Epoch",
     "EpochTime",
     "Flag",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.errors import SchemaError
-from beaconframes.schema.around import NOTHING, around_records
-from beaconframes.schema.cells import cell, read, short
-from beaconframes.schema.decoding import assemble
+from beaconframes.schema.decode import assemble
+from beaconframes.schema.decode_checked import cell, read, short
+from beaconframes.schema.envelope_context import NOTHING, around_records
 from beaconframes.schema.numbers import EXACT_IN_A_FLOAT, Count, Epoch, Flag, Fraction, Number, Wei
 from beaconframes.schema.texts import Hex, Json, Text
 from beaconframes.schema.times import UnixTime
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from beaconframes.calendar import Chain
-    from beaconframes.schema.around import Around
-    from beaconframes.schema.cells import Cells
     from beaconframes.schema.column import Column
+    from beaconframes.schema.decode_checked import Cells
+    from beaconframes.schema.envelope_context import EnvelopeContext
     from beaconframes.schema.table import Table
 
 AMOUNT = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
@@ -37,7 +37,7 @@ CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def flatten(
-    table: type[Table], pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+    table: type[Table], pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
 ) -> pl.DataFrame:
     """Return the rows of all *pages*: the columns of *table*, then one for every other field."""
     records: list[dict[str, Any]] = []

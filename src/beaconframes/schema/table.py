@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import polars as pl
 
 from beaconframes.errors import IntegrityError
-from beaconframes.schema import decoding, encoding, flattening
-from beaconframes.schema.cells import short
+from beaconframes.schema import decode, encode, flattening
 from beaconframes.schema.column import Column, type_name
+from beaconframes.schema.decode_checked import short
 from beaconframes.schema.numbers import Position
 from beaconframes.schema.texts import Asked
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from beaconframes.calendar import Chain
-    from beaconframes.schema.around import Around
+    from beaconframes.schema.envelope_context import EnvelopeContext
 
 UNIT_ENDINGS = ("_gwei", "_wei", "_eth")
 
@@ -107,13 +107,13 @@ class Table:
 
     @classmethod
     def decode(
-        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
         """Return the rows of all *pages* (each the JSON of a record, or of a list of them).
 
         *around* is what stands around each of them, for the columns that are not in the records.
         """
-        how = flattening.flatten if cls.keeps_every_field else decoding.decode
+        how = flattening.flatten if cls.keeps_every_field else decode.decode
         return how(cls, pages, chain, around)
 
     @classmethod
@@ -143,12 +143,12 @@ class Table:
         public: bool = False,
     ) -> pl.DataFrame:
         """Return the records of which `encode` makes JSON."""
-        return encoding.spell(cls, frame, chain, without, public=public)
+        return encode.spell(cls, frame, chain, without, public=public)
 
     @classmethod
     def write(cls, records: pl.DataFrame, *, public: bool = False) -> bytes:
         """Return what `spell` gave as JSON, one record after the other."""
-        return encoding.write(cls, records, public=public)
+        return encode.write(cls, records, public=public)
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from beaconframes.calendar import instants
 from beaconframes.client.connected import current
-from beaconframes.client.record import Clock, Recorder
+from beaconframes.client.recorder import Clock, Recorder
 from beaconframes.endpoint.identifiers import cut
 from beaconframes.errors import UsageError
 from beaconframes.v1.attestations import ATTESTATIONS

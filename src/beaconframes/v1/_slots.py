@@ -13,7 +13,7 @@ from beaconframes.endpoint.identifiers import numbers, numeral
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.endpoint import ChainHead, Fields, View
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,19 @@ class ItemsOf(Values):
     descending: bool = True
     judged: bool = False
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot."""
         asked = numbers(values[self.arg], self.arg, self.tags)
         if not self.judged:
-            known = [horizon.latest("slot") if item in self.tags else item for item in asked]
+            known = [chain_head.latest("slot") if item in self.tags else item for item in asked]
             asked = list(dict.fromkeys(known))
-        return [self.batch(item, horizon) for item in asked]
+        return [self.batch(item, chain_head) for item in asked]
 
-    def batch(self, item: int | str, horizon: Horizon) -> Batch:
+    def batch(self, item: int | str, chain_head: ChainHead) -> Batch:
         """Return what one slot, or the word for it, sends and selects."""
         if not isinstance(item, int):
             return Batch({self.wire: item})
-        horizon.refuse_future("slot", item)
+        chain_head.refuse_future("slot", item)
         return Batch({self.wire: str(item)}, (Wanted({self.column.name: [item]}, every=False),))
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:

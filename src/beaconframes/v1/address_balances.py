@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.client import load
-from beaconframes.endpoint import ADDRESS, Batch, Endpoint, Refused, Selector, Shape, Texts
+from beaconframes.endpoint import ADDRESS, Batch, Endpoint, Parameter, Refused, Shape, Texts
 from beaconframes.endpoint.identifiers import cut
 from beaconframes.errors import UsageError
 from beaconframes.schema import Asked, DecimalText, Hex, Json, Table, Text
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.client import Explorer, Options
-    from beaconframes.endpoint import Fields, Horizon, View
-    from beaconframes.schema import Around
+    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.schema import EnvelopeContext
 
 MOST_TOKENS = 200
 
@@ -60,7 +60,7 @@ class AddressBalances(Table):
         cls,
         pages: Iterable[bytes],
         chain: Chain,
-        around: Sequence[Around] = (),  # noqa: ARG003 - every table's
+        around: Sequence[EnvelopeContext] = (),  # noqa: ARG003 - every table's
     ) -> pl.DataFrame:
         """Return the rows of all *pages*: for each address its ether, then its tokens."""
         frames = [cls.empty()]
@@ -110,12 +110,12 @@ class Holders(Texts):
 
 
 @dataclass(frozen=True)
-class TokenFilter(Selector):
+class TokenFilter(Parameter):
     """The contract of the one token that matters, if only one does."""
 
     args = ("token",)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the contract, or nothing for all tokens."""
         token = values["token"]
         if token is None:

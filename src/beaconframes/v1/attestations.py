@@ -12,8 +12,8 @@ from beaconframes.endpoint import (
     Endpoint,
     Final,
     Identifiers,
+    Parameter,
     RecentEpochs,
-    Selector,
 )
 from beaconframes.errors import UsageError
 from beaconframes.schema import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.endpoint import ChainHead, Fields, View
 
 
 class Attestations(Table):
@@ -61,12 +61,12 @@ class Attestations(Table):
 
 
 @dataclass(frozen=True)
-class Slim(Selector):
+class Slim(Parameter):
     """Whether the answer leaves out what costs most and says least."""
 
     args = ("slim",)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return ``true``, or nothing."""
         slim = values["slim"]
         if not isinstance(slim, bool):

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer, Options
-    from beaconframes.endpoint import Fields, Horizon
+    from beaconframes.endpoint import ChainHead, Fields
 
 
 @dataclass(frozen=True)
 class EachEpoch(Each):
     """One epoch a request; votes are counted only for a block that is asked for by itself."""
 
-    def wanted(self, number: int, horizon: Horizon) -> Wanted:
+    def wanted(self, number: int, chain_head: ChainHead) -> Wanted:
         """Return the epoch, and that each of its slots has a row once it is final."""
-        slots = (Blocks.slot.name, horizon.chain.slots_per_epoch)
+        slots = (Blocks.slot.name, chain_head.chain.slots_per_epoch)
         return Wanted({self.column.name: [number]}, parts=slots)
 
     def leaves_out(self, fields: Fields) -> set[str]:

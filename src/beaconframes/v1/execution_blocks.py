@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.client import load
-from beaconframes.endpoint import Batch, Endpoint, Final, Refused, Selector, Wanted
+from beaconframes.endpoint import Batch, Endpoint, Final, Parameter, Refused, Wanted
 from beaconframes.endpoint.identifiers import numbers, numeral
 from beaconframes.v1._execution import ExecutionBlocks
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.endpoint import ChainHead, Fields, View
     from beaconframes.schema import Column
 
 
@@ -25,7 +25,7 @@ TOO_LARGE = 10**18
 
 
 @dataclass(frozen=True)
-class BlockNumbers(Selector):
+class BlockNumbers(Parameter):
     """Numbers of execution blocks, ``at_most`` of them in one request."""
 
     arg: str
@@ -37,7 +37,7 @@ class BlockNumbers(Selector):
         """Return the one argument."""
         return (self.arg,)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the numbers, each once, ``at_most`` in a batch."""
         asked = numbers(values[self.arg], "execution block", ())
         found = []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer, Options
-    from beaconframes.endpoint import Horizon
+    from beaconframes.endpoint import ChainHead
 
 
 class GraffitiWall(Table):
@@ -45,11 +45,11 @@ class Summary(Switch):
     end, and a later paint would hide the one asked for.
     """
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return ``true`` or ``false``; what the service does not summarize, ``finish`` does."""
-        (asked,) = super().batches(values, horizon)
+        (asked,) = super().batches(values, chain_head)
         since, until = values["since"], values["until"]
-        early = until is not None and WINDOW.last(since, until, horizon) < WINDOW.default
+        early = until is not None and WINDOW.last(since, until, chain_head) < WINDOW.default
         return [Batch({self.wire: "false"})] if early else [asked]
 
     def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:

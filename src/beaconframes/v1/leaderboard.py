@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client import load
-from beaconframes.endpoint import Batch, Endpoint, Selector
+from beaconframes.endpoint import Batch, Endpoint, Parameter
 from beaconframes.schema import Count, Gwei, Table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.client import Explorer, Options
-    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.endpoint import ChainHead, Fields, View
 
 
 class Leaderboard(Table):
@@ -35,12 +35,12 @@ class Leaderboard(Table):
 
 
 @dataclass(frozen=True)
-class Top(Selector):
+class Top(Parameter):
     """The first ``length`` of a ranking; nobody can ask for more, or for others."""
 
     length: int
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one request, which needs no fields."""
         return [Batch()]
 

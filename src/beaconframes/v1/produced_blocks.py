@@ -15,8 +15,8 @@ from beaconframes.endpoint import (
     Endpoint,
     Final,
     Pages,
+    Parameter,
     Refused,
-    Selector,
     Wanted,
     identifiers,
 )
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from beaconframes.client import Explorer, Options
-    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.endpoint import ChainHead, Fields, View
 
 LONGEST_IN_A_PATH = 7_500
 
 
 @dataclass(frozen=True)
-class Producers(Selector):
+class Producers(Parameter):
     """Fee recipients and validators; never both in one request.
 
     The service applies the offset to each kind for itself, so that a mixed list loses entries.
@@ -48,7 +48,7 @@ class Producers(Selector):
         """Return the one argument."""
         return (self.arg,)
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of addresses, then batches of validators."""
         asked = list(identifiers.each(values[self.arg]))
         addresses = list(dict.fromkeys(item.lower() for item in asked if is_address(item)))
@@ -91,10 +91,10 @@ class Producers(Selector):
 
 
 @dataclass(frozen=True)
-class Direction(Selector):
+class Direction(Parameter):
     """Which block comes first. Asked for from the oldest: new blocks then shift no page."""
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the direction."""
         return [Batch({"sort": "asc"})]
 

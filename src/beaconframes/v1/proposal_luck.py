@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.endpoint import ChainHead, Fields, View
 
 
 class ProposalLuck(Table):
@@ -39,9 +39,9 @@ class ProposalLuck(Table):
 class OneSet(Identifiers):
     """Validators that belong together: one request, or none."""
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one batch; a set that it cannot hold is refused."""
-        found = super().batches(values, horizon)
+        found = super().batches(values, chain_head)
         if len(found) > 1:
             raise UsageError(
                 f"{self.arg} is a set too large for one request, and the luck of its parts "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.endpoint import ChainHead, Fields, View
 
 ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 
@@ -27,17 +27,17 @@ ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 class SlotsOrRoots(Values):
     """Blocks by slot, by root, or by a word, one request each."""
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, root or word."""
         return list(
             {
                 batch.fields[self.wire]: batch
                 for item in each(values[self.arg])
-                for batch in [self.batch(item, horizon)]
+                for batch in [self.batch(item, chain_head)]
             }.values()
         )
 
-    def batch(self, item: Any, horizon: Horizon) -> Batch:
+    def batch(self, item: Any, chain_head: ChainHead) -> Batch:
         """Return what one slot, root or word sends and selects."""
         if isinstance(item, str) and ROOT.fullmatch(item):
             root = f"0x{item.lower().removeprefix('0x')}"
@@ -45,10 +45,10 @@ class SlotsOrRoots(Values):
         (slot,) = numbers(item, self.arg, self.tags)
         if slot == "latest":
             # The service fails when no block came in the latest slot; a number can be missing.
-            slot = horizon.latest("slot")
+            slot = chain_head.latest("slot")
         if isinstance(slot, str):
             return Batch({self.wire: slot})
-        horizon.refuse_future("slot", slot)
+        chain_head.refuse_future("slot", slot)
         return Batch({self.wire: str(slot)}, (wanted(slots=[slot]),))
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:

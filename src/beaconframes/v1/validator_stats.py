@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.client import load
-from beaconframes.endpoint import Batch, Endpoint, Final, Refused, Selector, Values, Wanted
+from beaconframes.endpoint import Batch, Endpoint, Final, Parameter, Refused, Values, Wanted
 from beaconframes.endpoint.identifiers import numeral
 from beaconframes.schema import Count, Day, DayTime, Gwei, Table
 from beaconframes.v1._indices import indices
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.endpoint import Fields, Horizon, View
+    from beaconframes.endpoint import ChainHead, Fields, View
     from beaconframes.schema import Column
 
 GENESIS_DEPOSITS = -1
@@ -67,19 +67,19 @@ class ValidatorStats(Table):
 
 
 @dataclass(frozen=True)
-class DayWindow(Selector):
+class DayWindow(Parameter):
     """A range of days, both ends included: ``start_day`` and ``end_day``."""
 
     column: Column
 
     args = ("since", "until")
 
-    def batches(self, values: Mapping[str, Any], horizon: Horizon) -> list[Batch]:
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one range; without a beginning, from the day before the first."""
         since, until = values["since"], values["until"]
         if since is None and until is None:
             return [Batch()]
-        span = horizon.span(0 if since is None else since, until, "day", length=1)
+        span = chain_head.span(0 if since is None else since, until, "day", length=1)
         if since is None:
             days = range(GENESIS_DEPOSITS, span.last + 1)
             asked = Wanted({self.column.name: days}, every=False)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.client import Explorer, Options
-    from beaconframes.schema import Around
+    from beaconframes.schema import EnvelopeContext
     from beaconframes.v2._subjects import Validators
 
 LAYERS = ("execution_layer", "consensus_layer", "combined")
@@ -82,7 +82,7 @@ class ApyRoi(Table):
 
     @classmethod
     def decode(
-        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
         """Return the rows of all *pages*, of the older form as well."""
         return super().decode(map(in_parts, pages), chain, around)

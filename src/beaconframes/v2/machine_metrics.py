@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain, Moment
     from beaconframes.client import Explorer, Options
-    from beaconframes.schema import Around
+    from beaconframes.schema import EnvelopeContext
 
 ENDING = "_metrics"
 PROCESSES = ("system", "validator", "node")
@@ -72,7 +72,7 @@ class MachineMetrics(Table):
 
     @classmethod
     def decode(
-        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
         """Return the readings: each list of a page is of one kind of process."""
         return super().decode((one_list(page) for page in pages), chain, around)

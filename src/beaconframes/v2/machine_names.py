@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.client import Explorer, Options
-    from beaconframes.schema import Around
+    from beaconframes.schema import EnvelopeContext
 
 
 class MachineNames(Table):
@@ -31,7 +31,7 @@ class MachineNames(Table):
         cls,
         pages: Iterable[bytes],
         chain: Chain,  # noqa: ARG003 - every table's
-        around: Sequence[Around] = (),  # noqa: ARG003
+        around: Sequence[EnvelopeContext] = (),  # noqa: ARG003
     ) -> pl.DataFrame:
         """Return the names: the items are no objects, but texts."""
         names: list[str] = []

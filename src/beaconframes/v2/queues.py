@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.client import Explorer, Options
-    from beaconframes.schema import Around
+    from beaconframes.schema import EnvelopeContext
 
 EPOCH_SECONDS = 384
 """The interval of the churn in answers of the old shape, which did not say it."""
@@ -101,7 +101,7 @@ class Queues(Table):
 
     @classmethod
     def decode(
-        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[Around] = ()
+        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
         """Return the readings, those of the old shape in the columns of the new one."""
         return super().decode((in_new_shape(page) for page in pages), chain, around)

@@ -1,0 +1,1 @@
+"""The local store of final rows, read before anything is requested."""

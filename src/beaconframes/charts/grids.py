@@ -1,0 +1,115 @@
+"""Maps of cells, a row per validator: as they are, or folded where they are too many to be seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from beaconframes.charts.drawing import Axis, Drawing, Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+MOST = 1024
+"""Rows or columns of a map: a screen has not many more points."""
+
+_LENGTHS = {"slot": 12, "epoch": 384, "day": 86_400}
+
+
+def folds(count: int) -> int:
+    """Tell how many rows or columns have to be folded into one."""
+    return max(1, -(-count // MOST))
+
+
+def numbered(rows: pl.DataFrame, number: str) -> tuple[int, int, np.datetime64, np.timedelta64]:
+    """Give the first *number* of *rows*, how many there are to the last, its time and its length.
+
+    The length of an epoch, slot or day is what lies between the first and the last; a single one
+    does not tell its length, and nothing stands beside it: that of mainnet will do.
+    """
+    first = rows.row(rows[number].arg_min() or 0, named=True)
+    last = rows.row(rows[number].arg_max() or 0, named=True)
+    span = last[number] - first[number]
+    begin = np.datetime64(first["time"].replace(tzinfo=None), "us")
+    step = np.timedelta64(_LENGTHS[number], "s").astype("timedelta64[us]")
+    if span:
+        step = (np.datetime64(last["time"].replace(tzinfo=None), "us") - begin) // span
+    return first[number], span + 1, begin, step
+
+
+def drawing(
+    parts: Iterable[pl.DataFrame],
+    validators: Sequence[int],
+    columns: tuple[int, np.datetime64, np.timedelta64],
+    *,
+    number: str,
+    rows_label: str,
+    kinds: tuple[tuple[str, str], ...],
+    shares: str,
+    counted: int,
+    only: str | None,
+    whole: bool = False,
+) -> Drawing:
+    """Lay cells out, a row per validator and a column per *number*.
+
+    *parts* have ``row`` and ``column`` from 0 on and ``kind``, the place of one of *kinds* from 1
+    on; where there are several for a cell the last of the kinds counts. Too many cells to be seen
+    become *shares* of the first kind among the first *counted*. When *whole*, cells that are not in
+    *parts* are of the last kind; otherwise they are nothing.
+    """
+    count, start, step = columns
+    down, across = folds(len(validators)), folds(count)
+    shape = (-(-len(validators) // down), -(-count // across))
+    sums = [
+        part.group_by(pl.col("row") // down, pl.col("column") // across).agg(
+            pl.col("kind").max(),
+            good=(pl.col("kind") == 1).sum(),
+            known=(pl.col("kind") <= counted).sum(),
+        )
+        for part in parts
+    ]
+    found = (
+        pl.concat(sums)
+        .group_by("row", "column")
+        .agg(pl.col("kind").max(), pl.col("good", "known").sum())
+    )
+    at = (found["row"].to_numpy(), found["column"].to_numpy())
+    x = Axis(
+        f"{number.capitalize()} (UTC{_folded(across, number, 'column')})", number, _ends(columns)
+    )
+    y = Axis(rows_label + _folded(down, "validator", "row"))
+    names = [str(index) for index in validators[::down]]
+    if down == across == 1:
+        cells = np.full(shape, len(kinds) if whole else 0, np.uint8)
+        cells[at] = found["kind"].to_numpy()
+        layer = Grid(start, step, names, cells, kinds)
+        occur = np.bincount(cells.ravel(), minlength=len(kinds) + 1)
+        legend = tuple(name for i, (name, _) in enumerate(kinds) if occur[i + 1])
+        return Drawing(x, y, (layer,), only=only, legend=legend)
+    good, known = np.zeros((2, *shape))
+    good[at], known[at] = found["good"].to_numpy(), found["known"].to_numpy()
+    if whole:
+        known[:] = np.outer(_sizes(len(validators), down), _sizes(count, across))
+    percent = 100 * good / np.where(known > 0, known, np.nan)
+    layer = Grid(start, across * step, names, percent.astype(np.float32), (), shares)
+    return Drawing(x, y, (layer,), only=only)
+
+
+def _sizes(count: int, times: int) -> NDArray[np.int64]:
+    """Tell how many are in each fold; the last may have fewer."""
+    return np.diff(np.append(np.arange(0, count, times), count))
+
+
+def _folded(times: int, what: str, into: str) -> str:
+    """Say how many were folded into one."""
+    return f", {times:,} {what}s a {into}" if times > 1 else ""
+
+
+def _ends(columns: tuple[int, np.datetime64, np.timedelta64]) -> NDArray[np.datetime64]:
+    """Give the times of the first and of the last column, between which the axis has its ticks."""
+    count, start, step = columns
+    return np.array([start, start + (count - 1) * step])

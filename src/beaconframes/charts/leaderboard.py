@@ -1,0 +1,56 @@
+"""The validators that earned most, to be drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from beaconframes.charts import series
+from beaconframes.charts.drawing import Axis, Bars, Drawing
+from beaconframes.charts.series import Unit
+from beaconframes.frames import choose
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+
+Span = Literal["1d", "7d", "31d", "365d", "total"]
+
+_SPANS = {
+    "1d": "of the last day",
+    "7d": "of the last 7 days",
+    "31d": "of the last 31 days",
+    "365d": "of the last 365 days",
+    "total": "since activation",
+}
+_MOST = 100  # As many as a leaderboard has.
+
+
+def leaderboard(
+    frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20
+) -> Drawing:
+    """Prepare the chart of ``plot.leaderboard`` and ``interactive.leaderboard``."""
+    choose("span", span, get_args(Span))
+    choose("unit", unit, get_args(Unit))
+    series.whole("top", top, _MOST, f"Pass one from 1 to {_MOST}.")
+    column = f"performance_{span}_gwei"
+    columns = ["validator_index", column]
+    rows = series.rows_of(frame, columns, loader="load_leaderboard").unique()
+    rows = rows.sort(column, "validator_index", descending=[True, False]).head(top)
+    amount = f"Consensus income {_SPANS[span]} ({series.UNIT_NAMES[unit]})"
+    nothing: str | None = None
+    bars: tuple[Bars, ...] = ()
+    names = tuple(str(index) for index in rows["validator_index"])
+    if rows.is_empty():
+        lacking = series.lacking(frame, "no row that has a validator and its income")
+        nothing = f"No leaderboard to draw: {lacking}"
+    else:
+        height = series.heights(rows[column], unit)
+        bars = (Bars(np.arange(rows.height), height, lying=True),)
+    return Drawing(
+        Axis(amount, thousands=unit == "gwei", zero=bool((rows[column] < 0).any())),
+        Axis("Validator, best at the top", names=names, reverse=True),
+        bars,
+        nothing,
+        "One validator only" if rows.height == 1 else None,
+    )

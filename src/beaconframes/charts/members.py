@@ -1,0 +1,131 @@
+"""Participation of the members of sync committees, ranked or slot by slot, to be drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from beaconframes import colours
+from beaconframes.analysis import sync
+from beaconframes.charts import grids, series
+from beaconframes.charts.drawing import Axis, Dots, Drawing, Level
+from beaconframes.charts.participation import lost
+from beaconframes.frames import choose, collect, known, take, to_polars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from narwhals.stable.v2.typing import IntoFrame
+
+Show = Literal["rates", "matrix"]
+
+_NAMED = 20  # As many validator indices fit beneath the axis.
+_LOWEST = 5
+_KINDS = (
+    ("Signed", colours.CYAN),
+    ("Not signed", colours.RED),
+    ("Missed block", colours.SLATE),
+    ("Orphaned block", colours.PURPLE),
+)
+_MISSED, _ORPHANED = 3, 4
+
+
+def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates") -> Drawing:
+    """Prepare the chart of ``plot.sync_members`` and ``interactive.sync_members``."""
+    choose("show", show, get_args(Show))
+    rows = to_polars(sync.sync_members(blocks, committees))
+    if rows.is_empty():
+        lacking = series.lacking(blocks, "no proposed block of these committees")
+        lacking = series.lacking(committees, lacking)
+        axis = Axis("Member, best first"), Axis("Blocks signed (%)")
+        return Drawing(*axis, nothing=f"No members to draw: {lacking}")
+    only = "One member only" if rows.height == 1 else None
+    if show == "matrix":
+        return _matrix(blocks, committees, rows, only)
+    named = rows.height <= _NAMED
+    ranks = np.arange(rows.height) + (0 if named else 1)
+    who = tuple(str(index) for index in rows["validator_index"])
+    look = (colours.BLUE, "o", 3)
+    members = Dots(ranks, rows["rate"].to_numpy() * 100, "Member", *look, main=True, who=who)
+    mean = 100 * int(rows["signed"].sum()) / int(rows["duties"].sum())
+    level = Level(mean, f"All together: {mean:.2f} %")
+    worst = rows.tail(_LOWEST).reverse().select("validator_index", "rate")
+    lowest = [f"validator {index}: {100 * rate:.1f} %" for index, rate in worst.iter_rows()]
+    return Drawing(
+        Axis(
+            "Validator, best first" if named else "Member, best first", names=who if named else ()
+        ),
+        Axis("Blocks signed (%)"),
+        (members, level),
+        only=only,
+        # Best first: the corner below the best is empty.
+        corner=None if named else "\n".join(["Lowest:", *lowest]),
+        legend=(members.name, level.name),
+    )
+
+
+def _matrix(
+    blocks: IntoFrame, committees: IntoFrame, ranked: pl.DataFrame, only: str | None
+) -> Drawing:
+    """Lay out who signed which block, the best member first."""
+    columns = ["slot", "epoch", "time", "status", "sync_aggregate_bits"]
+    rows = collect(known(take(blocks, columns, loader="load_epoch_slots"), columns[:4]))
+    seats = collect(take(committees, sync.SEATS, loader="load_sync_committees")).drop_nulls()
+    spans = seats.select("start_epoch", "end_epoch").unique()
+    inside = pl.any_horizontal(
+        *(pl.col("epoch").is_between(first, last) for first, last in spans.iter_rows())
+    )
+    # Slots that are still to come end the map.
+    decided = pl.col("status").is_in(["proposed", "missed", "orphaned"])
+    rows = sync.one_per_slot(rows.filter(inside, decided))
+    first, count, start, step = grids.numbered(rows, "slot")
+    began = seats.group_by("validator_index").agg(pl.col("period").min())
+    order = ranked.join(began, on="validator_index").sort(
+        "period", "rate", "validator_index", descending=[False, True, False]
+    )
+    validators = order["validator_index"].to_list()
+    ranks = order.select("validator_index").with_row_index("row")
+    periods = order["period"].n_unique()
+    drawing = grids.drawing(
+        _cells(rows, seats, ranks, first),
+        validators,
+        (count, start, step),
+        number="slot",
+        rows_label=f"Validator, best {'of each period ' if periods > 1 else ''}at the top",
+        kinds=_KINDS,
+        shares="Blocks signed (%)",
+        counted=2,
+        only=only,
+    )
+    if drawing.legend:
+        return drawing
+    # Where slots are folded, those without a block stand above the map.
+    marks = tuple(lost(rows, {"missed": 1.02, "orphaned": 1.05}))
+    return replace(drawing, layers=(*drawing.layers, *marks), legend=tuple(m.name for m in marks))
+
+
+def _cells(
+    rows: pl.DataFrame, seats: pl.DataFrame, ranks: pl.DataFrame, first: int
+) -> Iterator[pl.DataFrame]:
+    """Give the cells of each period: signed or not, and a column per slot without a block."""
+    for blocks, held, bits in sync.by_period(rows, seats):
+        own = held.join(ranks, on="validator_index", maintain_order="left")["row"].to_numpy()
+        slots = blocks["slot"].to_numpy() - first
+        yield pl.DataFrame(
+            {
+                "row": np.tile(own, len(slots)),
+                "column": np.repeat(slots, len(own)),
+                "kind": 2 - bits.ravel(),
+            }
+        )
+        begin, end = held.row(0, named=True)["start_epoch"], held.row(0, named=True)["end_epoch"]
+        absent = rows.filter(
+            pl.col("epoch").is_between(begin, end) & pl.col("status").is_in(["missed", "orphaned"])
+        )
+        kind = pl.when(pl.col("status") == "missed").then(_MISSED).otherwise(_ORPHANED)
+        columns = absent.select(column=pl.col("slot") - first, kind=kind.cast(pl.UInt8))
+        mine = pl.DataFrame({"row": own}).unique()
+        yield mine.join(columns, how="cross").select("row", "column", "kind")

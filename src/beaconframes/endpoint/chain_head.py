@@ -1,0 +1,131 @@
+"""Where the chain ends: what "latest" means, on both sides of the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+from beaconframes.calendar import HOODI, MAINNET, Chain, Span, Unit, resolve_span
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from beaconframes.calendar import Moment
+
+
+class End(Protocol):
+    """The end of the chain, however it is known."""
+
+    def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
+        """Return the latest slot, epoch or period; of days, the latest that is complete."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The end of the chain as somebody saw it: the latest processed epoch and slot."""
+
+    epoch: int
+    finalized_epoch: int
+    slot: int
+
+    def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
+        """Return the latest slot, epoch or period; of days, the latest that is complete."""
+        epoch = self.finalized_epoch if finalized else self.epoch
+        if unit == "slot":
+            return (epoch + 1) * chain.slots_per_epoch - 1 if finalized else self.slot
+        if unit == "day":
+            # A day is published when it is over and final, so the running one is not the latest.
+            return max(chain.at("day", chain.time_of("epoch", self.finalized_epoch + 1)) - 1, 0)
+        return chain.at(unit, chain.time_of("epoch", epoch))
+
+
+@dataclass(frozen=True)
+class ChainHead:
+    """What a client knows of the end of the chain, and how it learns more.
+
+    ``head`` may cost a request; it is called only when an answer depends on it. ``known`` is a
+    head that cannot move any more, as that of a dataset served locally. ``at_once`` is how many
+    validators one request may name, as far as the service has said.
+    """
+
+    chain: Chain
+    head: Callable[[], End]
+    now: Callable[[], datetime]
+    known: Head | None = None
+    at_once: int = 100
+
+    def latest(self, unit: Unit, *, finalized: bool = False) -> int:
+        """Return the latest number of *unit*, asking the service if nobody knows yet."""
+        return self.head().latest(unit, self.chain, finalized=finalized)
+
+    def refuse_future(self, unit: Unit, number: int, *, finalized: bool = False) -> None:
+        """Raise UsageError for a *number* that cannot exist yet; never asks the service."""
+        if self.known is not None:
+            last = self.known.latest(unit, self.chain, finalized=finalized)
+            seen = "latest finalized" if finalized else "latest"
+        elif self.is_live:
+            last, seen = self.chain.at(unit, self.now()), "current"
+        else:
+            return
+        if number > last:
+            raise UsageError(
+                f"{unit} {number} is in the future: the {seen} {unit} is {last}",
+                hint=f"Ask for {unit}s up to {last}, or leave until out for the latest",
+            )
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the chain's own clock tells what can exist: not so for simulated chains."""
+        return self.chain in (MAINNET, HOODI)
+
+    def span(
+        self,
+        since: Moment | None,
+        until: Moment | None,
+        unit: Unit,
+        *,
+        length: int,
+        finalized: bool = False,
+    ) -> Span:
+        """Return the range that *since* and *until* mean.
+
+        A missing *until* is the latest; a missing *since* makes the range *length* long. A bound
+        given as a time never reaches beyond the latest; a number beyond it is refused.
+        """
+
+        def latest() -> int:
+            return self.latest(unit, finalized=finalized)
+
+        for bound in (since, until):
+            if isinstance(bound, int) and not isinstance(bound, bool) and bound >= 0:
+                self.refuse_future(unit, bound, finalized=finalized)
+        span = resolve_span(
+            0 if since is None else since,
+            "latest" if until is None else until,
+            unit=unit,
+            chain=self.chain,
+            latest=latest,
+            now=self.now,
+        )
+        if since is None:
+            span = Span(max(span.last - length + 1, 0), span.last)
+        if is_time(until) and self.may_be_open(unit, span.last):
+            last = latest()
+            if span.first > last:
+                raise UsageError(
+                    f"since={since!r} is after the latest {unit}, {last}",
+                    hint="The chain has not come that far yet",
+                )
+            span = Span(span.first, min(span.last, last))
+        return span
+
+    def may_be_open(self, unit: Unit, number: int) -> bool:
+        """Return whether *number* may lie beyond what is finalized, as far as the clock tells."""
+        return not self.is_live or self.chain.time_of(unit, number) > self.now() - timedelta(days=1)
+
+
+def is_time(bound: Any) -> bool:
+    """Return whether a bound was given as a time and not as a number."""
+    return isinstance(bound, str | date | timedelta) and bound != "latest"

@@ -1,0 +1,66 @@
+"""Parquet: what a dataset is kept in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.dataset.segments import ROW_GROUP
+from beaconframes.exports.formats.arrow import LACKING
+from beaconframes.exports.formats.plain import check
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from beaconframes.exports.formats.cells import Cells
+
+ZSTD_LEVEL = 1
+"""More makes the files of such rows no smaller, and takes longer."""
+
+
+class ParquetFile:
+    """A Parquet file that is being written: zstd, statistics, row groups of 131,072 rows."""
+
+    def __init__(self, path: Path, _cells: Cells) -> None:
+        self._path = path
+        self._first: pl.DataFrame | None = None
+        self._writer: Any = None
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add *rows* after those that were added before."""
+        check(rows.schema, "Parquet", LACKING)
+        if self._first is None and self._writer is None:
+            self._first = rows
+            return
+        if self._writer is None:
+            import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+            table = self._first.to_arrow(compat_level=pl.CompatLevel.oldest())  # type: ignore[union-attr]
+            self._writer = pq.ParquetWriter(
+                self._path, table.schema, compression="zstd", compression_level=ZSTD_LEVEL
+            )
+            self._writer.write_table(table, row_group_size=ROW_GROUP)
+            self._first = None
+        table = rows.to_arrow(compat_level=pl.CompatLevel.oldest())
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
+
+    def close(self) -> None:
+        """Write what is still waiting, and the footer."""
+        if self._writer is not None:
+            self._writer.close()
+        elif self._first is not None:
+            # One chunk: the cut into pages, and with it every byte, must not depend on how rows
+            # came in.
+            self._first.rechunk().write_parquet(
+                self._path,
+                compression="zstd",
+                compression_level=ZSTD_LEVEL,
+                statistics=True,
+                row_group_size=ROW_GROUP,
+            )
+
+
+def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
+    """Return the rows of a file; its columns must be those of *schema*."""
+    return pl.scan_parquet(path, schema=schema, hive_partitioning=False, glob=False).collect()

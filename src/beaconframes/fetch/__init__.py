@@ -1,0 +1,1 @@
+"""Many requests: plan, pages, rows, completeness."""

@@ -1,0 +1,1 @@
+"""One request: transport, retries, rate limit, response."""

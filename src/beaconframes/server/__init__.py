@@ -1,0 +1,5 @@
+"""The local explorer: the same API, served from a dataset on this machine."""
+
+from beaconframes.server.server import Local, Server, local, opened, sample
+
+__all__ = ["Local", "Server", "local", "opened", "sample"]

@@ -1,0 +1,29 @@
+"""Metadata of validators, from their names and deposits in generation 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.server.v2.rows.amounts import credentials
+
+if TYPE_CHECKING:
+    from beaconframes.endpoint import View
+
+
+def rows(view: View) -> pl.LazyFrame:
+    """Return what is known of validators: each has one name, in whatever role."""
+    origin = view.scan("deposit_origin").group_by("pubkey", maintain_order=True)
+    name = pl.col("name").replace("", None)
+    return (
+        view.scan("validators")
+        .sort("validator_index")
+        .join(
+            origin.agg(deposit_address=pl.col("from_address").first()),
+            on="pubkey",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(entity=name, sub_entity=name, owner=name, operator=name, **credentials())
+    )

@@ -1,5 +1,0 @@
-"""The local explorer: the same API, served from a dataset on this machine."""
-
-from beaconframes.service.server import Local, Server, local, opened, sample
-
-__all__ = ["Local", "Server", "local", "opened", "sample"]

@@ -1,0 +1,91 @@
+"""Execution blocks, from the beacon blocks that carry them and the fees that they pay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from beaconframes.simulator import identities
+from beaconframes.v1._execution import ExecutionBlocks
+
+if TYPE_CHECKING:
+    from beaconframes.simulator.derived.source import Source
+
+_NO_UNCLES: Final = "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"
+_LEAST: Final = 88  # per cent of the fees that a builder pays
+_RANGE: Final = 61
+
+
+def write(source: Source) -> pl.DataFrame:
+    """Write the blocks; return who got what in each."""
+    rows = execution_blocks(source)
+    source.add(ExecutionBlocks, rows)
+    return rows.select(
+        "slot",
+        "block_number",
+        "proposer_index",
+        "block_reward_wei",
+        "producer_reward_wei",
+        "fee_recipient",
+        "relay_producer_fee_recipient",
+    )
+
+
+def execution_blocks(source: Source) -> pl.DataFrame:
+    """Return the canonical blocks. One row per block."""
+    seed = source.seed
+    builders = pl.DataFrame(
+        [(b.address, b.pubkey, b.relay) for b in identities.builders(seed)],
+        schema=["fee_recipient", "relay_builder_pubkey", "relay_tag"],
+        orient="row",
+    )
+    owners = identities.operator_addresses(seed, source.validators.height)
+    proposers = pl.DataFrame({"proposer_index": range(len(owners)), "owner": owners})
+    built = pl.col("relay_tag").is_not_null()
+    hashed = pl.col("block_hash").str.slice(2, 4).str.to_integer(base=16)
+    paid = pl.col("block_reward_wei") * (_LEAST + hashed % _RANGE) // 100
+    return (
+        source.scan("blocks")
+        .filter(pl.col("status") == "proposed", pl.col("exec_block_number").is_not_null())
+        .select(
+            "slot",
+            "epoch",
+            "proposer_index",
+            block_number="exec_block_number",
+            consensus_block_number="exec_block_number",
+            block_hash="exec_block_hash",
+            parent_hash="exec_parent_hash",
+            time="exec_time",
+            fee_recipient="exec_fee_recipient",
+            gas_limit="exec_gas_limit",
+            gas_used="exec_gas_used",
+            base_fee_per_gas_wei="exec_base_fee_per_gas_wei",
+            transactions_count="exec_transactions_count",
+            finalized=pl.col("epoch") <= source.head.finalized_epoch,
+        )
+        .collect()
+        .join(
+            source.scan("fee_events").rename({"amount_wei": "block_reward_wei"}).collect(),
+            "slot",
+            maintain_order="left",
+        )
+        .join(proposers, "proposer_index", maintain_order="left")
+        .join(builders, "fee_recipient", how="left", maintain_order="left")
+        .with_columns(
+            internal_transactions_count=pl.col("transactions_count") // 3,
+            uncles_count=0,
+            uncle_hash=pl.lit(_NO_UNCLES),
+            difficulty=0,
+            consensus_algorithm=pl.lit("pos"),
+            block_mev_reward_wei=pl.when(built)
+            .then(paid.cast(pl.Decimal(28, 0)))
+            .otherwise(pl.lit(0, pl.Decimal(28, 0))),
+            relay_producer_fee_recipient=pl.when(built).then("owner"),
+        )
+        .with_columns(
+            producer_reward_wei=pl.when(built)
+            .then("block_mev_reward_wei")
+            .otherwise("block_reward_wei")
+        )
+    )

@@ -1,0 +1,50 @@
+"""Income: what each duty earned or cost, per validator, for one epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from beaconframes.simulator.preset import Ints
+
+REWARDS = (
+    "attestation_head_reward_gwei",
+    "attestation_source_reward_gwei",
+    "attestation_target_reward_gwei",
+    "proposer_attestation_inclusion_reward_gwei",
+    "proposer_slashing_inclusion_reward_gwei",
+    "proposer_sync_inclusion_reward_gwei",
+    "sync_committee_reward_gwei",
+    "slashing_reward_gwei",
+)
+PENALTIES = (
+    "attestation_source_penalty_gwei",
+    "attestation_target_penalty_gwei",
+    "finality_delay_penalty_gwei",
+    "sync_committee_penalty_gwei",
+    "slashing_penalty_gwei",
+)
+PARTS = REWARDS + PENALTIES
+_ROW = {name: row for row, name in enumerate(PARTS)}
+
+
+class Income:
+    """The amounts of one epoch: non-negative magnitudes, one array per part."""
+
+    def __init__(self, known: int) -> None:
+        self.amounts = np.zeros((len(PARTS), known), np.int64)
+        self.fees = np.zeros(known, np.int64)  # wei
+        self.missed = np.zeros(known, np.int64)
+        self.entitled = np.zeros(known, np.bool_)  # who has a row
+
+    def __getitem__(self, part: str) -> Ints:
+        """Return the amounts of one part, to be changed in place."""
+        amounts: Ints = self.amounts[_ROW[part]]
+        return amounts
+
+    def net(self) -> Ints:
+        """Return rewards less penalties, in gwei."""
+        net: Ints = self.amounts[: len(REWARDS)].sum(0) - self.amounts[len(REWARDS) :].sum(0)
+        return net
