@@ -50,7 +50,7 @@ def describe(name: str | None = None) -> pl.DataFrame:
     if name is None:
         return pl.DataFrame(
             [
-                (loader(name), grain(e), e.route, ", ".join(e.table.key()), e.final.value)
+                (loader(name), grain(e), e.route, ", ".join(e.table.key()), e.finality.value)
                 for name, e in NAMED.items()
             ],
             schema=["loader", "rows", "route", "key", "final"],
@@ -96,7 +96,7 @@ def section(name: str, endpoint: Endpoint) -> str:
         "",
         f"- Route: {', or '.join(f'`{route}`' for route in routes)}",
         f"- Key: {key}",
-        f"- Final: {endpoint.final.value}",
+        f"- Final: {endpoint.finality.value}",
         "",
         "| column | type | unit | meaning | on the wire |",
         "| --- | --- | --- | --- | --- |",

@@ -58,7 +58,7 @@ def test_a_request_is_a_post_that_names_its_chain(endpoint):
 
     assert endpoint.route.startswith("POST /api/v2/")
     assert Envelope.V2 is endpoint.envelope
-    assert about_machines != any(isinstance(s, OnChain) for s in endpoint.where)
+    assert about_machines != any(isinstance(s, OnChain) for s in endpoint.parameters)
 
 
 def is_published(endpoint):
@@ -99,7 +99,7 @@ def test_no_rows_have_all_columns(endpoint):
 @EVERY
 def test_a_list_is_followed_to_its_end(endpoint):
     """Whatever is a list is paged, but for machines' names; their metrics are lists in one."""
-    paged = isinstance(endpoint.paging, Cursor)
+    paged = isinstance(endpoint.pagination, Cursor)
     of_lists = endpoint.shape.name == "LIST" or endpoint.name == "machine_metrics"
 
     assert paged == (of_lists and endpoint.name != "machine_names")

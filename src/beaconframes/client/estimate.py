@@ -175,7 +175,7 @@ def cells(kept: ReadThrough, missing: Mapping[str, Any]) -> int | None:
 
 def pages_of(endpoint: Endpoint, call: Call) -> tuple[int, bool]:
     """Return how many pages *call* has, or at least has, and whether that is certain."""
-    paging = endpoint.paging
+    paging = endpoint.pagination
     if paging is None or type(paging).follow is Parameter.follow:
         return 1, True
     records = rows_of(endpoint, [call])

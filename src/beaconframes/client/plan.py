@@ -169,7 +169,7 @@ class Draft(Explorer):
         self.costs.append(cost_of(self, endpoint, values))
         keys = [
             key
-            for parameter in endpoint.parameters
+            for parameter in endpoint.all_parameters
             if (column := getattr(parameter, "pubkey", None)) is not None
             for batch in parameter.batches(values, self.chain_head_of(endpoint))
             for wanted in batch.wanted

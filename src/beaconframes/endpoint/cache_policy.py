@@ -79,13 +79,13 @@ class CachePolicy:
     @classmethod
     def of(cls, endpoint: Endpoint) -> CachePolicy | None:
         """Return how the rows of *endpoint* are kept; None if they are not."""
-        if endpoint.final is Final.NEVER or endpoint.table.keeps_every_field:
+        if endpoint.finality is Final.NEVER or endpoint.table.keeps_every_field:
             return None
-        unit = next((s for s in endpoint.parameters if "since" in s.arguments()), None)
+        unit = next((s for s in endpoint.all_parameters if "since" in s.arguments()), None)
         listed = unit is None
         sides: list[Parameter] = []
         subject: Parameter | None = None
-        for parameter in endpoint.parameters:
+        for parameter in endpoint.all_parameters:
             if parameter is unit or isinstance(parameter, OnChain | Cursor | Pages):
                 continue
             numbered = getattr(column_of(parameter), "dtype", None) == pl.Int64
@@ -267,7 +267,7 @@ class CachePolicy:
         """Return the last unit for which it is final that there is no row, if there is none."""
         if not self.unit_name:
             return -1
-        days = DAYS_TO_COME[self.endpoint.final]
+        days = DAYS_TO_COME[self.endpoint.finality]
         return self.final_until(chain_head, finalized - days * chain_head.chain.epochs_per_day)
 
     def as_one(self, want: CacheRange) -> Call:
@@ -280,7 +280,7 @@ class CachePolicy:
             whom = [int(subject) for subject in want.subjects]
             said[id(self.subject)] = Wanted({self.subject_column: whom}, want.every)
         batches = tuple(
-            Batch({}, (said[id(s)],) if id(s) in said else ()) for s in self.endpoint.parameters
+            Batch({}, (said[id(s)],) if id(s) in said else ()) for s in self.endpoint.all_parameters
         )
         wanted = tuple(w for batch in batches for w in batch.wanted)
         return Call(Request("", "", endpoint=self.endpoint.route), wanted, {}, batches)

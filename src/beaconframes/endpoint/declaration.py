@@ -83,9 +83,9 @@ class Endpoint:
     _: KW_ONLY
     route: str
     table: type[Table]
-    where: tuple[Parameter, ...] = ()
-    paging: Parameter | None = None
-    final: Final = Final.NEVER
+    parameters: tuple[Parameter, ...] = ()
+    pagination: Parameter | None = None
+    finality: Final = Final.NEVER
     envelope: Envelope = Envelope.V1
     shape: Shape = Shape.LIST
     post: Post | None = None
@@ -105,14 +105,14 @@ class Endpoint:
         return self.route.partition(" ")[2]
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def all_parameters(self) -> tuple[Parameter, ...]:
         """Return every selector in the order in which rows are narrowed."""
-        return self.where if self.paging is None else (*self.where, self.paging)
+        return self.parameters if self.pagination is None else (*self.parameters, self.pagination)
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """Return the names of the loader's arguments."""
-        return tuple(name for s in self.parameters for name in s.arguments())
+        return tuple(name for s in self.all_parameters for name in s.arguments())
 
     def plan(
         self, values: Mapping[str, Any], chain_head: ChainHead, *, public: bool = False
@@ -122,7 +122,7 @@ class Endpoint:
         With *public* they go by the public service's name of the endpoint.
         """
         choices = []
-        for parameter in self.parameters:
+        for parameter in self.all_parameters:
             choices.append(parameter.batches(values, chain_head))
             if not choices[-1]:
                 # Nothing is asked for: nobody has to be asked where the chain ends either.
@@ -137,7 +137,7 @@ class Endpoint:
 
     def parts(self, call: Call, at_most: int, *, public: bool = False) -> list[Call]:
         """Return *call* as calls of at most so many subjects each: itself if it is one already."""
-        said = zip(self.parameters, call.batches, strict=True)
+        said = zip(self.all_parameters, call.batches, strict=True)
         choices = [parameter.parts(batch, at_most) for parameter, batch in said]
         if all(len(parts) == 1 for parts in choices):
             return [call]
@@ -145,10 +145,10 @@ class Endpoint:
 
     def next_page(self, call: Call, page: Page, *, public: bool = False) -> Call | None:
         """Return the call after *call*, which brought *page*; None at the end."""
-        if self.paging is None:
+        if self.pagination is None:
             return None
         try:
-            fields = self.paging.follow(call.fields, page)
+            fields = self.pagination.follow(call.fields, page)
         except ResponseError as error:
             error.endpoint = self.route
             raise
@@ -207,17 +207,17 @@ class Endpoint:
 
     def leaves_out(self, fields: Fields) -> set[str]:
         """Return the wire fields that an answer to *fields* does not have."""
-        return {name for parameter in self.parameters for name in parameter.leaves_out(fields)}
+        return {name for parameter in self.all_parameters for name in parameter.leaves_out(fields)}
 
     def select(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the *rows* that a request with *fields* selects: the server's half."""
-        for parameter in self.parameters:
+        for parameter in self.all_parameters:
             rows = parameter.apply(rows, fields, view)
         return self.in_order(rows)
 
     def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return *rows* in the order in which the service sends them."""
-        for parameter in self.parameters:
+        for parameter in self.all_parameters:
             rows = parameter.in_order(rows)
         return rows
 

@@ -55,7 +55,7 @@ def checked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.Dat
     if once.height < asked.height:
         again = asked.height - once.height
         # A list that is cut by number and moves shows some rows twice, and others not at all.
-        moved = isinstance(endpoint.paging, Pages)
+        moved = isinstance(endpoint.pagination, Pages)
         more = ", and others may lack: the list moved while it was read" if moved else ""
         log.log(
             logging.WARNING if moved else logging.INFO,

@@ -55,7 +55,7 @@ def wishes(endpoint: Endpoint, calls: Iterable[Call]) -> tuple[Wish | None, Wish
             seen.add(id(batch))
             for wanted in batch.wanted:
                 if wanted.every:
-                    wish = found.setdefault(place, Wish(endpoint.parameters[place]))
+                    wish = found.setdefault(place, Wish(endpoint.all_parameters[place]))
                     for name, values in wanted.values.items():
                         wish.values.setdefault(name, set()).update(values)
                     wish.unnamed.update(wanted.unnamed)
@@ -86,7 +86,7 @@ def gaps(
         nobody = rows.with_columns(pl.lit(0).alias(NOBODY))
         wanted = pl.Series(NOBODY, [0], pl.Int32)
         lost = runs(endpoint, nobody, wanted, name, min(numbers), max(numbers)).drop(NOBODY)
-        if endpoint.unbroken and endpoint.final is Final.AT_FINALITY:
+        if endpoint.unbroken and endpoint.finality is Final.AT_FINALITY:
             # Every epoch that is final is there, also at the ends.
             lost = lost.with_columns(pl.lit(value=True).alias(MUST))
         found.append(lost)
@@ -103,7 +103,7 @@ def of_subjects(
         ((unit, numbers),) = window.values.items()
         return runs(endpoint, rows, wanted, unit, min(numbers), max(numbers))
     lost = singles(endpoint, rows, wanted)
-    column = getattr(endpoint.paging, "column", None)
+    column = getattr(endpoint.pagination, "column", None)
     if not endpoint.unbroken or column is None or rows.is_empty():
         return lost
     # No range was given, so that nobody knows where it begins and ends; holes show all the same.

@@ -34,13 +34,13 @@ class LoadResult:
             rows = read(self.rows)
             if not self.ordered and not in_order(rows, endpoint.table.key()):
                 rows = endpoint.table.arrange(rows)
-        for parameter in endpoint.parameters:
+        for parameter in endpoint.all_parameters:
             rows = parameter.finish(rows, values)
         return rows
 
     def as_lazy(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.LazyFrame:
         """Return the rows as a LazyFrame; in memory only where they are not in the store."""
-        kinds = {type(parameter).finish for parameter in endpoint.parameters}
+        kinds = {type(parameter).finish for parameter in endpoint.all_parameters}
         if isinstance(self.rows, pl.DataFrame) or len(kinds) > 1:
             return self.as_frame(endpoint, values).lazy()
         return self.rows

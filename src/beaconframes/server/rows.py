@@ -75,8 +75,8 @@ class Rows:
 
     def records(self, endpoint: Endpoint, fields: Fields, view: View) -> pl.DataFrame:
         """Return the records with which *endpoint* answers *fields*, ready to be written."""
-        subject = endpoint.parameters[0] if endpoint.parameters else None
-        windowed = isinstance(endpoint.paging, EpochTail | EpochWindow | RecentEpochs)
+        subject = endpoint.all_parameters[0] if endpoint.all_parameters else None
+        windowed = isinstance(endpoint.pagination, EpochTail | EpochWindow | RecentEpochs)
         if windowed and isinstance(subject, Identifiers):
             validators = subject.found(fields, view)
             window = self._window(endpoint, subject, fields, view)
@@ -113,7 +113,7 @@ class Rows:
 
         def make() -> tuple[int, Window | None]:
             rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
-            for parameter in endpoint.parameters[1:]:
+            for parameter in endpoint.all_parameters[1:]:
                 rows = parameter.apply(rows, shared, view)
             if rows.select(pl.len()).collect().item() > LARGEST_WINDOW:
                 return 0, None

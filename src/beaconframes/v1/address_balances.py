@@ -140,7 +140,7 @@ ADDRESS_BALANCES = Endpoint(
     "address_balances",
     route="GET /api/v1/execution/address/{address}",
     table=AddressBalances,
-    where=(
+    parameters=(
         Holders(
             "addresses",
             wire="address",

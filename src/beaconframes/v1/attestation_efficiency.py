@@ -29,7 +29,7 @@ ATTESTATION_EFFICIENCY = Endpoint(
     "attestation_efficiency",
     route="GET /api/v1/validator/{validators}/attestationefficiency",
     table=AttestationEfficiency,
-    where=(Identifiers("validators", AttestationEfficiency.validator_index),),
+    parameters=(Identifiers("validators", AttestationEfficiency.validator_index),),
     absent=UNRESOLVED,
 )
 

@@ -88,9 +88,9 @@ ATTESTATIONS = Endpoint(
     "attestations",
     route="GET /api/v1/validator/{validators}/attestations",
     table=Attestations,
-    where=(Identifiers("validators", Attestations.validator_index), Slim()),
-    paging=RecentEpochs(Attestations.epoch, length=100),
-    final=Final.AT_FINALITY,
+    parameters=(Identifiers("validators", Attestations.validator_index), Slim()),
+    pagination=RecentEpochs(Attestations.epoch, length=100),
+    finality=Final.AT_FINALITY,
     unbroken=True,
     absent=UNRESOLVED,
 )

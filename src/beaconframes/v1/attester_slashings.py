@@ -56,8 +56,8 @@ ATTESTER_SLASHINGS = Endpoint(
     "attester_slashings",
     route="GET /api/v1/slot/{slot}/attesterslashings",
     table=AttesterSlashings,
-    where=(ItemsOf("slots", AttesterSlashings.block_slot),),
-    final=Final.AT_FINALITY,
+    parameters=(ItemsOf("slots", AttesterSlashings.block_slot),),
+    finality=Final.AT_FINALITY,
 )
 
 

@@ -36,9 +36,9 @@ BALANCE_HISTORY = Endpoint(
     "balance_history",
     route="GET /api/v1/validator/{validators}/balancehistory",
     table=BalanceHistory,
-    where=(Identifiers("validators", BalanceHistory.validator_index),),
-    paging=EpochWindow(BalanceHistory.epoch),
-    final=Final.AT_FINALITY,
+    parameters=(Identifiers("validators", BalanceHistory.validator_index),),
+    pagination=EpochWindow(BalanceHistory.epoch),
+    finality=Final.AT_FINALITY,
     unbroken=True,
     absent=UNRESOLVED,
 )

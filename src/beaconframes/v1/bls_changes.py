@@ -58,7 +58,7 @@ BLS_CHANGES = Endpoint(
     "bls_changes",
     route="GET /api/v1/validator/{validators}/blsChange",
     table=BlsChanges,
-    where=(Changers("validators", BlsChanges.validator_index, every=False),),
+    parameters=(Changers("validators", BlsChanges.validator_index, every=False),),
 )
 
 

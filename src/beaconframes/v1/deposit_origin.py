@@ -46,7 +46,7 @@ DEPOSIT_ORIGIN = Endpoint(
     "deposit_origin",
     route="GET /api/v1/validator/eth1/{eth1address}",
     table=DepositOrigin,
-    where=(
+    parameters=(
         Named(
             "address",
             wire="eth1address",
@@ -57,7 +57,7 @@ DEPOSIT_ORIGIN = Endpoint(
             order=("validator_index", "pubkey", "valid_signature"),
         ),
     ),
-    paging=Pages(at_most=2000, default=2000),
+    pagination=Pages(at_most=2000, default=2000),
 )
 
 

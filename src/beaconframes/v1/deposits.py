@@ -40,7 +40,7 @@ DEPOSITS = Endpoint(
     "deposits",
     route="GET /api/v1/validator/{validators}/deposits",
     table=Deposits,
-    where=(Depositors("validators", Deposits.pubkey),),
+    parameters=(Depositors("validators", Deposits.pubkey),),
 )
 
 

@@ -37,14 +37,14 @@ EPOCH_SLOTS = Endpoint(
     "epoch_slots",
     route="GET /api/v1/epoch/{epoch}/slots",
     table=Blocks,
-    paging=EachEpoch(
+    pagination=EachEpoch(
         Blocks.epoch,
         wire="epoch",
         tags=("latest", "finalized"),
         error="invalid epoch parameter",
         refuses_future=True,
     ),
-    final=Final.AT_FINALITY,
+    finality=Final.AT_FINALITY,
     unbroken=True,
 )
 

@@ -50,14 +50,14 @@ EPOCHS = Endpoint(
     "epochs",
     route="GET /api/v1/epoch/{epoch}",
     table=Epochs,
-    paging=Each(
+    pagination=Each(
         Epochs.epoch,
         wire="epoch",
         tags=("latest", "finalized"),
         error="invalid epoch parameter",
         refuses_future=True,
     ),
-    final=Final.AT_FINALITY,
+    finality=Final.AT_FINALITY,
     unbroken=True,
     shape=Shape.OBJECT,
 )

@@ -64,8 +64,8 @@ EXECUTION_BLOCKS = Endpoint(
     "execution_blocks",
     route="GET /api/v1/execution/block/{blocks}",
     table=ExecutionBlocks,
-    where=(BlockNumbers("blocks", ExecutionBlocks.block_number),),
-    final=Final.AT_FINALITY,
+    parameters=(BlockNumbers("blocks", ExecutionBlocks.block_number),),
+    finality=Final.AT_FINALITY,
     unbroken=True,
 )
 

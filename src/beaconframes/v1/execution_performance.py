@@ -33,7 +33,7 @@ EXECUTION_PERFORMANCE = Endpoint(
     "execution_performance",
     route="GET /api/v1/validator/{validators}/execution/performance",
     table=ExecutionPerformance,
-    where=(Identifiers("validators", ExecutionPerformance.validator_index),),
+    parameters=(Identifiers("validators", ExecutionPerformance.validator_index),),
     absent=UNRESOLVED,
 )
 

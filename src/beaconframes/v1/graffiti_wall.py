@@ -61,12 +61,12 @@ GRAFFITI_WALL = Endpoint(
     "graffiti_wall",
     route="GET /api/v1/graffitiwall",
     table=GraffitiWall,
-    where=(
+    parameters=(
         WINDOW,
         Region(GraffitiWall.x, GraffitiWall.y),
         Summary("summarize", wire="summarize", keep=last_paint),
     ),
-    final=Final.AT_FINALITY,
+    finality=Final.AT_FINALITY,
 )
 
 

@@ -92,9 +92,9 @@ INCOME_HISTORY = Endpoint(
     "income_history",
     route="GET /api/v1/validator/{validators}/incomedetailhistory",
     table=IncomeHistory,
-    where=(Identifiers("validators", IncomeHistory.validator_index),),
-    paging=EpochWindow(IncomeHistory.epoch, finalized=True),
-    final=Final.AT_FINALITY,
+    parameters=(Identifiers("validators", IncomeHistory.validator_index),),
+    pagination=EpochWindow(IncomeHistory.epoch, finalized=True),
+    finality=Final.AT_FINALITY,
     absent=UNRESOLVED,
 )
 

@@ -53,7 +53,7 @@ LEADERBOARD = Endpoint(
     "leaderboard",
     route="GET /api/v1/validator/leaderboard",
     table=Leaderboard,
-    where=(Top(100),),
+    parameters=(Top(100),),
 )
 
 

@@ -47,7 +47,7 @@ NAMES = Endpoint(
     "names",
     route="GET /api/v1/ens/lookup/{domain}",
     table=Names,
-    where=(
+    parameters=(
         Lookup(
             "names",
             wire="domain",

@@ -38,7 +38,7 @@ PERFORMANCE = Endpoint(
     "performance",
     route="GET /api/v1/validator/{validators}/performance",
     table=Performance,
-    where=(Identifiers("validators", Performance.validator_index),),
+    parameters=(Identifiers("validators", Performance.validator_index),),
     absent=UNRESOLVED,
 )
 

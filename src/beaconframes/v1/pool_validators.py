@@ -61,7 +61,7 @@ POOL_VALIDATORS = Endpoint(
     "pool_validators",
     route="GET /api/v1/poolprotocol/validator/{validators}",
     table=PoolValidators,
-    where=(Identifiers("validators", PoolValidators.validator_index, every=False),),
+    parameters=(Identifiers("validators", PoolValidators.validator_index, every=False),),
     shape=Shape.OBJECT_IF_ALONE,
     alias="/api/v1/rocketpool/validator/{validators}",
 )

@@ -122,9 +122,9 @@ PRODUCED_BLOCKS = Endpoint(
     "produced_blocks",
     route="GET /api/v1/execution/{producers}/produced",
     table=ExecutionBlocks,
-    where=(Producers("producers"), Direction()),
-    paging=Pages(at_most=100, default=10),
-    final=Final.AT_FINALITY,
+    parameters=(Producers("producers"), Direction()),
+    pagination=Pages(at_most=100, default=10),
+    finality=Final.AT_FINALITY,
 )
 
 

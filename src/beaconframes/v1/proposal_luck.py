@@ -74,7 +74,7 @@ PROPOSAL_LUCK = Endpoint(
     "proposal_luck",
     route="GET /api/v1/validators/proposalLuck",
     table=ProposalLuck,
-    where=(OneSet("validators", ProposalLuck.validators),),
+    parameters=(OneSet("validators", ProposalLuck.validators),),
     shape=Shape.OBJECT,
 )
 

@@ -40,9 +40,9 @@ PROPOSALS = Endpoint(
     "proposals",
     route="GET /api/v1/validator/{validators}/proposals",
     table=Blocks,
-    where=(Identifiers("validators", Blocks.proposer_index, every=False),),
-    paging=ProposalWindow(Blocks.epoch, length=101),
-    final=Final.AT_FINALITY,
+    parameters=(Identifiers("validators", Blocks.proposer_index, every=False),),
+    pagination=ProposalWindow(Blocks.epoch, length=101),
+    finality=Final.AT_FINALITY,
 )
 
 

@@ -47,8 +47,8 @@ PROPOSER_SLASHINGS = Endpoint(
     "proposer_slashings",
     route="GET /api/v1/slot/{slot}/proposerslashings",
     table=ProposerSlashings,
-    where=(ItemsOf("slots", ProposerSlashings.block_slot),),
-    final=Final.AT_FINALITY,
+    parameters=(ItemsOf("slots", ProposerSlashings.block_slot),),
+    finality=Final.AT_FINALITY,
 )
 
 

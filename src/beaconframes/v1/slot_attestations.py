@@ -46,8 +46,8 @@ SLOT_ATTESTATIONS = Endpoint(
     "slot_attestations",
     route="GET /api/v1/slot/{slot}/attestations",
     table=SlotAttestations,
-    where=(ItemsOf("slots", SlotAttestations.block_slot, descending=False, judged=True),),
-    final=Final.AT_FINALITY,
+    parameters=(ItemsOf("slots", SlotAttestations.block_slot, descending=False, judged=True),),
+    finality=Final.AT_FINALITY,
 )
 
 

@@ -41,9 +41,9 @@ SLOT_DEPOSITS = Endpoint(
     "slot_deposits",
     route="GET /api/v1/slot/{slot}/deposits",
     table=SlotDeposits,
-    where=(ItemsOf("slots", SlotDeposits.block_slot),),
-    paging=Pages(at_most=100, default=100),
-    final=Final.AT_FINALITY,
+    parameters=(ItemsOf("slots", SlotDeposits.block_slot),),
+    pagination=Pages(at_most=100, default=100),
+    finality=Final.AT_FINALITY,
 )
 
 

@@ -34,10 +34,10 @@ SLOT_WITHDRAWALS = Endpoint(
     "slot_withdrawals",
     route="GET /api/v1/slot/{slot}/withdrawals",
     table=SlotWithdrawals,
-    where=(
+    parameters=(
         ItemsOf("slots", SlotWithdrawals.block_slot, order="withdrawal_index", descending=False),
     ),
-    final=Final.AT_FINALITY,
+    finality=Final.AT_FINALITY,
 )
 
 

@@ -72,7 +72,7 @@ SLOTS = Endpoint(
     "slots",
     route="GET /api/v1/slot/{slot}",
     table=Blocks,
-    where=(
+    parameters=(
         SlotsOrRoots(
             "slots",
             Blocks.slot,
@@ -81,7 +81,7 @@ SLOTS = Endpoint(
             error="could not parse slot number",
         ),
     ),
-    final=Final.AT_FINALITY,
+    finality=Final.AT_FINALITY,
     shape=Shape.OBJECT,
     absent="could not retrieve db results",
 )

@@ -35,7 +35,7 @@ SYNC_COMMITTEES = Endpoint(
     "sync_committees",
     route="GET /api/v1/sync_committee/{period}",
     table=SyncCommittees,
-    where=(
+    parameters=(
         Values(
             "periods",
             SyncCommittees.period,
@@ -44,7 +44,7 @@ SYNC_COMMITTEES = Endpoint(
             error="invalid epoch parameter",
         ),
     ),
-    final=Final.WHEN_PUBLISHED,
+    finality=Final.WHEN_PUBLISHED,
     unbroken=True,
     shape=Shape.OBJECT,
 )

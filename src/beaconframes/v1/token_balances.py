@@ -43,7 +43,7 @@ TOKEN_BALANCES = Endpoint(
     "token_balances",
     route="GET /api/v1/execution/address/{address}/erc20tokens",
     table=TokenBalances,
-    where=(
+    parameters=(
         Named(
             "address",
             wire="address",
@@ -54,7 +54,7 @@ TOKEN_BALANCES = Endpoint(
             order=("token",),
         ),
     ),
-    paging=TokenPages(at_most=200, default=200),
+    pagination=TokenPages(at_most=200, default=200),
 )
 
 

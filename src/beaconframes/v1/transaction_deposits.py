@@ -21,7 +21,7 @@ TRANSACTION_DEPOSITS = Endpoint(
     "transaction_deposits",
     route="GET /api/v1/eth1deposit/{txhash}",
     table=Deposits,
-    where=(
+    parameters=(
         Texts(
             "tx_hashes",
             wire="txhash",
@@ -31,7 +31,7 @@ TRANSACTION_DEPOSITS = Endpoint(
             error="invalid eth1 tx hash provided",
         ),
     ),
-    final=Final.WHEN_PUBLISHED,
+    finality=Final.WHEN_PUBLISHED,
 )
 
 

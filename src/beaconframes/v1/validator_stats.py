@@ -112,7 +112,7 @@ VALIDATOR_STATS = Endpoint(
     "validator_stats",
     route="GET /api/v1/validator/stats/{validator}",
     table=ValidatorStats,
-    where=(
+    parameters=(
         Values(
             "validators",
             ValidatorStats.validator_index,
@@ -121,8 +121,8 @@ VALIDATOR_STATS = Endpoint(
             error="invalid validator index",
         ),
     ),
-    paging=DayWindow(ValidatorStats.day),
-    final=Final.WHEN_PUBLISHED,
+    pagination=DayWindow(ValidatorStats.day),
+    finality=Final.WHEN_PUBLISHED,
     unbroken=True,
 )
 

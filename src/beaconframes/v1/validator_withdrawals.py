@@ -49,9 +49,9 @@ VALIDATOR_WITHDRAWALS = Endpoint(
     "validator_withdrawals",
     route="GET /api/v1/validator/{validators}/withdrawals",
     table=ValidatorWithdrawals,
-    where=(Identifiers("validators", ValidatorWithdrawals.validator_index, every=False),),
-    paging=WithdrawalWindow(ValidatorWithdrawals.epoch, length=100),
-    final=Final.AT_FINALITY,
+    parameters=(Identifiers("validators", ValidatorWithdrawals.validator_index, every=False),),
+    pagination=WithdrawalWindow(ValidatorWithdrawals.epoch, length=100),
+    finality=Final.AT_FINALITY,
 )
 
 

@@ -60,7 +60,7 @@ VALIDATORS = Endpoint(
     "validators",
     route="GET /api/v1/validator/{validators}",
     table=Validators,
-    where=(
+    parameters=(
         Identifiers(
             "validators", Validators.validator_index, pubkey=Validators.pubkey, longest=None
         ),

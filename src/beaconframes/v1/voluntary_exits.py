@@ -37,8 +37,8 @@ VOLUNTARY_EXITS = Endpoint(
     "voluntary_exits",
     route="GET /api/v1/slot/{slot}/voluntaryexits",
     table=VoluntaryExits,
-    where=(ItemsOf("slots", VoluntaryExits.block_slot),),
-    final=Final.AT_FINALITY,
+    parameters=(ItemsOf("slots", VoluntaryExits.block_slot),),
+    finality=Final.AT_FINALITY,
 )
 
 

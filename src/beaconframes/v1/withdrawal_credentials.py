@@ -49,7 +49,7 @@ WITHDRAWAL_CREDENTIALS = Endpoint(
     "withdrawal_credentials",
     route="GET /api/v1/validator/withdrawalCredentials/{withdrawalCredentialsOrEth1address}",
     table=WithdrawalCredentials,
-    where=(
+    parameters=(
         Credentials(
             "credentials",
             wire=WHERE,
@@ -60,7 +60,7 @@ WITHDRAWAL_CREDENTIALS = Endpoint(
             order=("validator_index",),
         ),
     ),
-    paging=Pages(at_most=200, default=10),
+    pagination=Pages(at_most=200, default=10),
 )
 
 

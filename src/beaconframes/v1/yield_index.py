@@ -53,8 +53,8 @@ YIELD_INDEX = Endpoint(
     "yield_index",
     route="GET /api/v1/yieldindex/{day}",
     table=YieldIndex,
-    paging=Each(YieldIndex.day, wire="day", error="invalid day parameter"),
-    final=Final.WHEN_PUBLISHED,
+    pagination=Each(YieldIndex.day, wire="day", error="invalid day parameter"),
+    finality=Final.WHEN_PUBLISHED,
     unbroken=True,
     alias="/api/v1/ethstore/{day}",
 )

@@ -103,7 +103,7 @@ APY_ROI = Endpoint(
     "apy_roi",
     route="POST /api/v2/ethereum/validators/apy-roi",
     table=ApyRoi,
-    where=(
+    parameters=(
         OnChain(),
         ValidatorsIn(batched="refused"),
         WindowIn(ApyRoi.last_epoch, finalized=True),

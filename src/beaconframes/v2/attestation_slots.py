@@ -39,9 +39,9 @@ ATTESTATION_SLOTS = Endpoint(
     "attestation_slots",
     route="POST /api/v2/ethereum/validators/attestation-slots",
     table=AttestationSlots,
-    where=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    parameters=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -43,13 +43,13 @@ BALANCES = Endpoint(
     "balances",
     route="POST /api/v2/ethereum/validators/balances",
     table=Balances,
-    where=(
+    parameters=(
         OnChain(),
         ValidatorsIn(Balances.validator_index, pubkey=Balances.pubkey),
         EpochIn(Balances.epoch),
     ),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -26,7 +26,7 @@ CONFIG = Endpoint(
     "config",
     route="POST /api/v2/ethereum/config",
     table=Config,
-    where=(OnChain(),),
+    parameters=(OnChain(),),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
 )

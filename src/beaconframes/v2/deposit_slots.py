@@ -39,9 +39,9 @@ DEPOSIT_SLOTS = Endpoint(
     "deposit_slots",
     route="POST /api/v2/ethereum/validators/deposit-slots",
     table=DepositSlots,
-    where=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    parameters=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

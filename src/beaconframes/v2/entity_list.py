@@ -31,12 +31,12 @@ ENTITIES = Endpoint(
     "entities",
     route="POST /api/v2/ethereum/entities",
     table=Entities,
-    where=(
+    parameters=(
         OnChain(),
         WindowIn(Entities.last_epoch, finalized=True, all_time=False),
         SortedBy(("net_share", "beaconscore", "validator_count", "sub_entity_count")),
     ),
-    paging=Cursor(),
+    pagination=Cursor(),
     envelope=Envelope.V2,
 )
 

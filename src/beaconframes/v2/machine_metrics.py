@@ -116,8 +116,8 @@ MACHINE_METRICS = Endpoint(
     "machine_metrics",
     route="POST /api/v2/machine-metrics",
     table=MachineMetrics,
-    where=(MachinesIn(MachineMetrics.machine), Between(MachineMetrics.time)),
-    paging=Cursor(),
+    parameters=(MachinesIn(MachineMetrics.machine), Between(MachineMetrics.time)),
+    pagination=Cursor(),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
 )

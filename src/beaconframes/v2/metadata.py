@@ -48,8 +48,8 @@ METADATA = Endpoint(
     "metadata",
     route="POST /api/v2/ethereum/validators/metadata",
     table=Metadata,
-    where=(OnChain(), ValidatorsIn(Metadata.validator_index, pubkey=Metadata.pubkey)),
-    paging=Cursor(),
+    parameters=(OnChain(), ValidatorsIn(Metadata.validator_index, pubkey=Metadata.pubkey)),
+    pagination=Cursor(),
     envelope=Envelope.V2,
 )
 

@@ -25,7 +25,7 @@ NETWORK_PERFORMANCE = Endpoint(
     "network_performance",
     route="POST /api/v2/ethereum/performance-aggregate",
     table=NetworkPerformance,
-    where=(OnChain(), WindowIn(NetworkPerformance.last_epoch, finalized=True)),
+    parameters=(OnChain(), WindowIn(NetworkPerformance.last_epoch, finalized=True)),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
 )

@@ -35,14 +35,14 @@ OPERATORS = Endpoint(
     "operators",
     route="POST /api/v2/ethereum/entities/operators",
     table=Operators,
-    where=(
+    parameters=(
         OnChain(),
         WindowIn(Operators.last_epoch, finalized=True, all_time=False),
         SortedBy(("validator_count", "beaconscore", "net_share")),
         Searched(),
         PartyIn("owner"),
     ),
-    paging=Cursor(),
+    pagination=Cursor(),
     envelope=Envelope.V2,
 )
 

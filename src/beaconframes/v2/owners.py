@@ -35,14 +35,14 @@ OWNERS = Endpoint(
     "owners",
     route="POST /api/v2/ethereum/entities/owners",
     table=Owners,
-    where=(
+    parameters=(
         OnChain(),
         WindowIn(Owners.last_epoch, finalized=True, all_time=False),
         SortedBy(("validator_count", "beaconscore", "net_share")),
         Searched(),
         PartyIn("operator"),
     ),
-    paging=Cursor(),
+    pagination=Cursor(),
     envelope=Envelope.V2,
 )
 

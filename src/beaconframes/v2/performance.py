@@ -40,13 +40,13 @@ PERFORMANCE = Endpoint(
     "performance",
     route="POST /api/v2/ethereum/validators/performance-list",
     table=Performance,
-    where=(
+    parameters=(
         OnChain(),
         ValidatorsIn(Performance.validator_index, pubkey=Performance.pubkey),
         EpochIn(Performance.epoch, finalized=True),
     ),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -32,7 +32,7 @@ PERFORMANCE_AGGREGATE = Endpoint(
     "performance_aggregate",
     route="POST /api/v2/ethereum/validators/performance-aggregate",
     table=PerformanceAggregate,
-    where=(
+    parameters=(
         OnChain(),
         ValidatorsIn(batched="refused"),
         WindowIn(PerformanceAggregate.last_epoch, finalized=True),

@@ -45,13 +45,13 @@ PROPOSAL_SLOTS = Endpoint(
     "proposal_slots",
     route="POST /api/v2/ethereum/validators/proposal-slots",
     table=ProposalSlots,
-    where=(
+    parameters=(
         OnChain(),
         ValidatorsIn(ProposalSlots.validator_index, pubkey=ProposalSlots.pubkey, every=False),
         TimestampsIn(ProposalSlots.slot),
     ),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -171,7 +171,7 @@ QUEUES = Endpoint(
     "queues",
     route="POST /api/v2/ethereum/queues",
     table=Queues,
-    where=(OnChain(),),
+    parameters=(OnChain(),),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     accept="application/vnd.beaconcha.in.v2.1+json",

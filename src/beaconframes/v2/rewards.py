@@ -40,13 +40,13 @@ REWARDS = Endpoint(
     "rewards",
     route="POST /api/v2/ethereum/validators/rewards-list",
     table=Rewards,
-    where=(
+    parameters=(
         OnChain(),
         ValidatorsIn(Rewards.validator_index, pubkey=Rewards.pubkey),
         EpochIn(Rewards.epoch, finalized=True),
     ),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

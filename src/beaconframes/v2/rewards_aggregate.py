@@ -45,7 +45,7 @@ REWARDS_AGGREGATE = Endpoint(
     "rewards_aggregate",
     route="POST /api/v2/ethereum/validators/rewards-aggregate",
     table=RewardsAggregate,
-    where=(
+    parameters=(
         OnChain(),
         ValidatorsIn(batched="added"),
         WindowIn(RewardsAggregate.last_epoch, finalized=True),

@@ -71,7 +71,7 @@ SLOT_ATTESTATION_DUTIES = Endpoint(
     "slot_attestation_duties",
     route="POST /api/v2/ethereum/slot/attestation-duties",
     table=SlotAttestationDuties,
-    where=(
+    parameters=(
         OnChain(),
         SlotIn(SlotAttestationDuties.slot, roots=False),
         ValidatorsIn(
@@ -81,8 +81,8 @@ SLOT_ATTESTATION_DUTIES = Endpoint(
             optional=True,
         ),
     ),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -30,9 +30,9 @@ SLOT_DEPOSITS = Endpoint(
     "slot_deposits",
     route="POST /api/v2/ethereum/slot/deposits",
     table=SlotDeposits,
-    where=(OnChain(), SlotIn(SlotDeposits.slot), ValidatorsIn(optional=True)),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    parameters=(OnChain(), SlotIn(SlotDeposits.slot), ValidatorsIn(optional=True)),
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

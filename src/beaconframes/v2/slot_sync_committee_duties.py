@@ -39,7 +39,7 @@ SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
     "slot_sync_committee_duties",
     route="POST /api/v2/ethereum/slot/sync-committee-duties",
     table=SlotSyncCommitteeDuties,
-    where=(
+    parameters=(
         OnChain(),
         SlotIn(SlotSyncCommitteeDuties.slot, roots=False),
         ValidatorsIn(
@@ -49,8 +49,8 @@ SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
             optional=True,
         ),
     ),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

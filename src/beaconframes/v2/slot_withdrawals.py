@@ -86,7 +86,7 @@ SLOT_WITHDRAWALS = Endpoint(
     "slot_withdrawals",
     route="POST /api/v2/ethereum/slot/withdrawals",
     table=SlotWithdrawals,
-    where=(
+    parameters=(
         OnChain(),
         SlotIn(SlotWithdrawals.slot),
         ValidatorsIn(
@@ -97,8 +97,8 @@ SLOT_WITHDRAWALS = Endpoint(
         ),
         SomeOf("type_filter", SlotWithdrawals.type, TYPES),
     ),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -26,7 +26,7 @@ STATE = Endpoint(
     "state",
     route="POST /api/v2/ethereum/state",
     table=State,
-    where=(OnChain(),),
+    parameters=(OnChain(),),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
 )

@@ -40,13 +40,13 @@ SUB_ENTITIES = Endpoint(
     "sub_entities",
     route="POST /api/v2/ethereum/entity/sub-entities",
     table=SubEntities,
-    where=(
+    parameters=(
         OnChain(),
         EntityIn(),
         WindowIn(SubEntities.last_epoch, finalized=True, all_time=False),
         SortedBy(("net_share", "beaconscore", "validator_count")),
     ),
-    paging=Cursor(),
+    pagination=Cursor(),
     envelope=Envelope.V2,
 )
 

@@ -30,8 +30,8 @@ SYNC_COMMITTEE_PERIODS = Endpoint(
     "sync_committee_periods",
     route="POST /api/v2/ethereum/validators/sync-committee-periods",
     table=SyncCommitteePeriods,
-    where=(OnChain(), ValidatorsIn(batched="refused")),
-    paging=Cursor(),
+    parameters=(OnChain(), ValidatorsIn(batched="refused")),
+    pagination=Cursor(),
     envelope=Envelope.V2,
 )
 

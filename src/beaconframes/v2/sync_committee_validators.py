@@ -31,8 +31,8 @@ SYNC_COMMITTEE_VALIDATORS = Endpoint(
     "sync_committee_validators",
     route="POST /api/v2/ethereum/sync-committee/validators",
     table=SyncCommitteeValidators,
-    where=(OnChain(), PeriodIn(SyncCommitteeValidators.period), ValidatorsIn(optional=True)),
-    paging=Cursor(sized=False),
+    parameters=(OnChain(), PeriodIn(SyncCommitteeValidators.period), ValidatorsIn(optional=True)),
+    pagination=Cursor(sized=False),
     envelope=Envelope.V2,
 )
 

@@ -30,8 +30,8 @@ UPCOMING_DUTY_SLOTS = Endpoint(
     "upcoming_duty_slots",
     route="POST /api/v2/ethereum/validators/upcoming-duty-slots",
     table=UpcomingDutySlots,
-    where=(OnChain(), ValidatorsIn(batched="refused")),
-    paging=Cursor(),
+    parameters=(OnChain(), ValidatorsIn(batched="refused")),
+    pagination=Cursor(),
     envelope=Envelope.V2,
 )
 

@@ -67,8 +67,8 @@ VALIDATORS = Endpoint(
     "validators",
     route="POST /api/v2/ethereum/validators",
     table=Validators,
-    where=(OnChain(), ValidatorsIn(Validators.validator_index, pubkey=Validators.pubkey)),
-    paging=Cursor(),
+    parameters=(OnChain(), ValidatorsIn(Validators.validator_index, pubkey=Validators.pubkey)),
+    pagination=Cursor(),
     envelope=Envelope.V2,
 )
 

@@ -29,8 +29,8 @@ VALIDATOR_QUEUES = Endpoint(
     "validator_queues",
     route="POST /api/v2/ethereum/validators/queues",
     table=ValidatorQueues,
-    where=(OnChain(), ValidatorsIn()),
-    paging=Cursor(sized=False),
+    parameters=(OnChain(), ValidatorsIn()),
+    pagination=Cursor(sized=False),
     envelope=Envelope.V2,
 )
 

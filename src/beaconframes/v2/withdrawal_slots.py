@@ -39,9 +39,9 @@ WITHDRAWAL_SLOTS = Endpoint(
     "withdrawal_slots",
     route="POST /api/v2/ethereum/validators/withdrawal-slots",
     table=WithdrawalSlots,
-    where=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
-    paging=Cursor(),
-    final=Final.AT_FINALITY,
+    parameters=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
+    pagination=Cursor(),
+    finality=Final.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -81,11 +81,11 @@ class Generation2:
 
     def found(self, endpoint: Endpoint, body: dict[str, Any]) -> bytes:
         """Return the body of an answer; raise Refused for a request that cannot be answered."""
-        if any(isinstance(parameter, OnChain) for parameter in endpoint.parameters):
+        if any(isinstance(parameter, OnChain) for parameter in endpoint.all_parameters):
             self.judge_chain(body.get("chain", PUBLIC_CHAINS[0]))
         question = question_of(endpoint.path, body)
         parts = {}
-        if isinstance(endpoint.paging, Cursor):
+        if isinstance(endpoint.pagination, Cursor):
             size, place = body.get("page_size", PAGE_SIZE), body.get("cursor", "")
             if type(size) is not int or not 1 <= size <= PAGE_SIZE or not isinstance(place, str):
                 raise Refused("page_size must be 1 to 10, and cursor a text")
@@ -130,7 +130,7 @@ class Generation2:
         rows = endpoint.select(TABLES[endpoint.name](self.view), body, self.view)
         if endpoint.name in SUMMARIES:
             rows = SUMMARIES[endpoint.name](rows)
-            for parameter in endpoint.parameters:
+            for parameter in endpoint.all_parameters:
                 rows = parameter.of_sums(rows, body)
         found = rows.collect()
         with self._lock:

@@ -14,7 +14,7 @@ def range_of(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, Any]:
     """Return the slots, epochs and seconds of an answer to *fields*, both ends included."""
     size = view.chain.slots_per_epoch
     first, last = view.head.slot, view.head.slot
-    for parameter in endpoint.parameters:
+    for parameter in endpoint.all_parameters:
         if isinstance(parameter, EpochIn):
             first, last = fields["epoch"] * size, (fields["epoch"] + 1) * size - 1
         elif isinstance(parameter, WindowIn):
