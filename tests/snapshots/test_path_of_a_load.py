@@ -30,7 +30,7 @@ import pytest
 
 import beaconframes as bf
 
-from ..replay import replaying  # noqa: TID252 - one line to move
+from ..support.replay import replaying
 
 MOST_FILES = {"no store": 41, "store": 56}
 MOST_FUNCTIONS = {"no store": 191, "store": 354}

@@ -22,7 +22,7 @@ import pytest
 
 import beaconframes as bf
 
-from ..test_wire import SAMPLES, WIRE, asked, called, replaying  # noqa: TID252 - one line to move
+from ..v1.test_wire import SAMPLES, WIRE, asked, called, replaying
 
 SNAPSHOT = Path(__file__).with_name("requests.json")
 UPDATE = bool(os.environ.get("UPDATE_SNAPSHOTS"))
