@@ -103,7 +103,7 @@ def test_every_error_has_its_status_and_is_one_line(ending, name):
 @pytest.mark.parametrize(
     ("python", "expected"),
     [
-        ("force_new=True needs a folder", "--force-new needs a folder"),
+        ("wait=True needs a folder", "--wait needs a folder"),
         ("call it x.csv, or leave format= out", "call it x.csv, or leave --format out"),
         ("format='odt' is not known", "--format 'odt' is not known"),
         ("more than max_requests=5", "more than --max-requests 5"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -13,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack
 
 import polars as pl
@@ -23,12 +21,10 @@ import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.published import checksum
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import DatasetError
 from beaconframes.exports import journal, locking
 
 from ..support.faults import FaultServer
-
-SPAWN = multiprocessing.get_context("spawn")
 
 RACER = """
 import sys
@@ -108,9 +104,10 @@ def test_waiting_ends_when_the_other_does(tmp_path):
     """The lock of a process is waited for, and taken over when that has died."""
     rows = pl.DataFrame({"n": range(10)})
     holding = (
-        "import sys, time\nfrom pathlib import Path\nfrom beaconframes.exports import work\n"
+        "import sys, time\nfrom pathlib import Path\nfrom beaconframes.exports import journal\n"
         "path = Path(sys.argv[1]); path.mkdir()\n"
-        "with work.working(path, path / work.NAME):\n print('held', flush=True)\n time.sleep(60)"
+        "with journal.working(path, path / journal.NAME):\n"
+        " print('held', flush=True)\n time.sleep(60)"
     )
     command = [sys.executable, "-c", holding, str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -255,8 +252,8 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_other_arguments_are_refused_or_make_another_dataset(tmp_path, explorer, kind):
-    """The difference is named, and nothing changes; unless a new dataset beside it is wanted."""
+def test_other_arguments_are_refused(tmp_path, explorer, kind):
+    """The error names the difference and what to do; the dataset does not change."""
     out = tmp_path / "income"
     bf.export(bf.load_income_history, out, **WANTED)
     arguments, change, words = OTHERS[kind]
@@ -264,34 +261,16 @@ def test_other_arguments_are_refused_or_make_another_dataset(tmp_path, explorer,
         rewritten(out, change)
     before = files(out)
     asked = {**WANTED, **arguments}
-    with pytest.raises(DatasetError, match=words):
+    with pytest.raises(DatasetError, match=words) as caught:
         bf.export(bf.load_income_history, out, **asked)
+    if kind != "version":
+        assert "choose another folder, or remove this one" in caught.value.hint.lower()
     assert before == files(out)
-    if kind == "version":
-        return  # who knows what that is
-    for added in (True, False):
-        made = bf.export(bf.load_income_history, out, **asked, force_new=True)
-        assert (tmp_path / "income-2", added) == (made.path, made.added > 0)
-    assert before == files(out)
-    rows = Dataset.open(made.path).scan("income_history").collect()
-    expected = bf.load_income_history(**asked)
-    assert expected.equals(rows.sort("validator_index", "epoch"))
 
 
-def test_a_third_dataset_goes_beside_the_second(tmp_path, explorer):
-    """Each selection has its own, and finds it again."""
-    for number in (5, 6, 7, 6):
-        made = bf.export(
-            bf.load_income_history, tmp_path / "income", **{**WANTED, "validators": range(number)},
-            force_new=True,
-        )  # fmt: skip
-    assert {"income", "income-2", "income-3"} == {path.name for path in tmp_path.iterdir()}
-    assert (tmp_path / "income-2", 0) == (made.path, made.added)
-
-
-@pytest.mark.parametrize("kind", ["frame", "lazy", "list", "dataset", "function"])
-def test_other_rows_make_another_dataset(tmp_path, kind):
-    """Where the arguments are the same and the rows are not, all of them are taken once more."""
+@pytest.mark.parametrize("kind", ["frame", "lazy", "list", "dataset", "function", "iterator"])
+def test_other_rows_are_refused(tmp_path, kind):
+    """Rows that do not contain the published ones are an error; the dataset does not change."""
     bf.export(pl.DataFrame({"x": [1, 2]}), tmp_path / "out")
     before = files(tmp_path / "out")
     other = pl.DataFrame({"x": [1, 5]})
@@ -302,24 +281,13 @@ def test_other_rows_make_another_dataset(tmp_path, kind):
         "list": [other[:1], other[1:]],
         "dataset": Dataset.open(tmp_path / "other"),
         "function": lambda: other,
+        "iterator": iter([other]),
     }
-    for added in (1, 0):
-        made = bf.export(kinds[kind], tmp_path / "out", force_new=True)
-        assert (tmp_path / "out-2", 2, added) == (made.path, made.rows, made.added)
+    with pytest.raises(DatasetError, match="1 of them are not among") as caught:
+        bf.export(kinds[kind], tmp_path / "out")
+    assert "Choose another folder, or remove this one" in caught.value.hint
     assert before == files(tmp_path / "out")
-    assert other.equals(Dataset.open(tmp_path / "out-2").scan("rows").collect())
-
-
-def test_other_rows_of_an_iterator_are_refused(tmp_path):
-    """It gives its rows only once; other columns are seen before any is taken."""
-    bf.export(pl.DataFrame({"x": [1, 2]}), tmp_path / "out")
-    before = files(tmp_path / "out")
-    with pytest.raises(UsageError, match="an iterator gives its rows only once"):
-        bf.export(iter([pl.DataFrame({"x": [1, 5]})]), tmp_path / "out", force_new=True)
-    assert before == files(tmp_path / "out")
-    assert ["out"] == [path.name for path in tmp_path.iterdir()]
-    made = bf.export(iter([pl.DataFrame({"y": [1, 5]})]), tmp_path / "out", force_new=True)
-    assert (tmp_path / "out-2", 2) == (made.path, made.rows)
+    assert {"out", "other"} == {path.name for path in tmp_path.iterdir()}
 
 
 def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monkeypatch):
@@ -343,12 +311,6 @@ def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monk
         bf.export(dataset(2), tmp_path / "out")
     assert [] == Dataset.open(tmp_path / "out").verify()
     assert 2 == bf.export(Dataset.open(tmp_path / "from-1"), tmp_path / "out").rows
-
-
-def test_force_new_needs_a_folder(tmp_path):
-    """A file is new each time anyway."""
-    with pytest.raises(UsageError, match="needs a folder"):
-        bf.export(pl.DataFrame({"n": [1]}), tmp_path / "rows.csv", force_new=True)
 
 
 def test_a_frame_and_a_loader_do_not_mix(tmp_path, explorer):
@@ -381,7 +343,6 @@ def test_a_table_of_another_chain_is_refused(tmp_path, chain):
     with pytest.raises(DatasetError, match="chain was simulated, now it is mainnet"):
         bf.export(frame, out, table="mine")
     assert before == files(out)
-    assert tmp_path / "out-2" == bf.export(frame, out, table="mine", force_new=True).path
 
 
 LOADERS = (
@@ -426,18 +387,14 @@ def test_ten_exports_of_the_same_are_equal(tmp_path, running):
     for number in range(10):
         out = tmp_path / f"out-{number}"
         fault = faults[number % len(faults)]
-        pools = [None, ThreadPoolExecutor(dice.choice((1, 2, 5))), ProcessPoolExecutor(2, SPAWN)]
         with ExitStack() as stack:
             url = running.url
             if fault is not None:
                 url = stack.enter_context(FaultServer(fault, upstream=running.url)).url
             explorer = stack.enter_context(bf.Explorer(url, **known))
-            pool = pools[number % 3]
-            if pool is not None:
-                stack.enter_context(pool)
             order = list(wanted["validators"])
             dice.shuffle(order)
-            more = {"executor": pool, "explorer": explorer, **wanted, "validators": order}
+            more = {"explorer": explorer, **wanted, "validators": order}
             assert bf.export(bf.load_balance_history, out, **more).complete
         made.append({n: data for n, data in files(out).items() if n != "history.jsonl"})
     assert [made[0]] * 10 == made

@@ -5,11 +5,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import multiprocessing
 import os
 import re
 import shutil
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -343,15 +341,6 @@ def test_a_home_is_found(tmp_path, monkeypatch):
     assert {"home", "~nobody-at-all"} == {path.name for path in tmp_path.iterdir()}
 
 
-def test_what_does_not_fit_here_goes_beside_here(tmp_path, monkeypatch):
-    """A folder without a name of its own in the call has one all the same."""
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    bf.export(pl.DataFrame({"x": [1]}), ".")
-    made = bf.export(pl.DataFrame({"y": [1]}), ".", force_new=True)
-    assert tmp_path / "here-2" == made.path
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -442,49 +431,3 @@ def test_arguments_that_mean_nothing_are_refused(tmp_path):
     with pytest.raises(UsageError, match="is no name"):
         bf.export(income(0, 1), tmp_path / "out", table="../etc")
     assert [] == list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("kind", ["threads", pytest.param("processes", marks=pytest.mark.long)])
-def test_any_executor_writes_the_same_bytes(tmp_path, kind):
-    """Threads or processes: the files are the same, however many write them."""
-    rows = income()
-    bf.export(rows, tmp_path / "here")
-    spawn = multiprocessing.get_context("spawn")
-    pools = {
-        "threads": lambda: ThreadPoolExecutor(3),
-        "processes": lambda: ProcessPoolExecutor(2, mp_context=spawn),
-    }
-    with pools[kind]() as pool:
-        bf.export(rows, tmp_path / "there", executor=pool)
-    assert files(tmp_path / "here") == files(tmp_path / "there")
-
-
-@pytest.mark.more
-@pytest.mark.filterwarnings("ignore")  # those of the cluster are not ours to mend
-@pytest.mark.parametrize("processes", [False, True])
-def test_a_cluster_writes_the_same_bytes(tmp_path, explorer, processes):
-    """A Dask Client is an executor too: its workers, threads or processes, load and write."""
-    distributed = pytest.importorskip("distributed")
-    asked = {"validators": range(120), "since": 0, "until": 449}
-    bf.export(bf.load_income_history, tmp_path / "here", **asked)
-    before = explorer.requests
-    how = {"n_workers": 2, "threads_per_worker": 1, "processes": processes}
-    with distributed.Client(**how) as client:
-        bf.export(bf.load_income_history, tmp_path / "there", executor=client, **asked)
-    assert before + 1 >= explorer.requests - before
-    assert files(tmp_path / "here") == files(tmp_path / "there")
-
-
-def test_what_goes_wrong_in_a_worker_is_told_here(tmp_path):
-    """An executor that fails is an error of ours if it is one, and nothing half is published."""
-    with (
-        ThreadPoolExecutor(1) as pool,
-        pytest.raises(DatasetError, match="32,767 characters"),
-    ):
-        bf.export(
-            pl.DataFrame({"text": ["x" * 40_000]}),
-            tmp_path / "out",
-            format="xlsx",
-            executor=pool,
-        )
-    assert not (tmp_path / "out/manifest.json").exists()

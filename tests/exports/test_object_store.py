@@ -226,9 +226,6 @@ def test_other_rows_there_are_told_by_their_address(tmp_path):
     bf.export(rows(3), address)
     with pytest.raises(DatasetError, match=f"^{re.escape(address)}/rows was published with 3"):
         bf.export(rows(2), address)
-    assert f"{address}-2" == f"file://{tmp_path}/bucket-2"
-    (tmp_path / "bucket-2").mkdir()
-    assert f"{address}-2" == bf.export(rows(2), address, force_new=True).path
 
 
 @pytest.mark.parametrize(
@@ -270,18 +267,6 @@ def test_addresses_and_options_that_cannot_be_are_refused(
     with pytest.raises(UsageError, match=words):
         bf.export(rows(3), address, storage_options=options)
     assert [] == list((tmp_path / "here").iterdir())
-
-
-def test_no_bucket_is_named_after_another(monkeypatch):
-    """What does not fit goes into a folder beside it, never into another bucket."""
-    from beaconframes.exports import exporting
-
-    def misfit(*_, **__):
-        raise journal.IncompatibleExport("other arguments")
-
-    monkeypatch.setattr(exporting, "to_remote", misfit)
-    with pytest.raises(UsageError, match="s3://bucket/ has no name"):
-        bf.export(rows(3), "s3://bucket/", force_new=True)
 
 
 def test_a_folder_called_like_the_manifest_is_told(tmp_path):

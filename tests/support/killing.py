@@ -32,7 +32,7 @@ from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError
 from beaconframes.server.facts import Facts
 
-for package in (client, dataset, endpoint, publish, v1):
+for package in (client, dataset, endpoint, exports, v1):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)
 url, data, last = sys.argv[1], sys.argv[2], int(sys.argv[3])

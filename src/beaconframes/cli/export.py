@@ -76,11 +76,6 @@ def options(*, table: bool) -> list[click.Parameter]:
         click.Option(
             ["--wait"], is_flag=True, help="Wait while another process exports there just now."
         ),
-        click.Option(
-            ["--force-new"],
-            is_flag=True,
-            help="What does not fit the dataset there becomes one beside it, such as income-2.",
-        ),
         click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
     ]
 
@@ -149,7 +144,7 @@ def taken(given: dict[str, Any]) -> dict[str, Any]:
     elif overwrite:
         raise UsageError(
             f"--overwrite replaces a file, and --out {text} is a dataset",
-            hint="What fits it is added to it; --force-new begins one beside it",
+            hint="Leave --overwrite out to add to the dataset, or choose another folder",
         )
     by = said.pop("by")
     if by is not None:

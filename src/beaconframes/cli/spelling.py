@@ -9,7 +9,7 @@ ARGUMENTS = {
         name: f"--{name.replace('_', '-')}"
         for name in (
             "url", "chain", "rate", "store", "offline", "max_requests", "strict", "since", "until",
-            "every", "slim", "region", "unit", "columns", "format", "table", "name", "force_new",
+            "every", "slim", "region", "unit", "columns", "format", "table", "name",
             "wait", "by", "show", "top", "span", "late", "fps", "hold", "scale", "frames",
             "background",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from beaconframes.cache.preparation import from_store
 from beaconframes.calendar import Chain, get_chain
@@ -16,7 +16,6 @@ from beaconframes.client.defaults import (
     rate_limiter_of,
     stored_head,
 )
-from beaconframes.client.elsewhere import carried, explorer_of
 from beaconframes.client.estimate import limited
 from beaconframes.client.quota import left_of
 from beaconframes.config import current as current_settings
@@ -33,13 +32,12 @@ from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
     from typing import Self
 
     import polars as pl
 
-    from beaconframes.client.elsewhere import Carried
     from beaconframes.endpoint import Endpoint, Request
     from beaconframes.fetch.result import LoadResult
 
@@ -47,8 +45,7 @@ if TYPE_CHECKING:
 class Explorer:
     """A connection to one explorer: thread-safe, kept open, usable in a ``with`` block.
 
-    Sent to another process of this machine, it becomes one that keeps one pace with it, and finds
-    its key in the environment there.
+    It cannot be pickled: create one in each process. They share the rate limit of their key.
 
     Parameters
     ----------
@@ -115,7 +112,6 @@ class Explorer:
         )
         # A key belongs to the address that it was given with: never to another one.
         key = settings.api_key if url is None or api_key is not None else None
-        self._settings, self._keyed = settings, key is not None
         self._own = {
             "frame": frame,
             "strict": strict,
@@ -147,10 +143,11 @@ class Explorer:
         """Return where it asks; never with which key."""
         return f"Explorer({self.url!r}, chain={self.chain.name!r})"
 
-    def __reduce__(self) -> tuple[Callable[[Carried], Explorer], tuple[Carried]]:
-        """Return how there is one in another process: without the key, and at one pace."""
-        known = self._watch.known
-        return explorer_of, (carried(self, self._settings, keyed=self._keyed, head=known),)
+    def __reduce__(self) -> NoReturn:
+        """Raise a UsageError: connections and locks cannot be pickled, and a key must not be."""
+        raise UsageError(
+            "an Explorer cannot be pickled or copied", hint="Create an Explorer in each process"
+        )
 
     def __enter__(self) -> Self:
         """Return the explorer itself."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -16,7 +15,6 @@ from beaconframes.config import is_loopback
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.errors import IntegrityError, MissingRows, UsageError
 from beaconframes.exports.active_periods import ActivePeriods
-from beaconframes.exports.executing import result, submit
 from beaconframes.exports.sources import Source, is_frame, of_frame
 from beaconframes.exports.tables import of_endpoint, with_fields
 from beaconframes.exports.walks import Walk
@@ -25,15 +23,13 @@ from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from beaconframes.client import Explorer
     from beaconframes.endpoint import Endpoint
 
 
 NOT_YET = "not final yet"
-AT_ONCE = 8
-"""Stretches that an executor may be loading: each has its rows in memory."""
 
 
 def of_call(
@@ -147,35 +143,7 @@ class Call:
 
         Epochs outside of a validator's active life are none that did not come.
         """
-        return self._judged(load(self.function, self.explorer, {**self.given, **instead}))
-
-    def load_each(
-        self, asked: Iterable[dict[str, Any]], executor: Any = None
-    ) -> Iterator[tuple[pl.DataFrame, list[dict[str, Any]]]]:
-        """Yield what comes for each of the arguments that are *asked*, in that order.
-
-        An *executor* loads some of them at a time.
-        """
-        if executor is None:
-            yield from (self.load(**instead) for instead in asked)
-            return
-        coming: deque[Any] = deque()
-        try:
-            for instead in asked:
-                arguments = {**self.given, **instead}
-                coming.append(submit(executor, load, self.function, self.explorer, arguments))
-                if len(coming) == AT_ONCE:
-                    yield self._judged(result(coming.popleft()))
-            while coming:
-                yield self._judged(result(coming.popleft()))
-        finally:
-            for future in coming:
-                future.cancel()
-
-    def _judged(
-        self, came: tuple[pl.DataFrame, list[dict[str, Any]]]
-    ) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-        rows, gaps = came
+        rows, gaps = load(self.function, self.explorer, {**self.given, **instead})
         return rows.cast(self.endpoint.table.schema()), self.lives.within(gaps) if gaps else []
 
     def everything(self) -> Iterator[pl.DataFrame]:
@@ -218,10 +186,7 @@ class Call:
 def load(
     function: Callable[..., Any], explorer: Explorer, arguments: dict[str, Any]
 ) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-    """Call a loader; return the rows that came, and what did not.
-
-    It runs wherever an executor runs it.
-    """
+    """Call a loader; return the rows that came, and what did not."""
     try:
         frame, gaps = function(**arguments, explorer=explorer, strict=True), []
     except (MissingRows, IntegrityError) as error:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from beaconframes.errors import UsageError
-from beaconframes.exports import executing
 from beaconframes.exports.chunked_load import repeatable
 from beaconframes.exports.formats import Cells
-from beaconframes.exports.journal import DifferentRows, IncompatibleExport
 from beaconframes.exports.locking import Taken
 from beaconframes.exports.making import USUAL, to_file, to_folder
 from beaconframes.exports.manifest import About, authors, said
@@ -25,7 +18,9 @@ from beaconframes.exports.tables import checked_name
 from beaconframes.exports.targets import target_of
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from obstore.store import ObjectStore
 
@@ -50,10 +45,8 @@ def export(
     license: str | None = None,  # noqa: A002 - what it is called in every metadata format
     url: str | None = None,
     raw: bool = False,
-    executor: Any = None,
     storage_options: Mapping[str, Any] | None = None,
     wait: bool = False,
-    force_new: bool = False,
     explorer: Explorer | None = None,
     **arguments: Any,
 ) -> Export:
@@ -103,18 +96,11 @@ def export(
     raw
         Whether CSV and Excel keep text that a spreadsheet would run as a formula. Otherwise such
         text, in columns of text and in names of columns, gets an apostrophe in front.
-    executor
-        Any executor of `concurrent.futures`, or a Dask ``Client``: it does the loading and the
-        writing. All its workers, of this machine, keep one pace. A key is not carried into other
-        processes: these find it in the environment.
     storage_options
         What an object store is to be opened with: region, endpoint, keys. They are kept nowhere.
     wait
         Whether to wait when another process exports there just now, for as long as it takes.
         Otherwise that is an error, which names the process.
-    force_new
-        Whether what does not fit the dataset that is there becomes a new one beside it:
-        ``income-2`` beside ``income``. Nothing that was published is ever replaced.
     explorer
         The explorer that a loader asks; left out, the one of ``bf.connect`` or ``bf.local``.
 
@@ -135,16 +121,9 @@ def export(
     """
     place = remote_of(target, storage_options)
     goal = target_of((place.single or "folder") if place else target, format)
-    if force_new and (goal.single or not isinstance(target, str | os.PathLike)):
-        raise UsageError(
-            "force_new=True needs a folder, or the address of one",
-            hint="Give another target, to which nothing was exported",
-        )
     if callable(what):
         what, arguments = repeatable(what, arguments)
-    executing.checked(executor)
-    choose = partial(sources_of, what, table=table, explorer=explorer, arguments=arguments)
-    sources = choose()
+    sources = sources_of(what, table=table, explorer=explorer, arguments=arguments)
     about = About(
         checked_name(name or named_after(sources), "name"),
         said("title", title) or grain_of(sources),
@@ -154,50 +133,17 @@ def export(
     )
 
     def make(path: Path) -> Export:
-        for source in sources:
-            source.executor = executor
         if goal.single:
             return to_file(sources, goal.at(path), Cells(raw))
-        return to_folder(sources, goal.at(path), Cells(raw), about, by, executor)
+        return to_folder(sources, goal.at(path), Cells(raw), about, by)
 
-    number = 1
-    while True:
-        try:
-            done = patiently(
-                partial(make, beside(goal.path, number))
-                if place is None
-                else partial(to_remote, place, make, goes_on=any(s.resume for s in sources)),
-                wait=wait,
-            )
-            return replace(done, unit=unit_of(sources))
-        except IncompatibleExport as error:
-            if not force_new:
-                raise
-            if isinstance(error, DifferentRows) and isinstance(what, Iterator):
-                raise UsageError(
-                    f"{error.message}; and an iterator gives its rows only once",
-                    hint="Give a list, or a target to which nothing was exported",
-                ) from error
-        number += 1
-        place = place and remote_of(beside(target, number), storage_options)
-        # Rows know by now of the export that they do not fit; those of an iterator are not begun.
-        sources = sources if isinstance(what, Iterator) else choose()
-
-
-def beside(target: Any, number: int) -> Any:
-    """Return what the dataset of that *number* is called, where others lie beside it."""
-    if number == 1:
-        return target
-    if isinstance(target, Path):
-        whole = target if target.name else target.absolute()
-        if whole.name:
-            return whole.with_name(f"{whole.name}-{number}")
-    elif urlsplit(target).path.strip("/"):
-        return f"{target.rstrip('/')}-{number}"
-    raise UsageError(
-        f"{target} has no name that another one beside it could be called after",
-        hint="Give a folder, to which nothing was exported",
+    done = patiently(
+        partial(make, goal.path)
+        if place is None
+        else partial(to_remote, place, make, goes_on=any(s.resume for s in sources)),
+        wait=wait,
     )
+    return replace(done, unit=unit_of(sources))
 
 
 def patiently(make: Callable[[], Export], *, wait: bool) -> Export:

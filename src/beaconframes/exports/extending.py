@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes.dataset import published
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.journal import ANEW, IncompatibleExport
+from beaconframes.exports.journal import IncompatibleExport
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def fit(
         if found := differences(known(whose_of(there), whose), known(whose, whose_of(there))):
             raise IncompatibleExport(
                 f"{work.target} is of something else: {found}",
-                hint=f"Export to another folder; {ANEW}",
+                hint="Choose another folder, or remove this one",
             )
         old = told_of(there, name)
         if others:
@@ -77,7 +77,7 @@ def fit(
         if old and (found := differences(without_bounds(old), without_bounds(new))):
             raise IncompatibleExport(
                 f"{work.target} has another {name}: {found}",
-                hint=f"Give the same arguments as before, or another folder; {ANEW}",
+                hint="Give the same arguments as before, choose another folder, or remove this one",
             )
         if any(not fits(file, source) for file in there.files(name)):
             raise DatasetError(
@@ -90,7 +90,7 @@ def fit(
     if begun is not None and (found := differences(begun, plan)):
         raise IncompatibleExport(
             f"in {work.target} another export was begun: {found}",
-            hint=f"Give the same arguments, or remove {work.path} and begin anew; {ANEW}",
+            hint=f"Give the same arguments, choose another folder, or remove {work.path}",
         )
     if begun is None:
         work.begin(plan)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 NAME = ".beaconframes"
 JOURNAL = "journal.jsonl"
-ANEW = "force_new=True makes a new dataset beside it"
 LAST_PART = 2_900_000
 """The largest number of a partition: later days have no date."""
 _FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z]+")
@@ -66,11 +65,7 @@ class Line(Struct):
 
 
 class IncompatibleExport(DatasetError):
-    """What is there was made with other arguments; nothing was begun yet."""
-
-
-class DifferentRows(IncompatibleExport):
-    """What is there has other rows; all rows were taken to know that."""
+    """The dataset in the target has other arguments or other rows; it was not changed."""
 
 
 class ExportJournal:

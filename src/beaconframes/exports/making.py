@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from beaconframes.dataset import published
 from beaconframes.dataset.segments import sync
@@ -81,7 +81,6 @@ def to_folder(
     cells: Cells,
     about: About,
     by: str | None,
-    executor: Any,
 ) -> Export:
     """Write all tables into a folder, and then what makes it a dataset."""
     with judged(goal.path, "cannot be made"):
@@ -94,7 +93,7 @@ def to_folder(
         extending.fit(before, work, sources, goal.form, divided, cells)
         tables = []
         for source in sources:
-            layout = Layout(work, goal.form, cells, divided[source.table.name], executor)
+            layout = Layout(work, goal.form, cells, divided[source.table.name])
             writer = TableWriter(source, layout, before.files(source.table.name))
             files = writer.write()
             tables.append(

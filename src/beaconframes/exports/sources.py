@@ -47,8 +47,6 @@ class Source:
     unit: str = ""
     """The column that gaps are runs of."""
     journal: Callable[[dict[str, Any]], None] | None = None
-    executor: Any = None
-    """What takes over the loading, if anything does."""
 
     def note(self, gaps: list[dict[str, Any]]) -> None:
         """Remember what did not come."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.cache.pubkey_index import AT_ONCE, ask, resolve
 from beaconframes.endpoint.cache_policy import CHAIN
 from beaconframes.endpoint.cover import runs, within
-from beaconframes.exports.journal import ANEW, IncompatibleExport
+from beaconframes.exports.journal import IncompatibleExport
 from beaconframes.exports.partitions import VALIDATORS_EACH
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Walk:
         if any(type(value) is not int for value in told):
             raise IncompatibleExport(
                 f"what is there does not say of which {self.keeping.unit_name} it is",
-                hint=f"Export to another folder; {ANEW}",
+                hint="Choose another folder, or remove this one",
             )
 
     def _continue(self, before: dict[str, Any]) -> None:
@@ -176,13 +176,13 @@ class Walk:
             raise IncompatibleExport(
                 f"what is there begins at {unit} {before['since']}, and this "
                 f"asks from {self.since} on",
-                hint=f"Give the same since, or another folder; {ANEW}",
+                hint="Give the same since, choose another folder, or remove this one",
             )
         if before["until"] > self.want.parts[-1][1] and not self.is_open("until"):
             raise IncompatibleExport(
                 f"what is there goes up to {unit} {before['until']}, and this "
                 f"asks up to {self.until}",
-                hint=f"Give the same until or a later one, or another folder; {ANEW}",
+                hint="Give this until or a later one, choose another folder, or remove this one",
             )
         every = f"every {unit}"
         was, now = before.get("only"), self.only(before["since"], before["until"])
@@ -190,7 +190,7 @@ class Walk:
             raise IncompatibleExport(
                 f"what is there has {was or every} up to {before['until']}, and this asks for "
                 f"{now or every}",
-                hint=f"Give the same ones and later ones, or another folder; {ANEW}",
+                hint="Give the same ones and later ones, choose another folder, or remove this one",
             )
         self.since = self.begin = before["since"]
         self.until = max(self.until, before["until"])
@@ -230,7 +230,8 @@ class Walk:
         if by_subject:
             order = [(block, s) for block in blocks for s in stretches]
         calls = (self.asking(block, stretch) for block, stretch in order)
-        for rows, gaps in self.call.load_each(calls, self.source.executor):
+        for arguments in calls:
+            rows, gaps = self.call.load(**arguments)
             self.source.note(gaps)
             yield rows
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -13,12 +12,12 @@ from beaconframes.dataset import Segment
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.durable import judged, put, settled, write
-from beaconframes.exports.executing import result, submit
-from beaconframes.exports.journal import ANEW, DifferentRows
+from beaconframes.exports.journal import IncompatibleExport
 from beaconframes.exports.sorting import Piece, Sorter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from concurrent.futures import Future
     from pathlib import Path
 
     from beaconframes.exports.formats import Cells, Format
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 NTH = "\0nth"
 """The column that tells rows apart which are alike; no column of a frame may be called so."""
-IN_FLIGHT = 3
-"""Files that an executor may be writing: each has its rows in memory."""
 
 
 @dataclass
@@ -55,8 +52,6 @@ class Layout:
     form: Format
     cells: Cells
     partition: Partition
-    executor: Any = None
-    """What writes the files, if not this process."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +65,7 @@ class Made:
 
 
 def make(piece: Piece, draft: Path, form: str, *, raw: bool, ranged: list[str]) -> Made:
-    """Write the rows of *piece*, in order, into a durable file.
-
-    It runs wherever an executor runs it: no argument may be called like one of Dask's `submit`.
-    """
+    """Write the rows of *piece*, in order, into a durable file."""
     rows = piece.rows()
     write(rows, draft, form, raw=raw)
     height, found = rows.height, ranges(rows, ranged)
@@ -92,9 +84,7 @@ class TableWriter:
         for segment in before:
             self._part(segment.path.rpartition("/")[0]).old.append(segment)
         self._take_over({s.path for part in self._folders.values() for s in part.old})
-        self._executor = layout.executor
-        self._at_once = 1 if layout.executor is None else IN_FLIGHT
-        self._waiting: deque[tuple[int | None, Path, Any]] = deque()
+        self._waiting: tuple[int | None, Path, Future[Made]] | None = None
         self._named: int | None = None
 
     def _take_over(self, named: set[str]) -> None:
@@ -108,18 +98,14 @@ class TableWriter:
 
     def write(self) -> list[Segment]:
         """Write all rows, and return the files of the table, old and new, by path."""
-        with ThreadPoolExecutor(1) as beside:
-            # One file at a time, beside the reading of the next rows, unless others do it.
-            self._executor = self.layout.executor or beside
-            return self._write_all()
-
-    def _write_all(self) -> list[Segment]:
-        for piece in self.pieces():
-            self._write(piece.part, piece)
-        self._collect(0)
-        if not any(part.old or part.new for part in self._folders.values()):
-            self._write(None, Piece(0, [self._table.schema.to_frame()]))
-            self._collect(0)
+        # One file is written at a time, while the next rows are read.
+        with ThreadPoolExecutor(1) as thread:
+            for piece in self.pieces():
+                self._write(thread, piece.part, piece)
+            self._collect()
+            if not any(part.old or part.new for part in self._folders.values()):
+                self._write(thread, None, Piece(0, [self._table.schema.to_frame()]))
+                self._collect()
         for folder, part in self._folders.items():
             self._judge(folder, part)
         every = [s for part in self._folders.values() for s in (*part.old, *part.new)]
@@ -148,7 +134,7 @@ class TableWriter:
 
     def _recall(self, number: int) -> pl.DataFrame:
         """Return the rows of a partition that turned out not to be complete, and forget them."""
-        self._collect(0)
+        self._collect()
         part = self._part(self._folder(number))
         rows = self._rows(part.new)
         if part.matched:
@@ -167,22 +153,24 @@ class TableWriter:
         with judged(path, "cannot be read"):
             return self.layout.form.read(path, self._table.schema, self.layout.cells)
 
-    def _write(self, number: int | None, piece: Piece) -> None:
-        self._collect(self._at_once - 1)
+    def _write(self, thread: ThreadPoolExecutor, number: int | None, piece: Piece) -> None:
+        self._collect()
         draft = self.layout.work.draft()
         form, raw = self.layout.form.name, self.layout.cells.raw
         ranged = self._table.key
-        made = submit(self._executor, make, piece, draft, form, raw=raw, ranged=ranged)
-        self._waiting.append((number, draft, made))
+        made = thread.submit(make, piece, draft, form, raw=raw, ranged=ranged)
+        self._waiting = number, draft, made
 
-    def _collect(self, leave: int) -> None:
-        """Give their names to files that are written, until no more than *leave* are waited for."""
-        while len(self._waiting) > leave:
-            number, draft, made = self._waiting.popleft()
-            if self._named not in (None, number):
-                self.layout.work.finished(self._table.name, self._named)
-            self._named = number
-            self._name(self._folder(number), draft, result(made))
+    def _collect(self) -> None:
+        """Wait for the file that is being written, if there is one, and give it its name."""
+        if self._waiting is None:
+            return
+        number, draft, made = self._waiting
+        self._waiting = None
+        if self._named not in (None, number):
+            self.layout.work.finished(self._table.name, self._named)
+        self._named = number
+        self._name(self._folder(number), draft, made.result())
 
     def _name(self, folder: str, draft: Path, made: Made) -> None:
         part = self._part(folder)
@@ -238,10 +226,10 @@ class TableWriter:
         had = sum(segment.rows for segment in part.old)
         if part.seen and not self.source.grows and part.matched < had:
             self.layout.work.undo()
-            raise DifferentRows(
+            raise IncompatibleExport(
                 f"{self.layout.work.target / folder} was published with {had:,} rows, and "
                 f"{had - part.matched:,} of them are not among what is exported now",
-                hint=f"What was published does not change: export to another folder; {ANEW}",
+                hint="Published rows do not change. Choose another folder, or remove this one",
             )
 
 

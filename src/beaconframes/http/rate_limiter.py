@@ -91,7 +91,6 @@ class RateLimiter:
         self._held_until = -math.inf
         self._together = together
         self._sharing = sharing and together is not None
-        self._one_rate = False
         self._number = 0
 
     @property
@@ -135,11 +134,6 @@ class RateLimiter:
                 self._open -= 1
                 self._condition.notify_all()
 
-    def share(self) -> None:
-        """Let the rate be that of all processes together, also one that was given here."""
-        with self._condition:
-            self._sharing = self._one_rate = self._together is not None
-
     def hold(self, seconds: float) -> None:
         """Let nobody send for *seconds*."""
         with self._condition:
@@ -182,8 +176,7 @@ class RateLimiter:
         delay, self._number = self._delay_here(), 0
         if delay <= 0 and self._sharing and self._together is not None:
             given = None if self._learns else self._rate
-            now, alone = self.clock.now, not self._one_rate
-            delay, self._number = self._together.take(given, now, alone=alone)
+            delay, self._number = self._together.take(given, self.clock.now)
         return delay
 
     def _delay_here(self) -> float:

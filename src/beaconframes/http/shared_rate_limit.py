@@ -109,16 +109,13 @@ class SharedRateLimit:
         """Return what is known."""
         return self._turn(self._known)
 
-    def take(
-        self, rate: float | None, now: Callable[[], float], *, alone: bool = True
-    ) -> tuple[float, int]:
+    def take(self, rate: float | None, now: Callable[[], float]) -> tuple[float, int]:
         """Take a slot; return 0 and its number, or for how long there is none, and 0.
 
-        *rate* is what the user permits, to this process *alone* or to all together; what the
-        service permits is known here.
+        *rate* is what the user permits to this process; what the service permits is known here.
         """
         # What time it is, is asked in turn: what was written before must not lie ahead of it.
-        return self._turn(lambda database: self._take(database, rate, now(), alone=alone))
+        return self._turn(lambda database: self._take(database, rate, now()))
 
     def answered(self, number: int, now: float) -> None:
         """Say that the answer of the request that has this *number* began at *now*."""
@@ -149,15 +146,14 @@ class SharedRateLimit:
         return Known() if row is None else Known(*row)
 
     def _take(
-        self, database: sqlite3.Connection, rate: float | None, now: float, *, alone: bool
+        self, database: sqlite3.Connection, rate: float | None, now: float
     ) -> tuple[float, int]:
         row = database.execute(LIMITS, (self.whose,)).fetchone()
         second, held = row or (None, 0.0)
         # What lies further ahead was said before the machine was started anew.
         if now < held <= now + LONGEST_WAIT:
             return held - now, 0
-        told = second if alone or rate is None else None
-        permitted = max(rate or 0.0, told or 0.0) or math.inf
+        permitted = max(rate or 0.0, second or 0.0) or math.inf
         delay = self._delay(database, permitted, now)
         if delay > 0:
             return delay, 0
