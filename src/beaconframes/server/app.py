@@ -16,9 +16,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from beaconframes.endpoint import Endpoint, Refused
+from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.fetch.response_warnings import GENESIS
 from beaconframes.server import charts, wire
-from beaconframes.server.facts import Facts
 from beaconframes.server.host_check import Visitors
 from beaconframes.server.limits import PERMITTED, Limited
 from beaconframes.server.rows import Rows
@@ -53,8 +53,8 @@ class Service:
         self.rows = Rows(dataset, public=spoken == "public")
         self.keys = frozenset(keys)
         self.tiers: dict[str, Tier] = dict(keys) if isinstance(keys, Mapping) else {}
-        facts = Facts.of(dataset)
-        self.chain, self.head = facts.chain, facts.head
+        metadata = ChainMetadata.parse(dataset.meta)
+        self.chain, self.head = metadata.chain, metadata.head
         self.told = {GENESIS: str(self.chain.genesis)}
         self.requests = 0
         self._counting = threading.Lock()
