@@ -13,8 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import v1
-from beaconframes.server import sample
 from beaconframes.server.app import Service
+from beaconframes.simulator import open_sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ def cpu(way: Callable[[], Any], rounds: int = ROUNDS) -> float:
 
 def main() -> None:
     """Print a line for each kind of answer."""
-    service = Service(sample())
+    service = Service(open_sample())
     head = service.head
     epoch, slot = str(head.finalized_epoch), str(head.finalized_epoch * 32)
     hundred = {"validators": ",".join(map(str, range(100)))}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 
 import pytest
 
 from beaconframes import config
 from beaconframes.client import Explorer, use
+from beaconframes.dataset import Dataset
 from beaconframes.server import Server
+from beaconframes.simulator import open_or_simulate
 
 NUMBERS = itertools.count()
 
@@ -51,11 +54,16 @@ def sample_cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def chain(tmp_path_factory):
-    """A simulated chain of 1,010 validators and 470 epochs from genesis."""
-    from beaconframes.simulator import simulate
+def chain(tmp_path_factory, pytestconfig):
+    """A simulated chain of 1,010 validators and 470 epochs from genesis.
 
-    return simulate(tmp_path_factory.mktemp("chain") / "data", validators=1010, epochs=470, seed=7)
+    It is simulated once for each fingerprint of the simulator; a test run has a copy of its own.
+    """
+    cache = getattr(pytestconfig, "cache", None)
+    folder = tmp_path_factory.mktemp("chain") if cache is None else cache.mkdir("chain")
+    stored = open_or_simulate(folder, "chain", validators=1010, epochs=470, seed=7)
+    copy = tmp_path_factory.mktemp("chain") / "data"
+    return Dataset.open(shutil.copytree(stored.path, copy))
 
 
 @pytest.fixture(scope="session")

@@ -140,8 +140,8 @@ class TestNeverTwice:
         code = (
             "import sys, beaconframes as bf\n"
             "from beaconframes.dataset import Dataset\n"
-            "from beaconframes.server.facts import Facts\n"
-            "chain = Facts.of(Dataset.open(sys.argv[3])).chain\n"
+            "from beaconframes.endpoint.chain_metadata import ChainMetadata\n"
+            "chain = ChainMetadata.parse(Dataset.open(sys.argv[3]).meta).chain\n"
             "e = bf.Explorer(sys.argv[1], chain=chain, store=sys.argv[2])\n"
             "rows = bf.load_balance_history(range(120), since=0, until=120, explorer=e)\n"
             "print(rows['balance_gwei'].sum(), rows.height)"

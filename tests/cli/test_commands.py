@@ -17,8 +17,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from beaconframes import cli
-from beaconframes.server import server
+from beaconframes import cli, simulator
 
 
 @pytest.fixture
@@ -34,8 +33,8 @@ def run():
 @pytest.fixture
 def small_sample(chain, tmp_path, monkeypatch):
     """The kept sample is the small chain of the tests."""
-    (tmp_path / server.SAMPLE_NAME).symlink_to(chain.path)
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_: tmp_path)
+    simulator.sample_path().symlink_to(chain.path)
 
 
 def painted_one_by_one(pixels):

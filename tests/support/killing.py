@@ -30,13 +30,13 @@ from beaconframes import client, dataset, endpoint, v1
 from beaconframes import exports
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError
-from beaconframes.server.facts import Facts
+from beaconframes.endpoint.chain_metadata import ChainMetadata
 
 for package in (client, dataset, endpoint, exports, v1):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)
 url, data, last = sys.argv[1], sys.argv[2], int(sys.argv[3])
-facts = Facts.of(Dataset.open(data))
+facts = ChainMetadata.parse(Dataset.open(data).meta)
 
 def work(target):
     try:

@@ -21,10 +21,10 @@ import json, random, sys, warnings
 import polars as pl
 import beaconframes as bf
 from beaconframes.dataset import Dataset
-from beaconframes.server.facts import Facts
+from beaconframes.endpoint.chain_metadata import ChainMetadata
 url, data, store, truth, seed, count = sys.argv[1:7]
 dice = random.Random(int(seed))
-explorer = bf.Explorer(url, chain=Facts.of(Dataset.open(data)).chain, store=store)
+explorer = bf.Explorer(url, chain=ChainMetadata.parse(Dataset.open(data).meta).chain, store=store)
 def load(whom=range({WHOM.stop}), since=0, until={LAST}):
     return bf.load_balance_history(whom, since=since, until=until, explorer=explorer)
 """

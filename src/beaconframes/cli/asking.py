@@ -174,25 +174,18 @@ def served(folder: Path | None) -> Iterator[Explorer]:
 @contextlib.contextmanager
 def kept_sample() -> Iterator[Dataset]:
     """Give the sample; where it cannot be kept, one for this time alone."""
-    import platformdirs
-
     from beaconframes.cli.running import say
-    from beaconframes.server.server import SAMPLE_NAME, sample
+    from beaconframes.simulator import SAMPLE, has_sample, open_sample, simulate
 
-    kept = platformdirs.user_cache_path("beaconframes") / SAMPLE_NAME / "ledger.sqlite"
     with contextlib.ExitStack() as stack:
-        if not kept.exists():
+        if not has_sample():
             say("simulating a sample chain, which takes some seconds once")
         try:
-            found = sample()
+            found = open_sample()
         except OSError as error:
-            from beaconframes.simulator import simulate
-
             say(f"warning: the sample cannot be kept: {error.filename}: {error.strerror}")
             folder = Path(stack.enter_context(_scratch()))
-            found = simulate(
-                folder / "sample", validators=2000, epochs=1575, seed=1, history_days=365
-            )
+            found = simulate(folder / "sample", **SAMPLE)
         yield found
 
 

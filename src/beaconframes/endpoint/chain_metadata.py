@@ -1,4 +1,4 @@
-"""What a dataset says about itself: its chain, and where that ends."""
+"""The chain of a dataset and its head, as stated in the metadata of the dataset."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from beaconframes.endpoint import Head
 from beaconframes.errors import DatasetError
 
 if TYPE_CHECKING:
-    from beaconframes.dataset import Dataset
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The chain of a dataset and its end."""
+class ChainMetadata:
+    """The chain of a dataset and its head."""
 
     chain: Chain
     head: Head
 
     @classmethod
-    def of(cls, dataset: Dataset) -> Facts:
-        """Read the facts of *dataset*; one without them cannot be served."""
-        meta = dataset.meta
+    def parse(cls, meta: Mapping[str, Any]) -> ChainMetadata:
+        """Return the chain and the head from the metadata of a dataset.
+
+        Raises
+        ------
+        DatasetError
+            The metadata do not state them.
+        """
         try:
             described: dict[str, Any] = dict(meta["chain"])
             described["genesis"] = datetime.fromisoformat(described["genesis"])
@@ -33,6 +38,6 @@ class Facts:
         except (KeyError, TypeError, ValueError) as error:
             raise DatasetError(
                 f"the dataset does not say which chain it is of, or where it ends ({error})",
-                hint="Serve a dataset that beaconframes wrote",
+                hint="Use a dataset that beaconframes wrote",
             ) from None
         return cls(chain, head)

@@ -1,5 +1,5 @@
 """The local explorer: the same API, served from a dataset on this machine."""
 
-from beaconframes.server.server import Local, Server, local, opened, sample
+from beaconframes.server.server import Local, Server, local, opened
 
-__all__ = ["Local", "Server", "local", "opened", "sample"]
+__all__ = ["Local", "Server", "local", "opened"]

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import socket
-import tempfile
 import threading
 import time
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-import platformdirs
 import polars as pl
 import uvicorn
 
@@ -31,9 +27,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from beaconframes.server.wire import Wire
-
-SAMPLE_NAME = "sample-4"
-"""Change the number when the simulator changes: a kept sample is never made again."""
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 10.0
@@ -193,7 +186,9 @@ def local(
         Left out: nothing is kept, since asking costs nothing.
     """
     if dataset is None:
-        dataset = sample()
+        from beaconframes.simulator import open_sample
+
+        dataset = open_sample()
     elif not isinstance(dataset, Dataset):
         dataset = opened(dataset)
     return Local(dataset, store=store)
@@ -227,24 +222,3 @@ def address_of(dataset: Dataset) -> str:
     """Return an address by which *dataset* has a store of its own, wherever it is served."""
     content = "".join(segment.sha256 for segment in dataset.segments())
     return f"local://{dataset.path.name}-{blake2b(content.encode(), digest_size=8).hexdigest()}"
-
-
-def sample() -> Dataset:
-    """Return the sample dataset, simulating it on first use."""
-    kept = platformdirs.user_cache_path("beaconframes") / SAMPLE_NAME
-    if not (kept / "ledger.sqlite").exists():
-        from beaconframes.simulator import simulate
-
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f"{SAMPLE_NAME}-", dir=kept.parent))
-        try:
-            simulate(beside / "made", validators=2000, epochs=1575, seed=1, history_days=365)
-            try:
-                (beside / "made").rename(kept)
-            except OSError:
-                # Another process was faster; its sample is the same to the byte.
-                if not kept.exists():
-                    raise
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-    return Dataset.open(kept)

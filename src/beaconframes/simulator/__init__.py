@@ -26,5 +26,21 @@ What is simpler than in reality, on purpose:
 """
 
 from beaconframes.simulator.run import simulate
+from beaconframes.simulator.simulation_store import (
+    SAMPLE,
+    fingerprint,
+    has_sample,
+    open_or_simulate,
+    open_sample,
+    sample_path,
+)
 
-__all__ = ["simulate"]
+__all__ = [
+    "SAMPLE",
+    "fingerprint",
+    "has_sample",
+    "open_or_simulate",
+    "open_sample",
+    "sample_path",
+    "simulate",
+]

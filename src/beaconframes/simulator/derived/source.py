@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.server.facts import Facts
+from beaconframes.endpoint.chain_metadata import ChainMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,12 +37,12 @@ class Source:
     @cached_property
     def chain(self) -> Chain:
         """Return the chain's clock."""
-        return Facts.of(self.dataset).chain
+        return ChainMetadata.parse(self.meta).chain
 
     @cached_property
     def head(self) -> Head:
         """Return where the chain ends."""
-        return Facts.of(self.dataset).head
+        return ChainMetadata.parse(self.meta).head
 
     @property
     def seed(self) -> int:

@@ -1,0 +1,168 @@
+"""Simulations that are stored for later processes, such as the sample dataset."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import platformdirs
+
+from beaconframes.dataset import Dataset
+from beaconframes.simulator.run import simulate
+from beaconframes.v1 import ENDPOINTS
+
+if sys.platform != "win32":
+    import fcntl
+
+if TYPE_CHECKING:
+    from beaconframes.schema import Table
+
+_PACKAGE: Final = Path(__file__).parent.parent
+_SOURCES: Final = ("simulator", "dataset", "calendar.py", "v1/_luck.py")
+"""What makes the rows of a simulation, beside the declarations of the tables."""
+
+SAMPLE: Final[dict[str, Any]] = {"validators": 2000, "epochs": 1575, "seed": 1, "history_days": 365}
+_locks: dict[Path, int] = {}
+"""Open folders of the simulations that this process uses, each locked until the process ends."""
+
+
+@cache
+def fingerprint() -> str:
+    """Return a hash of the simulator's sources and of all column declarations of V1."""
+    content = blake2b(digest_size=8)
+    for name in _SOURCES:
+        source = _PACKAGE / name
+        files = [source] if source.is_file() else sorted(source.rglob("*.py"))
+        for file in files:
+            content.update(file.relative_to(_PACKAGE).as_posix().encode())
+            content.update(file.read_bytes())
+    tables = {endpoint.table for endpoint in ENDPOINTS}
+    for table in sorted(tables, key=lambda table: table.table_name):
+        content.update(_declaration(table).encode())
+    return content.hexdigest()
+
+
+def _declaration(table: type[Table]) -> str:
+    """Return the names, types and keys of a table's columns as text."""
+    columns = (
+        f"{column.name} {column.dtype} {column.key} {column.nullable} {column.absent}"
+        for column in table.columns
+    )
+    return "\n".join((table.table_name, *columns, ""))
+
+
+def sample_path() -> Path:
+    """Return the folder of the sample dataset, which need not exist yet."""
+    return _path_of(platformdirs.user_cache_path("beaconframes"), "sample", SAMPLE)
+
+
+def has_sample() -> bool:
+    """Return whether the sample dataset is stored already."""
+    return (sample_path() / "ledger.sqlite").exists()
+
+
+def open_sample() -> Dataset:
+    """Return the sample dataset, simulating it on first use."""
+    return open_or_simulate(platformdirs.user_cache_path("beaconframes"), "sample", **SAMPLE)
+
+
+def open_or_simulate(folder: Path, name: str, **arguments: Any) -> Dataset:
+    """Return the simulation called *name* that is stored in *folder*, simulating it on first use.
+
+    It is stored under a hash of the arguments and of the simulator's fingerprint. When it is
+    simulated, simulations of the same name under other hashes are removed, unless a process uses
+    them.
+    """
+    path = _path_of(folder, name, arguments)
+    while not _lock_until_exit(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        _simulate_into(path, arguments)
+        _remove_unused(folder, f"{name}-*", path)
+    return Dataset.open(path)
+
+
+def _path_of(folder: Path, name: str, arguments: dict[str, Any]) -> Path:
+    content = f"{fingerprint()} {sorted(arguments.items())}"
+    return folder / f"{name}-{blake2b(content.encode(), digest_size=8).hexdigest()}"
+
+
+def _simulate_into(path: Path, arguments: dict[str, Any]) -> None:
+    """Simulate beside *path*, then move the result there."""
+    draft = Path(tempfile.mkdtemp(prefix=f"{path.name}-", dir=path.parent))
+    lock = _locked(draft)
+    try:
+        simulate(draft / "data", **arguments)
+        try:
+            (draft / "data").rename(path)
+        except OSError:
+            # Another process was faster; its rows are the same.
+            if not path.exists():
+                raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _remove_unused(folder: Path, pattern: str, current: Path) -> None:
+    """Remove the simulations that match *pattern*, except *current* and those in use."""
+    for other in folder.glob(pattern):
+        if other == current or other.is_symlink() or not other.is_dir():
+            continue
+        with suppress(OSError):
+            lock = _locked(other, exclusive=True)
+            if lock is None:
+                continue
+            try:
+                # Renamed first, so that no process opens a folder that is partly removed.
+                removed = Path(tempfile.mkdtemp(prefix=f"{other.name}-", dir=folder))
+                other.rename(removed / "removed")
+                shutil.rmtree(removed, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+def _lock_until_exit(path: Path) -> bool:
+    """Protect the folder *path* from removal until this process ends; False if it is missing."""
+    while path.exists():
+        lock = _locks.pop(path, None) or _locked(path)
+        if lock is None:
+            break
+        # Another process may have removed it before it was locked.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), path.stat()):
+                _locks[path] = lock
+                return True
+        os.close(lock)
+    return path.exists()
+
+
+def _locked(folder: Path, *, exclusive: bool = False) -> int | None:
+    """Lock a folder and return its file descriptor; None if it is missing, and on Windows.
+
+    A shared lock waits for a running removal. An exclusive one raises OSError if the folder is in
+    use, or if its file system has no locks.
+    """
+    if sys.platform == "win32":
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    if not exclusive:
+        with suppress(OSError):  # no locks on this file system: then nothing is removed, either
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        return descriptor
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
