@@ -5,15 +5,20 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
+from typing import Literal, get_overloads, get_type_hints
 
 import pytest
 
 import beaconframes as bf
 from beaconframes import v2
+from beaconframes.client import Explorer, Frame
 from beaconframes.endpoint import Cursor, Envelope, OnChain
 from beaconframes.server.app import Service, app
 
 ROOT = Path(__file__).parents[2]
+
+OPTIONS = {"explorer": None, "strict": None, "lazy": False, "frame": None, "max_requests": None}
+"""Keywords of every loader, with their defaults."""
 
 EVERY = pytest.mark.parametrize("endpoint", v2.ENDPOINTS, ids=lambda endpoint: endpoint.name)
 
@@ -36,7 +41,30 @@ def test_a_loader_takes_exactly_what_its_endpoint_declares(endpoint):
     """What a user reads in the signature and what is sent cannot drift apart."""
     taken = set(inspect.signature(loader(endpoint)).parameters)
 
-    assert {*endpoint.arguments, "explorer", "options"} == taken
+    assert {*endpoint.arguments, *OPTIONS} == taken
+
+
+@EVERY
+def test_a_loader_has_the_options_of_all_loaders(endpoint):
+    """All are keywords with a default, and Shift-Tab shows each by its name."""
+    taken = inspect.signature(loader(endpoint)).parameters.values()
+    keywords = {p.name: p.default for p in taken if p.kind is p.KEYWORD_ONLY}
+
+    assert OPTIONS.items() <= keywords.items()
+    assert not any(p.kind is p.VAR_KEYWORD for p in taken)
+
+
+@EVERY
+def test_the_type_hints_of_a_loader_resolve(endpoint):
+    """At run time, and without pandas; the overloads name three kinds of frame."""
+    hints = get_type_hints(loader(endpoint))
+
+    assert Explorer | None == hints["explorer"]
+    assert Literal["polars", "pandas"] | None == hints["frame"]
+    assert Frame == hints["return"]
+    assert ["pl.DataFrame", "pl.LazyFrame", "pd.DataFrame"] == [
+        overload.__annotations__["return"] for overload in get_overloads(loader(endpoint))
+    ]
 
 
 @EVERY

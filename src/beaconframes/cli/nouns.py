@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Loader = Callable[..., Any]
 
-NOT_OPTIONS = ("explorer", "options")
+NOT_OPTIONS = ("explorer", "strict", "lazy", "frame", "max_requests")
 _REGION = re.compile(r"-?[0-9]{1,9}(?:,-?[0-9]{1,9}){3}", re.ASCII)
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _ROWS = re.compile(r", (?:one|a) row|[.;:(]")

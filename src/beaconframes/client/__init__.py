@@ -1,15 +1,31 @@
-"""The only package that touches the network."""
+"""The explorer, the shared part of all loaders, and what a call costs."""
 
 from beaconframes.client.connected import connect, quota, use
 from beaconframes.client.explorer import Explorer
-from beaconframes.client.loading import Options, Subjects, load
+from beaconframes.client.loader import (
+    Eager,
+    EagerRange,
+    Frame,
+    Lazy,
+    LazyRange,
+    Pandas,
+    PandasRange,
+    Subjects,
+    load,
+)
 from beaconframes.client.plan import Plan, plan
 from beaconframes.client.quota import Quota
 from beaconframes.client.store import Store, store
 
 __all__ = [
+    "Eager",
+    "EagerRange",
     "Explorer",
-    "Options",
+    "Frame",
+    "Lazy",
+    "LazyRange",
+    "Pandas",
+    "PandasRange",
     "Plan",
     "Quota",
     "Store",

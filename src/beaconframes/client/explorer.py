@@ -216,9 +216,10 @@ class Explorer:
         *,
         strict: bool | None = None,
         lazy: bool = False,
+        frame: Literal["polars", "pandas"] | None = None,
         max_requests: int | None = None,
     ) -> Any:
-        """Return every row that *values* select, as the frame of the settings.
+        """Return every row that *values* select, as a frame of the kind *frame* or of the settings.
 
         Raises
         ------
@@ -228,27 +229,33 @@ class Explorer:
             The service failed, or what it sent cannot be trusted; see `beaconframes.errors`.
         """
         said = dict(self._own)
+        if frame is not None:
+            said["frame"] = frame
         if max_requests is not None:
             said["max_requests"] = max_requests
         settings = current_settings(**said)
+        if lazy and frame == "pandas":
+            raise UsageError(
+                'lazy=True returns a polars LazyFrame, and frame="pandas" is given',
+                hint="Leave one of them out",
+            )
         with (
             limited(self, endpoint, values, settings.max_requests),
             watched(endpoint.name, show=settings.progress, left=lambda: left_of(self.rate_limiter)),
         ):
             found = self._found(endpoint, values)
         if lazy:
-            frame: Any = found.as_lazy(endpoint, values)
+            rows: Any = found.as_lazy(endpoint, values)
         else:
             rows = found.as_frame(endpoint, values)
-            settings = current_settings(**self._own)
-            frame = to_pandas(rows) if settings.frame == "pandas" else rows
+            rows = to_pandas(rows) if settings.frame == "pandas" else rows
         for notice in found.notices:
             warnings.warn(notice, stacklevel=4)
         if strict is None:
             strict = current_settings(**self._own).strict
         lost = certain(found.lost, self.chain_head_of(endpoint))
-        self.tell_missing(endpoint, lost, frame, strict=strict)
-        return frame
+        self.tell_missing(endpoint, lost, rows, strict=strict)
+        return rows
 
     def _found(self, endpoint: Endpoint, values: Mapping[str, Any]) -> LoadResult:
         found = (

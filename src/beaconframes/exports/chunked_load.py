@@ -49,8 +49,7 @@ def of_call(
                 hint="Give a frame, a function that returns one, or a loader and its arguments",
             )
         return of_frame(frame, table)
-    options = bound.arguments.pop("options", {})
-    given = {**bound.arguments, **options}
+    given = dict(bound.arguments)
     asked = explorer or given.get("explorer") or current()
     call = Call(function, endpoint, asked, given)
     source = Source(of_endpoint(endpoint, table), call.everything, asked.chain, call.facts())
@@ -131,7 +130,7 @@ class Call:
         self.given = {
             name: value
             for name, value in given.items()
-            if name not in ("explorer", "strict", "lazy")
+            if name not in ("explorer", "strict", "lazy", "frame")
         }
         self.values = {name: self.given.get(name) for name in endpoint.arguments}
         self.chain_head = explorer.chain_head_of(endpoint)

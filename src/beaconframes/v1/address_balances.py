@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, Batch, Endpoint, Parameter, Refused, Shape, Texts
 from beaconframes.endpoint.identifiers import cut
 from beaconframes.errors import UsageError
 from beaconframes.schema import Asked, DecimalText, Hex, Json, Table, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from typing import Unpack
+    from collections.abc import Collection, Mapping, Sequence
+
+    import pandas as pd
 
     from beaconframes.calendar import Chain
-    from beaconframes.client import Explorer, Options
     from beaconframes.endpoint import ChainHead, Fields, View
     from beaconframes.schema import EnvelopeContext
 
@@ -155,13 +156,28 @@ ADDRESS_BALANCES = Endpoint(
 )
 
 
+@overload
+def load_address_balances(
+    addresses: str | Iterable[str], token: str | None = None, **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_address_balances(
+    addresses: str | Iterable[str], token: str | None = None, **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_address_balances(
+    addresses: str | Iterable[str], token: str | None = None, **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_address_balances(
     addresses: str | Iterable[str],
     token: str | None = None,
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load what addresses hold, one row per address for its ether and one for each token.
 
     One request an address. At most 200 tokens of each; `load_token_balances` gives all of them.
@@ -187,4 +203,12 @@ def load_address_balances(
     -----
     ``GET /api/v1/execution/address/{address}``. Never final.
     """
-    return load(ADDRESS_BALANCES, explorer, options, addresses=addresses, token=token)
+    return load(
+        ADDRESS_BALANCES,
+        {"addresses": addresses, "token": token},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Number, Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class AttestationEfficiency(Table):
@@ -34,9 +31,23 @@ ATTESTATION_EFFICIENCY = Endpoint(
 )
 
 
+@overload
+def load_attestation_efficiency(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_attestation_efficiency(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
 def load_attestation_efficiency(
-    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    validators: Subjects, **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
+def load_attestation_efficiency(
+    validators: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load how soon attestations were included, one row per validator. Less is better.
 
     100 validators a request.
@@ -63,4 +74,12 @@ def load_attestation_efficiency(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/attestationefficiency``. Never final.
     """
-    return load(ATTESTATION_EFFICIENCY, explorer, options, validators=validators)
+    return load(
+        ATTESTATION_EFFICIENCY,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import (
     UNRESOLVED,
     Batch,
@@ -28,12 +29,10 @@ from beaconframes.schema import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
 
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options, Subjects
     from beaconframes.endpoint import ChainHead, Fields, View
 
 
@@ -96,6 +95,18 @@ ATTESTATIONS = Endpoint(
 )
 
 
+@overload
+def load_attestations(
+    validators: Subjects, *, slim: bool = False, **options: Unpack[EagerRange]
+) -> pl.DataFrame: ...
+@overload
+def load_attestations(
+    validators: Subjects, *, slim: bool = False, **options: Unpack[LazyRange]
+) -> pl.LazyFrame: ...
+@overload
+def load_attestations(
+    validators: Subjects, *, slim: bool = False, **options: Unpack[PandasRange]
+) -> pd.DataFrame: ...
 def load_attestations(
     validators: Subjects,
     *,
@@ -103,8 +114,11 @@ def load_attestations(
     until: Moment | None = None,
     slim: bool = False,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load attestation duties, one row per validator per epoch, of the last 100 epochs.
 
     100 validators a request. The service keeps no older duties than that: a range that begins
@@ -138,10 +152,10 @@ def load_attestations(
     """
     return load(
         ATTESTATIONS,
-        explorer,
-        options,
-        validators=validators,
-        since=since,
-        until=until,
-        slim=slim,
+        {"validators": validators, "since": since, "until": until, "slim": slim},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
     )

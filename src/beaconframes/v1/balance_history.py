@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Final, Identifiers
 from beaconframes.schema import WEEK_OF_EPOCH, Count, Epoch, EpochTime, Gwei, Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class BalanceHistory(Table):
@@ -44,14 +41,23 @@ BALANCE_HISTORY = Endpoint(
 )
 
 
+@overload
+def load_balance_history(validators: Subjects, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_balance_history(validators: Subjects, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_balance_history(validators: Subjects, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_balance_history(
     validators: Subjects,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load balances, one row per validator per epoch, in gwei.
 
     100 validators and 100 epochs a request.
@@ -78,4 +84,12 @@ def load_balance_history(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/balancehistory``. Final once the epoch is.
     """
-    return load(BALANCE_HISTORY, explorer, options, validators=validators, since=since, until=until)
+    return load(
+        BALANCE_HISTORY,
+        {"validators": validators, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Refused
 from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.client import Explorer, Options, Subjects
     from beaconframes.endpoint import Fields, View
 
 
@@ -62,9 +60,21 @@ BLS_CHANGES = Endpoint(
 )
 
 
+@overload
+def load_bls_changes(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_bls_changes(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_bls_changes(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_bls_changes(
-    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    validators: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the changes of withdrawal credentials from a BLS key to an address, one row per change.
 
     100 validators a request.
@@ -89,4 +99,12 @@ def load_bls_changes(
     ``GET /api/v1/validator/{indexOrPubkey}/blsChange``. A change is final once its epoch is; more
     validators may change at any time.
     """
-    return load(BLS_CHANGES, explorer, options, validators=validators)
+    return load(
+        BLS_CHANGES,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Pages
 from beaconframes.schema import Asked, Count, Flag, Hex, Table
 from beaconframes.v1._addresses import Named
-from beaconframes.v1._zeros import without_false_zeros
+from beaconframes.v1._validator_lookup import null_placeholder_indices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class DepositOrigin(Table):
@@ -61,9 +58,23 @@ DEPOSIT_ORIGIN = Endpoint(
 )
 
 
+@overload
+def load_deposit_origin(address: str | Iterable[str], **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_deposit_origin(address: str | Iterable[str], **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
 def load_deposit_origin(
-    address: str | Iterable[str], *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    address: str | Iterable[str], **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
+def load_deposit_origin(
+    address: str | Iterable[str],
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the validators that an address deposited for, one row per public key and validity.
 
     2,000 keys a request.
@@ -89,5 +100,15 @@ def load_deposit_origin(
     -----
     ``GET /api/v1/validator/eth1/{eth1address}``. Never final: more may be deposited.
     """
-    rows = load(DEPOSIT_ORIGIN, explorer, options, address=address)
-    return without_false_zeros(rows, explorer, options)
+    rows = load(
+        DEPOSIT_ORIGIN,
+        {"address": address},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )
+    return null_placeholder_indices(
+        rows, explorer=explorer, strict=strict, max_requests=max_requests
+    )

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Identifiers, Wanted
 from beaconframes.v1._deposits import Deposits
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    import pandas as pd
 
-    from beaconframes.client import Explorer, Options, Subjects
     from beaconframes.endpoint import Fields, View
 
 
@@ -44,9 +43,21 @@ DEPOSITS = Endpoint(
 )
 
 
+@overload
+def load_deposits(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_deposits(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_deposits(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_deposits(
-    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    validators: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the deposits of validators, one row per event of the deposit contract.
 
     100 validators a request. Top-ups are rows too, and so are deposits that came to nothing
@@ -72,4 +83,12 @@ def load_deposits(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/deposits``. More may come at any time.
     """
-    return load(DEPOSITS, explorer, options, validators=validators)
+    return load(
+        DEPOSITS,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

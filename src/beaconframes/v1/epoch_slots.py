@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import Each, Endpoint, Final, Wanted
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options
     from beaconframes.endpoint import ChainHead, Fields
 
 
@@ -49,13 +47,22 @@ EPOCH_SLOTS = Endpoint(
 )
 
 
+@overload
+def load_epoch_slots(**options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_epoch_slots(**options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_epoch_slots(**options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_epoch_slots(
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the blocks of epochs, one row per block; missed slots are rows too.
 
     One request an epoch. A slot with an orphaned block beside the canonical one has two rows;
@@ -81,4 +88,12 @@ def load_epoch_slots(
     -----
     ``GET /api/v1/epoch/{epoch}/slots``. Final once the epoch is.
     """
-    return load(EPOCH_SLOTS, explorer, options, since=since, until=until)
+    return load(
+        EPOCH_SLOTS,
+        {"since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

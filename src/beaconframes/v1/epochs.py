@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import Each, Endpoint, Final, Shape
 from beaconframes.schema import Count, Epoch, EpochTime, Flag, Fraction, Gwei, Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options
 
 
 class Epochs(Table):
@@ -63,13 +60,22 @@ EPOCHS = Endpoint(
 )
 
 
+@overload
+def load_epochs(**options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_epochs(**options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_epochs(**options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_epochs(
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load epoch overviews, one row per epoch. One request each.
 
     Parameters
@@ -91,4 +97,12 @@ def load_epochs(
     -----
     ``GET /api/v1/epoch/{epoch}``. Final once the epoch is.
     """
-    return load(EPOCHS, explorer, options, since=since, until=until)
+    return load(
+        EPOCHS,
+        {"since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

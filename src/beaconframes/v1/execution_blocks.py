@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Batch, Endpoint, Final, Parameter, Refused, Wanted
 from beaconframes.endpoint.identifiers import numbers, numeral
 from beaconframes.v1._execution import ExecutionBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
 
-    from beaconframes.client import Explorer, Options, Subjects
+    import pandas as pd
+
     from beaconframes.endpoint import ChainHead, Fields, View
     from beaconframes.schema import Column
 
@@ -70,9 +70,21 @@ EXECUTION_BLOCKS = Endpoint(
 )
 
 
+@overload
+def load_execution_blocks(blocks: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_execution_blocks(blocks: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_execution_blocks(blocks: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_execution_blocks(
-    blocks: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    blocks: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load execution blocks by number, one row per block. 100 blocks a request.
 
     Parameters
@@ -96,4 +108,12 @@ def load_execution_blocks(
     -----
     ``GET /api/v1/execution/block/{blockNumber}``. Final once its epoch is.
     """
-    return load(EXECUTION_BLOCKS, explorer, options, blocks=blocks)
+    return load(
+        EXECUTION_BLOCKS,
+        {"blocks": blocks},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

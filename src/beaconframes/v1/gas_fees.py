@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, Shape
 from beaconframes.schema import Number, Table, UnixMillis, Wei
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class GasFees(Table):
@@ -38,7 +35,20 @@ GAS_FEES = Endpoint(
 )
 
 
-def load_gas_fees(*, explorer: Explorer | None = None, **options: Unpack[Options]) -> pl.DataFrame:
+@overload
+def load_gas_fees(**options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_gas_fees(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_gas_fees(**options: Unpack[Pandas]) -> pd.DataFrame: ...
+def load_gas_fees(
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the recommended gas fees of this moment, one row.
 
     Parameters
@@ -57,4 +67,12 @@ def load_gas_fees(*, explorer: Explorer | None = None, **options: Unpack[Options
     -----
     ``GET /api/v1/execution/gasfees``, on the public service ``gasnow``. Never final.
     """
-    return load(GAS_FEES, explorer, options)
+    return load(
+        GAS_FEES,
+        {},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

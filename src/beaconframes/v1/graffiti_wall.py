@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import Batch, Endpoint, Final, Region, SlotWindow, Switch
 from beaconframes.schema import Count, Slot, SlotTime, Table, Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
 
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options
     from beaconframes.endpoint import ChainHead
 
 
@@ -70,6 +69,27 @@ GRAFFITI_WALL = Endpoint(
 )
 
 
+@overload
+def load_graffiti_wall(
+    region: tuple[int, int, int, int] | None = None,
+    *,
+    summarize: bool = False,
+    **options: Unpack[EagerRange],
+) -> pl.DataFrame: ...
+@overload
+def load_graffiti_wall(
+    region: tuple[int, int, int, int] | None = None,
+    *,
+    summarize: bool = False,
+    **options: Unpack[LazyRange],
+) -> pl.LazyFrame: ...
+@overload
+def load_graffiti_wall(
+    region: tuple[int, int, int, int] | None = None,
+    *,
+    summarize: bool = False,
+    **options: Unpack[PandasRange],
+) -> pd.DataFrame: ...
 def load_graffiti_wall(
     region: tuple[int, int, int, int] | None = None,
     *,
@@ -77,8 +97,11 @@ def load_graffiti_wall(
     until: Moment | None = None,
     summarize: bool = False,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the graffiti wall, one row per painted pixel, oldest first.
 
     One request for up to 500,000 slots.
@@ -109,10 +132,10 @@ def load_graffiti_wall(
     """
     return load(
         GRAFFITI_WALL,
-        explorer,
-        options,
-        region=region,
-        since=since,
-        until=until,
-        summarize=summarize,
+        {"region": region, "since": since, "until": until, "summarize": summarize},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
     )

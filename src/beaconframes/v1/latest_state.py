@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, Shape
 from beaconframes.schema import Count, Epoch, Flag, Json, Number, Slot, SlotTime, Table, Text
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class LatestState(Table):
@@ -80,9 +77,20 @@ LATEST_STATE = Endpoint(
 )
 
 
+@overload
+def load_latest_state(**options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_latest_state(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_latest_state(**options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_latest_state(
-    *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the head of the chain and the service's exchange rates, one row.
 
     Parameters
@@ -101,4 +109,12 @@ def load_latest_state(
     -----
     ``GET /api/v1/latestState``. Never final.
     """
-    return load(LATEST_STATE, explorer, options)
+    return load(
+        LATEST_STATE,
+        {},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

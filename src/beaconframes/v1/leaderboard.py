@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Batch, Endpoint, Parameter
 from beaconframes.schema import Count, Gwei, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
 
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.client import Explorer, Options
     from beaconframes.endpoint import ChainHead, Fields, View
 
 
@@ -57,9 +56,20 @@ LEADERBOARD = Endpoint(
 )
 
 
+@overload
+def load_leaderboard(**options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_leaderboard(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_leaderboard(**options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_leaderboard(
-    *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the 100 validators that earned most in 7 days, one row per validator, in gwei.
 
     One request.
@@ -80,4 +90,12 @@ def load_leaderboard(
     -----
     ``GET /api/v1/validator/leaderboard``. Drawn up anew every day, so never final.
     """
-    return load(LEADERBOARD, explorer, options)
+    return load(
+        LEADERBOARD,
+        {},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Shape, Texts
 from beaconframes.schema import Asked, Hex, Table, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Unpack
+    import pandas as pd
 
-    from beaconframes.client import Explorer, Options
     from beaconframes.endpoint import Fields, View
 
 
@@ -62,9 +61,21 @@ NAMES = Endpoint(
 )
 
 
+@overload
+def load_names(names: str | Iterable[str], **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_names(names: str | Iterable[str], **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_names(names: str | Iterable[str], **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_names(
-    names: str | Iterable[str], *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    names: str | Iterable[str],
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load names of addresses or addresses of names, one row per name or address asked for.
 
     One request each, in either direction.
@@ -88,4 +99,12 @@ def load_names(
     -----
     ``GET /api/v1/ens/lookup/{domain}``. Never final: names change hands.
     """
-    return load(NAMES, explorer, options, names=names)
+    return load(
+        NAMES,
+        {"names": names},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

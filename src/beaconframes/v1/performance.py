@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Gwei, Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class Performance(Table):
@@ -43,9 +40,21 @@ PERFORMANCE = Endpoint(
 )
 
 
+@overload
+def load_performance(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_performance(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_performance(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_performance(
-    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    validators: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load what validators earned on the consensus layer, one row per validator, in gwei.
 
     100 validators a request.
@@ -69,4 +78,12 @@ def load_performance(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/performance``. Never final.
     """
-    return load(PERFORMANCE, explorer, options, validators=validators)
+    return load(
+        PERFORMANCE,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

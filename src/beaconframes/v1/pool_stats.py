@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Shape
 from beaconframes.schema import Count, Fraction, Number, Table, Text, Units, UnixTime, Wei
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class PoolStats(Table):
@@ -53,9 +50,20 @@ POOL_STATS = Endpoint(
 )
 
 
+@overload
+def load_pool_stats(**options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_pool_stats(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_pool_stats(**options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_pool_stats(
-    *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the statistics of the liquid-staking pool, one row.
 
     Parameters
@@ -76,4 +84,12 @@ def load_pool_stats(
     ``GET /api/v1/poolprotocol/stats``, on the public service ``rocketpool/stats``. The service
     computes it anew every few minutes. Never final.
     """
-    return load(POOL_STATS, explorer, options)
+    return load(
+        POOL_STATS,
+        {},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

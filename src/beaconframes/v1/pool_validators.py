@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Identifiers, Shape
 from beaconframes.schema import Count, Flag, Fraction, Hex, Table, Text, Units, UnixTime, Wei
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class PoolValidators(Table):
@@ -67,9 +64,21 @@ POOL_VALIDATORS = Endpoint(
 )
 
 
+@overload
+def load_pool_validators(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_pool_validators(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_pool_validators(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_pool_validators(
-    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    validators: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load which validators belong to the liquid-staking pool and how, one row per validator.
 
     100 validators a request.
@@ -95,4 +104,12 @@ def load_pool_validators(
     ``GET /api/v1/poolprotocol/validator/{indexOrPubkey}``, on the public service ``rocketpool``.
     Never final.
     """
-    return load(POOL_VALIDATORS, explorer, options, validators=validators)
+    return load(
+        POOL_VALIDATORS,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import (
     ADDRESS,
     Batch,
@@ -23,10 +24,10 @@ from beaconframes.endpoint import (
 from beaconframes.v1._execution import ExecutionBlocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Unpack
+    from collections.abc import Mapping
 
-    from beaconframes.client import Explorer, Options
+    import pandas as pd
+
     from beaconframes.endpoint import ChainHead, Fields, View
 
 LONGEST_IN_A_PATH = 7_500
@@ -128,12 +129,27 @@ PRODUCED_BLOCKS = Endpoint(
 )
 
 
+@overload
+def load_produced_blocks(
+    producers: int | str | Iterable[int | str], **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_produced_blocks(
+    producers: int | str | Iterable[int | str], **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_produced_blocks(
+    producers: int | str | Iterable[int | str], **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_produced_blocks(
     producers: int | str | Iterable[int | str],
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load every execution block of some producers, one row per block.
 
     20 addresses or 100 validators and 100 blocks a request.
@@ -158,4 +174,12 @@ def load_produced_blocks(
     -----
     ``GET /api/v1/execution/{addressIndexOrPubkey}/produced``. Final once the block's epoch is.
     """
-    return load(PRODUCED_BLOCKS, explorer, options, producers=producers)
+    return load(
+        PRODUCED_BLOCKS,
+        {"producers": producers},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Batch, Endpoint, Identifiers, Refused, Shape, Wanted
 from beaconframes.errors import UsageError
 from beaconframes.schema import Asked, Number, Table, Text, UnixTime
@@ -15,9 +15,9 @@ from beaconframes.v1._luck import luck
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
 
-    from beaconframes.client import Explorer, Options, Subjects
+    import pandas as pd
+
     from beaconframes.endpoint import ChainHead, Fields, View
 
 
@@ -79,9 +79,21 @@ PROPOSAL_LUCK = Endpoint(
 )
 
 
+@overload
+def load_proposal_luck(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_proposal_luck(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_proposal_luck(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_proposal_luck(
-    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    validators: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the luck of a set of validators in proposing, one row for the whole set.
 
     One request; at most 100 validators, since the luck of parts does not add up.
@@ -105,4 +117,12 @@ def load_proposal_luck(
     -----
     ``GET /api/v1/validators/proposalLuck``. Never final.
     """
-    return load(PROPOSAL_LUCK, explorer, options, validators=validators)
+    return load(
+        PROPOSAL_LUCK,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import Endpoint, EpochTail, Final, Identifiers
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options, Subjects
     from beaconframes.endpoint import Fields, View
 
 
@@ -46,14 +44,23 @@ PROPOSALS = Endpoint(
 )
 
 
+@overload
+def load_proposals(validators: Subjects, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_proposals(validators: Subjects, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_proposals(validators: Subjects, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_proposals(
     validators: Subjects,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the blocks that validators were to propose, one row per block.
 
     100 validators and 101 epochs a request. Missed, orphaned and scheduled proposals are rows too:
@@ -82,4 +89,12 @@ def load_proposals(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/proposals``. Final once the epoch is.
     """
-    return load(PROPOSALS, explorer, options, validators=validators, since=since, until=until)
+    return load(
+        PROPOSALS,
+        {"validators": validators, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

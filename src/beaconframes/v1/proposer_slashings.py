@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slots import ItemsOf
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class ProposerSlashings(Table):
@@ -52,9 +49,21 @@ PROPOSER_SLASHINGS = Endpoint(
 )
 
 
+@overload
+def load_proposer_slashings(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_proposer_slashings(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_proposer_slashings(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_proposer_slashings(
-    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    slots: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the proposer slashings in blocks, one row per proof that a block included.
 
     One request a slot. A slot without any has no rows; nor has one without a block.
@@ -77,4 +86,12 @@ def load_proposer_slashings(
     -----
     ``GET /api/v1/slot/{slot}/proposerslashings``. Final once the slot's epoch is.
     """
-    return load(PROPOSER_SLASHINGS, explorer, options, slots=slots)
+    return load(
+        PROPOSER_SLASHINGS,
+        {"slots": slots},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final
 from beaconframes.schema import Count, Gwei, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slots import ItemsOf
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class SlotWithdrawals(Table):
@@ -41,9 +38,21 @@ SLOT_WITHDRAWALS = Endpoint(
 )
 
 
+@overload
+def load_slot_withdrawals(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_slot_withdrawals(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_slot_withdrawals(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_slot_withdrawals(
-    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    slots: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the withdrawals of slots, one row per withdrawal that a block paid out, in gwei.
 
     One request a slot. A slot without any has no rows; nor has one without a block.
@@ -66,4 +75,12 @@ def load_slot_withdrawals(
     -----
     ``GET /api/v1/slot/{slot}/withdrawals``. Final once the slot's epoch is.
     """
-    return load(SLOT_WITHDRAWALS, explorer, options, slots=slots)
+    return load(
+        SLOT_WITHDRAWALS,
+        {"slots": slots},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Batch, Endpoint, Final, Shape, Values, Wanted
 from beaconframes.endpoint.identifiers import each, numbers
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
 
-    from beaconframes.client import Explorer, Options, Subjects
+    import pandas as pd
+
     from beaconframes.endpoint import ChainHead, Fields, View
 
 ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
@@ -87,9 +87,21 @@ SLOTS = Endpoint(
 )
 
 
+@overload
+def load_slots(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_slots(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_slots(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_slots(
-    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    slots: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load blocks by slot or root, one row per block. One request each.
 
     `load_epoch_slots` brings the slots of whole epochs, missed ones too, in far fewer requests.
@@ -116,4 +128,12 @@ def load_slots(
     -----
     ``GET /api/v1/slot/{slotOrHash}``. Final once the slot's epoch is.
     """
-    return load(SLOTS, explorer, options, slots=slots)
+    return load(
+        SLOTS,
+        {"slots": slots},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

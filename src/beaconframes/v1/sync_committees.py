@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import MAINNET
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final, Shape, Values
 from beaconframes.schema import Count, Epoch, Period, Position, Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class SyncCommittees(Table):
@@ -50,9 +47,25 @@ SYNC_COMMITTEES = Endpoint(
 )
 
 
+@overload
 def load_sync_committees(
-    periods: Subjects = "latest", *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    periods: Subjects = "latest", **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_sync_committees(periods: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_sync_committees(
+    periods: Subjects = "latest", **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
+def load_sync_committees(
+    periods: Subjects = "latest",
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load sync committees, one row per seat: ``period, seat, validator_index``.
 
     One request a period.
@@ -77,4 +90,12 @@ def load_sync_committees(
     -----
     ``GET /api/v1/sync_committee/{period}``. Final as soon as it is published.
     """
-    return load(SYNC_COMMITTEES, explorer, options, periods=periods)
+    return load(
+        SYNC_COMMITTEES,
+        {"periods": periods},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

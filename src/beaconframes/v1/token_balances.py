@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, Endpoint, Pages
 from beaconframes.schema import Asked, DecimalText, Hex, Table, Text
 from beaconframes.v1._addresses import Named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.client import Explorer, Options
     from beaconframes.endpoint import Fields, View
 
 
@@ -58,9 +56,23 @@ TOKEN_BALANCES = Endpoint(
 )
 
 
+@overload
+def load_token_balances(address: str | Iterable[str], **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_token_balances(address: str | Iterable[str], **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
 def load_token_balances(
-    address: str | Iterable[str], *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    address: str | Iterable[str], **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
+def load_token_balances(
+    address: str | Iterable[str],
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load every token of an address, one row per token. 200 tokens a request.
 
     Parameters
@@ -82,4 +94,12 @@ def load_token_balances(
     -----
     ``GET /api/v1/execution/address/{address}/erc20tokens``. Never final.
     """
-    return load(TOKEN_BALANCES, explorer, options, address=address)
+    return load(
+        TOKEN_BALANCES,
+        {"address": address},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

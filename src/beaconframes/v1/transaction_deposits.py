@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import TRANSACTION, Endpoint, Final, Texts
 from beaconframes.v1._deposits import Deposits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 TRANSACTION_DEPOSITS = Endpoint(
@@ -35,12 +32,27 @@ TRANSACTION_DEPOSITS = Endpoint(
 )
 
 
+@overload
+def load_transaction_deposits(
+    tx_hashes: str | Iterable[str], **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_transaction_deposits(
+    tx_hashes: str | Iterable[str], **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_transaction_deposits(
+    tx_hashes: str | Iterable[str], **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_transaction_deposits(
     tx_hashes: str | Iterable[str],
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the deposits that transactions made, one row per deposit, in gwei.
 
     One request a transaction.
@@ -65,4 +77,12 @@ def load_transaction_deposits(
     -----
     ``GET /api/v1/eth1deposit/{txhash}``. Final as soon as its block is, a few minutes later.
     """
-    return load(TRANSACTION_DEPOSITS, explorer, options, tx_hashes=tx_hashes)
+    return load(
+        TRANSACTION_DEPOSITS,
+        {"tx_hashes": tx_hashes},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Shape
 from beaconframes.schema import Count, Gwei, Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class ValidatorQueue(Table):
@@ -42,9 +39,20 @@ VALIDATOR_QUEUE = Endpoint(
 )
 
 
+@overload
+def load_validator_queue(**options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_validator_queue(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_validator_queue(**options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_validator_queue(
-    *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load how many validators, and how much, wait to enter and to leave: one row.
 
     Parameters
@@ -64,4 +72,12 @@ def load_validator_queue(
     -----
     ``GET /api/v1/validators/queue``. Never final.
     """
-    return load(VALIDATOR_QUEUE, explorer, options)
+    return load(
+        VALIDATOR_QUEUE,
+        {},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

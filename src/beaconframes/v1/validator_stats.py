@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import Batch, Endpoint, Final, Parameter, Refused, Values, Wanted
 from beaconframes.endpoint.identifiers import numeral
 from beaconframes.schema import Count, Day, DayTime, Gwei, Table
-from beaconframes.v1._indices import indices
+from beaconframes.v1._validator_lookup import find_indices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
 
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options, Subjects
+    import pandas as pd
+
     from beaconframes.endpoint import ChainHead, Fields, View
     from beaconframes.schema import Column
 
@@ -127,14 +127,23 @@ VALIDATOR_STATS = Endpoint(
 )
 
 
+@overload
+def load_validator_stats(validators: Subjects, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_validator_stats(validators: Subjects, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_validator_stats(validators: Subjects, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_validator_stats(
     validators: Subjects,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load daily statistics, one row per validator per day of the chain, in gwei.
 
     One request a validator, whatever the range. The service takes indices only: public keys are
@@ -164,11 +173,13 @@ def load_validator_stats(
     -----
     ``GET /api/v1/validator/stats/{index}``. A day comes when it is over, and is final then.
     """
+    indices = find_indices(validators, explorer=explorer, strict=strict, max_requests=max_requests)
     return load(
         VALIDATOR_STATS,
-        explorer,
-        options,
-        validators=indices(validators, explorer, options),
-        since=since,
-        until=until,
+        {"validators": indices, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
     )

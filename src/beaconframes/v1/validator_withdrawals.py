@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import Endpoint, EpochTail, Final, Identifiers
 from beaconframes.endpoint.identifiers import numeral
 from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotTime, Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options, Subjects
     from beaconframes.endpoint import Fields, View
 
 
@@ -55,14 +53,29 @@ VALIDATOR_WITHDRAWALS = Endpoint(
 )
 
 
+@overload
+def load_validator_withdrawals(
+    validators: Subjects, **options: Unpack[EagerRange]
+) -> pl.DataFrame: ...
+@overload
+def load_validator_withdrawals(
+    validators: Subjects, **options: Unpack[LazyRange]
+) -> pl.LazyFrame: ...
+@overload
+def load_validator_withdrawals(
+    validators: Subjects, **options: Unpack[PandasRange]
+) -> pd.DataFrame: ...
 def load_validator_withdrawals(
     validators: Subjects,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the withdrawals of validators, one row per withdrawal, in gwei.
 
     100 validators and 100 epochs a request.
@@ -90,5 +103,11 @@ def load_validator_withdrawals(
     ``GET /api/v1/validator/{indexOrPubkey}/withdrawals``. Final once the epoch is.
     """
     return load(
-        VALIDATOR_WITHDRAWALS, explorer, options, validators=validators, since=since, until=until
+        VALIDATOR_WITHDRAWALS,
+        {"validators": validators, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
     )

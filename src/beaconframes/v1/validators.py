@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape
 from beaconframes.schema import Count, Epoch, Flag, Gwei, Hex, Slot, Table, Text
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class Validators(Table):
@@ -71,9 +68,21 @@ VALIDATORS = Endpoint(
 )
 
 
+@overload
+def load_validators(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_validators(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_validators(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_validators(
-    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    validators: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load validators, one row per validator, as of the latest processed epoch.
 
     100 validators a request; a batch of public keys too long for a URL goes by POST.
@@ -99,4 +108,12 @@ def load_validators(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}`` and ``POST /api/v1/validator``.
     """
-    return load(VALIDATORS, explorer, options, validators=validators)
+    return load(
+        VALIDATORS,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final
 from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slots import ItemsOf
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class VoluntaryExits(Table):
@@ -42,9 +39,21 @@ VOLUNTARY_EXITS = Endpoint(
 )
 
 
+@overload
+def load_voluntary_exits(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_voluntary_exits(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_voluntary_exits(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_voluntary_exits(
-    slots: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    slots: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the voluntary exits in blocks, one row per exit that a block included.
 
     One request a slot. A slot without any has no rows; nor has one without a block.
@@ -68,4 +77,12 @@ def load_voluntary_exits(
     -----
     ``GET /api/v1/slot/{slot}/voluntaryexits``. Final once the slot's epoch is.
     """
-    return load(VOLUNTARY_EXITS, explorer, options, slots=slots)
+    return load(
+        VOLUNTARY_EXITS,
+        {"slots": slots},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, Endpoint, Pages
 from beaconframes.schema import Asked, Count, Hex, Table
 from beaconframes.v1._addresses import Named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.client import Explorer, Options
 
 WHERE = "withdrawalCredentialsOrEth1address"
 
@@ -64,12 +62,27 @@ WITHDRAWAL_CREDENTIALS = Endpoint(
 )
 
 
+@overload
+def load_withdrawal_credentials(
+    credentials: str | Iterable[str], **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_withdrawal_credentials(
+    credentials: str | Iterable[str], **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_withdrawal_credentials(
+    credentials: str | Iterable[str], **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_withdrawal_credentials(
     credentials: str | Iterable[str],
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the validators that withdraw to some credentials or address, one row per validator.
 
     200 validators a request.
@@ -94,4 +107,12 @@ def load_withdrawal_credentials(
     ``GET /api/v1/validator/withdrawalCredentials/{withdrawalCredentialsOrEth1address}``. Never
     final: credentials can be changed, and more validators can come.
     """
-    return load(WITHDRAWAL_CREDENTIALS, explorer, options, credentials=credentials)
+    return load(
+        WITHDRAWAL_CREDENTIALS,
+        {"credentials": credentials},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

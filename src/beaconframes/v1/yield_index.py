@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import Each, Endpoint, Final
 from beaconframes.schema import Day, DayTime, Fraction, Table, Wei
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options
 
 
 class YieldIndex(Table):
@@ -60,13 +57,22 @@ YIELD_INDEX = Endpoint(
 )
 
 
+@overload
+def load_yield_index(**options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_yield_index(**options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_yield_index(**options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_yield_index(
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the daily yield index, one row per day of the chain. One request each.
 
     Parameters
@@ -89,4 +95,12 @@ def load_yield_index(
     -----
     ``GET /api/v1/yieldindex/{day}``, on the public service ``ethstore``. Final when published.
     """
-    return load(YIELD_INDEX, explorer, options, since=since, until=until)
+    return load(
+        YIELD_INDEX,
+        {"since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -1,12 +1,11 @@
-"""What loaders of generation 2 take as validators and as slots."""
+"""The type of the argument that names validators in V2."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from beaconframes.client import Subjects
-    from beaconframes.endpoint.sets import ValidatorSet
+from beaconframes.client import Subjects
+from beaconframes.endpoint.sets import ValidatorSet
 
-    Validators: TypeAlias = Subjects | ValidatorSet
-    """Indices or public keys, one or many, mixed; or a set named in another way."""
+Validators: TypeAlias = Subjects | ValidatorSet
+"""Indices or public keys, one or many, mixed; or a set such as `dashboard(7)`."""

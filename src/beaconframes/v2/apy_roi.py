@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import msgspec
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
 from beaconframes.schema import Epoch, Fraction, Table, Text, UnixTime
 from beaconframes.v2._columns import FINALITY
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Unpack
+
+    import pandas as pd
 
     from beaconframes.calendar import Chain
-    from beaconframes.client import Explorer, Options
     from beaconframes.schema import EnvelopeContext
-    from beaconframes.v2._subjects import Validators
 
 LAYERS = ("execution_layer", "consensus_layer", "combined")
 RETURNS = ("roi", "apy")
@@ -113,13 +113,28 @@ APY_ROI = Endpoint(
 )
 
 
+@overload
+def load_apy_roi(
+    validators: Validators, window: str = "30d", **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_apy_roi(
+    validators: Validators, window: str = "30d", **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_apy_roi(
+    validators: Validators, window: str = "30d", **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_apy_roi(
     validators: Validators,
     window: str = "30d",
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load what a set of validators yielded over a window: one row, as shares (0.03 is 3 per cent).
 
     One request, always: the yield of a set does not follow from those of its parts, so more than
@@ -147,4 +162,12 @@ def load_apy_roi(
     -----
     ``POST /api/v2/ethereum/validators/apy-roi``.
     """
-    return load(APY_ROI, explorer, options, validators=validators, window=window)
+    return load(
+        APY_ROI,
+        {"validators": validators, "window": window},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
     Cursor,
     Endpoint,
@@ -15,15 +16,11 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Slot, Table
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class AttestationSlots(Table):
@@ -46,14 +43,29 @@ ATTESTATION_SLOTS = Endpoint(
 )
 
 
+@overload
+def load_attestation_slots(
+    validators: Validators, **options: Unpack[EagerRange]
+) -> pl.DataFrame: ...
+@overload
+def load_attestation_slots(
+    validators: Validators, **options: Unpack[LazyRange]
+) -> pl.LazyFrame: ...
+@overload
+def load_attestation_slots(
+    validators: Validators, **options: Unpack[PandasRange]
+) -> pd.DataFrame: ...
 def load_attestation_slots(
     validators: Validators,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the slots that validators were to attest, one row per slot, with how many of them.
 
     One request a page, of 100 validators at most (20 on the smallest plans): a row counts those of
@@ -83,5 +95,11 @@ def load_attestation_slots(
     answer is not published: names and types follow from what comes.
     """
     return load(
-        ATTESTATION_SLOTS, explorer, options, validators=validators, since=since, until=until
+        ATTESTATION_SLOTS,
+        {"validators": validators, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
     )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Final, OnChain, Shape
 from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, Table, Text, UnixTime, Wei
 from beaconframes.v2._columns import ABSENT, FINALITY
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class Block(Table):
@@ -64,9 +61,21 @@ BLOCK = Endpoint(
 )
 
 
+@overload
+def load_block(blocks: Subjects = "latest", **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_block(blocks: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_block(blocks: Subjects = "latest", **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_block(
-    blocks: Subjects = "latest", *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    blocks: Subjects = "latest",
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load execution blocks, one row per block: gas, fees burned, blobs. One request each.
 
     `beaconframes.load_execution_blocks` has a hundred in one request, with what they earned;
@@ -91,4 +100,12 @@ def load_block(
     -----
     ``POST /api/v2/ethereum/block``. Final once its epoch is.
     """
-    return load(BLOCK, explorer, options, blocks=blocks)
+    return load(
+        BLOCK,
+        {"blocks": blocks},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Final, OnChain, Shape
 from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, Table, Text, Wei
 from beaconframes.v2._columns import ABSENT, FINALITY
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class BlockRewards(Table):
@@ -73,9 +70,21 @@ BLOCK_REWARDS = Endpoint(
 )
 
 
+@overload
+def load_block_rewards(blocks: Subjects = "latest", **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_block_rewards(blocks: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_block_rewards(blocks: Subjects = "latest", **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_block_rewards(
-    blocks: Subjects = "latest", *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    blocks: Subjects = "latest",
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load what execution blocks paid and to whom, one row per block, in wei. One request each.
 
     Never add ``mev_wei`` and ``priority_fees_wei``: with a builder, the fees are the builder's,
@@ -101,4 +110,12 @@ def load_block_rewards(
     ``POST /api/v2/ethereum/block/rewards``. Final once its epoch is.
     `beaconframes.load_execution_blocks` has a hundred blocks in one request.
     """
-    return load(BLOCK_REWARDS, explorer, options, blocks=blocks)
+    return load(
+        BLOCK_REWARDS,
+        {"blocks": blocks},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

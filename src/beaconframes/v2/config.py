@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape
 from beaconframes.schema import Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class Config(Table):
@@ -32,7 +29,20 @@ CONFIG = Endpoint(
 )
 
 
-def load_config(*, explorer: Explorer | None = None, **options: Unpack[Options]) -> pl.DataFrame:
+@overload
+def load_config(**options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_config(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_config(**options: Unpack[Pandas]) -> pd.DataFrame: ...
+def load_config(
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the settings of the network, one row.
 
     `beaconframes.Chain` has what beaconframes itself goes by.
@@ -54,4 +64,12 @@ def load_config(*, explorer: Explorer | None = None, **options: Unpack[Options])
     ``POST /api/v2/ethereum/config``. The shape of its answer is not published: names and types
     follow from what comes. A service that does not have it yet raises `NotServed`. Never final.
     """
-    return load(CONFIG, explorer, options)
+    return load(
+        CONFIG,
+        {},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
     Cursor,
     Endpoint,
@@ -15,15 +16,11 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Slot, Table
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class DepositSlots(Table):
@@ -46,14 +43,23 @@ DEPOSIT_SLOTS = Endpoint(
 )
 
 
+@overload
+def load_deposit_slots(validators: Validators, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_deposit_slots(validators: Validators, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_deposit_slots(validators: Validators, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_deposit_slots(
     validators: Validators,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the slots that had deposits for validators, one row per record of the service.
 
     One request a page, of 100 validators at most (20 on the smallest plans): rows may not say whose
@@ -83,4 +89,12 @@ def load_deposit_slots(
     validators/proposal-slots, and the shape of its answer is not published: names and types follow
     from what comes. A service that does not have it yet raises `NotServed`.
     """
-    return load(DEPOSIT_SLOTS, explorer, options, validators=validators, since=since, until=until)
+    return load(
+        DEPOSIT_SLOTS,
+        {"validators": validators, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, SortedBy, WindowIn
 from beaconframes.schema import Count, Fraction, Text
 from beaconframes.v2._ranking import Ranking
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class Entities(Ranking):
@@ -41,14 +38,41 @@ ENTITIES = Endpoint(
 )
 
 
+@overload
+def load_entities(
+    window: str = "30d",
+    *,
+    sort_by: str = "net_share",
+    sort_order: str = "desc",
+    **options: Unpack[Eager],
+) -> pl.DataFrame: ...
+@overload
+def load_entities(
+    window: str = "30d",
+    *,
+    sort_by: str = "net_share",
+    sort_order: str = "desc",
+    **options: Unpack[Lazy],
+) -> pl.LazyFrame: ...
+@overload
+def load_entities(
+    window: str = "30d",
+    *,
+    sort_by: str = "net_share",
+    sort_order: str = "desc",
+    **options: Unpack[Pandas],
+) -> pd.DataFrame: ...
 def load_entities(
     window: str = "30d",
     *,
     sort_by: str = "net_share",
     sort_order: str = "desc",
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load who runs how many validators and how well, one row per entity.
 
     Ten rows a request. For the larger plans only: others raise `TierTooLow`.
@@ -76,4 +100,12 @@ def load_entities(
     ``POST /api/v2/ethereum/entities``. The service has announced to end it on 2026-12-17:
     `load_owners` and `load_operators` replace it.
     """
-    return load(ENTITIES, explorer, options, window=window, sort_by=sort_by, sort_order=sort_order)
+    return load(
+        ENTITIES,
+        {"window": window, "sort_by": sort_by, "sort_order": sort_order},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import msgspec
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import Between, Cursor, Endpoint, Envelope, MachinesIn, Shape
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Flag, Number, Slot, Table, Text, UnixTime
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-    from typing import Unpack
+    from collections.abc import Collection, Sequence
 
+    import pandas as pd
     import polars as pl
 
-    from beaconframes.calendar import Chain, Moment
-    from beaconframes.client import Explorer, Options
+    from beaconframes.calendar import Chain
     from beaconframes.schema import EnvelopeContext
 
 ENDING = "_metrics"
@@ -123,14 +124,29 @@ MACHINE_METRICS = Endpoint(
 )
 
 
+@overload
+def load_machine_metrics(
+    machines: str | Iterable[str] | None = None, **options: Unpack[EagerRange]
+) -> pl.DataFrame: ...
+@overload
+def load_machine_metrics(
+    machines: str | Iterable[str] | None = None, **options: Unpack[LazyRange]
+) -> pl.LazyFrame: ...
+@overload
+def load_machine_metrics(
+    machines: str | Iterable[str] | None = None, **options: Unpack[PandasRange]
+) -> pd.DataFrame: ...
 def load_machine_metrics(
     machines: str | Iterable[str] | None = None,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load what machines pushed with this key, one row per machine, process and reading.
 
     Parameters
@@ -155,4 +171,12 @@ def load_machine_metrics(
     -----
     ``POST /api/v2/machine-metrics``. Ten readings a request. Times are taken for Unix seconds.
     """
-    return load(MACHINE_METRICS, explorer, options, machines=machines, since=since, until=until)
+    return load(
+        MACHINE_METRICS,
+        {"machines": machines, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

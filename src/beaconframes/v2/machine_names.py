@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import msgspec
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Table, Text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from typing import Unpack
+
+    import pandas as pd
 
     from beaconframes.calendar import Chain
-    from beaconframes.client import Explorer, Options
     from beaconframes.schema import EnvelopeContext
 
 
@@ -63,9 +63,20 @@ MACHINE_NAMES = Endpoint(
 )
 
 
+@overload
+def load_machine_names(**options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_machine_names(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_machine_names(**options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_machine_names(
-    *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the machines that pushed metrics with this key, one row per machine.
 
     Parameters
@@ -84,4 +95,12 @@ def load_machine_names(
     -----
     ``POST /api/v2/machine-metrics/machine-names``. One request.
     """
-    return load(MACHINE_NAMES, explorer, options)
+    return load(
+        MACHINE_NAMES,
+        {},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

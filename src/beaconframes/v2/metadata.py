@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Count, Hex, Table, Text
 from beaconframes.v2._columns import Told
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class Metadata(Table):
@@ -54,9 +51,21 @@ METADATA = Endpoint(
 )
 
 
+@overload
+def load_metadata(validators: Validators, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_metadata(validators: Validators, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_metadata(validators: Validators, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_metadata(
-    validators: Validators, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    validators: Validators,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load who deposited for validators and who runs them, one row per validator.
 
     100 validators a call, ten rows a request. For the larger plans only: others raise `TierTooLow`.
@@ -80,4 +89,12 @@ def load_metadata(
     -----
     ``POST /api/v2/ethereum/validators/metadata``.
     """
-    return load(METADATA, explorer, options, validators=validators)
+    return load(
+        METADATA,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, WindowIn
 from beaconframes.v2._columns import Windowed
 from beaconframes.v2._performance import PerformanceParts
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class NetworkPerformance(Windowed, PerformanceParts):
@@ -31,9 +28,21 @@ NETWORK_PERFORMANCE = Endpoint(
 )
 
 
+@overload
+def load_network_performance(window: str = "30d", **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_network_performance(window: str = "30d", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_network_performance(window: str = "30d", **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_network_performance(
-    window: str = "30d", *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    window: str = "30d",
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load how all validators together did over a window: one row. One request.
 
     What to hold your own set against. The service would silently ignore validators here: for
@@ -59,4 +68,12 @@ def load_network_performance(
     -----
     ``POST /api/v2/ethereum/performance-aggregate``. Never final: the window moves.
     """
-    return load(NETWORK_PERFORMANCE, explorer, options, window=window)
+    return load(
+        NETWORK_PERFORMANCE,
+        {"window": window},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

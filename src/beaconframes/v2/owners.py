@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import (
     Cursor,
     Endpoint,
@@ -18,11 +18,8 @@ from beaconframes.endpoint import (
 from beaconframes.v2._ranking import Ranking
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class Owners(Ranking):
@@ -47,6 +44,36 @@ OWNERS = Endpoint(
 )
 
 
+@overload
+def load_owners(
+    window: str = "30d",
+    *,
+    sort_by: str = "validator_count",
+    sort_order: str = "desc",
+    search: str | None = None,
+    operator: int | str | None = None,
+    **options: Unpack[Eager],
+) -> pl.DataFrame: ...
+@overload
+def load_owners(
+    window: str = "30d",
+    *,
+    sort_by: str = "validator_count",
+    sort_order: str = "desc",
+    search: str | None = None,
+    operator: int | str | None = None,
+    **options: Unpack[Lazy],
+) -> pl.LazyFrame: ...
+@overload
+def load_owners(
+    window: str = "30d",
+    *,
+    sort_by: str = "validator_count",
+    sort_order: str = "desc",
+    search: str | None = None,
+    operator: int | str | None = None,
+    **options: Unpack[Pandas],
+) -> pd.DataFrame: ...
 def load_owners(
     window: str = "30d",
     *,
@@ -55,8 +82,11 @@ def load_owners(
     search: str | None = None,
     operator: int | str | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load whose validators are how many and how well they do, one row per owner.
 
     Ten rows a request. For the larger plans only: others raise `TierTooLow`.
@@ -90,11 +120,16 @@ def load_owners(
     """
     return load(
         OWNERS,
-        explorer,
-        options,
-        window=window,
-        sort_by=sort_by,
-        sort_order=sort_order,
-        search=search,
-        operator=operator,
+        {
+            "window": window,
+            "sort_by": sort_by,
+            "sort_order": sort_order,
+            "search": search,
+            "operator": operator,
+        },
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
     Cursor,
     Endpoint,
@@ -16,15 +17,11 @@ from beaconframes.endpoint import (
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex
 from beaconframes.v2._performance import PerformanceParts
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class Performance(PerformanceParts):
@@ -51,14 +48,23 @@ PERFORMANCE = Endpoint(
 )
 
 
+@overload
+def load_performance(validators: Validators, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_performance(validators: Validators, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_performance(validators: Validators, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_performance(
     validators: Validators,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load how validators did their duties, one row per validator per epoch: scores and counts.
 
     One epoch a call and ten rows a request: a year of one validator is 82,000 requests.
@@ -89,4 +95,12 @@ def load_performance(
     -----
     ``POST /api/v2/ethereum/validators/performance-list``. Final once the epoch is.
     """
-    return load(PERFORMANCE, explorer, options, validators=validators, since=since, until=until)
+    return load(
+        PERFORMANCE,
+        {"validators": validators, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

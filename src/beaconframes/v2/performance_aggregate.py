@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
 from beaconframes.schema import Epoch, Text, UnixTime
 from beaconframes.v2._performance import PerformanceParts
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class PerformanceAggregate(PerformanceParts):
@@ -42,13 +39,28 @@ PERFORMANCE_AGGREGATE = Endpoint(
 )
 
 
+@overload
+def load_performance_aggregate(
+    validators: Validators, window: str = "30d", **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_performance_aggregate(
+    validators: Validators, window: str = "30d", **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_performance_aggregate(
+    validators: Validators, window: str = "30d", **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_performance_aggregate(
     validators: Validators,
     window: str = "30d",
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load how a set of validators did its duties over a window: one row.
 
     One request, always: the score of a set does not follow from the scores of its parts, so more
@@ -76,4 +88,12 @@ def load_performance_aggregate(
     -----
     ``POST /api/v2/ethereum/validators/performance-aggregate``.
     """
-    return load(PERFORMANCE_AGGREGATE, explorer, options, validators=validators, window=window)
+    return load(
+        PERFORMANCE_AGGREGATE,
+        {"validators": validators, "window": window},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

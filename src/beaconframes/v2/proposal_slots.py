@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
     Cursor,
     Endpoint,
@@ -16,15 +17,11 @@ from beaconframes.endpoint import (
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text
 from beaconframes.v2._columns import FINALITY
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class ProposalSlots(Table):
@@ -56,14 +53,23 @@ PROPOSAL_SLOTS = Endpoint(
 )
 
 
+@overload
+def load_proposal_slots(validators: Validators, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_proposal_slots(validators: Validators, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_proposal_slots(validators: Validators, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_proposal_slots(
     validators: Validators,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the slots that validators were to propose in, one row per slot.
 
     Ten rows a request, of 100 validators (20 on the smallest plans) and any span of time.
@@ -90,4 +96,12 @@ def load_proposal_slots(
     -----
     ``POST /api/v2/ethereum/validators/proposal-slots``. Final at once.
     """
-    return load(PROPOSAL_SLOTS, explorer, options, validators=validators, since=since, until=until)
+    return load(
+        PROPOSAL_SLOTS,
+        {"validators": validators, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import msgspec
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Epoch, Json, Table, Text, UnixTime, Wei
@@ -14,12 +14,11 @@ from beaconframes.v2._columns import FINALITY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from typing import Unpack
 
+    import pandas as pd
     import polars as pl
 
     from beaconframes.calendar import Chain
-    from beaconframes.client import Explorer, Options
     from beaconframes.schema import EnvelopeContext
 
 EPOCH_SECONDS = 384
@@ -178,7 +177,20 @@ QUEUES = Endpoint(
 )
 
 
-def load_queues(*, explorer: Explorer | None = None, **options: Unpack[Options]) -> pl.DataFrame:
+@overload
+def load_queues(**options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_queues(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_queues(**options: Unpack[Pandas]) -> pd.DataFrame: ...
+def load_queues(
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load what waits to enter and to leave the network, and until when, one row, in wei.
 
     Parameters
@@ -201,4 +213,12 @@ def load_queues(*, explorer: Explorer | None = None, **options: Unpack[Options])
     ``POST /api/v2/ethereum/queues`` in its version 2.1; the shape before that is understood too.
     Queues that nobody has described, such as those of consolidations, are in ``more``. Never final.
     """
-    return load(QUEUES, explorer, options)
+    return load(
+        QUEUES,
+        {},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.calendar import Moment
+from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
     Cursor,
     Endpoint,
@@ -16,15 +17,11 @@ from beaconframes.endpoint import (
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex
 from beaconframes.v2._rewards import RewardParts
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.calendar import Moment
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class Rewards(RewardParts):
@@ -51,14 +48,23 @@ REWARDS = Endpoint(
 )
 
 
+@overload
+def load_rewards(validators: Validators, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+@overload
+def load_rewards(validators: Validators, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+@overload
+def load_rewards(validators: Validators, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_rewards(
     validators: Validators,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load rewards of both layers, one row per validator per epoch, in wei.
 
     One epoch a call and ten rows a request: a year of one validator is 82,000 requests, and of a
@@ -87,4 +93,12 @@ def load_rewards(
     -----
     ``POST /api/v2/ethereum/validators/rewards-list``. Finalized epochs only, so final at once.
     """
-    return load(REWARDS, explorer, options, validators=validators, since=since, until=until)
+    return load(
+        REWARDS,
+        {"validators": validators, "since": since, "until": until},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

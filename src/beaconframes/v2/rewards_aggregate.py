@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import polars as pl
 import polars.selectors as cs
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
 from beaconframes.v2._columns import Windowed
 from beaconframes.v2._rewards import RewardParts
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
+    import pandas as pd
 
 
 class RewardsAggregate(Windowed, RewardParts):
@@ -55,13 +53,28 @@ REWARDS_AGGREGATE = Endpoint(
 )
 
 
+@overload
+def load_rewards_aggregate(
+    validators: Validators, window: str = "30d", **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_rewards_aggregate(
+    validators: Validators, window: str = "30d", **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_rewards_aggregate(
+    validators: Validators, window: str = "30d", **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_rewards_aggregate(
     validators: Validators,
     window: str = "30d",
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the rewards of a set of validators over a window: one row, in wei.
 
     One request; of more than 100 validators (20 on the smallest plans) one for each hundred, whose
@@ -90,4 +103,12 @@ def load_rewards_aggregate(
     -----
     ``POST /api/v2/ethereum/validators/rewards-aggregate``.
     """
-    return load(REWARDS_AGGREGATE, explorer, options, validators=validators, window=window)
+    return load(
+        REWARDS_AGGREGATE,
+        {"validators": validators, "window": window},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

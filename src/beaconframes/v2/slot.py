@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Envelope, Final, OnChain, Shape, SlotIn
 from beaconframes.schema import Count, Epoch, Hex, Period, Slot, Table, Text, UnixTime, Wei
 from beaconframes.v2._columns import ABSENT, FINALITY
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class SlotOverview(Table):
@@ -122,9 +119,21 @@ SLOT = Endpoint(
 )
 
 
+@overload
+def load_slot(slots: Subjects = "latest", **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_slot(slots: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_slot(slots: Subjects = "latest", **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_slot(
-    slots: Subjects = "latest", *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    slots: Subjects = "latest",
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load slots, one row per slot, with what their blocks held and moved. One request each.
 
     `beaconframes.load_epoch_slots` has the blocks of a whole epoch in one request.
@@ -150,4 +159,12 @@ def load_slot(
     -----
     ``POST /api/v2/ethereum/slot``. Final once the slot's epoch is.
     """
-    return load(SLOT, explorer, options, slots=slots)
+    return load(
+        SLOT,
+        {"slots": slots},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
 from beaconframes.v2._columns import FINALITY
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.v2._subjects import Validators
 
 
 class SlotAttestationDuties(Table):
@@ -87,13 +84,28 @@ SLOT_ATTESTATION_DUTIES = Endpoint(
 )
 
 
+@overload
+def load_slot_attestation_duties(
+    slots: Subjects = "latest", validators: Validators | None = None, **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_slot_attestation_duties(
+    slots: Subjects = "latest", validators: Validators | None = None, **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_slot_attestation_duties(
+    slots: Subjects = "latest", validators: Validators | None = None, **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_slot_attestation_duties(
     slots: Subjects = "latest",
     validators: Validators | None = None,
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load who had to attest slots and what came of it, one row per slot per validator, in wei.
 
     One slot a call and ten rows a request: on mainnet a slot has 30,000 duties, so name validators.
@@ -123,4 +135,12 @@ def load_slot_attestation_duties(
     -----
     ``POST /api/v2/ethereum/slot/attestation-duties``. Final once the slot's epoch is, and the next.
     """
-    return load(SLOT_ATTESTATION_DUTIES, explorer, options, slots=slots, validators=validators)
+    return load(
+        SLOT_ATTESTATION_DUTIES,
+        {"slots": slots, "validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
 from beaconframes.schema import Hex, Slot, Table
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.v2._subjects import Validators
 
 
 class SlotDeposits(Table):
@@ -37,13 +34,28 @@ SLOT_DEPOSITS = Endpoint(
 )
 
 
+@overload
+def load_slot_deposits(
+    slots: Subjects, validators: Validators | None = None, **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_slot_deposits(
+    slots: Subjects, validators: Validators | None = None, **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_slot_deposits(
+    slots: Subjects, validators: Validators | None = None, **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_slot_deposits(
     slots: Subjects,
     validators: Validators | None = None,
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the deposits of slots, one row per deposit.
 
     One slot a call and ten rows a request. `beaconframes.load_slot_deposits` and
@@ -73,4 +85,12 @@ def load_slot_deposits(
     and the shape of its answer is not published: names and types follow from what comes. A
     service that does not have it yet raises `NotServed`.
     """
-    return load(SLOT_DEPOSITS, explorer, options, slots=slots, validators=validators)
+    return load(
+        SLOT_DEPOSITS,
+        {"slots": slots, "validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
 from beaconframes.v2._columns import FINALITY
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.v2._subjects import Validators
 
 
 class SlotSyncCommitteeDuties(Table):
@@ -55,13 +52,28 @@ SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
 )
 
 
+@overload
+def load_slot_sync_committee_duties(
+    slots: Subjects = "finalized", validators: Validators | None = None, **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_slot_sync_committee_duties(
+    slots: Subjects = "finalized", validators: Validators | None = None, **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_slot_sync_committee_duties(
+    slots: Subjects = "finalized", validators: Validators | None = None, **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_slot_sync_committee_duties(
     slots: Subjects = "finalized",
     validators: Validators | None = None,
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load who of the sync committee signed slots, one row per slot per validator, in wei.
 
     One slot a call and ten rows a request: 52 requests for all 512 seats of a slot. A validator
@@ -90,4 +102,12 @@ def load_slot_sync_committee_duties(
     -----
     ``POST /api/v2/ethereum/slot/sync-committee-duties``. The service has finalized slots only.
     """
-    return load(SLOT_SYNC_COMMITTEE_DUTIES, explorer, options, slots=slots, validators=validators)
+    return load(
+        SLOT_SYNC_COMMITTEE_DUTIES,
+        {"slots": slots, "validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import (
     Cursor,
     Endpoint,
@@ -19,13 +20,11 @@ from beaconframes.endpoint import (
 )
 from beaconframes.schema import Count, Hex, Json, Slot, SlotTime, Table, Text, Wei
 from beaconframes.v2._columns import Ordinal, Told
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Unpack
+    import pandas as pd
 
-    from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.v2._subjects import Validators
 
 TYPES = ("manual", "partial_sweep", "full_exit_sweep", "system")
 SWEEPS = ("partial_sweep", "full_exit_sweep")
@@ -103,14 +102,41 @@ SLOT_WITHDRAWALS = Endpoint(
 )
 
 
+@overload
+def load_slot_withdrawals(
+    slots: Subjects,
+    validators: Validators | None = None,
+    *,
+    type_filter: str | Iterable[str] | None = None,
+    **options: Unpack[Eager],
+) -> pl.DataFrame: ...
+@overload
+def load_slot_withdrawals(
+    slots: Subjects,
+    validators: Validators | None = None,
+    *,
+    type_filter: str | Iterable[str] | None = None,
+    **options: Unpack[Lazy],
+) -> pl.LazyFrame: ...
+@overload
+def load_slot_withdrawals(
+    slots: Subjects,
+    validators: Validators | None = None,
+    *,
+    type_filter: str | Iterable[str] | None = None,
+    **options: Unpack[Pandas],
+) -> pd.DataFrame: ...
 def load_slot_withdrawals(
     slots: Subjects,
     validators: Validators | None = None,
     *,
     type_filter: str | Iterable[str] | None = None,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the withdrawals of slots, one row per withdrawal, in wei.
 
     One slot a call and ten rows a request; a payload pays out 16 at most. A slot without any has
@@ -145,9 +171,10 @@ def load_slot_withdrawals(
     """
     return load(
         SLOT_WITHDRAWALS,
-        explorer,
-        options,
-        slots=slots,
-        validators=validators,
-        type_filter=type_filter,
+        {"slots": slots, "validators": validators, "type_filter": type_filter},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
     )

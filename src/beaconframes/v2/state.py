@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape
 from beaconframes.schema import Table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class State(Table):
@@ -32,7 +29,20 @@ STATE = Endpoint(
 )
 
 
-def load_state(*, explorer: Explorer | None = None, **options: Unpack[Options]) -> pl.DataFrame:
+@overload
+def load_state(**options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_state(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_state(**options: Unpack[Pandas]) -> pd.DataFrame: ...
+def load_state(
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the state of the network, one row.
 
     `beaconframes.load_latest_state` has that of generation 1, in described columns.
@@ -54,4 +64,12 @@ def load_state(*, explorer: Explorer | None = None, **options: Unpack[Options]) 
     ``POST /api/v2/ethereum/state``. The shape of its answer is not published: names and types
     follow from what comes. A service that does not have it yet raises `NotServed`. Never final.
     """
-    return load(STATE, explorer, options)
+    return load(
+        STATE,
+        {},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

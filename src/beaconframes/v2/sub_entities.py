@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import (
     Cursor,
     Endpoint,
@@ -18,12 +19,8 @@ from beaconframes.schema import Count, Fraction, Text
 from beaconframes.v2._ranking import Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
 
 
 class SubEntities(Ranking):
@@ -51,6 +48,33 @@ SUB_ENTITIES = Endpoint(
 )
 
 
+@overload
+def load_sub_entities(
+    entity: str | Iterable[str],
+    window: str = "30d",
+    *,
+    sort_by: str = "net_share",
+    sort_order: str = "desc",
+    **options: Unpack[Eager],
+) -> pl.DataFrame: ...
+@overload
+def load_sub_entities(
+    entity: str | Iterable[str],
+    window: str = "30d",
+    *,
+    sort_by: str = "net_share",
+    sort_order: str = "desc",
+    **options: Unpack[Lazy],
+) -> pl.LazyFrame: ...
+@overload
+def load_sub_entities(
+    entity: str | Iterable[str],
+    window: str = "30d",
+    *,
+    sort_by: str = "net_share",
+    sort_order: str = "desc",
+    **options: Unpack[Pandas],
+) -> pd.DataFrame: ...
 def load_sub_entities(
     entity: str | Iterable[str],
     window: str = "30d",
@@ -58,8 +82,11 @@ def load_sub_entities(
     sort_by: str = "net_share",
     sort_order: str = "desc",
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the parts of entities and how well they do, one row per sub-entity of an entity.
 
     An entity a call and ten rows a request. For the larger plans only: others raise `TierTooLow`.
@@ -89,10 +116,10 @@ def load_sub_entities(
     """
     return load(
         SUB_ENTITIES,
-        explorer,
-        options,
-        entity=entity,
-        window=window,
-        sort_by=sort_by,
-        sort_order=sort_order,
+        {"entity": entity, "window": window, "sort_by": sort_by, "sort_order": sort_order},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
     )

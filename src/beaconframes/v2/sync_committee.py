@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Envelope, Final, OnChain, PeriodIn, Shape
 from beaconframes.schema import Epoch, Period, Table, Text, UnixTime
 from beaconframes.v2._columns import ABSENT, FINALITY
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
 
 
 class SyncCommittee(Table):
@@ -40,9 +37,23 @@ SYNC_COMMITTEE = Endpoint(
 )
 
 
+@overload
+def load_sync_committee(periods: Subjects = "latest", **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_sync_committee(periods: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
 def load_sync_committee(
-    periods: Subjects = "latest", *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    periods: Subjects = "latest", **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
+def load_sync_committee(
+    periods: Subjects = "latest",
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load when sync committees are on duty, one row per period. One request each.
 
     Who sits in them is in `load_sync_committee_validators`, and by seat in
@@ -67,4 +78,12 @@ def load_sync_committee(
     -----
     ``POST /api/v2/ethereum/sync-committee``. Final once its last epoch is.
     """
-    return load(SYNC_COMMITTEE, explorer, options, periods=periods)
+    return load(
+        SYNC_COMMITTEE,
+        {"periods": periods},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Epoch, Table
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class SyncCommitteePeriods(Table):
@@ -36,12 +33,27 @@ SYNC_COMMITTEE_PERIODS = Endpoint(
 )
 
 
+@overload
+def load_sync_committee_periods(
+    validators: Validators, **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_sync_committee_periods(
+    validators: Validators, **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_sync_committee_periods(
+    validators: Validators, **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_sync_committee_periods(
     validators: Validators,
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the periods in which validators are in a sync committee, one row per record.
 
     One request a page, of 100 validators at most (20 on the smallest plans): rows may not say whose
@@ -68,4 +80,12 @@ def load_sync_committee_periods(
     ``POST /api/v2/ethereum/validators/sync-committee-periods``. The shape of its answer
     is not published: names and types follow from what comes.
     """
-    return load(SYNC_COMMITTEE_PERIODS, explorer, options, validators=validators)
+    return load(
+        SYNC_COMMITTEE_PERIODS,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

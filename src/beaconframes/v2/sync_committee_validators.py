@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, PeriodIn, ValidatorsIn
 from beaconframes.schema import Epoch, Period, Table, Text
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options, Subjects
-    from beaconframes.v2._subjects import Validators
 
 
 class SyncCommitteeValidators(Table):
@@ -37,13 +34,28 @@ SYNC_COMMITTEE_VALIDATORS = Endpoint(
 )
 
 
+@overload
+def load_sync_committee_validators(
+    periods: Subjects = "latest", validators: Validators | None = None, **options: Unpack[Eager]
+) -> pl.DataFrame: ...
+@overload
+def load_sync_committee_validators(
+    periods: Subjects = "latest", validators: Validators | None = None, **options: Unpack[Lazy]
+) -> pl.LazyFrame: ...
+@overload
+def load_sync_committee_validators(
+    periods: Subjects = "latest", validators: Validators | None = None, **options: Unpack[Pandas]
+) -> pd.DataFrame: ...
 def load_sync_committee_validators(
     periods: Subjects = "latest",
     validators: Validators | None = None,
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the members of sync committees, one row per member.
 
     `beaconframes.load_sync_committees` has those of generation 1 by seat, in one request a period.
@@ -72,5 +84,11 @@ def load_sync_committee_validators(
     names and types follow from what comes. A service that does not have it yet raises `NotServed`.
     """
     return load(
-        SYNC_COMMITTEE_VALIDATORS, explorer, options, periods=periods, validators=validators
+        SYNC_COMMITTEE_VALIDATORS,
+        {"periods": periods, "validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
     )

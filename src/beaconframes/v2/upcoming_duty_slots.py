@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Slot, Table
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class UpcomingDutySlots(Table):
@@ -36,12 +33,21 @@ UPCOMING_DUTY_SLOTS = Endpoint(
 )
 
 
+@overload
+def load_upcoming_duty_slots(validators: Validators, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_upcoming_duty_slots(validators: Validators, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_upcoming_duty_slots(validators: Validators, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_upcoming_duty_slots(
     validators: Validators,
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load the slots in which validators will have duties, one row per record of the service.
 
     One request a page, of 100 validators at most (20 on the smallest plans): rows may not say whose
@@ -68,4 +74,12 @@ def load_upcoming_duty_slots(
     validators/sync-committee-periods, and the shape of its answer is not published: names and types
     follow from what comes. A service that does not have it yet raises `NotServed`.
     """
-    return load(UPCOMING_DUTY_SLOTS, explorer, options, validators=validators)
+    return load(
+        UPCOMING_DUTY_SLOTS,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

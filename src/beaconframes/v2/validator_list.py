@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Count, Epoch, Flag, Hex, Table, Text, Wei
 from beaconframes.v2._columns import FINALITY, OpenEpoch
+from beaconframes.v2._subjects import Validators as Subjects
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators as Subjects
 
 
 class Validators(Table):
@@ -73,9 +70,21 @@ VALIDATORS = Endpoint(
 )
 
 
+@overload
+def load_validators(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_validators(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_validators(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_validators(
-    validators: Subjects, *, explorer: Explorer | None = None, **options: Unpack[Options]
-) -> pl.DataFrame:
+    validators: Subjects,
+    *,
+    explorer: Explorer | None = None,
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load validators, one row per validator, as of now, amounts in wei.
 
     100 validators a call (20 on the smallest plans), ten rows a request.
@@ -101,4 +110,12 @@ def load_validators(
     ``POST /api/v2/ethereum/validators``. `beaconframes.load_validators` gives the same of
     generation 1, a hundred rows a request.
     """
-    return load(VALIDATORS, explorer, options, validators=validators)
+    return load(
+        VALIDATORS,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )

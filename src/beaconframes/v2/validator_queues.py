@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import load
+from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Epoch, Table
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    import pandas as pd
     import polars as pl
-
-    from beaconframes.client import Explorer, Options
-    from beaconframes.v2._subjects import Validators
 
 
 class ValidatorQueues(Table):
@@ -35,12 +32,21 @@ VALIDATOR_QUEUES = Endpoint(
 )
 
 
+@overload
+def load_validator_queues(validators: Validators, **options: Unpack[Eager]) -> pl.DataFrame: ...
+@overload
+def load_validator_queues(validators: Validators, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+@overload
+def load_validator_queues(validators: Validators, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_validator_queues(
     validators: Validators,
     *,
     explorer: Explorer | None = None,
-    **options: Unpack[Options],
-) -> pl.DataFrame:
+    strict: bool | None = None,
+    lazy: bool = False,
+    frame: Literal["polars", "pandas"] | None = None,
+    max_requests: int | None = None,
+) -> Frame:
     """Load where validators stand in queues and until when, one row per record of the service.
 
     100 validators a request (20 on the smallest plans). What comes when is an estimate from the
@@ -66,4 +72,12 @@ def load_validator_queues(
     validators/sync-committee-periods, and the shape of its answer is not published: names and types
     follow from what comes. A service that does not have it yet raises `NotServed`.
     """
-    return load(VALIDATOR_QUEUES, explorer, options, validators=validators)
+    return load(
+        VALIDATOR_QUEUES,
+        {"validators": validators},
+        explorer=explorer,
+        strict=strict,
+        lazy=lazy,
+        frame=frame,
+        max_requests=max_requests,
+    )
