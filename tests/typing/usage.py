@@ -57,6 +57,7 @@ def charts() -> None:
     """Analysis returns the kind of frame that it is given; a chart is an Axes or a Figure."""
     income = bf.load_income_history(1)
     assert_type(bf.analysis.attestation_effectiveness(bf.load_attestations(1)), pl.DataFrame)
-    assert_type(bf.analysis.missed_proposals(bf.load_proposals(1, frame="pandas")), pd.DataFrame)
+    votes = bf.load_attestations(1, frame="pandas")
+    assert_type(bf.analysis.attestation_effectiveness(votes), pd.DataFrame)
     assert_type(bf.plot.income(income, every="day", unit="eth"), Axes)
     assert_type(bf.interactive.income(income), go.Figure)
