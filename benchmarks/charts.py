@@ -22,8 +22,8 @@ import polars as pl
 from matplotlib import pyplot as plt
 
 from beaconframes import interactive, plot
-from beaconframes.analysis import net_income
-from beaconframes.analysis.income import PENALTIES, REWARDS
+from beaconframes.analysis import income as sum_income
+from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def main() -> None:
 
     for every in ("day", "epoch"):
         ways: dict[str, Callable[[], object]] = {
-            "aggregation alone": lambda every=every: net_income(frame, every=every),
+            "aggregation alone": lambda every=every: sum_income(frame, every=every, coverage=True),
             "chart": lambda every=every: static(frame, every=every),
             "chart by component": lambda every=every: static(frame, every=every, by="component"),
         }

@@ -93,7 +93,12 @@ CASES = {
         {"proposals": proposals.BLOCKS, "income": proposals.EARNED},
         {},
     ),
-    "net_income": ("frame", {"frame": INCOME}, {"every": "week", "per_validator": True}),
+    "income with coverage": (
+        "frame",
+        {"frame": INCOME},
+        {"every": "week", "by": "validator_index", "tz": "Europe/Berlin", "coverage": True},
+    ),
+    "income by epoch": ("frame", {"frame": INCOME}, {"every": "epoch"}),
     "own_yield": (
         "income",
         {"income": rates.EARNED, "balances": rates.HELD_AT, "days": YIELDS},
@@ -125,28 +130,48 @@ CASES = {
 }
 
 
-def ask(case, frames):
-    """Call the function of a case with frames in place of its own."""
+def call(case, frames):
+    """Call the function of a case with *frames* in place of its own."""
     return getattr(analysis, case.split()[0])(**frames, **CASES[case][2])
 
 
-# Dask plans for seconds what is computed in a moment; these cases have what others have too.
-QUICK = {"income by week", "ledger", "completeness", "sync_participation"}
-COSTLY = {"apr of all", "income by beacon day", "income of all", "net_income", "own_yield"}
+# Every function runs once on every engine; Dask plans each case for about a second, so most of its
+# cases are marked `more`. Frames in memory all move into polars first: one case a kind is enough.
+DASK = {"income by week", "ledger", "completeness", "sync_participation"}
+SLOW_IN_DASK = {
+    "apr of all",
+    "income by beacon day",
+    "income of all",
+    "income with coverage",
+    "income by epoch",
+    "own_yield",
+    "performance",
+}
+IN_MEMORY = {"pandas-numpy": "apr", "pandas-arrow": "ledger"}
+
+
+def choose_marks(case, kind):
+    """The marks of a case: none where it takes a path of its own."""
+    if kind == "pyspark" or (kind == "dask" and case in SLOW_IN_DASK):
+        return [pytest.mark.long]
+    first = next(other for other in CASES if other.split()[0] == case.split()[0])
+    default = {
+        "polars-lazy": case == first,
+        "duckdb": True,
+        "dask": case in DASK,
+        "pandas-numpy": IN_MEMORY["pandas-numpy"] == case,
+        "pandas-arrow": IN_MEMORY["pandas-arrow"] == case,
+    }
+    return [] if default[kind] else [pytest.mark.more]
 
 
 @pytest.mark.parametrize(
     ("case", "kind"),
     [
-        pytest.param(
-            case,
-            kind,
-            marks=[pytest.mark.long]
-            if kind == "pyspark" or (kind == "dask" and case in {*COSTLY, "performance"})
-            else [pytest.mark.more] * (kind == "dask" and case not in QUICK),
-        )
+        pytest.param(case, kind, marks=choose_marks(case, kind))
         for case in CASES
         for kind in [*KINDS, "pyspark"]
+        if kind != "polars"
     ],
 )
 def test_every_engine_gives_the_same(case, kind):
@@ -154,9 +179,9 @@ def test_every_engine_gives_the_same(case, kind):
     like, frames, _ = CASES[case]
     made = {name: make(kind, frame) for name, frame in frames.items()}
 
-    result = ask(case, made)
+    result = call(case, made)
 
-    expected = ask(case, frames)
+    expected = call(case, frames)
     assert expected.height > 0
     assert_equal(expected, result, like=made[like])
 
@@ -174,10 +199,10 @@ def test_frames_of_several_kinds(kind):
     like, frames, _ = CASES["reconcile"]
     made = frames | {like: make(kind, frames[like])}
 
-    assert_equal(ask("reconcile", frames), ask("reconcile", made), like=made[like])
+    assert_equal(call("reconcile", frames), call("reconcile", made), like=made[like])
 
 
-@each_engine
+@pytest.mark.parametrize("kind", ["polars", "pandas-numpy", "pandas-arrow", "duckdb", "dask"])
 def test_unknown_income_is_left_out(kind):
     """A row with an amount missing is not added as zero."""
     frame = varied([1], [5, 6]).with_columns(
@@ -215,7 +240,11 @@ TOO_MUCH = {
 @pytest.mark.parametrize(
     ("kind", "case"),
     [
-        pytest.param(kind, case, marks=[pytest.mark.more] * (kind == "dask" and case != "wei"))
+        pytest.param(
+            kind,
+            case,
+            marks=[] if kind in {"polars", "duckdb"} or case == "wei" else [pytest.mark.more],
+        )
         for kind in KINDS
         for case in TOO_MUCH
     ],
@@ -250,14 +279,14 @@ UNSEEN = {
     ),
     "apr": {HEAD: MOST, SOURCE: MOST},
     "ledger": {HEAD: MOST, SOURCE: MOST},
-    "net_income": {HEAD: MOST, SOURCE: MOST},
+    "income with coverage": {HEAD: MOST, SOURCE: MOST},
 }
 
 
 @pytest.mark.parametrize("case", UNSEEN)
 def test_amounts_that_run_over_within_a_row_are_refused(case):
     """Twice 2^63 - 1 is -2 in 64 bits; no function takes it for one."""
-    like = "frame" if case == "net_income" else "income"
+    like = CASES[case][0] if case.startswith("income") else "income"
     frames = dict(CASES[case][1])
     options = CASES[case][2]
     frames[like] = frames[like].with_columns(
@@ -265,7 +294,7 @@ def test_amounts_that_run_over_within_a_row_are_refused(case):
     )
 
     with pytest.raises(UsageError, match="more than a chain has"):
-        getattr(analysis, case)(**frames, **options)
+        getattr(analysis, case.split()[0])(**frames, **options)
 
 
 @pytest.mark.parametrize("kind", ["polars", "polars-lazy", "pandas-arrow", "dask"])
@@ -281,7 +310,7 @@ def test_an_epoch_in_two_partitions_is_one_epoch():
     """Dask counts by partition; the same epoch of two validators stands in both, and is one."""
     frame = varied([1, 2], range(100, 110)).sort("validator_index", "epoch")
 
-    result = to_polars(analysis.net_income(make("dask", frame)))
+    result = to_polars(analysis.income(make("dask", frame), coverage=True))
 
     assert [(10, 100, 109)] == result.select("epochs", "first_epoch", "last_epoch").rows()
 
@@ -298,7 +327,7 @@ def test_slots_in_two_partitions_are_drawn_once():
     assert_equal(expected, result)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", {case.split()[0]: case for case in CASES}.values())
 def test_other_engines_are_refused(case, monkeypatch):
     """Whatever else narwhals reads lazily is named, and the way out told; nothing is computed."""
     like, frames, _ = CASES[case]
@@ -313,7 +342,7 @@ def test_other_engines_are_refused(case, monkeypatch):
     monkeypatch.setattr(engines, "take", in_ibis)
 
     with pytest.raises(UsageError, match="frames of ibis are not computed here") as error:
-        ask(case, frames | {like: theirs})
+        call(case, frames | {like: theirs})
 
     assert "collect this one first" in str(error.value)
 

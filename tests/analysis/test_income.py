@@ -228,6 +228,51 @@ def test_any_partition_adds_up_to_the_total(cuts, every):
     assert int(whole) == sum(int(part or 0) for part in parts)
 
 
+@pytest.mark.parametrize(
+    ("every", "tz"),
+    [
+        ("day", "UTC"),
+        ("day", "America/Havana"),
+        ("week", "Europe/Berlin"),
+        ("month", "Europe/Berlin"),
+    ],
+)
+def test_complete_units_have_every_epoch(every, tz):
+    """Of a year without one epoch, the first and the last unit and the one with the gap lack some.
+
+    In Havana clocks skip midnight: 14 March 2021 begins at one o'clock.
+    """
+    epochs = pl.DataFrame({"epoch": [*range(100, 40_000), *range(40_001, 83_000)]})
+    frame = history((1, 0, {})).drop("epoch", "time").join(epochs, how="cross")
+    length = pl.duration(seconds=384 * pl.col("epoch"), time_unit="us")
+    frame = frame.with_columns(time=pl.lit(GENESIS).dt.cast_time_unit("us") + length)
+
+    rows = analysis.income(frame, every=every, tz=tz, coverage=True)
+
+    gap = start((GENESIS + EPOCH * 40_000).astimezone(ZoneInfo(tz)), every)
+    incomplete = rows.filter(~pl.col("complete"))["date"].to_list()
+    assert [rows["date"][0], gap, rows["date"][-1]] == incomplete
+
+
+def test_coverage_of_beacon_days_epochs_and_all():
+    """A beacon day has 225 epochs; without a unit, the range is what has to be complete."""
+    frame = varied([1, 2], [*range(225), 300])
+
+    days = analysis.income(frame, day="beacon", coverage=True)
+    epochs = analysis.income(frame, every="epoch", coverage=True)
+    whole = analysis.income(frame, every="all", coverage=True)
+    first = analysis.income(frame.head(225), every="all", coverage=True)
+
+    assert [(0, 450, 225, True), (1, 2, 1, False)] == days.select(
+        "day", "validator_epochs", "epochs", "complete"
+    ).rows()
+    assert [*range(225), 300] == epochs["epoch"].to_list()
+    assert frame["time"].unique().sort().to_list() == epochs["time"].to_list()
+    assert epochs["complete"].all()
+    assert [(452, 226, False)] == whole.select("validator_epochs", "epochs", "complete").rows()
+    assert [True] == first["complete"].to_list()
+
+
 def test_the_simulated_chain_adds_up(chain):
     """By any unit and group the sum is that of the raw rows."""
     raw = chain.scan("income_history")
@@ -248,9 +293,9 @@ def test_wrong_arguments_are_explained():
         analysis.income(frame, day="local")
     with pytest.raises(UsageError, match="tz='Mars/Olympus' is no time zone"):
         analysis.income(frame, tz="Mars/Olympus")
-    with pytest.raises(UsageError, match="beacon days make no month"):
+    with pytest.raises(UsageError, match="every='month' does not exist for beacon days"):
         analysis.income(frame, every="month", day="beacon")
-    with pytest.raises(UsageError, match="beacon days know no tz"):
+    with pytest.raises(UsageError, match="beacon days have no time zone: tz='Asia/Tokyo'"):
         analysis.income(frame, day="beacon", tz="Asia/Tokyo")
     with pytest.raises(UsageError, match="no column operator"):
         analysis.income(frame, by="operator")

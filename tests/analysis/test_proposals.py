@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from beaconframes import analysis
-from beaconframes.analysis import chance
+from beaconframes.analysis.binomial import compute_interval, compute_p_value
 from beaconframes.errors import UsageError
 
 from ..support.engines import assert_equal
@@ -78,9 +78,9 @@ def test_luck_by_hand():
     for row in rows.iter_rows(named=True):
         k, n, mean = row["drawn"], row["slots"], row["expected"]
         assert k / mean == row["luck"]
-        low, high = chance.interval(k, n, 0.95)
+        low, high = compute_interval(k, n, 0.95)
         assert (low * n / mean, high * n / mean) == (row["luck_low"], row["luck_high"])
-        assert chance.p_value(k, n, mean / n) == row["p_value"]
+        assert compute_p_value(k, n, mean / n) == row["p_value"]
     # A quarter of one slot each: a proposal every four slots of 12 seconds. The third has left.
     assert [4 * 12 / 86_400, 4 * 12 / 86_400, None] == rows["days_to_next"].to_list()
 
@@ -99,7 +99,7 @@ def test_a_set_is_not_the_sum_of_its_parts():
     (row,) = analysis.proposal_luck(BLOCKS, HELD, EPOCHS, by=()).iter_rows(named=True)
 
     assert (64, 56.0, 22) == (row["slots"], row["expected"], row["drawn"])
-    assert chance.p_value(22, 64, 56 / 64) == row["p_value"]
+    assert compute_p_value(22, 64, 56 / 64) == row["p_value"]
 
 
 def test_without_a_share_there_is_no_luck():

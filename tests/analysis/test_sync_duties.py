@@ -7,7 +7,7 @@ from beaconframes import analysis
 from beaconframes.errors import UsageError
 
 from ..support.engines import assert_equal
-from .test_sums import block, blocks, committee
+from .test_sync_committees import block, blocks, committee
 
 # Two periods, whose committees differ; the border is epoch 256. Eight seats, one byte.
 BORDER = 256 * 32

@@ -16,7 +16,7 @@ from matplotlib.colors import to_hex
 from matplotlib.dates import num2date
 
 from beaconframes import charts, colours, plot
-from beaconframes.analysis.own_yield import own_yield
+from beaconframes.analysis import own_yield
 from beaconframes.errors import UsageError
 
 from ..support.chart_frames import (

@@ -70,8 +70,16 @@ KINDS = {
 }
 each_engine = pytest.mark.parametrize(
     "kind",
-    # A Spark session takes half a minute to start, and each of its queries seconds.
-    [*KINDS, pytest.param("pyspark", marks=pytest.mark.long)],
+    [
+        *("polars", "duckdb", "dask"),
+        # These move into polars, as frames in polars do.
+        *(
+            pytest.param(kind, marks=pytest.mark.more)
+            for kind in ("polars-lazy", "pandas-numpy", "pandas-arrow")
+        ),
+        # A Spark session takes half a minute to start, and each of its queries seconds.
+        pytest.param("pyspark", marks=pytest.mark.long),
+    ],
 )
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.adding import added
+from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
-    beside,
-    ends,
-    finished,
-    in_order,
-    moved,
-    opened,
-    stacked,
+    find_range,
+    move_to_engine,
+    open_frame,
+    open_frame_like,
+    return_lazy,
+    sort_rows,
+    stack_tables,
 )
 from beaconframes.frames import each_row, known
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from beaconframes.analysis.engines import Lazy
 
 _KEYS = ["validator_index", "epoch"]
-_LIFE = ["validator_index", "activation_epoch", "exit_epoch"]
-_MARKS = ["asked", "there", "awake"]
+_ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
+_MARKS = ["requested", "present", "active"]
 
 
 def completeness(
@@ -60,37 +60,39 @@ def completeness(
     The same kind of frame
         ``validator_index``, ``epoch``, ``state``. Sorted, but for Dask.
     """
-    rows = known(opened(frame, _KEYS, loader="load_income_history"), _KEYS)
-    lives = beside(validators, _LIFE, loader="load_validators", like=rows)
+    rows = known(open_frame(frame, _KEYS, loader="load_income_history"), _KEYS)
+    lives = open_frame_like(validators, _ACTIVE_PERIOD, loader="load_validators", like=rows)
     if since is None or until is None:
-        first, last = ends(rows, "epoch")
+        first, last = find_range(rows, "epoch")
         since, until = first if since is None else since, last if until is None else until
     epochs = pl.DataFrame({"epoch": pl.int_range(since, until + 1, eager=True)})
-    asked = each_row(lives, lambda part: _marked_lives(part, epochs))
-    there = each_row(rows, lambda part: _marked(part, nw.lit(0), nw.lit(1), nw.lit(0)))
-    within = there.filter(nw.col("epoch").is_between(since, until))
-    marks = added(stacked([asked, within]), _KEYS, _MARKS)
-    return finished(in_order(each_row(marks, lambda part: _judged(part, finalized)), _KEYS), frame)
+    requested = each_row(lives, lambda part: _mark_epochs(part, epochs))
+    present = each_row(rows, lambda part: _select_marks(part, nw.lit(0), nw.lit(1), nw.lit(0)))
+    within = present.filter(nw.col("epoch").is_between(since, until))
+    marks = aggregate(stack_tables([requested, within]), _KEYS, _MARKS)
+    return return_lazy(
+        sort_rows(each_row(marks, lambda part: _add_state(part, finalized)), _KEYS), frame
+    )
 
 
-def _marked_lives(lives: Lazy, epochs: pl.DataFrame) -> Lazy:
+def _mark_epochs(lives: Lazy, epochs: pl.DataFrame) -> Lazy:
     """Give a row per validator and epoch that says whether the validator was active."""
-    grid = lives.join(moved(epochs, lives), how="cross")
+    grid = lives.join(move_to_engine(epochs, lives), how="cross")
     began = nw.col("activation_epoch") <= nw.col("epoch")
     ended = nw.col("exit_epoch") <= nw.col("epoch")
-    awake = nw.when(began.fill_null(value=False) & ~ended.fill_null(value=False)).then(1)
-    return _marked(grid, nw.lit(1), nw.lit(0), awake.otherwise(0))
+    is_active = nw.when(began.fill_null(value=False) & ~ended.fill_null(value=False)).then(1)
+    return _select_marks(grid, nw.lit(1), nw.lit(0), is_active.otherwise(0))
 
 
-def _marked(rows: Lazy, *marks: nw.Expr) -> Lazy:
+def _select_marks(rows: Lazy, *marks: nw.Expr) -> Lazy:
     named = (mark.cast(nw.Int64).alias(name) for name, mark in zip(_MARKS, marks, strict=True))
     return rows.select(*(nw.col(name).cast(nw.Int64) for name in _KEYS), *named)
 
 
-def _judged(marks: Lazy, finalized: int | None) -> Lazy:
+def _add_state(marks: Lazy, finalized: int | None) -> Lazy:
     missing = nw.lit("missing")
     if finalized is not None:
         missing = nw.when(nw.col("epoch") > finalized).then(nw.lit("not final")).otherwise(missing)
-    asleep = nw.when(nw.col("awake") == 0).then(nw.lit("inactive")).otherwise(missing)
-    state = nw.when(nw.col("there") > 0).then(nw.lit("present")).otherwise(asleep)
-    return marks.filter(nw.col("asked") > 0).select(*_KEYS, state.alias("state"))
+    absent = nw.when(nw.col("active") == 0).then(nw.lit("inactive")).otherwise(missing)
+    state = nw.when(nw.col("present") > 0).then(nw.lit("present")).otherwise(absent)
+    return marks.filter(nw.col("requested") > 0).select(*_KEYS, state.alias("state"))

@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 from narwhals.exceptions import ComputeError, InvalidOperationError
 
-from beaconframes.analysis.adding import TOO_MUCH, amount_type, too_much
+from beaconframes.analysis.aggregation import OVERFLOW, build_overflow_error, get_amount_type
 from beaconframes.errors import UsageError
 from beaconframes.frames import as_lazy, collect, each_row, give_back, take
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 Calendar = Literal["day", "week", "month", "year"]
 
 _TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
-_ALL = "all rows alike"
-_OF_SUMS = (TOO_MUCH, "to `decimal[28,0]` failed", "overflow in decimal")
+_GROUP_OF_ALL = "all rows alike"
+_OVERFLOW_MESSAGES = (OVERFLOW, "to `decimal[28,0]` failed", "overflow in decimal")
 """What polars says where sums do not fit."""
 
 
-def opened(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy:
+def open_frame(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy:
     """Take *columns* out of a frame of any kind, lazily, once each, and see that money is exact."""
     lazy = take(frame, list(dict.fromkeys(columns)), loader=loader)
     kind = lazy.implementation
@@ -46,30 +46,30 @@ def opened(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy:
             continue
         if isinstance(dtype, nw.Decimal) and dtype.scale == 0:
             continue
-        if not _without_values(frame, name):
+        if not _is_all_null(frame, name):
             raise UsageError(
                 f"the column {name} holds {dtype}: amounts are whole numbers, no float or text",
                 hint=f"Keep it as bf.{loader}(...) gives it; bf.to_pandas(...) keeps every digit.",
             )
-        lazy = lazy.with_columns(nw.col(name).cast(amount_type(name)))
+        lazy = lazy.with_columns(nw.col(name).cast(get_amount_type(name)))
     return lazy
 
 
-def _without_values(frame: IntoFrame, name: str) -> bool:
+def _is_all_null(frame: IntoFrame, name: str) -> bool:
     """Tell whether nothing is in a column: then its type in pandas says nothing either."""
     known: Any = nw.from_native(cast("Any", frame))
     return isinstance(known, nw.DataFrame) and bool(known[name].is_null().all())
 
 
-def beside(frame: IntoFrame, columns: Sequence[str], *, loader: str, like: Lazy) -> Lazy:
+def open_frame_like(frame: IntoFrame, columns: Sequence[str], *, loader: str, like: Lazy) -> Lazy:
     """Open a second frame for the engine of the first; one of another kind is moved there."""
-    lazy = opened(frame, columns, loader=loader)
+    lazy = open_frame(frame, columns, loader=loader)
     if lazy.implementation.value == like.implementation.value:
         return lazy
-    return moved(collect(lazy), like)
+    return move_to_engine(collect(lazy), like)
 
 
-def moved(rows: pl.DataFrame, like: Lazy) -> Lazy:
+def move_to_engine(rows: pl.DataFrame, like: Lazy) -> Lazy:
     """Move rows into the engine of *like*."""
     native: Any = like.to_native()
     kind = like.implementation
@@ -88,24 +88,24 @@ def moved(rows: pl.DataFrame, like: Lazy) -> Lazy:
     return as_lazy(result)
 
 
-def finished(lazy: Lazy, like: IntoFrameT) -> IntoFrameT:
+def return_lazy(lazy: Lazy, like: IntoFrameT) -> IntoFrameT:
     """Give a result back as the kind of frame that *like* is; a lazy one stays lazy."""
     known: Any = nw.from_native(cast("Any", like))
     if isinstance(known, nw.LazyFrame):
         return cast("IntoFrameT", lazy.to_native())
-    return give_back(collected(lazy), like)
+    return give_back(collect_sums(lazy), like)
 
 
-def collected(sums: Lazy) -> pl.DataFrame:
+def collect_sums(sums: Lazy) -> pl.DataFrame:
     """Compute here and now, and say in words of our own where polars found too much."""
     try:
         return collect(sums)
     except (ComputeError, InvalidOperationError) as error:
-        about_sums = any(words in str(error) for words in _OF_SUMS)
-        raise (too_much() if about_sums else error) from error
+        is_overflow = any(words in str(error) for words in _OVERFLOW_MESSAGES)
+        raise (build_overflow_error() if is_overflow else error) from error
 
 
-def dated(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
+def add_date(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     """Add ``date``: the first day of the row's calendar unit, where clocks show the zone *tz*."""
     try:
         ZoneInfo(tz)
@@ -114,7 +114,7 @@ def dated(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
             f"tz={tz!r} is no time zone", hint='Give a name such as "UTC" or "Europe/Berlin".'
         ) from None
     if lazy.implementation.is_duckdb() or lazy.implementation.is_pyspark():
-        return _dated_by_sql(lazy, every, tz)
+        return _add_date_in_sql(lazy, every, tz)
     # Without its zone a clock has no gaps, so every midnight exists.
     date = pl.col("time").dt.convert_time_zone(tz).dt.replace_time_zone(None).dt.date()
     if every != "day":
@@ -122,7 +122,7 @@ def dated(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     return each_row(lazy, lambda rows: as_lazy(rows.to_native().with_columns(date=date)))
 
 
-def _dated_by_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
+def _add_date_in_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     native: Any = lazy.to_native()
     if lazy.implementation.is_duckdb():
         # Zones are told by a library of calendars, which is slow; UTC is what times are kept in.
@@ -138,23 +138,23 @@ def _dated_by_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     return as_lazy(native.withColumn("date", sql.date_trunc(every, clock).cast("date")))
 
 
-def give_moved(table: pl.DataFrame, opened_frame: Lazy, like: IntoFrameT) -> IntoFrameT:
+def return_table(table: pl.DataFrame, source: Lazy, like: IntoFrameT) -> IntoFrameT:
     """Give back a result that was computed here as the kind of frame that *like* is."""
     known: Any = nw.from_native(cast("Any", like))
     if isinstance(known, nw.LazyFrame):
-        return cast("IntoFrameT", moved(table, opened_frame).to_native())
+        return cast("IntoFrameT", move_to_engine(table, source).to_native())
     return give_back(table, like)
 
 
-def stacked(tables: Sequence[Lazy]) -> Lazy:
+def stack_tables(tables: Sequence[Lazy]) -> Lazy:
     """Put tables of the same columns one below the other."""
     return nw.concat(tables, how="vertical")
 
 
-def ends(lazy: Lazy, name: str) -> tuple[int, int]:
+def find_range(lazy: Lazy, name: str) -> tuple[int, int]:
     """Look up the smallest and the largest number of a column, at once; 0 and -1 of no rows."""
-    alike = lazy.select(name).with_columns(nw.lit(1).alias(_ALL)).group_by(_ALL)
-    table = collected(
+    alike = lazy.select(name).with_columns(nw.lit(1).alias(_GROUP_OF_ALL)).group_by(_GROUP_OF_ALL)
+    table = collect_sums(
         alike.agg(nw.col(name).min().alias("first"), nw.col(name).max().alias("last"))
     )
     if table.is_empty() or table["first"][0] is None:
@@ -162,11 +162,11 @@ def ends(lazy: Lazy, name: str) -> tuple[int, int]:
     return table["first"][0], table["last"][0]
 
 
-def listed(by: str | Sequence[str]) -> list[str]:
+def list_columns(by: str | Sequence[str]) -> list[str]:
     """Give the columns that tell groups apart as a list."""
     return [by] if isinstance(by, str) else list(by)
 
 
-def in_order(rows: Lazy, keys: Sequence[str]) -> Lazy:
+def sort_rows(rows: Lazy, keys: Sequence[str]) -> Lazy:
     """Sort by *keys*, where the engine has an order."""
     return rows.sort(*keys) if keys and not rows.implementation.is_dask() else rows

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
 
-from beaconframes.analysis.engines import beside
+from beaconframes.analysis.engines import open_frame_like
 from beaconframes.errors import UsageError
 from beaconframes.frames import each_row
 
@@ -20,13 +20,13 @@ _WHEN = ("epoch", "slot", "block_slot")
 _KEYS = ["pubkey", "validator_index"]
 
 
-def amounts_of(
+def select_event_amounts(
     frame: IntoFrame,
     like: Lazy,
     chain: Chain,
     *,
     loader: str,
-    who: str = "validator_index",
+    subject: str = "validator_index",
     validators: IntoFrame | None = None,
 ) -> Lazy:
     """Give ``validator_index, epoch, amount_gwei`` of what happened to validators.
@@ -36,9 +36,9 @@ def amounts_of(
     """
     names = nw.from_native(cast("Any", frame)).collect_schema().names()
     when = next((name for name in _WHEN if name in names), "slot")
-    by_key = who not in names and "pubkey" in names
-    rows = beside(
-        frame, ["pubkey" if by_key else who, when, "amount_gwei"], loader=loader, like=like
+    by_key = subject not in names and "pubkey" in names
+    rows = open_frame_like(
+        frame, ["pubkey" if by_key else subject, when, "amount_gwei"], loader=loader, like=like
     )
     if by_key:
         if validators is None:
@@ -46,13 +46,13 @@ def amounts_of(
                 f"what bf.{loader}(...) gives names validators by public key alone",
                 hint="Pass validators=bf.load_validators(...) as well, which knows the indices.",
             )
-        keys = beside(validators, _KEYS, loader="load_validators", like=like)
-        rows = rows.join(keys, on="pubkey", how="inner").rename({"validator_index": who})
+        keys = open_frame_like(validators, _KEYS, loader="load_validators", like=like)
+        rows = rows.join(keys, on="pubkey", how="inner").rename({"validator_index": subject})
     epoch = nw.col(when) if when == "epoch" else nw.col(when) // chain.slots_per_epoch
     return each_row(
         rows,
         lambda part: part.select(
-            nw.col(who).cast(nw.Int64).alias("validator_index"),
+            nw.col(subject).cast(nw.Int64).alias("validator_index"),
             epoch.cast(nw.Int64).alias("epoch"),
             nw.col("amount_gwei").cast(nw.Int64),
         ),

@@ -1,176 +1,228 @@
-"""Net income of validators: per epoch, or per day, week or month of the UTC calendar."""
+"""Income of validators or of groups of them: by epoch, by calendar or by beacon day."""
 
 from __future__ import annotations
 
-import functools
-import operator
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Literal, get_args
+from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.adding import MOST_GWEI, added, bound_fits, too_much, with_bound
-from beaconframes.analysis.engines import collected, give_moved, opened
-from beaconframes.frames import as_lazy, choose, known
+from beaconframes.analysis.aggregation import aggregate
+from beaconframes.analysis.engines import (
+    add_date,
+    collect_sums,
+    list_columns,
+    open_frame,
+    return_lazy,
+    return_table,
+    sort_rows,
+)
+from beaconframes.analysis.income_columns import (
+    AMOUNTS,
+    PARTS,
+    add_layers,
+    group_parts,
+    sum_gwei,
+)
+from beaconframes.calendar import MAINNET, get_chain
+from beaconframes.errors import UsageError
+from beaconframes.frames import choose, each_row
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Sequence
 
     from narwhals.stable.v2.typing import IntoFrameT
 
+    from beaconframes.analysis.aggregation import Aggregate
     from beaconframes.analysis.engines import Lazy
+    from beaconframes.calendar import Chain
 
-Every = Literal["epoch", "day", "week", "month"]
+Every = Literal["epoch", "day", "week", "month", "year", "all"]
+Day = Literal["utc", "beacon"]
 
-REWARDS = {
-    "attestation_reward_gwei": (
-        "attestation_head_reward_gwei",
-        "attestation_source_reward_gwei",
-        "attestation_target_reward_gwei",
-    ),
-    "proposal_reward_gwei": (
-        "proposer_attestation_inclusion_reward_gwei",
-        "proposer_slashing_inclusion_reward_gwei",
-        "proposer_sync_inclusion_reward_gwei",
-    ),
-    "sync_committee_reward_gwei": ("sync_committee_reward_gwei",),
-    "slashing_reward_gwei": ("slashing_reward_gwei",),
-}
-PENALTIES = {
-    "attestation_penalty_gwei": (
-        "attestation_source_penalty_gwei",
-        "attestation_target_penalty_gwei",
-    ),
-    "finality_delay_penalty_gwei": ("finality_delay_penalty_gwei",),
-    "sync_committee_penalty_gwei": ("sync_committee_penalty_gwei",),
-    "slashing_penalty_gwei": ("slashing_penalty_gwei",),
-}
-# `proposals_missed` stands among the amounts on the wire, and is a count: it is never added.
-PARTS = {**REWARDS, **PENALTIES}
-AMOUNTS = [*(column for part in PARTS.values() for column in part), "tx_fee_reward_wei"]
-_UNITS = {"day": "1d", "week": "1w", "month": "1mo"}
+_KEYS = {"date", "day", "week", "epoch"}
+_NEXT = {"day": "1d", "week": "1w", "month": "1mo", "year": "1y"}
 
 
-def net_income(
-    frame: IntoFrameT, *, every: Every = "day", per_validator: bool = False
+def income(
+    frame: IntoFrameT,
+    *,
+    every: Every = "day",
+    by: str | Sequence[str] = (),
+    tz: str = "UTC",
+    day: Day = "utc",
+    coverage: bool = False,
+    chain: Chain | str = MAINNET,
 ) -> IntoFrameT:
-    """Add up an income history.
+    """Add up an income history, exactly. One row per epoch, day, week, month or year, and group.
 
-    One row per epoch, day, week or month; with *per_validator* per that and validator.
+    Parameters
+    ----------
+    frame
+        Frame of `load_income_history`, in polars, pandas, DuckDB, Dask or PySpark. The result is
+        a frame of the same engine; a lazy frame stays lazy.
+    every
+        ``"epoch"``, ``"day"``, ``"week"`` (from Monday), ``"month"``, ``"year"``, or ``"all"`` for
+        one row over the whole range.
+    by
+        Group columns, such as ``"validator_index"`` or a label of your own that you joined to
+        *frame*. Default: all validators together.
+    tz
+        Time zone of the calendar, such as ``"Europe/Berlin"``. An epoch counts for the day in
+        which it begins there; that day may have 23, 24 or 25 hours.
+    day
+        ``"beacon"`` counts days, and weeks of seven days, from the genesis of the chain, as the
+        yield index does. Such a day begins at the hour of genesis, not at midnight.
+    coverage
+        Add ``epochs``, the number of different epochs in the row, and ``complete``, whether these
+        are all epochs that begin in the row's unit (for ``"all"``: all epochs of the range).
+        This computes at once, also for lazy frames.
+    chain
+        Chain of the epochs; it sets the number of epochs in a beacon day.
 
-    ``consensus_income_gwei`` is rewards minus penalties, ``execution_income_wei`` the fees of
-    proposed blocks, ``net_income_wei`` both; penalties stay positive amounts. ``time`` is the start
-    of the row's epoch or of its UTC calendar unit (weeks begin on Monday). ``epochs`` counts the
-    epochs that went into the row, from ``first_epoch`` to ``last_epoch``, and ``complete`` tells
-    whether they are all that begin in it. Rows of *frame* without a time, or with an amount
-    missing, are left out. This computes at once.
+    Returns
+    -------
+    The same kind of frame
+        ``date``, the first day of the calendar unit (beacon: ``day`` or ``week``, a number; epochs:
+        ``epoch`` and its ``time``), then the columns of *by*. ``validator_epochs`` is the number of
+        rows added up, from ``first_epoch`` to ``last_epoch``. Rewards and penalties by kind are
+        positive amounts; ``consensus_income_gwei`` is rewards minus penalties,
+        ``execution_income_wei`` the fees of proposed blocks, ``net_income_wei`` the sum of both.
+        ``proposals_missed`` is a count and never part of an amount. Rows without a time or with an
+        amount missing are left out: unknown is not zero. Sorted by unit and group, except for Dask,
+        whose partitions have no order.
+
+    Raises
+    ------
+    UsageError
+        For sums that do not fit their type, and for negative amounts in polars and Dask, where an
+        overflow would be silent. A lazy frame raises when it is computed.
     """
     choose("every", every, get_args(Every))
-    who = ["validator_index"] if per_validator else []
-    columns = ["epoch", "time", *who]
-    opener = opened(frame, [*columns, *AMOUNTS], loader="load_income_history")
-    start = nw.col("time") if every == "epoch" else nw.col("time").dt.truncate("1d")
-    # The engine of the frame reduces to days at most; weeks and months are made of those.
-    sums = added(
-        known(opener, columns),
-        ["start", *who],
-        [*PARTS, "tx_fee_reward_wei"],
-        lambda part: known_in_parts(part).with_columns(start.alias("start")),
-        epochs=("distinct", "epoch"),
-        first_epoch=("min", "epoch"),
-        last_epoch=("max", "epoch"),
-        first_time=("min", "time"),
-        last_time=("max", "time"),
-    )
-    days = collected(sums)
-    # What each day holds alone may be too much for a month, or for rewards and penalties together.
-    whole = days.select(pl.col(*PARTS).cast(pl.Int128).abs().sum())
-    if any(amount >= MOST_GWEI for amount in whole.row(0)):
-        raise too_much()
-    rows = days.with_columns(
-        pl.col("epochs", "first_epoch", "last_epoch").cast(pl.Int64),
-        execution_income_wei=pl.col("tx_fee_reward_wei").cast(pl.Decimal(38, 0)),
-    )
-    if every in {"week", "month"}:
-        rows = (
-            rows.with_columns(pl.col("start").dt.truncate(_UNITS[every]))
-            .group_by("start", *who)
-            .agg(
-                pl.col("first_epoch", "first_time").min(),
-                pl.col("last_epoch", "last_time").max(),
-                pl.col("epochs", *PARTS, "execution_income_wei").sum(),
-            )
+    choose("day", day, get_args(Day))
+    groups = list_columns(by)
+    columns = ["epoch", "time", "proposals_missed", *AMOUNTS]
+    if taken := {*_KEYS, *columns, *PARTS} & set(groups):
+        raise UsageError(
+            f"by={min(taken)!r} is a column of the result itself",
+            hint="Rename that column of the frame first.",
         )
-    rows = rows.rename({"start": "time"}).with_columns(_complete(rows, every))
-    return give_moved(_with_totals(rows, who).sort("time", *who), opener, frame)
-
-
-def known_in_parts(rows: Lazy) -> Lazy:
-    """Put the columns that people speak of together in place of their parts; keep rows with all."""
-    schema = rows.collect_schema()
-    gwei = [name for name in (*AMOUNTS[:-1], "proposals_missed") if name in schema]
-    parts = (
-        functools.reduce(operator.add, map(nw.col, columns)).alias(part)
-        for part, columns in PARTS.items()
-        if (part,) != columns
+    lazy = open_frame(frame, [*columns, *groups], loader="load_income_history")
+    clock = get_chain(chain)
+    unit = {"all": [], "epoch": ["epoch"]}.get(every, ["date" if day == "utc" else every])
+    keys = [*unit, *groups]
+    others: dict[str, tuple[Aggregate, str]] = {
+        "validator_epochs": ("count", "epoch"),
+        "first_epoch": ("min", "epoch"),
+        "last_epoch": ("max", "epoch"),
+    }
+    if every == "epoch":
+        others["time"] = ("min", "time")
+    if coverage:
+        others["epochs"] = ("distinct", "epoch")
+        others["first_time"], others["last_time"] = ("min", "time"), ("max", "time")
+    sums = aggregate(
+        lazy,
+        keys,
+        [*PARTS, "proposals_missed", "tx_fee_reward_wei"],
+        lambda part: _add_unit(group_parts(part), every, tz, day, clock),
+        **others,
     )
-    there = ["epoch", "time", AMOUNTS[-1]]
-    if rows.implementation.is_polars():
-        # The bound of a row is not known where one of its amounts is not.
-        rows = with_bound(rows, [pl.col(name) for name in gwei])
-        rows = as_lazy(rows.to_native().filter(bound_fits()))
-    else:
-        there += gwei
-    known_rows = rows.filter(*(~nw.col(name).is_null() for name in there))
-    single = {column for (column, *more) in PARTS.values() if not more}
-    return known_rows.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - single))
+    result = each_row(sums, lambda part: _add_totals(part, unit, groups, others))
+    if not coverage:
+        return return_lazy(sort_rows(result, keys), frame)
+    table = collect_sums(result)
+    table = table.sort(keys) if keys else table
+    complete = pl.Series("complete", _find_complete(table, every, tz, day, clock), pl.Boolean)
+    table = table.drop("first_time", "last_time")
+    return return_table(
+        table.insert_column(table.get_column_index("epochs") + 1, complete), lazy, frame
+    )
 
 
-def _with_totals(rows: pl.DataFrame, who: list[str]) -> pl.DataFrame:
-    """Add income of the two layers up, exactly, and put the columns in order."""
-    consensus = pl.sum_horizontal(*REWARDS) - pl.sum_horizontal(*PENALTIES)
-    wei_per_gwei = pl.lit(10**9, pl.Decimal(38, 0))
-    return rows.with_columns(consensus.alias("consensus_income_gwei")).select(
-        "time",
-        *who,
-        "first_epoch",
-        "last_epoch",
-        "epochs",
-        "complete",
-        *PARTS,
-        "consensus_income_gwei",
-        pl.col("execution_income_wei").cast(pl.Decimal(28, 0)),
-        (
-            pl.col("consensus_income_gwei").cast(pl.Decimal(38, 0)) * wei_per_gwei
-            + pl.col("execution_income_wei")
+def _add_unit(rows: Lazy, every: Every, tz: str, day: Day, chain: Chain) -> Lazy:
+    """Add the calendar unit, or the beacon day or week, of each row."""
+    if every == "all":
+        return rows
+    if day == "utc":
+        return rows if every == "epoch" else add_date(rows, every, tz)
+    length = {"day": chain.epochs_per_day, "week": chain.epochs_per_week}.get(every)
+    if length is None or tz != "UTC":
+        raise UsageError(
+            f"every={every!r} does not exist for beacon days"
+            if length is None
+            else f"beacon days have no time zone: tz={tz!r}",
+            hint='Use every="day" or "week" without tz, or day="utc".',
         )
-        .cast(pl.Decimal(28, 0))
-        .alias("net_income_wei"),
+    return rows.with_columns((nw.col("epoch") // length).alias(every))
+
+
+def _add_totals(
+    rows: Lazy, unit: list[str], groups: list[str], others: dict[str, tuple[Aggregate, str]]
+) -> Lazy:
+    """Add the totals of both layers, and order the columns."""
+    counts = ["validator_epochs", "first_epoch", "last_epoch"]
+    if "epochs" in others:
+        counts.insert(1, "epochs")
+    return (
+        rows.with_columns(sum_gwei().alias("consensus_income_gwei"))
+        .with_columns(
+            nw.col(*counts).cast(nw.Int64),
+            add_layers("consensus_income_gwei", "tx_fee_reward_wei").alias("net_income_wei"),
+        )
+        .select(
+            *unit,
+            *(["time"] if "time" in others else []),
+            *groups,
+            *counts,
+            *(name for name in ("first_time", "last_time") if name in others),
+            *PARTS,
+            "consensus_income_gwei",
+            nw.col("tx_fee_reward_wei").alias("execution_income_wei"),
+            "net_income_wei",
+            "proposals_missed",
+        )
     )
 
 
-def _complete(rows: pl.DataFrame, every: Every) -> pl.Series:
-    """Tell of each row whether it has every epoch that begins in its calendar unit."""
-    if every == "epoch" or rows.is_empty():
-        return pl.Series("complete", [True] * rows.height, pl.Boolean)
+def _find_complete(rows: pl.DataFrame, every: Every, tz: str, day: Day, chain: Chain) -> list[bool]:
+    """Return for each row whether it has every epoch of its unit."""
+    seen = rows["epochs"].to_list()
+    if every == "epoch":
+        return [True] * len(seen)
+    if every == "all":
+        spans = rows.select(pl.col("last_epoch") - pl.col("first_epoch") + 1).to_series()
+        return [count == span for count, span in zip(seen, spans, strict=True)]
+    if day == "beacon":
+        length = chain.epochs_per_day if every == "day" else chain.epochs_per_week
+        return [count == length for count in seen]
+    expected = _count_epochs(rows, every, tz)
+    return [count == expected.get(start) for start, count in zip(rows["date"], seen, strict=True)]
+
+
+def _count_epochs(rows: pl.DataFrame, every: Every, tz: str) -> dict[date, int]:
+    """Return how many epochs begin in each calendar unit; empty where that is unknown.
+
+    The length of an epoch is taken from the rows, because chains differ. A single epoch has no
+    known length.
+    """
+    if rows.is_empty():
+        return {}
     first = rows.row(rows["first_epoch"].arg_min() or 0, named=True)
     last = rows.row(rows["last_epoch"].arg_max() or 0, named=True)
     span = last["last_epoch"] - first["first_epoch"]
-    if span == 0:  # One epoch does not tell how long epochs are; no calendar unit is one epoch.
-        return pl.Series("complete", [False] * rows.height, pl.Boolean)
-    epoch: int = first["first_epoch"]
-    begin: datetime = first["first_time"]
-    length = (last["last_time"] - begin) / span
-    starts = rows.select("start", end=pl.col("start").dt.offset_by(_UNITS[every])).unique()
+    if span == 0:
+        return {}
+    length: timedelta = (last["last_time"] - first["first_time"]) / span
 
-    def epoch_from(moment: datetime) -> int:
-        """Give the first epoch that begins at *moment* or later; none is before epoch 0."""
-        before: int = (begin - moment) // length
-        return max(0, epoch - before)
+    def count_before(midnight: date) -> int:
+        """Return how many epochs begin before a day; none begins before epoch 0."""
+        # Python takes a midnight that the clocks skip as the moment of the change.
+        moment = datetime.combine(midnight, time(), ZoneInfo(tz)).astimezone(UTC)
+        number: int = first["first_epoch"] - (first["first_time"] - moment) // length
+        return max(0, number)
 
-    expected = {start: epoch_from(end) - epoch_from(start) for start, end in starts.iter_rows()}
-    return pl.Series(
-        "complete",
-        [seen == expected[start] for start, seen in rows.select("start", "epochs").iter_rows()],
-        pl.Boolean,
-    )
+    units = rows.select(start="date", end=pl.col("date").dt.offset_by(_NEXT[every])).unique()
+    return {start: count_before(end) - count_before(start) for start, end in units.iter_rows()}

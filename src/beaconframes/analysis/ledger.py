@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.adding import added, amount_type
-from beaconframes.analysis.earnings import net_wei, total_gwei
+from beaconframes.analysis.aggregation import aggregate, get_amount_type
 from beaconframes.analysis.engines import (
-    beside,
-    dated,
-    finished,
-    in_order,
-    moved,
-    opened,
-    stacked,
+    add_date,
+    move_to_engine,
+    open_frame,
+    open_frame_like,
+    return_lazy,
+    sort_rows,
+    stack_tables,
 )
-from beaconframes.analysis.income import AMOUNTS, PARTS, known_in_parts
+from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, each_row, known, take
 
@@ -68,43 +67,43 @@ def ledger(
         with an amount missing are left out. Sorted, but for Dask.
     """
     columns = ["validator_index", "epoch", "time", *AMOUNTS]
-    rows = each_row(opened(income, columns, loader="load_income_history"), known_in_parts)
-    tables = [_shaped(dated(rows, "day", tz), [*PARTS, "tx_fee_reward_wei"])]
+    rows = each_row(open_frame(income, columns, loader="load_income_history"), group_parts)
+    tables = [_select_sums(add_date(rows, "day", tz), [*PARTS, "tx_fee_reward_wei"])]
     if withdrawals is not None:
         columns = ["validator_index", "time", "amount_gwei"]
-        paid = beside(withdrawals, columns, loader="load_validator_withdrawals", like=rows)
-        paid = dated(known(paid, columns), "day", tz).rename({"amount_gwei": "withdrawals_gwei"})
-        tables.append(_shaped(paid, ["withdrawals_gwei"]))
-    result = each_row(added(stacked(tables), _KEYS, _SUMS), _in_columns)
+        paid = open_frame_like(withdrawals, columns, loader="load_validator_withdrawals", like=rows)
+        paid = add_date(known(paid, columns), "day", tz).rename({"amount_gwei": "withdrawals_gwei"})
+        tables.append(_select_sums(paid, ["withdrawals_gwei"]))
+    result = each_row(aggregate(stack_tables(tables), _KEYS, _SUMS), _add_totals)
     if prices is not None:
-        daily = moved(_daily(prices, price, tz), result)
+        daily = move_to_engine(_find_daily_prices(prices, price, tz), result)
         result = result.join(daily, on="date", how="left")
-        result = each_row(result, lambda part: _valued(part, price))
-    return finished(in_order(result, _KEYS), income)
+        result = each_row(result, lambda part: _add_values(part, price))
+    return return_lazy(sort_rows(result, _KEYS), income)
 
 
-def _shaped(rows: Lazy, amounts: list[str]) -> Lazy:
+def _select_sums(rows: Lazy, amounts: list[str]) -> Lazy:
     """Give rows the columns that both tables have; the amounts of the other are 0."""
     every = [
-        (nw.col(name) if name in amounts else nw.lit(0)).cast(amount_type(name)).alias(name)
+        (nw.col(name) if name in amounts else nw.lit(0)).cast(get_amount_type(name)).alias(name)
         for name in _SUMS
     ]
     keys = nw.col("date"), nw.col("validator_index").cast(nw.Int64)
     return each_row(rows, lambda part: part.select(*keys, *every))
 
 
-def _in_columns(sums: Lazy) -> Lazy:
-    return sums.with_columns(total_gwei().alias("consensus_income_gwei")).select(
+def _add_totals(sums: Lazy) -> Lazy:
+    return sums.with_columns(sum_gwei().alias("consensus_income_gwei")).select(
         *_KEYS,
         *PARTS,
         "consensus_income_gwei",
         nw.col("tx_fee_reward_wei").alias("execution_income_wei"),
-        net_wei("consensus_income_gwei", "tx_fee_reward_wei").alias("net_income_wei"),
+        add_layers("consensus_income_gwei", "tx_fee_reward_wei").alias("net_income_wei"),
         "withdrawals_gwei",
     )
 
 
-def _daily(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
+def _find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
     """Give the last price of each day."""
     if price in {*_KEYS, *_SUMS, *_TOTALS}:
         raise UsageError(
@@ -124,11 +123,11 @@ def _daily(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
             hint="Give the price of 1 ETH as a number.",
         )
     table = collect(rows).with_columns(pl.col(price).cast(pl.Float64)).sort("time").lazy()
-    days = collect(dated(nw.from_native(table), "day", tz))
+    days = collect(add_date(nw.from_native(table), "day", tz))
     return days.group_by("date", maintain_order=True).agg(pl.col(price).last())
 
 
-def _valued(rows: Lazy, price: str) -> Lazy:
+def _add_values(rows: Lazy, price: str) -> Lazy:
     """Add what amounts were worth at the price of their day."""
     eth = {
         "income_value": nw.col("net_income_wei").cast(nw.Float64) / _WEI_PER_ETH,

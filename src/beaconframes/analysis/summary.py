@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.adding import added
-from beaconframes.analysis.attesting import attestation_effectiveness
-from beaconframes.analysis.ceiling import CEILING, attestation_ceiling
-from beaconframes.analysis.earnings import income as income_of
+from beaconframes.analysis.aggregation import aggregate
+from beaconframes.analysis.apr import apr
+from beaconframes.analysis.attestation_ceiling import CEILING, compute_attestation_ceiling
+from beaconframes.analysis.attestations import attestation_effectiveness
 from beaconframes.analysis.engines import (
-    beside,
-    collected,
-    give_moved,
-    listed,
-    opened,
+    collect_sums,
+    list_columns,
+    open_frame,
+    open_frame_like,
+    return_table,
 )
-from beaconframes.analysis.income import AMOUNTS
-from beaconframes.analysis.proposing import missed_proposals, proposal_luck
-from beaconframes.analysis.rates import apr
+from beaconframes.analysis.income import income as sum_income
+from beaconframes.analysis.income_columns import AMOUNTS
+from beaconframes.analysis.proposals import missed_proposals, proposal_luck
 from beaconframes.analysis.sync_duties import sync_against_committee
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from beaconframes.analysis.engines import Lazy
     from beaconframes.calendar import Chain
 
-_WHO = "validator_index"
+_VALIDATOR = "validator_index"
 _ADDRESS = "withdrawal_address"
-_STAKES = [_WHO, "epoch", "effective_balance_gwei"]
-_LIFE = [_WHO, "activation_epoch", "exit_epoch"]
+_STAKES = [_VALIDATOR, "epoch", "effective_balance_gwei"]
+_ACTIVE_PERIOD = [_VALIDATOR, "activation_epoch", "exit_epoch"]
 _ATTESTED = ["epoch", "attester_slot", "inclusion_slot", "status"]
 _INCOME = [
     "validator_epochs",
@@ -60,7 +60,7 @@ def performance(
     committees: IntoFrame | None = None,
     epochs: IntoFrame | None = None,
     index: IntoFrame | None = None,
-    by: str | Sequence[str] = _WHO,
+    by: str | Sequence[str] = _VALIDATOR,
     until: int | None = None,
     chain: Chain | str = MAINNET,
 ) -> IntoFrameT:
@@ -99,70 +99,91 @@ def performance(
         been ideal is not known. Columns of attestations, proposals and signatures begin with
         ``attestations_``, ``proposals_`` and ``sync_``.
     """
-    clock, groups = get_chain(chain), listed(by)
+    clock, groups = get_chain(chain), list_columns(by)
     if not groups:
         raise UsageError("by is empty", hint='Try by="validator_index" or a label.')
-    raw = [c for c in groups if c != _ADDRESS]
-    needed = [*_LIFE, *raw, *(["withdrawal_credentials"] if _ADDRESS in groups else [])]
-    earned = opened(
-        income, [_WHO, "epoch", "time", "proposals_missed", *AMOUNTS], loader="load_income_history"
+    columns = [c for c in groups if c != _ADDRESS]
+    needed = [
+        *_ACTIVE_PERIOD,
+        *columns,
+        *(["withdrawal_credentials"] if _ADDRESS in groups else []),
+    ]
+    earned = open_frame(
+        income,
+        [_VALIDATOR, "epoch", "time", "proposals_missed", *AMOUNTS],
+        loader="load_income_history",
     )
-    held = beside(balances, _STAKES, loader="load_balance_history", like=earned)
-    lives = beside(validators, needed, loader="load_validators", like=earned)
-    lives = each_row(lives, _with_address) if _ADDRESS in groups else lives
-    labels = lives.select(*dict.fromkeys([_WHO, *groups]))
+    held = open_frame_like(balances, _STAKES, loader="load_balance_history", like=earned)
+    active_periods = open_frame_like(validators, needed, loader="load_validators", like=earned)
+    active_periods = (
+        each_row(active_periods, _add_address) if _ADDRESS in groups else active_periods
+    )
+    labels = active_periods.select(*dict.fromkeys([_VALIDATOR, *groups]))
 
-    def tagged(rows: Lazy) -> Any:
-        return rows.join(labels, on=_WHO, how="inner").to_native()
+    def add_labels(rows: Lazy) -> Any:
+        return rows.join(labels, on=_VALIDATOR, how="inner").to_native()
 
-    mine = tagged(earned)
+    own_income = add_labels(earned)
     rates = apr(
-        mine,
+        own_income,
         held.to_native(),
         index,
         every="all",
         by=groups,
-        validators=lives.to_native(),
+        validators=active_periods.to_native(),
         chain=clock,
     )
     peers = apr(earned.to_native(), held.to_native(), every="all", chain=clock)
     parts = [
-        collected(as_lazy(income_of(mine, every="all", by=groups))).select(*groups, *_INCOME),
-        _beside_peers(collected(as_lazy(rates)), collected(as_lazy(peers)), groups),
-        _scored(attestation_ceiling(earned, held), labels, groups),
+        collect_sums(as_lazy(sum_income(own_income, every="all", by=groups))).select(
+            *groups, *_INCOME
+        ),
+        _compare_with_peers(collect_sums(as_lazy(rates)), collect_sums(as_lazy(peers)), groups),
+        _score_attestations(compute_attestation_ceiling(earned, held), labels, groups),
     ]
     if attestations is not None:
-        duties = beside(attestations, [_WHO, *_ATTESTED], loader="load_attestations", like=earned)
-        rated = attestation_effectiveness(tagged(duties), blocks, by=groups, until=until)
-        parts.append(_prefixed(collected(as_lazy(rated)), groups, "attestations_"))
+        duties = open_frame_like(
+            attestations, [_VALIDATOR, *_ATTESTED], loader="load_attestations", like=earned
+        )
+        effectiveness = attestation_effectiveness(
+            add_labels(duties), blocks, by=groups, until=until
+        )
+        parts.append(_add_prefix(collect_sums(as_lazy(effectiveness)), groups, "attestations_"))
     known_labels = collect(labels)
     if proposals is not None and epochs is not None:
         luck = proposal_luck(
-            proposals, tagged(held), epochs, validators=lives.to_native(), by=groups, chain=clock
+            proposals,
+            add_labels(held),
+            epochs,
+            validators=active_periods.to_native(),
+            by=groups,
+            chain=clock,
         )
         parts.append(
-            _prefixed(collected(as_lazy(luck)).drop("slots", "missed"), groups, "proposals_")
+            _add_prefix(collect_sums(as_lazy(luck)).drop("slots", "missed"), groups, "proposals_")
         )
-        costs = to_polars(missed_proposals(proposals, earned.to_native()))
-        parts.append(_costs(costs, known_labels, groups))
+        missed = to_polars(missed_proposals(proposals, earned.to_native()))
+        parts.append(_sum_costs(missed, known_labels, groups))
     if committees is not None and blocks is not None:
         members = to_polars(sync_against_committee(blocks, committees))
-        parts.append(_signatures(members, known_labels, groups))
+        parts.append(_sum_signatures(members, known_labels, groups))
     table = known_labels.group_by(groups).agg(validators=pl.len().cast(pl.Int64))
     for part in parts:
         table = table.join(part, on=groups, how="left", nulls_equal=True)
-    return give_moved(table.sort(groups), earned, income)
+    return return_table(table.sort(groups), earned, income)
 
 
-def _with_address(lives: Lazy) -> Lazy:
+def _add_address(active_periods: Lazy) -> Lazy:
     """Add the address of credentials that hold one."""
     text = nw.col("withdrawal_credentials")
     has_one = text.str.starts_with("0x01") | text.str.starts_with("0x02")
     address = nw.concat_str(nw.lit("0x"), text.str.slice(26, 40))
-    return lives.with_columns(nw.when(has_one).then(address).alias(_ADDRESS))
+    return active_periods.with_columns(nw.when(has_one).then(address).alias(_ADDRESS))
 
 
-def _beside_peers(rates: pl.DataFrame, peers: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+def _compare_with_peers(
+    rates: pl.DataFrame, peers: pl.DataFrame, groups: list[str]
+) -> pl.DataFrame:
     own = rates.select(*groups, *(name for name in _RATES if name in rates.columns))
     whole = peers["apr_on_effective"].item() if peers.height else None
     return own.with_columns(peers_apr=pl.lit(whole, pl.Float64)).with_columns(
@@ -170,18 +191,18 @@ def _beside_peers(rates: pl.DataFrame, peers: pl.DataFrame, groups: list[str]) -
     )
 
 
-def _scored(rows: Lazy, labels: Lazy, groups: list[str]) -> pl.DataFrame:
+def _score_attestations(rows: Lazy, labels: Lazy, groups: list[str]) -> pl.DataFrame:
     names = ["attestation_income_gwei", CEILING]
-    sums = collected(added(rows.join(labels, on=_WHO, how="inner"), groups, names))
+    sums = collect_sums(aggregate(rows.join(labels, on=_VALIDATOR, how="inner"), groups, names))
     possible = pl.when(pl.col(CEILING) > 0).then(pl.col(CEILING))
     return sums.with_columns(attestation_score=pl.col(names[0]) / possible)
 
 
-def _prefixed(part: pl.DataFrame, groups: list[str], prefix: str) -> pl.DataFrame:
+def _add_prefix(part: pl.DataFrame, groups: list[str], prefix: str) -> pl.DataFrame:
     return part.rename({name: prefix + name for name in part.columns if name not in groups})
 
 
-def _costs(lost: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+def _sum_costs(missed: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     """Give what missed proposals cost each group, in wei of both layers; 0 where none was.
 
     Null where one cannot be told: an unknown cost is not none.
@@ -190,24 +211,24 @@ def _costs(lost: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.Da
         pl.col("cost_consensus_gwei").cast(pl.Decimal(38, 0)) * pl.lit(10**9, pl.Decimal(38, 0))
         + pl.col("cost_execution_wei")
     ).cast(pl.Decimal(28, 0))
-    each = lost.select(
+    each = missed.select(
         wei.alias("proposals_lost_wei"),
-        pl.col("proposer_index").alias(_WHO),
+        pl.col("proposer_index").alias(_VALIDATOR),
         unknown=pl.col("cost_consensus_gwei").is_null(),
     )
     total = pl.col("proposals_lost_wei").sum().cast(pl.Decimal(28, 0))
-    rows = labels.join(each, on=_WHO, how="left")
+    rows = labels.join(each, on=_VALIDATOR, how="left")
     return rows.group_by(groups).agg(
         pl.when(~pl.col("unknown").any()).then(total).alias("proposals_lost_wei")
     )
 
 
-def _signatures(members: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+def _sum_signatures(members: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     """Give duties in sync committees, and what their committees as a whole did in as many."""
     whole = pl.col("committee_rate") * pl.col("duties")
     some = pl.when(pl.col("sync_duties") > 0).then(pl.col("sync_duties"))
     return (
-        labels.join(members, on=_WHO, how="left")
+        labels.join(members, on=_VALIDATOR, how="left")
         .group_by(groups)
         .agg(sync_duties=pl.sum("duties"), sync_signed=pl.sum("signed"), whole=whole.sum())
         .select(

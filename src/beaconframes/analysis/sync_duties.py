@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.analysis.engines import give_moved, opened
-from beaconframes.analysis.sync import SEATS, by_period, one_per_slot
+from beaconframes.analysis.engines import open_frame, return_table
+from beaconframes.analysis.sync_committees import SEAT_COLUMNS, select_one_per_slot, split_by_period
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, known, take
 
@@ -45,15 +45,15 @@ def sync_duties(
         ``orphaned``, ``scheduled``), which is no fault of the member. Slots of periods that
         *committees* lacks are left out. Sorted by slot and seat. This computes at once.
     """
-    opener = opened(blocks, _BLOCK, loader="load_epoch_slots")
-    rows = one_per_slot(collect(known(opener, ["slot", "epoch", "time", "status"])))
-    seats = _seats(committees, validators)
+    source = open_frame(blocks, _BLOCK, loader="load_epoch_slots")
+    rows = select_one_per_slot(collect(known(source, ["slot", "epoch", "time", "status"])))
+    seats = _select_seats(committees, validators)
     signatures = [
-        held.select("seat", *(pl.Series(str(i), bits[i] > 0) for i in range(len(of))))
+        held.select("seat", *(pl.Series(str(i), bits[i] > 0) for i in range(len(proposed))))
         .unpivot(index="seat", variable_name="turn", value_name="signed")
-        .join(of.select("slot").with_row_index("turn").cast({"turn": pl.String}), on="turn")
+        .join(proposed.select("slot").with_row_index("turn").cast({"turn": pl.String}), on="turn")
         .select("slot", "seat", "signed")
-        for of, held, bits in by_period(rows, seats)
+        for proposed, held, bits in split_by_period(rows, seats)
     ]
     none = pl.DataFrame(schema={"slot": pl.Int64, "seat": pl.Int64, "signed": pl.Boolean})
     duties = (
@@ -67,7 +67,7 @@ def sync_duties(
         .select(*("slot", "epoch", "time", "period", "seat", "validator_index", "status", "signed"))
         .sort("slot", "seat")
     )
-    return give_moved(duties, opener, blocks)
+    return return_table(duties, source, blocks)
 
 
 def sync_against_committee(
@@ -85,26 +85,28 @@ def sync_against_committee(
     The arguments are those of `sync_duties`; *committees* should have all seats, since they are the
     committee. Sorted by period and validator. This computes at once.
     """
-    opener = opened(blocks, _BLOCK, loader="load_epoch_slots")
-    rows = one_per_slot(collect(known(opener, ["slot", "epoch", "time", "status"])))
-    seats = _seats(committees, None)
-    lost = pl.col("status").is_in(["missed", "orphaned"])
+    source = open_frame(blocks, _BLOCK, loader="load_epoch_slots")
+    rows = select_one_per_slot(collect(known(source, ["slot", "epoch", "time", "status"])))
+    seats = _select_seats(committees, None)
+    is_missing = pl.col("status").is_in(["missed", "orphaned"])
     parts = []
-    for of, held, bits in by_period(rows, seats):
+    for proposed, held, bits in split_by_period(rows, seats):
         first, last = held["start_epoch"][0], held["end_epoch"][0]
-        without = rows.filter(pl.col("epoch").is_between(first, last) & lost).height
-        whole = int(bits.sum()) / bits.size
+        missing_blocks = rows.filter(pl.col("epoch").is_between(first, last) & is_missing).height
+        committee_rate = int(bits.sum()) / bits.size
         signed = held.with_columns(signed=pl.Series(bits.sum(axis=0), dtype=pl.Int64))
         parts.append(
             signed.group_by("period", "validator_index")
             .agg(
                 seats=pl.len().cast(pl.Int64),
-                blocks=pl.lit(of.height, pl.Int64),
-                slots_without_block=pl.lit(without, pl.Int64),
-                duties=pl.len().cast(pl.Int64) * of.height,
+                blocks=pl.lit(proposed.height, pl.Int64),
+                slots_without_block=pl.lit(missing_blocks, pl.Int64),
+                duties=pl.len().cast(pl.Int64) * proposed.height,
                 signed=pl.sum("signed"),
             )
-            .with_columns(rate=pl.col("signed") / pl.col("duties"), committee_rate=pl.lit(whole))
+            .with_columns(
+                rate=pl.col("signed") / pl.col("duties"), committee_rate=pl.lit(committee_rate)
+            )
             .with_columns(difference=pl.col("rate") - pl.col("committee_rate"))
         )
     counts = ["period", "validator_index", "seats", "blocks", "slots_without_block", "duties"]
@@ -114,19 +116,19 @@ def sync_against_committee(
     )
     result = pl.concat([none, *parts])
     if validators is not None:
-        result = result.filter(pl.col("validator_index").is_in(_indices(validators)))
-    return give_moved(result.sort("period", "validator_index"), opener, blocks)
+        result = result.filter(pl.col("validator_index").is_in(_list_indices(validators)))
+    return return_table(result.sort("period", "validator_index"), source, blocks)
 
 
-def _seats(committees: IntoFrame, validators: Iterable[int] | None) -> pl.DataFrame:
-    seats = collect(take(committees, SEATS, loader="load_sync_committees")).drop_nulls()
-    seats = seats.cast(dict.fromkeys(SEATS, pl.Int64))
+def _select_seats(committees: IntoFrame, validators: Iterable[int] | None) -> pl.DataFrame:
+    seats = collect(take(committees, SEAT_COLUMNS, loader="load_sync_committees")).drop_nulls()
+    seats = seats.cast(dict.fromkeys(SEAT_COLUMNS, pl.Int64))
     if validators is not None:
-        seats = seats.filter(pl.col("validator_index").is_in(_indices(validators)))
+        seats = seats.filter(pl.col("validator_index").is_in(_list_indices(validators)))
     return seats
 
 
-def _indices(validators: Iterable[int]) -> list[int]:
+def _list_indices(validators: Iterable[int]) -> list[int]:
     try:
         return pl.Series(list(validators), dtype=pl.Int64, strict=True).to_list()
     except (TypeError, OverflowError) as error:

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
-from beaconframes.analysis.income import PENALTIES, REWARDS, Every, net_income
+from beaconframes.analysis.income import income as sum_income
+from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.charts import crowd, series
 from beaconframes.charts.drawing import Area, Axis, Bars, Drawing
 from beaconframes.charts.series import Unit
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from beaconframes.charts.drawing import Floats, Places
 
+Every = Literal["epoch", "day", "week", "month"]
 By = Literal["total", "component", "validator"]
 
 _PARTS = {
@@ -48,7 +50,12 @@ def income(
     """Prepare the chart of ``plot.income`` and ``interactive.income``."""
     choose("unit", unit, get_args(Unit))
     choose("by", by, get_args(By))
-    rows = to_polars(net_income(frame, every=every, per_validator=by == "validator"))
+    choose("every", every, get_args(Every))
+    groups = "validator_index" if by == "validator" else ()
+    rows = to_polars(sum_income(frame, every=every, by=groups, coverage=True))
+    if every != "epoch":
+        midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+        rows = rows.with_columns(time=midnight)
     bars = every != "epoch" and not cumulative
     cut = "hollow" if by == "validator" else "hatched"
     cut = "" if cumulative or rows["complete"].all() else f", {cut} where incomplete"

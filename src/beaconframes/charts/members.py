@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
-from beaconframes.analysis import sync
+from beaconframes.analysis import sync_committees as sync
 from beaconframes.charts import grids, series
 from beaconframes.charts.drawing import Axis, Dots, Drawing, Level
 from beaconframes.charts.participation import lost
@@ -73,14 +73,14 @@ def _matrix(
     """Lay out who signed which block, the best member first."""
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_bits"]
     rows = collect(known(take(blocks, columns, loader="load_epoch_slots"), columns[:4]))
-    seats = collect(take(committees, sync.SEATS, loader="load_sync_committees")).drop_nulls()
+    seats = collect(take(committees, sync.SEAT_COLUMNS, loader="load_sync_committees")).drop_nulls()
     spans = seats.select("start_epoch", "end_epoch").unique()
     inside = pl.any_horizontal(
         *(pl.col("epoch").is_between(first, last) for first, last in spans.iter_rows())
     )
     # Slots that are still to come end the map.
     decided = pl.col("status").is_in(["proposed", "missed", "orphaned"])
-    rows = sync.one_per_slot(rows.filter(inside, decided))
+    rows = sync.select_one_per_slot(rows.filter(inside, decided))
     first, count, start, step = grids.numbered(rows, "slot")
     began = seats.group_by("validator_index").agg(pl.col("period").min())
     order = ranked.join(began, on="validator_index").sort(
@@ -111,7 +111,7 @@ def _cells(
     rows: pl.DataFrame, seats: pl.DataFrame, ranks: pl.DataFrame, first: int
 ) -> Iterator[pl.DataFrame]:
     """Give the cells of each period: signed or not, and a column per slot without a block."""
-    for blocks, held, bits in sync.by_period(rows, seats):
+    for blocks, held, bits in sync.split_by_period(rows, seats):
         own = held.join(ranks, on="validator_index", maintain_order="left")["row"].to_numpy()
         slots = blocks["slot"].to_numpy() - first
         yield pl.DataFrame(

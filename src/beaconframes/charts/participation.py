@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
-from beaconframes.analysis import sync
+from beaconframes.analysis import sync_committees as sync
 from beaconframes.charts import series
 from beaconframes.charts.drawing import Area, Axis, Dots, Drawing, Layer, Line
 from beaconframes.frames import to_polars

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes import colours
-from beaconframes.analysis.own_yield import own_yield
+from beaconframes.analysis.validator_yield import own_yield
 from beaconframes.charts import series
 from beaconframes.charts.drawing import Axis, Dots, Drawing, Layer, Line
 from beaconframes.errors import UsageError

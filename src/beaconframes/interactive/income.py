@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from plotly.graph_objects import Figure
 
-    from beaconframes.analysis.income import Every
-    from beaconframes.charts.income import By
+    from beaconframes.charts.income import By, Every
     from beaconframes.charts.series import Unit
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from plotly.graph_objects import Figure
 
-    from beaconframes.analysis.sync import Step
+    from beaconframes.analysis.sync_committees import Step
 
 
 def sync_participation(

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.analysis.income import Every
-    from beaconframes.charts.income import By
+    from beaconframes.charts.income import By, Every
     from beaconframes.charts.series import Unit
 
 

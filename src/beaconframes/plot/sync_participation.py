@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.analysis.sync import Step
+    from beaconframes.analysis.sync_committees import Step
 
 
 def sync_participation(

@@ -134,7 +134,7 @@ def load_income_history(
     -------
     polars.DataFrame
         Sorted by ``validator_index``, ``epoch``. Every amount is a positive magnitude: net income
-        is rewards less penalties (`beaconframes.analysis.net_income` adds them up).
+        is rewards less penalties (`beaconframes.analysis.income` adds them up).
         A validator has no rows for epochs in which it had no duties.
 
     Notes

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.adding import added
+from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
-    ends,
-    finished,
-    in_order,
-    listed,
-    moved,
-    opened,
+    find_range,
+    list_columns,
+    move_to_engine,
+    open_frame,
+    return_lazy,
+    sort_rows,
 )
-from beaconframes.analysis.sync import one_per_slot
+from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.frames import collect, each_row, known, take
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from beaconframes.analysis.engines import Lazy
     from beaconframes.calendar import Chain
 
-_DUTY = ["validator_index", "epoch", "attester_slot", "inclusion_slot", "status"]
+_DUTY_COLUMNS = ["validator_index", "epoch", "attester_slot", "inclusion_slot", "status"]
 _FIRST = ["first_block", "covered_until"]
 _COUNTS = ["duties", "included", "missed", "late", "distance"]
 
@@ -65,16 +65,18 @@ def attestation_effectiveness(
         distance from the first slot that had a block instead; duties of slots that *blocks* does
         not cover count as before. Sorted, but for Dask.
     """
-    groups = listed(by)
-    rows = _settled(attestations, [*_DUTY, *groups], until)
+    groups = list_columns(by)
+    rows = _select_settled_duties(attestations, [*_DUTY_COLUMNS, *groups], until)
     names = ["inverse"]
     if blocks is not None:
-        rows = rows.join(moved(_first_blocks(blocks), rows), on="attester_slot", how="left")
+        rows = rows.join(
+            move_to_engine(_find_first_blocks(blocks), rows), on="attester_slot", how="left"
+        )
         names.append("possible")
-    rows = each_row(rows, lambda part: _counted(part, [*groups, *_COUNTS, *names]))
-    sums = added(rows, groups, _COUNTS, **{name: ("sum", name) for name in names})
-    result = each_row(sums, lambda part: _rated(part, groups, names))
-    return finished(in_order(result, groups), attestations)
+    rows = each_row(rows, lambda part: _add_counts(part, [*groups, *_COUNTS, *names]))
+    sums = aggregate(rows, groups, _COUNTS, **{name: ("sum", name) for name in names})
+    result = each_row(sums, lambda part: _compute_rates(part, groups, names))
+    return return_lazy(sort_rows(result, groups), attestations)
 
 
 def attestation_faults(
@@ -95,31 +97,35 @@ def attestation_faults(
     ``distance``, ``fault``, ``reason``. Sorted, but for Dask.
     """
     per_epoch = get_chain(chain).slots_per_epoch
-    rows = _settled(attestations, _DUTY, until)
+    rows = _select_settled_duties(attestations, _DUTY_COLUMNS, until)
     if blocks is not None:
-        rows = rows.join(moved(_first_blocks(blocks), rows), on="attester_slot", how="left")
-    result = each_row(rows, lambda part: _faults(part, per_epoch, judged=blocks is not None))
+        rows = rows.join(
+            move_to_engine(_find_first_blocks(blocks), rows), on="attester_slot", how="left"
+        )
+    result = each_row(
+        rows, lambda part: _classify_faults(part, per_epoch, has_blocks=blocks is not None)
+    )
     keys = ["epoch", "validator_index"]
-    return finished(in_order(result, keys), attestations)
+    return return_lazy(sort_rows(result, keys), attestations)
 
 
-def _settled(attestations: IntoFrame, columns: list[str], until: int | None) -> Lazy:
+def _select_settled_duties(attestations: IntoFrame, columns: list[str], until: int | None) -> Lazy:
     """Give the duties that nobody can do any more."""
     needed = ["epoch", "attester_slot", "status"]
-    rows = known(opened(attestations, columns, loader="load_attestations"), needed)
-    last = ends(rows, "epoch")[1] - 2 if until is None else until
+    rows = known(open_frame(attestations, columns, loader="load_attestations"), needed)
+    last = find_range(rows, "epoch")[1] - 2 if until is None else until
     return rows.filter(nw.col("epoch") <= last)
 
 
-def _distance() -> nw.Expr:
+def _compute_distance() -> nw.Expr:
     """Give the slots until inclusion; null where there was none."""
     return nw.when(nw.col("status") == "included").then(
         (nw.col("inclusion_slot") - nw.col("attester_slot")).cast(nw.Int64)
     )
 
 
-def _counted(rows: Lazy, columns: list[str]) -> Lazy:
-    distance = _distance()
+def _add_counts(rows: Lazy, columns: list[str]) -> Lazy:
+    distance = _compute_distance()
     included = ~distance.is_null()
     possible = nw.lit(0.0)
     if "possible" in columns:
@@ -139,7 +145,7 @@ def _counted(rows: Lazy, columns: list[str]) -> Lazy:
     ).select(*columns)
 
 
-def _rated(sums: Lazy, groups: list[str], names: list[str]) -> Lazy:
+def _compute_rates(sums: Lazy, groups: list[str], names: list[str]) -> Lazy:
     shares = {"inverse": "effectiveness", "possible": "effectiveness_possible"}
     met = nw.when(nw.col("included") > 0).then(nw.col("distance") / nw.col("included"))
     return sums.select(
@@ -150,11 +156,11 @@ def _rated(sums: Lazy, groups: list[str], names: list[str]) -> Lazy:
     )
 
 
-def _faults(rows: Lazy, per_epoch: int, *, judged: bool) -> Lazy:
-    distance = _distance()
+def _classify_faults(rows: Lazy, per_epoch: int, *, has_blocks: bool) -> Lazy:
+    distance = _compute_distance()
     missed = distance.is_null()
     reason = nw.lit(None, nw.String)
-    if judged:
+    if has_blocks:
         first, window = nw.col("first_block"), (nw.col("epoch") + 2) * per_epoch - 1
         ends_at = nw.when(missed).then(window + 1).otherwise(nw.col("inclusion_slot"))
         # Nobody included it before: was there a block, or do we know that there was none?
@@ -169,23 +175,26 @@ def _faults(rows: Lazy, per_epoch: int, *, judged: bool) -> Lazy:
             reason.alias("reason"),
         )
         .select(
-            *(nw.col(name).cast(nw.Int64) for name in _DUTY[:-1]), "distance", "fault", "reason"
+            *(nw.col(name).cast(nw.Int64) for name in _DUTY_COLUMNS[:-1]),
+            "distance",
+            "fault",
+            "reason",
         )
     )
 
 
-def _first_blocks(blocks: IntoFrame) -> pl.DataFrame:
+def _find_first_blocks(blocks: IntoFrame) -> pl.DataFrame:
     """Give, for each slot, the first block after it, and how far it is known that there is none."""
     columns = ["slot", "status"]
-    rows = one_per_slot(
+    rows = select_one_per_slot(
         collect(known(take(blocks, columns, loader="load_epoch_slots"), columns)).filter(
             pl.col("status") != "scheduled"
         )
     )
-    run = pl.col("slot") - pl.int_range(pl.len())  # the same as long as no slot is left out
+    interval = pl.col("slot") - pl.int_range(pl.len())  # the same as long as no slot is left out
     proposed = pl.when(pl.col("status") == "proposed").then(pl.col("slot"))
     return rows.select(
         (pl.col("slot") - 1).alias("attester_slot"),
-        proposed.backward_fill().over(run, order_by="slot").alias("first_block"),
-        pl.col("slot").max().over(run).alias("covered_until"),
+        proposed.backward_fill().over(interval, order_by="slot").alias("first_block"),
+        pl.col("slot").max().over(interval).alias("covered_until"),
     )

@@ -19,24 +19,24 @@ _EXACT_BELOW = 16  # up to here the series would be worse than the logarithm
 _NEAR = 0.1
 
 
-def probability(k: int, n: int, p: float) -> float:
+def compute_probability(k: int, n: int, p: float) -> float:
     """Return the probability of exactly *k* of *n* at chance *p*."""
     if p in {0.0, 1.0}:
         return float(k == n * p)
     if k in {0, n}:
         return math.exp(n * (math.log1p(-p) if k == 0 else math.log(p)))
-    gap = _stirling_error(n) - _stirling_error(k) - _stirling_error(n - k)
-    deviance = _deviance(k, n * p) + _deviance(n - k, n * (1 - p))
+    gap = _compute_stirling_error(n) - _compute_stirling_error(k) - _compute_stirling_error(n - k)
+    deviance = _compute_deviance(k, n * p) + _compute_deviance(n - k, n * (1 - p))
     return math.exp(gap - deviance) * math.sqrt(n / (2 * math.pi * k * (n - k)))
 
 
-def at_most(k: int, n: int, p: float) -> float:
+def compute_lower_tail(k: int, n: int, p: float) -> float:
     """Return the probability of *k* or fewer of *n*."""
     if k >= n:
         return 1.0
     if k > n * p:
-        return 1.0 - at_least(k + 1, n, p)
-    total = term = probability(k, n, p)
+        return 1.0 - compute_upper_tail(k + 1, n, p)
+    total = term = compute_probability(k, n, p)
     while k > 0 and term > total * 1e-18:
         term *= k * (1 - p) / ((n - k + 1) * p)
         total += term
@@ -44,13 +44,13 @@ def at_most(k: int, n: int, p: float) -> float:
     return total
 
 
-def at_least(k: int, n: int, p: float) -> float:
+def compute_upper_tail(k: int, n: int, p: float) -> float:
     """Return the probability of *k* or more of *n*."""
     if k <= 0:
         return 1.0
     if k < n * p:
-        return 1.0 - at_most(k - 1, n, p)
-    total = term = probability(k, n, p)
+        return 1.0 - compute_lower_tail(k - 1, n, p)
+    total = term = compute_probability(k, n, p)
     while k < n and term > total * 1e-18:
         term *= (n - k) * p / ((k + 1) * (1 - p))
         total += term
@@ -58,24 +58,24 @@ def at_least(k: int, n: int, p: float) -> float:
     return total
 
 
-def p_value(k: int, n: int, p: float) -> float:
+def compute_p_value(k: int, n: int, p: float) -> float:
     """Return how likely it is to be as far off as *k*, on either side: twice the smaller tail."""
-    return min(1.0, 2 * min(at_most(k, n, p), at_least(k, n, p)))
+    return min(1.0, 2 * min(compute_lower_tail(k, n, p), compute_upper_tail(k, n, p)))
 
 
 @functools.lru_cache(maxsize=4096)
-def interval(k: int, n: int, level: float) -> tuple[float, float]:
+def compute_interval(k: int, n: int, level: float) -> tuple[float, float]:
     """Return the chances at which *k* of *n* is not unlikely (Clopper and Pearson).
 
     It holds the true chance at least as often as *level* says.
     """
-    rest = (1 - level) / 2
-    low = _where(lambda p: at_least(k, n, p) < rest, 0.0, k / n) if k > 0 else 0.0
-    high = _where(lambda p: at_most(k, n, p) > rest, k / n, 1.0) if k < n else 1.0
+    tail = (1 - level) / 2
+    low = _bisect(lambda p: compute_upper_tail(k, n, p) < tail, 0.0, k / n) if k > 0 else 0.0
+    high = _bisect(lambda p: compute_lower_tail(k, n, p) > tail, k / n, 1.0) if k < n else 1.0
     return low, high
 
 
-def _where(holds: Callable[[float], bool], low: float, high: float) -> float:
+def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Return the point up to which a condition holds."""
     while True:
         middle = (low + high) / 2
@@ -87,14 +87,14 @@ def _where(holds: Callable[[float], bool], low: float, high: float) -> float:
             high = middle
 
 
-def _stirling_error(x: int) -> float:
+def _compute_stirling_error(x: int) -> float:
     """Return the logarithm of x! less that of Stirling's formula."""
     if x < _EXACT_BELOW:
         return math.lgamma(x + 1) - (x + 0.5) * math.log(x) + x - 0.5 * math.log(2 * math.pi)
     return math.fsum(part / x ** (2 * turn + 1) for turn, part in enumerate(_STIRLING))
 
 
-def _deviance(x: float, mean: float) -> float:
+def _compute_deviance(x: float, mean: float) -> float:
     """Return x log(x / mean) + mean - x, without losing digits where the two are close."""
     if abs(x - mean) >= _NEAR * (x + mean):
         return x * math.log(x / mean) + mean - x

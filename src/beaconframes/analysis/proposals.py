@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis import chance
-from beaconframes.analysis.adding import added, amount_type, fitting
+from beaconframes.analysis.aggregation import aggregate, check_row_sums, get_amount_type
+from beaconframes.analysis.binomial import compute_interval, compute_p_value
 from beaconframes.analysis.engines import (
-    beside,
-    collected,
-    ends,
-    give_moved,
-    listed,
-    moved,
-    opened,
+    collect_sums,
+    find_range,
+    list_columns,
+    move_to_engine,
+    open_frame,
+    open_frame_like,
+    return_table,
 )
-from beaconframes.analysis.income import REWARDS
-from beaconframes.analysis.sync import one_per_slot
+from beaconframes.analysis.income_columns import REWARDS
+from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, each_row, known, take
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
 
 _KEYS = ["validator_index", "epoch"]
-_LIFE = ["validator_index", "activation_epoch", "exit_epoch"]
+_ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
 _BLOCK = ["slot", "epoch", "time", "status", "proposer_index"]
-_FATES = ["proposed", "missed", "orphaned"]
+_OUTCOMES = ["proposed", "missed", "orphaned"]
 _REWARDS = REWARDS["proposal_reward_gwei"]
 _SECONDS_PER_DAY = 86_400
 
@@ -87,31 +87,37 @@ def proposal_luck(
     """
     if not 0 < level < 1:
         raise UsageError(f"level={level!r} does not lie between 0 and 1", hint="Try level=0.95.")
-    clock, groups = get_chain(chain), listed(by)
+    clock, groups = get_chain(chain), list_columns(by)
     per_epoch = clock.slots_per_epoch
     columns = list(dict.fromkeys([*_KEYS, "effective_balance_gwei", *groups]))
-    held = opened(balances, columns, loader="load_balance_history")
+    held = open_frame(balances, columns, loader="load_balance_history")
     held = known(held, [*_KEYS, "effective_balance_gwei"])
-    totals = ["epoch", "eligible_ether_gwei"]
-    everyone = known(beside(epochs, totals, loader="load_epochs", like=held), totals)
-    rows = held.join(everyone, on="epoch", how="inner")
+    total_columns = ["epoch", "eligible_ether_gwei"]
+    totals = known(
+        open_frame_like(epochs, total_columns, loader="load_epochs", like=held), total_columns
+    )
+    rows = held.join(totals, on="epoch", how="inner")
     if validators is not None:
-        lives = beside(validators, _LIFE, loader="load_validators", like=held)
-        rows = each_row(rows.join(lives, on="validator_index", how="inner"), _while_active)
-    rows = rows.join(moved(_drawn(proposals), rows), on=_KEYS, how="left")
-    last = ends(rows, "epoch")[1]
-    rows = each_row(rows, lambda part: _expected(part, last, per_epoch))
-    sums = added(
+        active_periods = open_frame_like(
+            validators, _ACTIVE_PERIOD, loader="load_validators", like=held
+        )
+        rows = each_row(
+            rows.join(active_periods, on="validator_index", how="inner"), _select_active
+        )
+    rows = rows.join(move_to_engine(_count_proposals(proposals), rows), on=_KEYS, how="left")
+    last = find_range(rows, "epoch")[1]
+    rows = each_row(rows, lambda part: _add_expected(part, last, per_epoch))
+    sums = aggregate(
         rows,
         groups,
-        _FATES,
+        _OUTCOMES,
         slots=("distinct", "epoch"),
         expected=("sum", "expected"),
         now=("sum", "now"),
     )
     days = clock.seconds_per_slot * per_epoch / _SECONDS_PER_DAY
-    table = collected(sums).with_columns(pl.col("slots").cast(pl.Int64) * per_epoch)
-    return give_moved(_judged(table, groups, level, days), held, balances)
+    table = collect_sums(sums).with_columns(pl.col("slots").cast(pl.Int64) * per_epoch)
+    return return_table(_add_luck(table, groups, level, days), held, balances)
 
 
 def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 225) -> IntoFrameT:
@@ -138,14 +144,17 @@ def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 
     """
     if type(window) is not int or window < 0:
         raise UsageError(f"window={window!r} is no whole number of epochs")
-    opener = opened(proposals, _BLOCK, loader="load_proposals")
-    lost = one_per_slot(collect(known(opener, ["slot", "epoch", "status", "proposer_index"])))
-    lost = lost.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
+    source = open_frame(proposals, _BLOCK, loader="load_proposals")
+    missed = select_one_per_slot(
+        collect(known(source, ["slot", "epoch", "status", "proposer_index"]))
+    )
+    missed = missed.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
     columns = ["epoch", *_REWARDS, "tx_fee_reward_wei"]
-    earned = known(opened(income, columns, loader="load_income_history"), columns)
-    blocks = collected(
+    earned = known(open_frame(income, columns, loader="load_income_history"), columns)
+    blocks = collect_sums(
         each_row(
-            fitting(earned, _REWARDS), lambda part: part.filter(nw.sum_horizontal(*_REWARDS) > 0)
+            check_row_sums(earned, _REWARDS),
+            lambda part: part.filter(nw.sum_horizontal(*_REWARDS) > 0),
         )
     ).select(
         "epoch",
@@ -153,18 +162,19 @@ def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 
         cost_execution_wei="tx_fee_reward_wei",
     )
     costs = [
-        _cost(blocks.filter((pl.col("epoch") - epoch).abs() <= window)) for epoch in lost["epoch"]
+        _find_median_reward(blocks.filter((pl.col("epoch") - epoch).abs() <= window))
+        for epoch in missed["epoch"]
     ]
     schema: dict[str, Any] = {
         "blocks_compared": pl.Int64,
         "cost_consensus_gwei": pl.Int64,
         "cost_execution_wei": pl.Decimal(28, 0),
     }
-    result = lost.hstack(pl.DataFrame(costs, schema=schema, orient="row"))
-    return give_moved(result.sort("slot"), opener, proposals)
+    result = missed.hstack(pl.DataFrame(costs, schema=schema, orient="row"))
+    return return_table(result.sort("slot"), source, proposals)
 
 
-def _cost(blocks: pl.DataFrame) -> tuple[object, ...]:
+def _find_median_reward(blocks: pl.DataFrame) -> tuple[object, ...]:
     """Give how many blocks there are and what the one in the middle brought."""
     middle = (blocks.height - 1) // 2
     names = ["cost_consensus_gwei", "cost_execution_wei"]
@@ -173,28 +183,31 @@ def _cost(blocks: pl.DataFrame) -> tuple[object, ...]:
     return blocks.height, *(blocks[name].sort()[middle] for name in names)
 
 
-def _drawn(proposals: IntoFrame) -> pl.DataFrame:
+def _count_proposals(proposals: IntoFrame) -> pl.DataFrame:
     """Count what became of the slots that validators were drawn for, per validator and epoch."""
     columns = ["slot", "epoch", "status", "proposer_index"]
     lazy = known(take(proposals, columns, loader="load_proposals"), columns)
     return (
-        one_per_slot(collect(lazy))
+        select_one_per_slot(collect(lazy))
         .group_by(validator_index="proposer_index", epoch="epoch")
-        .agg((pl.col("status") == fate).sum().cast(pl.Int64).alias(fate) for fate in _FATES)
+        .agg(
+            (pl.col("status") == outcome).sum().cast(pl.Int64).alias(outcome)
+            for outcome in _OUTCOMES
+        )
     )
 
 
-def _while_active(rows: Lazy) -> Lazy:
-    gone = (nw.col("exit_epoch") <= nw.col("epoch")).fill_null(value=False)
-    return rows.filter((nw.col("activation_epoch") <= nw.col("epoch")) & ~gone)
+def _select_active(rows: Lazy) -> Lazy:
+    has_exited = (nw.col("exit_epoch") <= nw.col("epoch")).fill_null(value=False)
+    return rows.filter((nw.col("activation_epoch") <= nw.col("epoch")) & ~has_exited)
 
 
-def _expected(rows: Lazy, last: int, per_epoch: int) -> Lazy:
+def _add_expected(rows: Lazy, last: int, per_epoch: int) -> Lazy:
     """Add how many proposals each row is good for, and those of the last epoch alone."""
-    own, everyone = nw.col("effective_balance_gwei"), nw.col("eligible_ether_gwei")
-    share = own.cast(nw.Float64) / everyone.cast(nw.Float64)
-    expected = nw.when(everyone > 0).then(share * per_epoch).otherwise(0.0)
-    counts = [nw.col(name).fill_null(0).cast(amount_type(name)) for name in _FATES]
+    own, totals = nw.col("effective_balance_gwei"), nw.col("eligible_ether_gwei")
+    share = own.cast(nw.Float64) / totals.cast(nw.Float64)
+    expected = nw.when(totals > 0).then(share * per_epoch).otherwise(0.0)
+    counts = [nw.col(name).fill_null(0).cast(get_amount_type(name)) for name in _OUTCOMES]
     return rows.with_columns(
         expected.alias("expected"),
         nw.when(nw.col("epoch") == last).then(expected).otherwise(0.0).alias("now"),
@@ -202,11 +215,11 @@ def _expected(rows: Lazy, last: int, per_epoch: int) -> Lazy:
     )
 
 
-def _judged(
+def _add_luck(
     table: pl.DataFrame, groups: list[str], level: float, epoch_days: float
 ) -> pl.DataFrame:
     """Add luck, its interval, its p-value, and the time to the next."""
-    drawn, expected = pl.sum_horizontal(_FATES), pl.col("expected")
+    drawn, expected = pl.sum_horizontal(_OUTCOMES), pl.col("expected")
     rows = table.sort(groups) if groups else table
     rows = rows.with_columns(drawn=drawn, luck=pl.when(expected > 0).then(drawn / expected))
     luck: list[tuple[float | None, ...]] = []
@@ -214,11 +227,18 @@ def _judged(
         if not mean > 0:
             luck.append((None, None, None))
             continue
-        low, high = chance.interval(k, n, level)
-        luck.append((low * n / mean, high * n / mean, chance.p_value(k, n, min(1.0, mean / n))))
+        low, high = compute_interval(k, n, level)
+        luck.append((low * n / mean, high * n / mean, compute_p_value(k, n, min(1.0, mean / n))))
     names = ["luck_low", "luck_high", "p_value"]
-    judged = pl.DataFrame(luck, schema=dict.fromkeys(names, pl.Float64), orient="row")
-    wait = pl.when(pl.col("now") > 0).then(epoch_days / pl.col("now"))
-    return rows.hstack(judged).select(
-        *groups, "slots", "expected", "drawn", *_FATES, "luck", *names, wait.alias("days_to_next")
+    intervals = pl.DataFrame(luck, schema=dict.fromkeys(names, pl.Float64), orient="row")
+    days_to_next = pl.when(pl.col("now") > 0).then(epoch_days / pl.col("now"))
+    return rows.hstack(intervals).select(
+        *groups,
+        "slots",
+        "expected",
+        "drawn",
+        *_OUTCOMES,
+        "luck",
+        *names,
+        days_to_next.alias("days_to_next"),
     )

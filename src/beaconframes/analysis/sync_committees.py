@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import polars as pl
 
-from beaconframes.analysis.engines import give_moved, opened
+from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.errors import UsageError
 from beaconframes.frames import choose, collect, known
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Step = Literal["slot", "epoch"]
 
 _BLOCKS = "load_epoch_slots"
-SEATS = ("period", "seat", "validator_index", "start_epoch", "end_epoch")
+SEAT_COLUMNS = ("period", "seat", "validator_index", "start_epoch", "end_epoch")
 
 
 def sync_participation(
@@ -39,17 +39,22 @@ def sync_participation(
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_participation"]
     if committees is not None:
         columns.append("sync_aggregate_bits")
-    opener = opened(blocks, columns, loader=_BLOCKS)
-    rows = one_per_slot(collect(known(opener, columns[:4])))
+    source = open_frame(blocks, columns, loader=_BLOCKS)
+    rows = select_one_per_slot(collect(known(source, columns[:4])))
     share = pl.col("sync_aggregate_participation").cast(pl.Float64)
     proposed = (pl.col("status") == "proposed") & share.is_finite()
     rows = rows.with_columns(pl.when(proposed).then(share).alias("participation"))
     names = ["participation"]
     if committees is not None:
-        rows = rows.join(_of_seats(rows, committees), on="slot", how="left", maintain_order="left")
+        rows = rows.join(
+            _compute_seat_participation(rows, committees),
+            on="slot",
+            how="left",
+            maintain_order="left",
+        )
         names.append("seats_participation")
     if every == "slot":
-        return give_moved(rows.select(*columns[:4], *names), opener, blocks)
+        return return_table(rows.select(*columns[:4], *names), source, blocks)
     per_epoch = rows.group_by("epoch").agg(
         pl.col("time").min(),
         pl.col(*names).mean(),
@@ -58,7 +63,7 @@ def sync_participation(
         (pl.col("status") == "proposed").sum().cast(pl.Int64).alias("proposed_blocks"),
         pl.col("status").is_in(["missed", "orphaned"]).sum().cast(pl.Int64).alias("lost_blocks"),
     )
-    return give_moved(per_epoch.sort("epoch"), opener, blocks)
+    return return_table(per_epoch.sort("epoch"), source, blocks)
 
 
 def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
@@ -70,8 +75,8 @@ def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
     computes at once.
     """
     columns = ["slot", "epoch", "status", "sync_aggregate_bits"]
-    opener = opened(blocks, columns, loader=_BLOCKS)
-    rows = collect(known(opener, columns))
+    source = open_frame(blocks, columns, loader=_BLOCKS)
+    rows = collect(known(source, columns))
     members = [
         seats.select(
             "validator_index",
@@ -79,7 +84,7 @@ def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
             duties=pl.lit(len(bits), pl.Int64),
             signed=pl.Series(bits.sum(axis=0), dtype=pl.Int64),
         )
-        for _, seats, bits in by_period(rows, committees)
+        for _, seats, bits in split_by_period(rows, committees)
     ]
     none = pl.DataFrame(
         schema={"validator_index": pl.Int64, "seat": pl.Int64}
@@ -92,7 +97,7 @@ def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
         .with_columns(rate=pl.col("signed") / pl.col("duties"))
         .sort("rate", "validator_index", descending=[True, False])
     )
-    return give_moved(ranked, opener, blocks)
+    return return_table(ranked, source, blocks)
 
 
 def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]:
@@ -118,20 +123,22 @@ def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]
     return np.unpackbits(rows, axis=1, bitorder="little")
 
 
-def one_per_slot(rows: pl.DataFrame) -> pl.DataFrame:
+def select_one_per_slot(rows: pl.DataFrame) -> pl.DataFrame:
     """Keep the block that counts, where a slot has an orphaned block beside another."""
     rank = pl.col("status").replace_strict({"proposed": 0, "orphaned": 1}, default=2)
     return rows.sort("slot", rank).unique("slot", keep="first", maintain_order=True)
 
 
-def by_period(
+def split_by_period(
     rows: pl.DataFrame, committees: IntoFrame
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, NDArray[np.uint8]]]:
     """Give, per period: its proposed blocks, its seats, and block by seat who signed.
 
     Period by period, because the bits of a year of blocks are more than a gigabyte.
     """
-    seats = collect(opened(committees, SEATS, loader="load_sync_committees")).drop_nulls()
+    seats = collect(
+        open_frame(committees, SEAT_COLUMNS, loader="load_sync_committees")
+    ).drop_nulls()
     proposed = rows.filter(
         (pl.col("status") == "proposed") & (pl.col("sync_aggregate_bits").str.len_chars() > 2)
     )
@@ -151,11 +158,11 @@ def by_period(
         yield blocks, held, bits[:, chosen]
 
 
-def _of_seats(rows: pl.DataFrame, committees: IntoFrame) -> pl.DataFrame:
+def _compute_seat_participation(rows: pl.DataFrame, committees: IntoFrame) -> pl.DataFrame:
     """Give the participation of the seats in *committees*. One row per proposed block."""
     none = pl.DataFrame(schema={"slot": rows.schema["slot"], "seats_participation": pl.Float64})
     parts = [
         blocks.select("slot", seats_participation=pl.Series(bits.mean(axis=1)))
-        for blocks, _, bits in by_period(rows.drop_nulls("sync_aggregate_bits"), committees)
+        for blocks, _, bits in split_by_period(rows.drop_nulls("sync_aggregate_bits"), committees)
     ]
     return pl.concat([none, *parts])

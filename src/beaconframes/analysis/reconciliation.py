@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
 
-from beaconframes.analysis.adding import added, fitting
+from beaconframes.analysis.aggregation import aggregate, check_row_sums
 from beaconframes.analysis.engines import (
-    beside,
-    ends,
-    finished,
-    in_order,
-    opened,
-    stacked,
+    find_range,
+    open_frame,
+    open_frame_like,
+    return_lazy,
+    sort_rows,
+    stack_tables,
 )
-from beaconframes.analysis.events import amounts_of
-from beaconframes.analysis.income import AMOUNTS, PENALTIES, REWARDS
+from beaconframes.analysis.events import select_event_amounts
+from beaconframes.analysis.income_columns import AMOUNTS, PENALTIES, REWARDS
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import each_row, known
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
 
 _KEYS = ["validator_index", "epoch"]
-_MOVED = ["income_gwei", "deposits_gwei", "withdrawals_gwei", "consolidations_gwei"]
-_ALL = ["start_gwei", "end_gwei", "starts", "ends", *_MOVED]
+_CHANGES = ["income_gwei", "deposits_gwei", "withdrawals_gwei", "consolidations_gwei"]
+_SUMS = ["start_gwei", "end_gwei", "starts", "ends", *_CHANGES]
 _DEFERRED = (
     "attestation_reward_gwei",
     "attestation_penalty_gwei",
@@ -91,19 +91,19 @@ def reconcile(
             f"attestations_settle={attestations_settle!r} is no whole number from 0 up"
         )
     columns = [*_KEYS, "balance_gwei"]
-    held = known(opened(balances, columns, loader="load_balance_history"), columns)
+    held = known(open_frame(balances, columns, loader="load_balance_history"), columns)
     amounts = [*_KEYS, *AMOUNTS[:-1]]
-    earned = beside(income, amounts, loader="load_income_history", like=held)
-    earned = fitting(known(earned, amounts), AMOUNTS[:-1])
+    earned = open_frame_like(income, amounts, loader="load_income_history", like=held)
+    earned = check_row_sums(known(earned, amounts), AMOUNTS[:-1])
     if since is None or until is None:
-        first, last = ends(earned, "epoch")
+        first, last = find_range(earned, "epoch")
         since = first + attestations_settle if since is None else since
         until = last if until is None else until
     balance = nw.col("balance_gwei")
     tables = [
-        _shaped(held, start_gwei=balance, starts=nw.lit(1)),
-        _shaped(held, epoch=nw.col("epoch") - 1, end_gwei=balance, ends=nw.lit(1)),
-        *_income(earned, attestations_settle),
+        _select_amounts(held, start_gwei=balance, starts=nw.lit(1)),
+        _select_amounts(held, epoch=nw.col("epoch") - 1, end_gwei=balance, ends=nw.lit(1)),
+        *_split_income(earned, attestations_settle),
     ]
     moves = {
         "deposits_gwei": (deposits, "load_slot_deposits"),
@@ -112,47 +112,49 @@ def reconcile(
     amount = nw.col("amount_gwei")
     for name, (frame, loader) in moves.items():
         if frame is not None:
-            rows = amounts_of(frame, held, clock, loader=loader, validators=validators)
-            tables.append(_shaped(rows, **{name: amount}))
+            rows = select_event_amounts(frame, held, clock, loader=loader, validators=validators)
+            tables.append(_select_amounts(rows, **{name: amount}))
     if consolidations is not None:
-        for who, moved in (("source_index", nw.lit(0) - amount), ("target_index", amount)):
-            rows = amounts_of(consolidations, held, clock, loader="load_...", who=who)
-            tables.append(_shaped(rows, consolidations_gwei=moved))
+        for subject, change in (("source_index", nw.lit(0) - amount), ("target_index", amount)):
+            rows = select_event_amounts(
+                consolidations, held, clock, loader="load_...", subject=subject
+            )
+            tables.append(_select_amounts(rows, consolidations_gwei=change))
     within = [table.filter(nw.col("epoch").is_between(since, until)) for table in tables]
-    sums = added(stacked(within), _KEYS, _ALL)
-    return finished(in_order(each_row(sums, _compared), _KEYS), balances)
+    sums = aggregate(stack_tables(within), _KEYS, _SUMS)
+    return return_lazy(sort_rows(each_row(sums, _compute_difference), _KEYS), balances)
 
 
-def _income(earned: Lazy, delay: int) -> list[Lazy]:
+def _split_income(earned: Lazy, delay: int) -> list[Lazy]:
     """Give consensus income by the epoch in which it is paid."""
     prompt, deferred = (
-        _total([part for part in REWARDS if (part in _DEFERRED) == late])
-        - _total([part for part in PENALTIES if (part in _DEFERRED) == late])
+        _sum_parts([part for part in REWARDS if (part in _DEFERRED) == late])
+        - _sum_parts([part for part in PENALTIES if (part in _DEFERRED) == late])
         for late in (False, True)
     )
     if not delay:
-        return [_shaped(earned, income_gwei=prompt + deferred)]
+        return [_select_amounts(earned, income_gwei=prompt + deferred)]
     return [
-        _shaped(earned, income_gwei=prompt),
-        _shaped(earned, epoch=nw.col("epoch") + delay, income_gwei=deferred),
+        _select_amounts(earned, income_gwei=prompt),
+        _select_amounts(earned, epoch=nw.col("epoch") + delay, income_gwei=deferred),
     ]
 
 
-def _total(parts: list[str]) -> nw.Expr:
+def _sum_parts(parts: list[str]) -> nw.Expr:
     columns = [column for part in parts for column in {**REWARDS, **PENALTIES}[part]]
     return nw.sum_horizontal(*columns)
 
 
-def _shaped(rows: Lazy, **columns: nw.Expr) -> Lazy:
+def _select_amounts(rows: Lazy, **columns: nw.Expr) -> Lazy:
     """Give rows the columns that all tables have; what is not said is 0."""
     keys = {name: columns.pop(name, nw.col(name)) for name in _KEYS}
-    every = keys | {name: columns.get(name, nw.lit(0)) for name in _ALL}
+    every = keys | {name: columns.get(name, nw.lit(0)) for name in _SUMS}
     return each_row(
         rows, lambda part: part.select(*(e.cast(nw.Int64).alias(n) for n, e in every.items()))
     )
 
 
-def _compared(rows: Lazy) -> Lazy:
+def _compute_difference(rows: Lazy) -> Lazy:
     """Keep what has both balances, and say what is left of their difference."""
     gains = nw.col("income_gwei") + nw.col("deposits_gwei") + nw.col("consolidations_gwei")
     explained = gains - nw.col("withdrawals_gwei")
@@ -160,6 +162,6 @@ def _compared(rows: Lazy) -> Lazy:
     return rows.filter((nw.col("starts") > 0) & (nw.col("ends") > 0)).select(
         *_KEYS,
         change.alias("change_gwei"),
-        *_MOVED,
+        *_CHANGES,
         (change - explained).alias("unexplained_gwei"),
     )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.analysis.engines import give_moved, opened
-from beaconframes.analysis.income import net_income
+from beaconframes.analysis.engines import open_frame, return_table
+from beaconframes.analysis.income import income as sum_income
 from beaconframes.frames import collect, known, take, to_polars
 
 if TYPE_CHECKING:
@@ -26,16 +26,20 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
     first epoch and with income rows for each of its epochs. Days in which there is nobody are left
     out. This computes at once.
     """
-    spans = collect(known(take(days, _DAYS, loader="load_yield_index"), _DAYS)).sort("time")
-    earned = to_polars(net_income(income, every="epoch", per_validator=True))
-    held = collect(known(opened(balances, _BALANCES, loader="load_balance_history"), _BALANCES))
+    day_bounds = collect(known(take(days, _DAYS, loader="load_yield_index"), _DAYS)).sort("time")
+    by_epoch = to_polars(sum_income(income, every="epoch", by="validator_index"))
+    stakes = collect(
+        known(open_frame(balances, _BALANCES, loader="load_balance_history"), _BALANCES)
+    )
     # How long an epoch is, the rows tell: chains differ.
     jumps = pl.max("first_epoch") - pl.min("first_epoch")
     length = (pl.max("time") - pl.min("time")) / pl.when(jumps > 0).then(jumps)
-    spans = spans.join(earned.select(length.alias("length")), how="cross")
-    begin = _on_days(held, spans).filter(pl.col("time") < pl.col("begin") + pl.col("length"))
+    day_bounds = day_bounds.join(by_epoch.select(length.alias("length")), how="cross")
+    first_stakes = _add_day(stakes, day_bounds).filter(
+        pl.col("time") < pl.col("begin") + pl.col("length")
+    )
     rates = (
-        _on_days(earned, spans)
+        _add_day(by_epoch, day_bounds)
         .group_by("day", "validator_index")
         .agg(
             pl.sum("consensus_income_gwei", "execution_income_wei"),
@@ -44,7 +48,7 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
         )
         .filter(pl.col("epochs") == ((pl.col("end") - pl.col("begin")) / pl.col("length")).round())
         .join(
-            begin.select("day", "validator_index", "effective_balance_gwei"),
+            first_stakes.select("day", "validator_index", "effective_balance_gwei"),
             on=["day", "validator_index"],
         )
         .group_by("day", time=pl.col("begin"))
@@ -58,13 +62,13 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
         .with_columns(apr=pl.col("cl_apr") + pl.col("el_apr"))
         .select("day", "time", "validators", "apr", "cl_apr", "el_apr")
     )
-    opener = opened(income, ["time"], loader="load_income_history")
-    return give_moved(rates.sort("day"), opener, income)
+    source = open_frame(income, ["time"], loader="load_income_history")
+    return return_table(rates.sort("day"), source, income)
 
 
-def _on_days(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+def _add_day(rows: pl.DataFrame, day_bounds: pl.DataFrame) -> pl.DataFrame:
     """Add to each of *rows* the day that it lies in; rows of no day are left out."""
-    days = spans.rename({"time": "begin", "day_end": "end"})
+    days = day_bounds.rename({"time": "begin", "day_end": "end"})
     return (
         rows.sort("time")
         .join_asof(days, left_on="time", right_on="begin", check_sortedness=False)

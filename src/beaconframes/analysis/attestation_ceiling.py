@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.adding import fitting
-from beaconframes.analysis.engines import collected, moved
-from beaconframes.analysis.income import PENALTIES, REWARDS
+from beaconframes.analysis.aggregation import check_row_sums
+from beaconframes.analysis.engines import collect_sums, move_to_engine
+from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.frames import each_row, known
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _EQUAL = ["epoch", "effective_balance_gwei"]
 _BEST_OF = 10
 
 
-def attestation_ceiling(earned: Lazy, held: Lazy) -> Lazy:
+def compute_attestation_ceiling(earned: Lazy, held: Lazy) -> Lazy:
     """Give each validator-epoch its income of attestations beside what equal ones could get.
 
     The ceiling is the least of the best decile: one in ten of those with the same effective balance
@@ -33,18 +33,18 @@ def attestation_ceiling(earned: Lazy, held: Lazy) -> Lazy:
     penalties = PENALTIES["attestation_penalty_gwei"]
     own = nw.sum_horizontal(*rewards) - nw.sum_horizontal(*penalties)
     votes = each_row(
-        fitting(known(earned, [*_KEYS, *rewards, *penalties]), [*rewards, *penalties]),
+        check_row_sums(known(earned, [*_KEYS, *rewards, *penalties]), [*rewards, *penalties]),
         lambda part: part.select(*_KEYS, own.alias(_OWN)),
     )
     rows = votes.join(known(held, [*_KEYS, _EQUAL[1]]), on=_KEYS, how="inner")
     # Few amounts are different ones, so that what is left fits into memory.
     counts = rows.group_by(*_EQUAL, _OWN).agg(nw.len().alias("many"))
-    ceilings = moved(_best_decile(collected(counts)), rows)
+    ceilings = move_to_engine(_find_best_decile(collect_sums(counts)), rows)
     both = rows.join(ceilings, on=_EQUAL, how="inner")
     return both.select(*_KEYS, _OWN, CEILING)
 
 
-def _best_decile(counts: pl.DataFrame) -> pl.DataFrame:
+def _find_best_decile(counts: pl.DataFrame) -> pl.DataFrame:
     """Give the amount that a tenth, rounded up, reached."""
     many = pl.col("many").cast(pl.Int64)
     reached = many.cum_sum().over(_EQUAL) * _BEST_OF >= many.sum().over(_EQUAL)

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import narwhals.stable.v2 as nw
 
-from beaconframes.analysis.adding import added
-from beaconframes.analysis.earnings import total_gwei
+from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
-    beside,
-    finished,
-    in_order,
-    listed,
-    opened,
+    list_columns,
+    open_frame,
+    open_frame_like,
+    return_lazy,
+    sort_rows,
 )
-from beaconframes.analysis.income import AMOUNTS, known_in_parts
+from beaconframes.analysis.income_columns import AMOUNTS, group_parts, sum_gwei
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import choose, each_row, known
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 Every = Literal["day", "all"]
 
 _KEYS = ["validator_index", "epoch"]
-_LIFE = ["validator_index", "activation_epoch", "exit_epoch"]
+_ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
 _INDEX = ["day", "apr", "cl_apr", "el_apr"]
 _LAYERS = ("", "cl_", "el_")
 _DAYS_A_YEAR = 365
@@ -91,54 +90,64 @@ def apr(
         at stake. Sorted, but for Dask.
     """
     choose("every", every, get_args(Every))
-    groups, length = listed(by), get_chain(chain).epochs_per_day
+    groups, length = list_columns(by), get_chain(chain).epochs_per_day
     if taken := {"day", *AMOUNTS} & set(groups):
         raise UsageError(
             f"by={min(taken)!r} is a column of the result itself",
             hint="Give that column of the frame another name first.",
         )
     columns = list(dict.fromkeys([*_KEYS, *groups]))
-    earned = opened(income, [*columns, "time", *AMOUNTS], loader="load_income_history")
+    earned = open_frame(income, [*columns, "time", *AMOUNTS], loader="load_income_history")
     stakes = [*_KEYS, "effective_balance_gwei"]
-    held = known(beside(balances, stakes, loader="load_balance_history", like=earned), stakes)
-    rows = each_row(earned, lambda part: _summed(part, columns)).join(held, on=_KEYS, how="inner")
-    rows = each_row(rows, lambda part: _on_days(part, length))
+    held = known(
+        open_frame_like(balances, stakes, loader="load_balance_history", like=earned), stakes
+    )
+    rows = each_row(earned, lambda part: _sum_layers(part, columns)).join(
+        held, on=_KEYS, how="inner"
+    )
+    rows = each_row(rows, lambda part: _add_days(part, length))
     # Whether a validator has the whole day can be told when its epochs are counted.
-    each = added(
+    each = aggregate(
         rows,
         list(dict.fromkeys(["day", "validator_index", *groups])),
         ["epochs", "cl", "el_wei", "stake_gwei", "first_stake_gwei"],
     )
     if validators is None:
-        parts = each_row(each, lambda part: _weighed(part, _all_epochs(length)))
+        parts = each_row(each, lambda part: _add_weights(part, _has_all_epochs(length)))
     else:
-        lives = beside(validators, _LIFE, loader="load_validators", like=each)
-        alive = each.join(lives, on="validator_index", how="left")
-        parts = each_row(alive, lambda part: _weighed(part, _active(length)))
-    days = _together(parts, ["day", *groups], _WHOLE)
+        active_periods = open_frame_like(
+            validators, _ACTIVE_PERIOD, loader="load_validators", like=each
+        )
+        with_periods = each.join(active_periods, on="validator_index", how="left")
+        parts = each_row(with_periods, lambda part: _add_weights(part, _is_active_all_day(length)))
+    days = _aggregate_days(parts, ["day", *groups], _WHOLE)
     if index is not None:
-        known_days = known(beside(index, _INDEX, loader="load_yield_index", like=days), _INDEX)
+        known_days = known(
+            open_frame_like(index, _INDEX, loader="load_yield_index", like=days), _INDEX
+        )
         renamed = known_days.rename({f"{layer}apr": f"index_{layer}apr" for layer in _LAYERS})
         days = each_row(
             days.join(renamed, on="day", how="left"),
-            lambda part: _beside_index(part, only=every == "all"),
+            lambda part: _weight_index(part, indexed_days_only=every == "all"),
         )
     keys = ["day", *groups] if every == "day" else groups
     if every == "all":
         extra = _INDEXED if index is not None else []
-        days = _together(days, keys, [*_WHOLE, *extra])
-    result = each_row(days, lambda part: _rated(part, keys, length, compared=index is not None))
-    return finished(in_order(result, keys), income)
+        days = _aggregate_days(days, keys, [*_WHOLE, *extra])
+    result = each_row(
+        days, lambda part: _compute_rates(part, keys, length, has_index=index is not None)
+    )
+    return return_lazy(sort_rows(result, keys), income)
 
 
-def _summed(rows: Lazy, columns: list[str]) -> Lazy:
+def _sum_layers(rows: Lazy, columns: list[str]) -> Lazy:
     """Give the income of each row by layer."""
-    return known_in_parts(rows).select(
-        *columns, total_gwei().alias("cl"), nw.col("tx_fee_reward_wei").alias("el_wei")
+    return group_parts(rows).select(
+        *columns, sum_gwei().alias("cl"), nw.col("tx_fee_reward_wei").alias("el_wei")
     )
 
 
-def _on_days(rows: Lazy, length: int) -> Lazy:
+def _add_days(rows: Lazy, length: int) -> Lazy:
     stake = nw.col("effective_balance_gwei")
     begins = nw.col("epoch") % length == 0
     return rows.with_columns(
@@ -149,20 +158,20 @@ def _on_days(rows: Lazy, length: int) -> Lazy:
     )
 
 
-def _all_epochs(length: int) -> nw.Expr:
+def _has_all_epochs(length: int) -> nw.Expr:
     """Tell whether a validator has income in each epoch of the day."""
     return nw.col("epochs") == length
 
 
-def _active(length: int) -> nw.Expr:
+def _is_active_all_day(length: int) -> nw.Expr:
     """Tell whether it was active in each of them, too."""
     first = nw.col("day") * length
     stayed = nw.col("exit_epoch").is_null() | (nw.col("exit_epoch") >= first + length)
     began = (nw.col("activation_epoch") <= first).fill_null(value=False)
-    return _all_epochs(length) & began & stayed
+    return _has_all_epochs(length) & began & stayed
 
 
-def _weighed(each: Lazy, whole: nw.Expr) -> Lazy:
+def _add_weights(each: Lazy, whole: nw.Expr) -> Lazy:
     """Give what a validator's day adds to the sums; what divides is a float, sums do not fit."""
     zero = nw.lit(0.0)
 
@@ -181,11 +190,11 @@ def _weighed(each: Lazy, whole: nw.Expr) -> Lazy:
     )
 
 
-def _together(rows: Lazy, keys: list[str], weights: list[str]) -> Lazy:
-    return added(rows, keys, _EXACT, **{name: ("sum", name) for name in ["stake", *weights]})
+def _aggregate_days(rows: Lazy, keys: list[str], weights: list[str]) -> Lazy:
+    return aggregate(rows, keys, _EXACT, **{name: ("sum", name) for name in ["stake", *weights]})
 
 
-def _beside_index(days: Lazy, *, only: bool) -> Lazy:
+def _weight_index(days: Lazy, *, indexed_days_only: bool) -> Lazy:
     """Weigh the index by own stakes; with *only*, what has no index counts for nothing."""
     stake = nw.col("stake_whole")
     days = days.with_columns(
@@ -194,16 +203,16 @@ def _beside_index(days: Lazy, *, only: bool) -> Lazy:
             for layer in _LAYERS
         )
     )
-    if not only:
+    if not indexed_days_only:
         return days
-    there = ~nw.col("indexed").is_null()
+    has_index = ~nw.col("indexed").is_null()
     counted = [*_INDEXED, *_WHOLE]
     return days.with_columns(
-        *(nw.when(there).then(nw.col(name)).otherwise(0.0).alias(name) for name in counted)
+        *(nw.when(has_index).then(nw.col(name)).otherwise(0.0).alias(name) for name in counted)
     )
 
 
-def _rated(days: Lazy, keys: list[str], length: int, *, compared: bool) -> Lazy:
+def _compute_rates(days: Lazy, keys: list[str], length: int, *, has_index: bool) -> Lazy:
     """Divide what was earned by what was at stake."""
     el_gwei = nw.col("execution_income_wei").cast(nw.Float64) / 1e9
     cl_gwei = nw.col("consensus_income_gwei").cast(nw.Float64)
@@ -213,14 +222,14 @@ def _rated(days: Lazy, keys: list[str], length: int, *, compared: bool) -> Lazy:
     epochs = nw.col("validator_epochs").cast(nw.Float64)
     stake_whole = nw.col("stake_whole")
     columns: dict[str, nw.Expr] = {}
-    for way, incomes, stakes, a_year in (
+    for method, incomes, stakes, a_year in (
         ("on_32_eth", earned, epochs * _GWEI_32_ETH, _DAYS_A_YEAR * length),
         ("on_effective", earned, nw.col("stake"), _DAYS_A_YEAR * length),
         ("as_index", whole, stake_whole, _DAYS_A_YEAR),
     ):
         for layer, amount in incomes.items():
-            columns[f"{layer}apr_{way}"] = nw.when(stakes > 0).then(amount * a_year / stakes)
-    if compared:
+            columns[f"{layer}apr_{method}"] = nw.when(stakes > 0).then(amount * a_year / stakes)
+    if has_index:
         for layer in _LAYERS:
             index = nw.col(f"{layer}indexed") / stake_whole
             columns[f"index_{layer}apr"] = nw.when(stake_whole > 0).then(index)

@@ -1,0 +1,79 @@
+"""The columns of an income history, by kind of reward and penalty, and their exact totals."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.analysis.aggregation import add_bound, is_bound_valid
+from beaconframes.frames import as_lazy
+
+if TYPE_CHECKING:
+    from beaconframes.analysis.engines import Lazy
+
+REWARDS = {
+    "attestation_reward_gwei": (
+        "attestation_head_reward_gwei",
+        "attestation_source_reward_gwei",
+        "attestation_target_reward_gwei",
+    ),
+    "proposal_reward_gwei": (
+        "proposer_attestation_inclusion_reward_gwei",
+        "proposer_slashing_inclusion_reward_gwei",
+        "proposer_sync_inclusion_reward_gwei",
+    ),
+    "sync_committee_reward_gwei": ("sync_committee_reward_gwei",),
+    "slashing_reward_gwei": ("slashing_reward_gwei",),
+}
+PENALTIES = {
+    "attestation_penalty_gwei": (
+        "attestation_source_penalty_gwei",
+        "attestation_target_penalty_gwei",
+    ),
+    "finality_delay_penalty_gwei": ("finality_delay_penalty_gwei",),
+    "sync_committee_penalty_gwei": ("sync_committee_penalty_gwei",),
+    "slashing_penalty_gwei": ("slashing_penalty_gwei",),
+}
+# `proposals_missed` is a count in spite of its place among the amounts: it is never added to them.
+PARTS = {**REWARDS, **PENALTIES}
+AMOUNTS = [*(column for part in PARTS.values() for column in part), "tx_fee_reward_wei"]
+_WEI_PER_GWEI = 10**9
+
+
+def group_parts(rows: Lazy) -> Lazy:
+    """Replace the amounts by `PARTS`, their sums by kind, and drop rows with an amount missing."""
+    schema = rows.collect_schema()
+    gwei = [name for name in (*AMOUNTS[:-1], "proposals_missed") if name in schema]
+    parts = (
+        functools.reduce(operator.add, map(nw.col, columns)).alias(part)
+        for part, columns in PARTS.items()
+        if (part,) != columns
+    )
+    required = ["epoch", "time", AMOUNTS[-1]]
+    if rows.implementation.is_polars():
+        # The bound of a row is null where one of its amounts is null.
+        rows = add_bound(rows, [pl.col(name) for name in gwei])
+        rows = as_lazy(rows.to_native().filter(is_bound_valid()))
+    else:
+        required += gwei
+    complete_rows = rows.filter(*(~nw.col(name).is_null() for name in required))
+    unchanged = {column for (column, *more) in PARTS.values() if not more}
+    return complete_rows.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - unchanged))
+
+
+def sum_gwei() -> nw.Expr:
+    """Return the expression for rewards minus penalties."""
+    total: nw.Expr = nw.sum_horizontal(*REWARDS) - nw.sum_horizontal(*PENALTIES)
+    return total
+
+
+def add_layers(gwei: str, wei: str) -> nw.Expr:
+    """Return the expression for the sum, in wei, of a gwei column and a wei column."""
+    in_wei: Any = nw.col(gwei).cast(nw.Decimal(19, 0)) * nw.lit(Decimal(_WEI_PER_GWEI))
+    both: nw.Expr = (in_wei + nw.col(wei)).cast(nw.Decimal(28, 0))
+    return both
