@@ -22,7 +22,7 @@ from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import DatasetError
-from beaconframes.exports import journal, locking
+from beaconframes.exports import journal, lock
 
 from ..support.faults import FaultServer
 
@@ -145,7 +145,7 @@ def test_a_dead_name_is_not_blamed(tmp_path):
 def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
     """Whoever had it removes the folder at its end, at any moment in which another waits for it."""
     folder = tmp_path / journal.NAME
-    place = locking.sqlite3 if moment == "connect" else type(folder)
+    place = lock.sqlite3 if moment == "connect" else type(folder)
     real, times = getattr(place, moment), []
 
     def gone_before(path, *args, **more):
@@ -163,14 +163,14 @@ def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
 
 def test_who_is_about_to_end_is_named(tmp_path, monkeypatch):
     """Its name may be gone a moment after it was read."""
-    folder, real = tmp_path / journal.NAME, locking.may_live
+    folder, real = tmp_path / journal.NAME, lock.may_live
 
     def and_gone(holder):
-        (folder / locking.HOLDER).unlink()
+        (folder / lock.HOLDER).unlink()
         return real(holder)
 
     with journal.working(tmp_path, folder):
-        monkeypatch.setattr(locking, "may_live", and_gone)
+        monkeypatch.setattr(lock, "may_live", and_gone)
         with pytest.raises(DatasetError, match=f"by process {os.getpid()} on "):
             bf.export(pl.DataFrame({"n": [1]}), tmp_path)
 

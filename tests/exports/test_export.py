@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.order import in_order
+from beaconframes.exports.row_order import in_order
 
 
 def income(first=0, last=449, validators=3):
@@ -101,7 +101,7 @@ def test_the_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
 @pytest.mark.parametrize("most", [200, 1_000_000])
 def test_rows_that_come_too_late_still_get_to_their_day(tmp_path, monkeypatch, most):
     """More rows than memory shall hold, and days that seemed complete, change no byte."""
-    monkeypatch.setattr("beaconframes.exports.sorting.ROWS", most)
+    monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     rows = income()
     late = pl.concat([rows.sort("epoch"), income(0, 449, validators=4).tail(450).head(3)])
@@ -160,7 +160,7 @@ def test_sorting_is_that_of_polars(data):
 @pytest.mark.parametrize("by", ["day", "validators", None])
 def test_an_epoch_of_more_rows_than_a_file_holds(tmp_path, monkeypatch, by):
     """It is cut by validators: no file is larger than it shall be, and the order goes on."""
-    monkeypatch.setattr("beaconframes.exports.sorting.ROWS", 20)
+    monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 20)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
     monkeypatch.setattr("beaconframes.exports.sources.PAGES", 37)
     rows = income(0, 6, validators=50)

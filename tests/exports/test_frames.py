@@ -19,7 +19,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.calendar import HOODI, MAINNET
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.order import in_order
+from beaconframes.exports.row_order import in_order
 from beaconframes.exports.sources import of_frame, of_frames
 
 from .test_export import files, income
@@ -163,7 +163,7 @@ def test_numbers_that_are_of_no_chain_tell_none(tmp_path, epoch):
 @pytest.mark.parametrize("most", [50, 1_000_000])
 def test_rows_of_one_key_are_in_one_order(tmp_path, monkeypatch, most):
     """Rows that only differ outside of the key make the same bytes in any order, runs or not."""
-    monkeypatch.setattr("beaconframes.exports.sorting.ROWS", most)
+    monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     monkeypatch.setattr("beaconframes.exports.sources.PAGES", 40)
     rows = income(0, 99)

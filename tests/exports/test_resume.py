@@ -18,7 +18,7 @@ import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.errors import BeaconframesError, DatasetError
-from beaconframes.exports import journal, making, sorting, sources
+from beaconframes.exports import dataset_writer, journal, sorter, sources
 
 from ..support.faults import FaultServer
 
@@ -57,9 +57,9 @@ class Cut(Exception):
 
 def cut_after(monkeypatch, places):
     """Let the export end as it gives its name to the file of that number."""
-    from beaconframes.exports import writing
+    from beaconframes.exports import table_writer
 
-    real, left = writing.put, [places]
+    real, left = table_writer.put, [places]
 
     def put(draft, path):
         if left[0] == 0:
@@ -67,7 +67,7 @@ def cut_after(monkeypatch, places):
         left[0] -= 1
         real(draft, path)
 
-    monkeypatch.setattr(writing, "put", put)
+    monkeypatch.setattr(table_writer, "put", put)
 
 
 def cut(*_, **__):
@@ -106,7 +106,7 @@ def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monk
     """Whatever happened to the notes of a killed export, every row is there in the end."""
     export(tmp_path / "whole", until=449)
     with monkeypatch.context() as patch:
-        patch.setattr(making, "manifest", cut)
+        patch.setattr(dataset_writer, "manifest", cut)
         with pytest.raises(Cut):
             export(tmp_path / "out", until=449)
     lines_file = tmp_path / "out" / journal.NAME / journal.JOURNAL
@@ -168,7 +168,7 @@ def test_keys_are_gone_on_with_as_indices_are(tmp_path, explorer, monkeypatch, p
     few = {"validators": [1, 1001, key], "since": 460, "until": 465, "by": "validators"}
     export(tmp_path / "whole", **few)
     with monkeypatch.context() as patch:
-        cut_after(patch, 1) if places == 1 else patch.setattr(making, "manifest", cut)
+        cut_after(patch, 1) if places == 1 else patch.setattr(dataset_writer, "manifest", cut)
         with pytest.raises(Cut):
             export(tmp_path / "out", **few)
     assert 18 == export(tmp_path / "out", **few).rows
@@ -201,7 +201,7 @@ def test_what_was_begun_is_ended_though_more_is_final(
     with bf.Explorer(head=early, **known) as asked:
         bf.export(loader, tmp_path / "early", explorer=asked, **wanted)
         with monkeypatch.context() as patch:
-            patch.setattr(making, "manifest", cut)
+            patch.setattr(dataset_writer, "manifest", cut)
             with pytest.raises(Cut):
                 bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
     with bf.Explorer(head=head, **known) as asked:
@@ -269,7 +269,7 @@ def test_a_row_that_is_there_twice_stands_for_no_other(tmp_path, first, then):
 @pytest.mark.parametrize("more", [False, True])
 def test_the_same_pages_in_no_order_add_nothing(tmp_path, monkeypatch, most, more):
     """Not even where a day is begun, left and begun again; nor where it has become longer."""
-    monkeypatch.setattr(sorting, "ROWS", most)
+    monkeypatch.setattr(sorter, "ROWS", most)
     monkeypatch.setattr(sources, "PAGES", 1000)
 
     def page(day, first, rows=5_000):
@@ -441,9 +441,9 @@ def test_a_published_file_that_was_changed_is_found(tmp_path, explorer, spoiled)
 
 def test_gaps_are_named_and_filled(tmp_path, explorer, monkeypatch):
     """Rows that do not come are named in the manifest; the next export brings them."""
-    from beaconframes.exports.chunked_load import Call
+    from beaconframes.exports.loader_calls import LoaderCall
 
-    real = Call.load
+    real = LoaderCall.load
 
     def lossy(self, **instead):
         found, gaps = real(self, **instead)
@@ -455,7 +455,7 @@ def test_gaps_are_named_and_filled(tmp_path, explorer, monkeypatch):
         return found.filter(~lost), gaps
 
     with monkeypatch.context() as patch:
-        patch.setattr(Call, "load", lossy)
+        patch.setattr(LoaderCall, "load", lossy)
         made = export(tmp_path / "out", until=200)
         assert not made.complete
         expected = {"validator_index": 7, "first_epoch": 90, "last_epoch": 109}
@@ -466,7 +466,7 @@ def test_gaps_are_named_and_filled(tmp_path, explorer, monkeypatch):
         with pytest.raises(Cut):
             export(tmp_path / "cut", until=300)
         patch.undo()
-        patch.setattr(Call, "load", lossy)
+        patch.setattr(LoaderCall, "load", lossy)
         assert (expected,) == export(tmp_path / "cut", until=300).gaps
     page = (tmp_path / "out/README.md").read_text()
     assert "validator_index 7, first_epoch 90, last_epoch 109" in page

@@ -48,7 +48,7 @@ def load_rows(loader: Loader, given: dict[str, Any]) -> None:
 
 def known(loader: Loader, said: dict[str, Any]) -> None:
     """Refuse columns that are not there before anything is asked, where they are published."""
-    from beaconframes.exports.chunked_load import endpoint_of
+    from beaconframes.exports.loader_calls import endpoint_of
 
     endpoint = endpoint_of(loader)
     if endpoint is not None and not endpoint.table.keeps_every_field:

@@ -5,7 +5,7 @@ of each partition (``sorting``), one writer per format (``formats``); the manife
 (``manifest``), beside what describes it to others (``documents``).
 """
 
-from beaconframes.exports.exporting import export
+from beaconframes.exports.exporter import export
 from beaconframes.exports.result import Export
 
 __all__ = ["Export", "export"]

@@ -1,35 +1,296 @@
-"""Calls of loaders as sources: what is asked for comes piece by piece, in the order of time."""
+"""Walks: a call that is too long for memory, as many short ones, one stretch of time after another.
+
+A walk knows where the export before it ended, and begins there: after what is published, and after
+the partitions that a killed export had finished. What was missing is asked for again first.
+"""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-import polars as pl
-
+from beaconframes.cache.pubkey_index import AT_ONCE, ask, resolve
 from beaconframes.client.connected import current
-from beaconframes.config import is_loopback
-from beaconframes.endpoint.cache_policy import CachePolicy
-from beaconframes.errors import IntegrityError, MissingRows, UsageError
-from beaconframes.exports.active_periods import ActivePeriods
+from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
+from beaconframes.endpoint.cover import runs, within
+from beaconframes.errors import UsageError
+from beaconframes.exports.journal import IncompatibleExport
+from beaconframes.exports.loader_calls import LoaderCall, called, endpoint_of, short, unwrapped
+from beaconframes.exports.partitions import VALIDATORS_EACH
 from beaconframes.exports.sources import Source, is_frame, of_frame
-from beaconframes.exports.tables import of_endpoint, with_fields
-from beaconframes.exports.walks import Walk
-from beaconframes.frames import to_polars
-from beaconframes.v1 import ENDPOINTS
-from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
+from beaconframes.exports.table_descriptions import of_endpoint, with_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
+    import polars as pl
+
+    from beaconframes.calendar import Chain
     from beaconframes.client import Explorer
-    from beaconframes.endpoint import Endpoint
+    from beaconframes.endpoint.cache_policy import CacheRange
+    from beaconframes.endpoint.cover import Runs
+    from beaconframes.exports.partitions import Partitioning
+
+ROWS_AT_ONCE = 131_072
+UNITS_AT_ONCE = 1_000
+"""Units that are asked for at a time where nobody knows how many rows they have."""
 
 
-NOT_YET = "not final yet"
+@dataclass
+class ChunkedLoad:
+    """The units and subjects of a call, and how far it has come."""
+
+    source: Source
+    call: LoaderCall
+    keeping: CachePolicy
+    want: CacheRange
+    since: int
+    until: int
+    subjects: list[int | str]
+    """The validators that are asked for: indices in order, and then the keys that nobody has."""
+    refill: tuple[dict[str, Any], ...] = ()
+    begin: int = 0
+    subject_from: int = 0
+    partition: Partitioning | None = None
+
+    @classmethod
+    def of(
+        cls, source: Source, call: LoaderCall, keeping: CachePolicy, want: CacheRange
+    ) -> ChunkedLoad:
+        """Return the walk of *call*, which ends at what is final now."""
+        finalized = call.chain_head.latest("epoch", finalized=True)
+        last = keeping.final_until(call.chain_head, finalized)
+        first, until = want.parts[0][0], min(want.parts[-1][1], last)
+        subjects: list[int | str] = []
+        if want.subjects != CHAIN:
+            # By index alone, so that nobody is asked for twice and all have their place in order.
+            known = indices_of(call.explorer, want.keys) if want.keys else {}
+            subjects = [*sorted({*map(int, want.subjects), *known.values()})]
+            subjects += [key for key in want.keys if key not in known]
+        walk = cls(source, call, keeping, want, first, until, subjects, begin=first)
+        source.frames = walk.frames
+        source.grows = True
+        source.resume = walk.resume
+        source.unit = keeping.unit_column
+        walk.tell()
+        return walk
+
+    @property
+    def chain(self) -> Chain:
+        """Return the chain that is walked along."""
+        return self.call.explorer.chain
+
+    def tell(self) -> None:
+        """Say in the source what is asked for."""
+        request: dict[str, Any] = {"loader": self.call.function.__name__}
+        subject = self.keeping.subject.arguments()[0] if self.keeping.subject else None
+        listed = self.keeping.unit.arguments()[0] if self.keeping.listed else None
+        apart = ("since", "until", subject, listed)
+        request |= {k: v for k, v in self.call.others().items() if k not in apart}
+        if subject is not None:
+            named = () if self.want.subjects == CHAIN else map(int, self.want.subjects)
+            request[subject] = spelled(runs(named), *self.want.keys)
+        request |= {"unit": self.keeping.unit_name, "since": self.since, "until": self.until}
+        if only := self.only(self.since, self.until):
+            request["only"] = only
+        self.source.request = request
+        epoch = self.last_epoch()
+        self.source.facts |= {
+            "finalized_epoch": epoch,
+            "finalized_time": self.chain.time_of("epoch", epoch + 1).isoformat(),
+        }
+
+    def only(self, since: int, until: int) -> str:
+        """Return the units in between that are asked for; "" where it is each of them."""
+        asked = within(self.want.parts, since, until) if self.keeping.listed else ()
+        return "" if asked in ((), ((since, until),)) else spelled(asked)
+
+    def last_epoch(self) -> int:
+        """Return the last epoch that the rows are of: it is final."""
+        unit: Any = self.keeping.unit_name
+        if unit == "epoch":
+            return self.until
+        return self.chain.at("epoch", self.chain.time_of(unit, self.until + 1)) - 1
+
+    def resume(
+        self,
+        there: dict[str, Any],
+        begun: dict[str, Any],
+        done: list[int],
+        gaps: list[dict[str, Any]],
+        partition: Partitioning,
+    ) -> bool:
+        """Begin after what is published *there*, or what an export that was *begun* has *done*.
+
+        Returns whether what was done counts. Raises a DatasetError for another beginning or end.
+        """
+        self.partition = partition
+        asked = [known["request"] for known in (there, begun) if known]
+        self._check(asked, [*there.get("gaps", ()), *gaps])
+        for before in asked:
+            self._continue(before)
+        if begun and (self.keeping.listed or self.is_open("until")):
+            # What a killed export began, it ends, though more has become final since.
+            self.until = begun["request"]["until"]
+        if there:
+            self.begin = there["request"]["until"] + 1
+            self.refill = tuple(there["gaps"])
+        if done and not self.refill:
+            last = max(done)
+            if partition.by == "validators":
+                self.subject_from = (last + 1) * VALIDATORS_EACH
+            else:
+                self.begin = max(self.begin, self.after(last))
+            self.source.gaps = self.before_here(gaps)
+        self.tell()
+        return bool(done) and not self.refill
+
+    def before_here(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return those of *gaps* that will not be asked for again, as far as they will not."""
+        unit, subject = self.keeping.unit_column, self.keeping.subject_column
+        found = []
+        for gap in gaps:
+            if self.subject_from and gap.get(subject or "", -1) < self.subject_from:
+                found.append(gap)
+            elif not self.subject_from and self.bounds(gap)[0] < self.begin:
+                last = f"last_{unit}"
+                cut = {last: min(gap[last], self.begin - 1)} if last in gap else {}
+                found.append({**gap, **cut})
+        return found
+
+    def _check(self, asked: list[dict[str, Any]], gaps: list[dict[str, Any]]) -> None:
+        """Refuse what nobody can go on with."""
+        unit, subject = self.keeping.unit_column, self.keeping.subject_column
+        numbers = {unit, f"first_{unit}", f"last_{unit}", subject}
+        told = [request.get(name) for request in asked for name in ("since", "until")]
+        told += [value for gap in gaps for name, value in gap.items() if name in numbers]
+        if any(type(value) is not int for value in told):
+            raise IncompatibleExport(
+                f"what is there does not say of which {self.keeping.unit_name} it is",
+                hint="Choose another folder, or remove this one",
+            )
+
+    def _continue(self, before: dict[str, Any]) -> None:
+        unit = self.keeping.unit_name
+        # A service may know less of the chain than it did, and then all of what moves with it.
+        behind = max(before["until"] - self.until, 0) if self.is_open("until") else 0
+        earlier = self.since < before["since"] - behind
+        if earlier or (before["since"] != self.since and not self.is_open("since")):
+            raise IncompatibleExport(
+                f"what is there begins at {unit} {before['since']}, and this "
+                f"asks from {self.since} on",
+                hint="Give the same since, choose another folder, or remove this one",
+            )
+        if before["until"] > self.want.parts[-1][1] and not self.is_open("until"):
+            raise IncompatibleExport(
+                f"what is there goes up to {unit} {before['until']}, and this "
+                f"asks up to {self.until}",
+                hint="Give this until or a later one, choose another folder, or remove this one",
+            )
+        every = f"every {unit}"
+        was, now = before.get("only"), self.only(before["since"], before["until"])
+        if self.keeping.listed and (was or "") != now:
+            raise IncompatibleExport(
+                f"what is there has {was or every} up to {before['until']}, and this asks for "
+                f"{now or every}",
+                hint="Give the same ones and later ones, choose another folder, or remove this one",
+            )
+        self.since = self.begin = before["since"]
+        self.until = max(self.until, before["until"])
+
+    def is_open(self, bound: str) -> bool:
+        """Tell whether a bound moves with the chain: left out, or counted back from its end."""
+        if self.keeping.listed:
+            return False
+        value = self.call.given.get(bound)
+        if isinstance(value, str):
+            return not value[:4].isdecimal() or "-" not in value
+        return value is None or isinstance(value, timedelta) or (type(value) is int and value < 0)
+
+    def after(self, number: int) -> int:
+        """Return the first unit that begins after the partition of that number."""
+        assert self.partition is not None
+        unit: Any = self.keeping.unit_name
+        moment = self.partition.end(number, self.chain)
+        if moment is None:
+            return self.since
+        if moment <= self.chain.genesis:
+            return 0
+        found = self.chain.at(unit, moment)
+        return found if self.chain.time_of(unit, found) >= moment else found + 1
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows, asked for a stretch at a time."""
+        for gap in sorted(self.refill, key=lambda g: self.bounds(g)[0]):
+            yield from self.again(gap)
+        # What is not listed has no end: more becomes final.
+        asked = self.want.parts if self.keeping.listed else ((self.since, self.until),)
+        parts = within(asked, max(self.since, self.begin), self.until)
+        by_subject = self.partition is not None and self.partition.by == "validators"
+        blocks = self.blocks(by_subject=by_subject)
+        stretches = [stretch for part in parts for stretch in self.stretches(part)]
+        order = [(block, s) for s in stretches for block in blocks]
+        if by_subject:
+            order = [(block, s) for block in blocks for s in stretches]
+        calls = (self.asking(block, stretch) for block, stretch in order)
+        for arguments in calls:
+            rows, gaps = self.call.load(**arguments)
+            self.source.note(gaps)
+            yield rows
+
+    def blocks(self, *, by_subject: bool) -> list[list[int | str]]:
+        """Return the validators that are asked for at a time."""
+        subjects = self.subjects
+        if not subjects:
+            return [[]]
+        numbers = [s for s in subjects if isinstance(s, str) or s >= self.subject_from]
+        reach = min(self.keeping.reach, max(self.until - self.begin + 1, 1))
+        size = max(ROWS_AT_ONCE // reach // 100, 1) * 100
+        if not by_subject:
+            return [numbers[i : i + size] for i in range(0, len(numbers), size)]
+        each = groupby(numbers, lambda s: s // VALIDATORS_EACH if isinstance(s, int) else "keys")
+        return [list(together) for _, together in each]
+
+    def stretches(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield the runs of units that are asked for at a time."""
+        # One request is not made several, and several need not be one after the other.
+        reach = min(self.keeping.reach, part[1] - part[0] + 1)
+        most = ROWS_AT_ONCE // len(self.subjects) if self.subjects else UNITS_AT_ONCE
+        length = max(most // reach, 1) * reach
+        for first in range(part[0], part[1] + 1, length):
+            yield first, min(first + length - 1, part[1])
+
+    def asking(self, block: list[int | str], stretch: tuple[int, int]) -> dict[str, Any]:
+        """Return the arguments that ask for *block* in *stretch*."""
+        found: dict[str, Any] = {}
+        if block and self.keeping.subject is not None:
+            found[self.keeping.subject.arguments()[0]] = block
+        if self.keeping.listed:
+            return found | {self.keeping.unit.arguments()[0]: range(stretch[0], stretch[1] + 1)}
+        return found | {"since": stretch[0], "until": stretch[1]}
+
+    def again(self, gap: dict[str, Any]) -> Iterator[pl.DataFrame]:
+        """Ask once more for what was missing when it was published."""
+        first, last = self.bounds(gap)
+        column, unit = self.keeping.subject_column, self.keeping.unit_column
+        if not gap.keys() & {column, unit, f"first_{unit}"}:
+            # It does not say whose rows are missing: all that can be done is to say so again.
+            self.source.note([gap])
+            return
+        whom = [gap[column]] if column in gap else self.subjects
+        stretch = max(first, self.since), min(last, self.until)
+        rows, gaps = self.call.load(**self.asking(list(whom), stretch))
+        self.source.note(gaps)
+        yield rows
+
+    def bounds(self, gap: dict[str, Any]) -> tuple[int, int]:
+        """Return the first and the last unit of a gap."""
+        unit = self.keeping.unit_column
+        first = gap.get(f"first_{unit}", gap.get(unit, self.since))
+        last = gap.get(f"last_{unit}", gap.get(unit, self.begin - 1))
+        return int(first), int(last)
 
 
 def of_call(
@@ -51,7 +312,7 @@ def of_call(
         return of_frame(frame, table)
     given = dict(bound.arguments)
     asked = explorer or given.get("explorer") or current()
-    call = Call(function, endpoint, asked, given)
+    call = LoaderCall(function, endpoint, asked, given)
     source = Source(of_endpoint(endpoint, table), call.everything, asked.chain, call.facts())
     source.request = {"loader": function.__name__, **call.others()}
     if endpoint.table.keeps_every_field:
@@ -65,154 +326,18 @@ def of_call(
     if keeping is None or want is None or not want.parts or not keeping.unit_name:
         source.gaps = call.gaps
         return source
-    return Walk.of(source, call, keeping, want).source
+    return ChunkedLoad.of(source, call, keeping, want).source
 
 
-def repeatable(what: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return both with a list for every iterator, which gives what it has only once."""
-    if isinstance(what, functools.partial):
-        arguments = {**what.keywords, **arguments}
-        what = functools.partial(what.func, *map(lasting, what.args))
-    return what, {name: lasting(value) for name, value in arguments.items()}
+def indices_of(explorer: Explorer, keys: Sequence[str]) -> dict[str, int]:
+    """Return the index of each of the public *keys* that somebody has."""
+    if explorer.local_store is not None:
+        return resolve(explorer, explorer.local_store, keys)
+    batches = (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
+    found = [one for batch in batches for one in ask(explorer, batch)]
+    return {one.pubkey.lower(): one.index for one in found if one.index is not None}
 
 
-def lasting(value: Any) -> Any:
-    """Return a list of what an iterator gives, and anything else as it is."""
-    return [*value] if isinstance(value, Iterator) else value
-
-
-def unwrapped(
-    what: Callable[..., Any], arguments: dict[str, Any]
-) -> tuple[Callable[..., Any], inspect.BoundArguments]:
-    """Return the function that *what* is in the end, and all that it is called with."""
-    positional: tuple[Any, ...] = ()
-    while isinstance(what, functools.partial):
-        positional = (*what.args, *positional)
-        arguments = {**what.keywords, **arguments}
-        what = what.func
-    try:
-        bound = inspect.signature(what).bind(*positional, **arguments)
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"{called(what)}() cannot be called so: {error}",
-            hint="Give the arguments of the loader by name, beside those of export()",
-        ) from None
-    bound.apply_defaults()
-    return what, bound
-
-
-def called(function: Callable[..., Any]) -> str:
-    """Return what a function is called, or an object that is called like one."""
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def endpoint_of(function: Callable[..., Any]) -> Endpoint | None:
-    """Return the endpoint that a loader asks; None if *function* is no loader."""
-    module, name = getattr(function, "__module__", None) or "", called(function)
-    if not module.startswith(("beaconframes.v1", "beaconframes.v2")):
-        return None
-    known = ENDPOINTS_V2 if module.startswith("beaconframes.v2") else ENDPOINTS
-    return next((e for e in known if f"load_{e.name}" == name), None)
-
-
-class Call:
-    """One loader, whom it asks, and for what."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        endpoint: Endpoint,
-        explorer: Explorer,
-        given: dict[str, Any],
-    ) -> None:
-        """Take everything that was given; *explorer* is the one that is asked."""
-        self.function, self.endpoint, self.explorer = function, endpoint, explorer
-        self.given = {
-            name: value
-            for name, value in given.items()
-            if name not in ("explorer", "strict", "lazy", "frame")
-        }
-        self.values = {name: self.given.get(name) for name in endpoint.arguments}
-        self.chain_head = explorer.chain_head_of(endpoint)
-        self.gaps: list[dict[str, Any]] = []
-        self.lives = ActivePeriods(explorer, second=endpoint in ENDPOINTS_V2)
-
-    def load(self, **instead: Any) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-        """Return the rows of the call, with some arguments *instead*, and what did not come.
-
-        Epochs outside of a validator's active life are none that did not come.
-        """
-        rows, gaps = load(self.function, self.explorer, {**self.given, **instead})
-        return rows.cast(self.endpoint.table.schema()), self.lives.within(gaps) if gaps else []
-
-    def everything(self) -> Iterator[pl.DataFrame]:
-        """Yield all rows, loaded at once; what happened in a slot that is not final is a gap."""
-        rows, gaps = self.load()
-        self.gaps += gaps
-        # Where a table declares no slot, one that comes may be of a duty that lies ahead.
-        if "slot" in self.endpoint.table.schema():
-            late = pl.col("slot") > self.chain_head.latest("slot", finalized=True)
-            subjects = [
-                name for name in ("validator_index", "block_number") if name in rows.columns
-            ]
-            named = rows.filter(late).select(*subjects, "slot", reason=pl.lit(NOT_YET))
-            self.gaps += named.to_dicts()
-            rows = rows.filter(~late.fill_null(value=False))
-        yield rows
-
-    def others(self) -> dict[str, Any]:
-        """Return the arguments as the manifest has them."""
-        plain = (str, int, float, bool)
-        return {
-            name: value if isinstance(value, plain) else short(value)
-            for name, value in self.given.items()
-            if value is not None
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """Return whose data it is."""
-        about = self.explorer.about
-        url = urlsplit(self.explorer.url)
-        here = is_loopback(url.hostname or "")
-        # The port of a local service is another one each time, and a path may hold a secret.
-        service = "a service on this machine" if here else f"{url.scheme}://{url.netloc}"
-        return {
-            "service": about.get("service", service),
-            "simulated": about.get("simulated", None if here else False),
-        }
-
-
-def load(
-    function: Callable[..., Any], explorer: Explorer, arguments: dict[str, Any]
-) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-    """Call a loader; return the rows that came, and what did not."""
-    try:
-        frame, gaps = function(**arguments, explorer=explorer, strict=True), []
-    except (MissingRows, IntegrityError) as error:
-        if error.rows is None or error.missing is None:
-            raise
-        frame, gaps = error.rows, gaps_in(error)
-    return frame if isinstance(frame, pl.DataFrame) else to_polars(frame), gaps
-
-
-def gaps_in(error: MissingRows | IntegrityError) -> list[dict[str, Any]]:
-    """Return what did not come, one entry per gap."""
-    assert error.missing is not None
-    return [
-        {name: value for name, value in row.items() if value is not None}
-        for row in error.missing.iter_rows(named=True)
-    ]
-
-
-def short(value: Any) -> str:
-    """Return a list of things in the fewest words that still tell it from any other."""
-    try:
-        items = [str(item) for item in value]
-    except TypeError:
-        return str(value)
-    text = ",".join(items)
-    if len(text) <= 200:
-        return text
-    from hashlib import sha256
-
-    return f"{len(items)} of them, sha256 {sha256(text.encode()).hexdigest()[:16]}"
+def spelled(numbers: Runs, *others: str) -> str:
+    """Return runs of numbers, and what else there is, in few words."""
+    return short([*(f"{first}-{last}" for first, last in numbers), *others])

@@ -22,8 +22,8 @@ from msgspec import Meta, Struct, convert
 from beaconframes.dataset import Segment, published
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError
-from beaconframes.exports.durable import clear, judged, put_text, same
-from beaconframes.exports.locking import HOLDER, LOCK, held
+from beaconframes.exports.atomic_files import clear, judged, put_text, same
+from beaconframes.exports.lock import HOLDER, LOCK, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ _FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z
 """What a file of an export is called: its table, its partition, its number."""
 
 
-class Noted(published.File):
+class JournalFile(published.File):
     """What the journal says of a file."""
 
     table: str
@@ -48,20 +48,20 @@ class Noted(published.File):
         return bool(_FILE.fullmatch(self.path)) and self.path.startswith(f"{self.table}/")
 
 
-class Planned(Struct):
+class JournalPlan(Struct):
     """What the journal says of a table."""
 
     request: dict[str, Any]
 
 
-class Line(Struct):
+class JournalLine(Struct):
     """The shape of a line of the journal: one of these."""
 
-    plan: dict[str, Planned] | None = None
+    plan: dict[str, JournalPlan] | None = None
     document: tuple[str, str] | None = None
     done: tuple[str, Annotated[int, Meta(ge=-(2**31), le=LAST_PART)]] | None = None
     gap: tuple[str, dict[str, Any]] | None = None
-    file: Noted | None = None
+    file: JournalFile | None = None
 
 
 class IncompatibleExport(DatasetError):
@@ -175,13 +175,13 @@ class ExportJournal:
         with suppress(ValueError, RecursionError):
             while line := whole[good : whole.find(b"\n", good) + 1]:
                 told = json.loads(line)
-                self._take(told, convert(told, Line))
+                self._take(told, convert(told, JournalLine))
                 good += len(line)
         if good < len(whole):
             with judged(journal), journal.open("r+b") as file:
                 file.truncate(good)
 
-    def _take(self, told: dict[str, Any], line: Line) -> None:
+    def _take(self, told: dict[str, Any], line: JournalLine) -> None:
         """Remember what a line of the journal says; a ValueError if no export says it."""
         if line.plan is not None:
             self.plan = told["plan"]
@@ -208,7 +208,7 @@ def working(target: Path, folder: Path, called: object = None) -> Iterator[Expor
 
     Raises
     ------
-    Taken
+    ExportLocked
         Another export is under way there; the message says on which machine and in which process.
     """
     with judged(folder, "cannot be made"):

@@ -21,18 +21,18 @@ from beaconframes.text import visible
 if TYPE_CHECKING:
     from beaconframes.dataset import Segment
     from beaconframes.exports.formats import Format
-    from beaconframes.exports.partitions import Partition
+    from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import Source
-    from beaconframes.exports.tables import Described
+    from beaconframes.exports.table_descriptions import TableDescription
 
 
 @dataclass
-class Table:
+class ManifestTable:
     """One table of a manifest."""
 
-    described: Described
+    described: TableDescription
     form: Format
-    partition: Partition
+    partition: Partitioning
     files: list[Segment]
     raw: bool = False
     request: dict[str, Any] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class About:
+class DatasetInfo:
     """What the makers of a dataset say of it."""
 
     name: str
@@ -119,7 +119,9 @@ def authors(creators: object) -> tuple[str, ...]:
     return texts
 
 
-def manifest(about: About, facts: dict[str, Any], tables: list[Table]) -> dict[str, Any]:
+def manifest(
+    about: DatasetInfo, facts: dict[str, Any], tables: list[ManifestTable]
+) -> dict[str, Any]:
     """Return the manifest of a dataset with these *tables*, that is from where *facts* say."""
     told: dict[str, Any] = {
         "format": FORMAT,

@@ -29,7 +29,7 @@ _UNITS = {"epoch": "epoch", "slot": "slot", "block_slot": "slot", "period": "per
 
 
 @dataclass(frozen=True)
-class Partition:
+class Partitioning:
     """How rows are divided: by the *number* of each, under folders of the *key*.
 
     The key is no column of the files, so that whoever reads them finds each column once: where rows
@@ -78,10 +78,10 @@ class Partition:
         return None
 
 
-WHOLE = Partition("", "", pl.repeat(0, pl.len()))
+WHOLE = Partitioning("", "", pl.repeat(0, pl.len()))
 
 
-def partition(by: str | None, schema: pl.Schema, chain: Chain | None) -> Partition:
+def partition(by: str | None, schema: pl.Schema, chain: Chain | None) -> Partitioning:
     """Return how rows with these columns are divided *by* day, sync period or validators."""
     if by is None:
         return WHOLE
@@ -91,14 +91,14 @@ def partition(by: str | None, schema: pl.Schema, chain: Chain | None) -> Partiti
     if by == "day" and isinstance(schema.get("time"), pl.Datetime):
         # A division is an eighth of the work of making dates.
         days = pl.col("time").dt.timestamp("us") // MICROSECONDS_OF_A_DAY
-        return Partition("day", _key("date", schema), days.fill_null(NONE), unit or "time")
+        return Partitioning("day", _key("date", schema), days.fill_null(NONE), unit or "time")
     subject = next((name for name in _SUBJECTS if _is_number(name, schema)), None)
     if by == "validators" and subject is not None:
         blocks = _blocks(subject, schema).fill_null(NONE)
-        return Partition("validators", _key("validators_from_to", schema), blocks, subject)
+        return Partitioning("validators", _key("validators_from_to", schema), blocks, subject)
     if by == "period" and unit is not None and chain is not None:
         periods = _period(unit, chain).fill_null(NONE)
-        return Partition("period", _key("sync_period", schema), periods, unit)
+        return Partitioning("period", _key("sync_period", schema), periods, unit)
     raise UsageError(
         f"the rows have no column to divide them by={by!r}",
         hint="day needs `time`, period an epoch or slot of a known chain, validators an index",

@@ -21,7 +21,7 @@ import platformdirs
 
 from beaconframes.dataset import published
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.durable import clear, judged
+from beaconframes.exports.atomic_files import clear, judged
 from beaconframes.exports.formats import by_ending
 from beaconframes.exports.journal import NAME, IncompatibleExport, working
 from beaconframes.exports.targets import checked
@@ -44,7 +44,7 @@ _DOCUMENTS = ("README.md", "CITATION.cff", "datapackage.json", "croissant.json",
 
 
 @dataclass(frozen=True)
-class Remote:
+class RemoteTarget:
     """A place in an object store: where objects are put, and under which address."""
 
     store: Any
@@ -65,7 +65,7 @@ class Remote:
         return platformdirs.user_cache_path("beaconframes") / "exports" / mark
 
 
-def remote_of(target: Any, options: Mapping[str, Any] | None) -> Remote | None:
+def remote_of(target: Any, options: Mapping[str, Any] | None) -> RemoteTarget | None:
     """Return the place that *target* is in an object store; None if it is on this machine.
 
     A target is an address, or a store that obstore made.
@@ -77,10 +77,10 @@ def remote_of(target: Any, options: Mapping[str, Any] | None) -> Remote | None:
     # A store in memory is another one each time, though all of them are called alike.
     said = repr(target)
     address = type(target).__name__ if said.startswith("<") else visible(said)
-    return Remote(target, address, here=f"{os.getpid()}-{id(target)}")
+    return RemoteTarget(target, address, here=f"{os.getpid()}-{id(target)}")
 
 
-def _by_address(address: str, options: Mapping[str, Any] | None) -> Remote:
+def _by_address(address: str, options: Mapping[str, Any] | None) -> RemoteTarget:
     scheme, _, rest = address.partition("://")
     if not rest.strip("/"):
         raise UsageError(
@@ -114,7 +114,7 @@ def _by_address(address: str, options: Mapping[str, Any] | None) -> Remote:
             f"{scheme}://... cannot be opened with these storage_options",
             hint="They are those of obstore: region, endpoint, keys, client_options",
         ) from None
-    return Remote(store, folder, single)
+    return RemoteTarget(store, folder, single)
 
 
 def opening(options: object) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def opening(options: object) -> dict[str, Any]:
     return found if found["client_options"] else {**found, "client_options": None}
 
 
-def to_remote(remote: Remote, make: Callable[[Path], Export], *, goes_on: bool) -> Export:
+def to_remote(remote: RemoteTarget, make: Callable[[Path], Export], *, goes_on: bool) -> Export:
     """Let *make* write into a folder, or a file, of this machine, and put the result there.
 
     Whoever *goes_on* need not make once more what an export before it has made and not sent.
@@ -155,7 +155,7 @@ def to_remote(remote: Remote, make: Callable[[Path], Export], *, goes_on: bool) 
 
 
 def made_and_sent(
-    remote: Remote, staging: Path, make: Callable[[Path], Export], *, goes_on: bool
+    remote: RemoteTarget, staging: Path, make: Callable[[Path], Export], *, goes_on: bool
 ) -> Export:
     """Let *make* write into *staging*, and put the result there."""
     if remote.single:
@@ -173,7 +173,7 @@ def made_and_sent(
 
 
 def made_for(
-    remote: Remote, folder: Path, make: Callable[[Path], Export], *, fresh: bool
+    remote: RemoteTarget, folder: Path, make: Callable[[Path], Export], *, fresh: bool
 ) -> Export:
     """Let *make* write into *folder*; what waits there for a *fresh* place need not fit."""
     unsent = fresh and (folder / published.NAME).is_file() and not (folder / NAME).exists()
@@ -188,7 +188,7 @@ def made_for(
     return make(folder)
 
 
-def bring(remote: Remote, folder: Path, *, goes_on: bool) -> dict[str, Any] | None:
+def bring(remote: RemoteTarget, folder: Path, *, goes_on: bool) -> dict[str, Any] | None:
     """Copy what is published there, and return the version of its manifest; None if there is none.
 
     What another export has made and not sent stays if this one *goes_on* with it.
@@ -224,7 +224,7 @@ def bring(remote: Remote, folder: Path, *, goes_on: bool) -> dict[str, Any] | No
     return {name: value for name, value in told_by.items() if value is not None}
 
 
-def send(remote: Remote, folder: Path, version: dict[str, Any] | None) -> None:
+def send(remote: RemoteTarget, folder: Path, version: dict[str, Any] | None) -> None:
     """Put every file there that is not there yet; the manifest last, over that *version*."""
     import obstore
     from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
@@ -256,7 +256,7 @@ def send(remote: Remote, folder: Path, version: dict[str, Any] | None) -> None:
         ) from error
 
 
-def _there(remote: Remote, path: Path, name: str) -> bool:
+def _there(remote: RemoteTarget, path: Path, name: str) -> bool:
     """Tell whether an object is what *path* is."""
     import obstore
 
@@ -272,7 +272,7 @@ def _there(remote: Remote, path: Path, name: str) -> bool:
         return found.digest() == hashlib.file_digest(file, "sha256").digest()
 
 
-def _refuse_other(remote: Remote, name: str, ours: str = "") -> None:
+def _refuse_other(remote: RemoteTarget, name: str, ours: str = "") -> None:
     """Raise a DatasetError if an object that no manifest names has that name."""
     import obstore
 
@@ -285,7 +285,7 @@ def _refuse_other(remote: Remote, name: str, ours: str = "") -> None:
             )
 
 
-def _refuse_folder(remote: Remote) -> None:
+def _refuse_folder(remote: RemoteTarget) -> None:
     """Raise a DatasetError if a folder has the name of the manifest."""
     import obstore
 
@@ -298,13 +298,13 @@ def _refuse_folder(remote: Remote) -> None:
         ) from None
 
 
-def _put(remote: Remote, path: Path, name: str) -> None:
+def _put(remote: RemoteTarget, path: Path, name: str) -> None:
     import obstore
 
     obstore.put(remote.store, name, path)
 
 
-def _get(remote: Remote, name: str, path: Path) -> None:
+def _get(remote: RemoteTarget, name: str, path: Path) -> None:
     import obstore
 
     with path.open("wb") as file:
@@ -313,7 +313,7 @@ def _get(remote: Remote, name: str, path: Path) -> None:
 
 
 @contextmanager
-def _judged(remote: Remote) -> Iterator[None]:
+def _judged(remote: RemoteTarget) -> Iterator[None]:
     """Turn what the store raises into a DatasetError; it may quote a key, so not in its words."""
     from obstore.exceptions import BaseError
 

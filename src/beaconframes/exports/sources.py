@@ -13,7 +13,7 @@ from narwhals.exceptions import DuplicateError
 
 from beaconframes.calendar import HOODI, MAINNET, Chain
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.tables import Described, of_rows
+from beaconframes.exports.table_descriptions import TableDescription, of_rows
 from beaconframes.frames import first_line, to_polars_as_is
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Source:
     and is known when all rows are taken.
     """
 
-    table: Described
+    table: TableDescription
     frames: Callable[[], Iterator[pl.DataFrame]]
     chain: Chain | None = None
     facts: dict[str, Any] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from beaconframes.errors import UsageError
-from beaconframes.exports.formats import arrow, csv, database, excel, jsonl, parquet
+from beaconframes.exports.formats import arrow, csv, duckdb, excel, jsonl, parquet
 from beaconframes.exports.formats.cells import Cells
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ FORMATS = {
             "duckdb",
             (".duckdb",),
             "application/vnd.duckdb.file",
-            database.DuckFile,
-            lambda path, schema, _: database.read(path, schema),
+            duckdb.DuckFile,
+            lambda path, schema, _: duckdb.read(path, schema),
             whole=True,
         ),
         Format(

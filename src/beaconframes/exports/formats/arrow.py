@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset.segments import ROW_GROUP
-from beaconframes.exports.formats.plain import check, each
+from beaconframes.exports.formats.json_values import check, each
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.exports.formats.plain import each, finite, is_nested, plain, restored, wire
+from beaconframes.exports.formats.json_values import each, finite, is_nested, plain, restored, wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

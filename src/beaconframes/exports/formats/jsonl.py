@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.exports.formats.plain import each, finite, plain, restored, wire
+from beaconframes.exports.formats.json_values import each, finite, plain, restored, wire
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import polars as pl
 
 from beaconframes.dataset.segments import ROW_GROUP
 from beaconframes.exports.formats.arrow import LACKING
-from beaconframes.exports.formats.plain import check
+from beaconframes.exports.formats.json_values import check
 
 if TYPE_CHECKING:
     from pathlib import Path

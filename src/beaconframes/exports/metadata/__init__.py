@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.exports.durable import judged
+from beaconframes.exports.atomic_files import judged
 from beaconframes.exports.metadata import citation, croissant, datapackage, dictionary, readme
 
 if TYPE_CHECKING:

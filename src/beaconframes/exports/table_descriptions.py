@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.exports.formats.plain import kinds
+from beaconframes.exports.formats.json_values import kinds
 from beaconframes.schema import type_name
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
@@ -26,7 +26,7 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnDescription:
     """One column, for those who read the dataset."""
 
     name: str
@@ -37,13 +37,13 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Described:
+class TableDescription:
     """A table, for those who read the dataset; ``route`` is where its rows were asked for."""
 
     name: str
     grain: str
     schema: pl.Schema
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnDescription, ...]
     route: str = ""
 
     @property
@@ -52,15 +52,15 @@ class Described:
         return [column.name for column in self.columns if column.key]
 
 
-def of_endpoint(endpoint: Endpoint, name: str | None = None) -> Described:
+def of_endpoint(endpoint: Endpoint, name: str | None = None) -> TableDescription:
     """Return what the rows of *endpoint* are."""
     table = endpoint.table
     columns = tuple(
-        Column(row["column"], row["type"], row["unit"], row["key"], row["meaning"])
+        ColumnDescription(row["column"], row["type"], row["unit"], row["key"], row["meaning"])
         for row in table.describe().iter_rows(named=True)
     )
     grain = " ".join(inspect.cleandoc(table.__doc__ or "").split())
-    return Described(
+    return TableDescription(
         name or table_name(endpoint), grain, table.schema(), columns, route=endpoint.route
     )
 
@@ -70,7 +70,7 @@ def table_name(endpoint: Endpoint) -> str:
     return f"v2_{endpoint.name}" if endpoint in ENDPOINTS_V2 else endpoint.name
 
 
-def of_rows(schema: pl.Schema, name: str | None = None) -> Described:
+def of_rows(schema: pl.Schema, name: str | None = None) -> TableDescription:
     """Return what rows with these columns are: those of a loader, if it has the same columns.
 
     Of any other columns only that is known which their names and types say.
@@ -82,7 +82,7 @@ def of_rows(schema: pl.Schema, name: str | None = None) -> Described:
         exact = next((e for e in same if table_name(e) == name), same[0])
         return of_endpoint(exact, name)
     columns = tuple(undeclared(column, kind) for column, kind in schema.items())
-    return Described(name or "rows", "Rows of an analysis.", schema, columns)
+    return TableDescription(name or "rows", "Rows of an analysis.", schema, columns)
 
 
 def check(schema: pl.Schema) -> None:
@@ -102,7 +102,7 @@ def check(schema: pl.Schema) -> None:
             )
 
 
-def with_fields(table: Described, schema: pl.Schema) -> Described:
+def with_fields(table: TableDescription, schema: pl.Schema) -> TableDescription:
     """Return *table* with every column that came, also those that it does not declare."""
     check(schema)
     declared = {column.name: column for column in table.columns}
@@ -110,10 +110,10 @@ def with_fields(table: Described, schema: pl.Schema) -> Described:
     return replace(table, schema=schema, columns=columns)
 
 
-def undeclared(name: str, kind: pl.DataType) -> Column:
+def undeclared(name: str, kind: pl.DataType) -> ColumnDescription:
     """Return what a name and a type say of a column."""
     unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
-    return Column(name, type_name(kind), unit, key=False, meaning="")
+    return ColumnDescription(name, type_name(kind), unit, key=False, meaning="")
 
 
 def checked_name(name: object, what: str = "table") -> str:

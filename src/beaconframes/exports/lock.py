@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.errors import DatasetBusy, DatasetError
-from beaconframes.exports.durable import judged
+from beaconframes.exports.atomic_files import judged
 from beaconframes.http.shared_rate_limit import is_alive
 from beaconframes.text import visible
 
@@ -24,7 +24,7 @@ NAMELESS = 0.5
 """Seconds in which whoever has just taken the lock writes down who it is."""
 
 
-class Taken(DatasetBusy):
+class ExportLocked(DatasetBusy):
     """Another export holds the lock; nothing was begun yet."""
 
 
@@ -34,7 +34,7 @@ def held(folder: Path, called: object) -> Iterator[None]:
 
     Raises
     ------
-    Taken
+    ExportLocked
         Somebody else holds it; the message says what is exported to as it is *called*.
     """
     lock = locked(folder, called)
@@ -110,10 +110,10 @@ def may_live(holder: dict[str, Any]) -> bool:
     return isinstance(process, int) and is_alive(process)
 
 
-def taken(folder: Path, called: object, holder: dict[str, Any]) -> Taken:
+def taken(folder: Path, called: object, holder: dict[str, Any]) -> ExportLocked:
     """Return the error that names who holds the lock."""
     who = f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
-    return Taken(
+    return ExportLocked(
         f"{called} is being exported to by {visible(who)}",
         hint=f"Wait until it has finished. If it is gone for good, remove {folder / HOLDER}",
     )

@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes.errors import UsageError
 from beaconframes.exports.formats.arrow import LACKING
-from beaconframes.exports.formats.plain import check, each, is_nested
+from beaconframes.exports.formats.json_values import check, each, is_nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

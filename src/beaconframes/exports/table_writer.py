@@ -11,9 +11,9 @@ import polars as pl
 from beaconframes.dataset import Segment
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.durable import judged, put, settled, write
+from beaconframes.exports.atomic_files import judged, put, settled, write
 from beaconframes.exports.journal import IncompatibleExport
-from beaconframes.exports.sorting import Piece, Sorter
+from beaconframes.exports.sorter import Piece, Sorter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from beaconframes.exports.formats import Cells, Format
     from beaconframes.exports.journal import ExportJournal
-    from beaconframes.exports.partitions import Partition
+    from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import Source
 
 NTH = "\0nth"
@@ -30,7 +30,7 @@ NTH = "\0nth"
 
 
 @dataclass
-class Part:
+class PartitionState:
     """A partition while its files are written."""
 
     old: list[Segment]
@@ -45,17 +45,17 @@ class Part:
 
 
 @dataclass
-class Layout:
+class WriteOptions:
     """Where and how a table is written."""
 
     work: ExportJournal
     form: Format
     cells: Cells
-    partition: Partition
+    partition: Partitioning
 
 
 @dataclass(frozen=True)
-class Made:
+class WrittenFile:
     """What is known of a file that is written."""
 
     rows: int
@@ -64,27 +64,27 @@ class Made:
     ranges: dict[str, tuple[int | str, int | str]]
 
 
-def make(piece: Piece, draft: Path, form: str, *, raw: bool, ranged: list[str]) -> Made:
+def make(piece: Piece, draft: Path, form: str, *, raw: bool, ranged: list[str]) -> WrittenFile:
     """Write the rows of *piece*, in order, into a durable file."""
     rows = piece.rows()
     write(rows, draft, form, raw=raw)
     height, found = rows.height, ranges(rows, ranged)
     del rows  # while the disk is waited for
-    return Made(height, *settled(draft), found)
+    return WrittenFile(height, *settled(draft), found)
 
 
 class TableWriter:
     """Writes the rows of one source beside those files of the table that the manifest names."""
 
-    def __init__(self, source: Source, layout: Layout, before: Iterable[Segment]) -> None:
+    def __init__(self, source: Source, layout: WriteOptions, before: Iterable[Segment]) -> None:
         self.source, self.layout = source, layout
         self._table = source.table
         self._known = (self._table.schema.names(), self._table.schema.dtypes())
-        self._folders: dict[str, Part] = {}
+        self._folders: dict[str, PartitionState] = {}
         for segment in before:
             self._part(segment.path.rpartition("/")[0]).old.append(segment)
         self._take_over({s.path for part in self._folders.values() for s in part.old})
-        self._waiting: tuple[int | None, Path, Future[Made]] | None = None
+        self._waiting: tuple[int | None, Path, Future[WrittenFile]] | None = None
         self._named: int | None = None
 
     def _take_over(self, named: set[str]) -> None:
@@ -129,8 +129,8 @@ class TableWriter:
         inner = "" if number is None else self.layout.partition.folder(number)
         return f"{self._table.name}/{inner}".rstrip("/")
 
-    def _part(self, folder: str) -> Part:
-        return self._folders.setdefault(folder, Part([]))
+    def _part(self, folder: str) -> PartitionState:
+        return self._folders.setdefault(folder, PartitionState([]))
 
     def _recall(self, number: int) -> pl.DataFrame:
         """Return the rows of a partition that turned out not to be complete, and forget them."""
@@ -172,7 +172,7 @@ class TableWriter:
         self._named = number
         self._name(self._folder(number), draft, made.result())
 
-    def _name(self, folder: str, draft: Path, made: Made) -> None:
+    def _name(self, folder: str, draft: Path, made: WrittenFile) -> None:
         part = self._part(folder)
         place = part.seen
         part.seen += 1
@@ -221,7 +221,7 @@ class TableWriter:
         work.note(segment)
         put(draft, path)
 
-    def _judge(self, folder: str, part: Part) -> None:
+    def _judge(self, folder: str, part: PartitionState) -> None:
         """Refuse rows that are others than those that were published before."""
         had = sum(segment.rows for segment in part.old)
         if part.seen and not self.source.grows and part.matched < had:

@@ -15,15 +15,15 @@ import polars as pl
 
 from beaconframes.dataset.maintenance import cuts
 from beaconframes.dataset.segments import ROWS
-from beaconframes.exports.durable import judged
-from beaconframes.exports.order import bounds, in_order
+from beaconframes.exports.atomic_files import judged
 from beaconframes.exports.partitions import PART
+from beaconframes.exports.row_order import bounds, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from beaconframes.exports.partitions import Partition
+    from beaconframes.exports.partitions import Partitioning
 
 RUN_ROW_GROUP = 16_384
 
@@ -52,7 +52,7 @@ class Sorter:
 
     def __init__(
         self,
-        partition: Partition,
+        partition: Partitioning,
         key: Sequence[str],
         scratch: Path,
         recall: Callable[[int], pl.DataFrame],

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.exports.chunked_load import repeatable
+from beaconframes.client import Store
+from beaconframes.dataset import Dataset
+from beaconframes.errors import UsageError
+from beaconframes.exports.chunked_load import of_call
+from beaconframes.exports.dataset_sources import of_dataset
+from beaconframes.exports.dataset_writer import USUAL, to_file, to_folder
 from beaconframes.exports.formats import Cells
-from beaconframes.exports.locking import Taken
-from beaconframes.exports.making import USUAL, to_file, to_folder
-from beaconframes.exports.manifest import About, authors, said
+from beaconframes.exports.loader_calls import repeatable
+from beaconframes.exports.lock import ExportLocked
+from beaconframes.exports.manifest import DatasetInfo, authors, said
 from beaconframes.exports.remote import remote_of, to_remote
-from beaconframes.exports.source_choice import sources_of
-from beaconframes.exports.tables import checked_name
+from beaconframes.exports.sources import is_frame, of_frame, of_frames
+from beaconframes.exports.table_descriptions import checked_name
 from beaconframes.exports.targets import target_of
 
 if TYPE_CHECKING:
@@ -124,7 +130,7 @@ def export(
     if callable(what):
         what, arguments = repeatable(what, arguments)
     sources = sources_of(what, table=table, explorer=explorer, arguments=arguments)
-    about = About(
+    about = DatasetInfo(
         checked_name(name or named_after(sources), "name"),
         said("title", title) or grain_of(sources),
         authors(creators),
@@ -146,12 +152,41 @@ def export(
     return replace(done, unit=unit_of(sources))
 
 
+def sources_of(
+    what: Any, *, table: str | None, explorer: Explorer | None, arguments: dict[str, Any]
+) -> list[Source]:
+    """Return the rows of *what*, one source per table."""
+    if table is not None:
+        checked_name(table)
+    if callable(what) and not is_frame(what):
+        return [of_call(what, table, explorer, arguments)]
+    if arguments:
+        raise UsageError(
+            f"export() takes no argument {min(arguments)!r}",
+            hint="Only a loader has arguments of its own: bf.export(bf.load_..., target, ...)",
+        )
+    if isinstance(what, Store):
+        if what.dataset is None:
+            raise UsageError(f"nothing was kept in {what.path}", hint="Load something first")
+        what = what.dataset
+    if isinstance(what, Dataset):
+        return of_dataset(what, table)
+    if is_frame(what):
+        return [of_frame(what, table)]
+    if isinstance(what, Iterable) and not isinstance(what, str | bytes | dict):
+        return [of_frames(what, table)]
+    raise UsageError(
+        f"{type(what).__name__} cannot be exported",
+        hint="Give a frame, a loader and its arguments, a Dataset or bf.store()",
+    )
+
+
 def patiently(make: Callable[[], Export], *, wait: bool) -> Export:
     """Call *make*, and again for as long as somebody else is at work there."""
     while True:
         try:
             return make()
-        except Taken:
+        except ExportLocked:
             if not wait:
                 raise
             time.sleep(POLL)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from beaconframes.dataset import published
 from beaconframes.dataset.segments import sync
 from beaconframes.errors import DatasetError
-from beaconframes.exports import extending, metadata
-from beaconframes.exports.durable import judged, put, settle
+from beaconframes.exports import existing_dataset, metadata
+from beaconframes.exports.atomic_files import judged, put, settle
 from beaconframes.exports.journal import NAME, working
-from beaconframes.exports.manifest import Table, facts_of, manifest, text
-from beaconframes.exports.partitions import WHOLE, Partition, partition, usual
+from beaconframes.exports.manifest import ManifestTable, facts_of, manifest, text
+from beaconframes.exports.partitions import WHOLE, Partitioning, partition, usual
 from beaconframes.exports.result import Export
-from beaconframes.exports.sorting import Sorter
-from beaconframes.exports.writing import Layout, TableWriter
+from beaconframes.exports.sorter import Sorter
+from beaconframes.exports.table_writer import TableWriter, WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.exports.formats import Cells, Format
-    from beaconframes.exports.manifest import About
+    from beaconframes.exports.manifest import DatasetInfo
     from beaconframes.exports.sources import Source
     from beaconframes.exports.targets import Target
 
@@ -79,32 +79,32 @@ def to_folder(
     sources: list[Source],
     goal: Target,
     cells: Cells,
-    about: About,
+    about: DatasetInfo,
     by: str | None,
 ) -> Export:
     """Write all tables into a folder, and then what makes it a dataset."""
     with judged(goal.path, "cannot be made"):
         goal.path.mkdir(parents=True, exist_ok=True)
     with working(goal.path, goal.path / NAME) as work:
-        before = extending.before(goal.path)
+        before = existing_dataset.before(goal.path)
         work.extends = bool(before.told)
         work.named = {segment.path for segment in before.segments}
         divided = {s.table.name: division(s, goal.form, by) for s in sources}
-        extending.fit(before, work, sources, goal.form, divided, cells)
+        existing_dataset.fit(before, work, sources, goal.form, divided, cells)
         tables = []
         for source in sources:
-            layout = Layout(work, goal.form, cells, divided[source.table.name])
+            layout = WriteOptions(work, goal.form, cells, divided[source.table.name])
             writer = TableWriter(source, layout, before.files(source.table.name))
             files = writer.write()
             tables.append(
-                Table(
+                ManifestTable(
                     source.table, goal.form, layout.partition, files, cells.raw, source.request,
                     source.missing(),
                 )
             )  # fmt: skip
         named = {segment.path: segment for table in tables for segment in table.files}
         told = manifest(about, facts_of(sources), tables)
-        told = extending.with_others(told, before, sources)
+        told = existing_dataset.with_others(told, before, sources)
         old = work.named
         settle({goal.path / path for path in named} and folders(goal.path, named.keys() - old))
         for file, content in metadata.of(told).items():
@@ -125,7 +125,7 @@ def to_folder(
     )
 
 
-def division(source: Source, form: Format, by: str | None) -> Partition:
+def division(source: Source, form: Format, by: str | None) -> Partitioning:
     """Return how the files of *source* are divided."""
     if form.whole:
         return WHOLE

@@ -9,9 +9,9 @@ from beaconframes.calendar import Chain
 from beaconframes.dataset.manifested import Published
 from beaconframes.dataset.segments import ROW_GROUP
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.durable import judged
+from beaconframes.exports.atomic_files import judged
 from beaconframes.exports.sources import Source
-from beaconframes.exports.tables import of_rows
+from beaconframes.exports.table_descriptions import of_rows
 from beaconframes.text import visible
 
 if TYPE_CHECKING:

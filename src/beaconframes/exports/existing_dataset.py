@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Segment
     from beaconframes.exports.formats import Cells, Format
     from beaconframes.exports.journal import ExportJournal
-    from beaconframes.exports.partitions import Partition
+    from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import Source
 
 WHOSE = ("service", "simulated", "chain")
 
 
 @dataclass(frozen=True)
-class Before:
+class ExistingDataset:
     """The dataset that is there: what its manifest says, and the files that it names."""
 
     told: dict[str, Any] = field(default_factory=dict)
@@ -35,11 +35,11 @@ class Before:
         return [segment for segment in self.segments if segment.table == table]
 
 
-def before(path: Path) -> Before:
+def before(path: Path) -> ExistingDataset:
     """Return what is published in *path*; files that are not what they were are an error."""
     manifest = path / published.NAME
     if manifest.is_symlink() or not manifest.exists():
-        return Before()
+        return ExistingDataset()
     told = published.read(path)
     segments = published.segments(told, manifest)
     for segment in segments:
@@ -48,15 +48,15 @@ def before(path: Path) -> Before:
                 f"{path / segment.path} {reason}",
                 hint="Restore it from a copy, or export to another folder",
             )
-    return Before(told, tuple(segments))
+    return ExistingDataset(told, tuple(segments))
 
 
 def fit(
-    there: Before,
+    there: ExistingDataset,
     work: ExportJournal,
     sources: list[Source],
     form: Format,
-    divided: dict[str, Partition],
+    divided: dict[str, Partitioning],
     cells: Cells,
 ) -> None:
     """Refuse what does not fit what is there, and write down what is to become of it."""
@@ -122,7 +122,9 @@ def without_bounds(plan: dict[str, Any]) -> dict[str, Any]:
     return {**plan, "request": {k: v for k, v in plan["request"].items() if k not in bounds}}
 
 
-def resume(there: Before, work: ExportJournal, source: Source, divided: Partition) -> None:
+def resume(
+    there: ExistingDataset, work: ExportJournal, source: Source, divided: Partitioning
+) -> None:
     """Let *source* begin where what is there ends."""
     name = source.table.name
     source.journal = lambda gap: work.missing(name, gap)
@@ -149,7 +151,7 @@ def resume(there: Before, work: ExportJournal, source: Source, divided: Partitio
     work.done[name] = done if counts else []
 
 
-def wanted(source: Source, form: Format, divided: Partition, cells: Cells) -> dict[str, Any]:
+def wanted(source: Source, form: Format, divided: Partitioning, cells: Cells) -> dict[str, Any]:
     """Return what may not change from one export to the next."""
     return {
         "columns": {column.name: column.type for column in source.table.columns},
@@ -166,7 +168,7 @@ def wanted(source: Source, form: Format, divided: Partition, cells: Cells) -> di
     }
 
 
-def told_of(there: Before, name: str) -> dict[str, Any]:
+def told_of(there: ExistingDataset, name: str) -> dict[str, Any]:
     """Return the same of what a manifest says of a table."""
     table = there.told.get("tables", {}).get(name)
     if table is None:
@@ -184,7 +186,7 @@ def told_of(there: Before, name: str) -> dict[str, Any]:
     }
 
 
-def whose_of(there: Before) -> dict[str, Any]:
+def whose_of(there: ExistingDataset) -> dict[str, Any]:
     """Return whose data is there, of all tables together."""
     provenance = there.told.get("provenance", {})
     chain = provenance.get("chain")
@@ -195,7 +197,7 @@ def whose_of(there: Before) -> dict[str, Any]:
     }
 
 
-def others_of(there: Before, sources: list[Source]) -> dict[str, Any]:
+def others_of(there: ExistingDataset, sources: list[Source]) -> dict[str, Any]:
     """Return the tables that are there and are not exported now."""
     named = {source.table.name for source in sources}
     return {n: t for n, t in there.told.get("tables", {}).items() if n not in named}
@@ -219,7 +221,9 @@ def short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def with_others(told: dict[str, Any], there: Before, sources: list[Source]) -> dict[str, Any]:
+def with_others(
+    told: dict[str, Any], there: ExistingDataset, sources: list[Source]
+) -> dict[str, Any]:
     """Return the manifest *told* with the tables that were there and are not exported now."""
     others = others_of(there, sources)
     if not others:
