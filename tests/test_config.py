@@ -1,4 +1,4 @@
-"""Settings come from the right place, and a key is never shown."""
+"""Settings follow their order of precedence, and no output contains a key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = "marker-9f8e7d6c5b4a"
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch):
-    """Begin and end without settings from elsewhere."""
+    """Run each test without settings from outside."""
     for field in dataclasses.fields(Settings):
         monkeypatch.delenv(f"BEACONFRAMES_{field.name.upper()}", raising=False)
     reset()
@@ -35,8 +35,8 @@ def bare(monkeypatch):
 
 
 class TestOrder:
-    def test_nothing_said_gives_the_defaults(self):
-        """Without any setting it is mainnet, polars, no key, online."""
+    def test_defaults(self):
+        """Without settings: mainnet, polars, no key, online."""
         expected = {
             "url": None,
             "api_key": None,
@@ -53,7 +53,7 @@ class TestOrder:
         assert expected == dataclasses.asdict(current())
 
     def test_argument_block_connect_environment_default(self, monkeypatch):
-        """Each place overrules the ones below it, and only for the setting it names."""
+        """Each level overrides the lower ones, for its own settings only."""
         assert ("mainnet", None) == (current().chain, current().rate)
         monkeypatch.setenv("BEACONFRAMES_CHAIN", "hoodi")
         monkeypatch.setenv("BEACONFRAMES_RATE", "1")
@@ -68,13 +68,13 @@ class TestOrder:
         reset()
         assert ("hoodi", 1.0) == (current().chain, current().rate)
 
-    def test_an_argument_that_is_none_was_not_given(self):
-        """A loader passes its None on, and the setting below holds."""
+    def test_none_as_an_argument_means_not_given(self):
+        """The setting of the lower level applies."""
         configure(rate=2, frame="pandas")
         assert (2.0, "pandas") == (current(rate=None).rate, current(frame=None).frame)
 
-    def test_none_in_a_block_takes_a_setting_away(self, monkeypatch):
-        """A block can say "no key" although the environment has one."""
+    def test_none_in_a_block_removes_a_setting(self, monkeypatch):
+        """``api_key=None`` removes the key of the environment."""
         monkeypatch.setenv("BEACONFRAMES_API_KEY", KEY)
         with settings(api_key=None) as inside:
             assert inside.api_key is None
@@ -83,7 +83,7 @@ class TestOrder:
         assert current().api_key is None
 
     def test_blocks_nest_and_restore(self):
-        """An inner block adds to the outer one and takes only its own away."""
+        """The end of an inner block restores the settings of the outer one."""
         with settings(frame="pandas", rate=5):
             with settings(rate=6) as inside:
                 assert ("pandas", 6.0) == (inside.frame, inside.rate)
@@ -91,21 +91,21 @@ class TestOrder:
         assert ("polars", None) == (current().frame, current().rate)
 
     def test_a_block_restores_after_an_error(self):
-        """An exception inside the block ends the block as well."""
+        """An exception restores the previous settings as well."""
         with pytest.raises(KeyError), settings(strict=True):
             raise KeyError("x")
         assert current().strict is False
 
-    def test_a_block_that_cannot_begin_changes_nothing(self, monkeypatch):
-        """A block over a broken environment fails and leaves nothing behind."""
+    def test_a_block_with_invalid_settings_changes_nothing(self, monkeypatch):
+        """After an error in the environment, the previous settings apply."""
         monkeypatch.setenv("BEACONFRAMES_RATE", "fast")
         with pytest.raises(ConfigError), settings(strict=True):
             pass
         monkeypatch.delenv("BEACONFRAMES_RATE")
         assert current().strict is False
 
-    def test_a_block_belongs_to_its_thread(self):
-        """Another thread does not see the block, unless it is given the context."""
+    def test_a_block_applies_to_its_thread(self):
+        """Another thread has other settings, unless it runs in a copy of the context."""
         seen = []
         with settings(chain="hoodi"):
             for run in (lambda f: f(), contextvars.copy_context().run):
@@ -114,8 +114,8 @@ class TestOrder:
                 thread.join()
         assert ["mainnet", "hoodi"] == seen
 
-    def test_connecting_again_forgets_the_first_connection(self):
-        """The key of one address is not carried over to the next."""
+    def test_configure_drops_the_settings_of_the_previous_call(self):
+        """The key of one address is not sent to the next."""
         configure(url="https://one.example", api_key=KEY, rate=7)
         configure(url="https://two.example")
         assert ("https://two.example", None, None) == (
@@ -124,8 +124,8 @@ class TestOrder:
             current().rate,
         )
 
-    def test_a_refused_connection_leaves_the_old_one(self):
-        """Values are checked before anything is changed."""
+    def test_invalid_settings_change_nothing(self):
+        """All values are validated before any is set."""
         configure(chain="hoodi")
         with pytest.raises(ConfigError):
             configure(chain="mainnet", rate=-1)
@@ -133,8 +133,8 @@ class TestOrder:
 
 
 class TestValues:
-    def test_the_environment_is_read(self, monkeypatch, tmp_path):
-        """Every setting has its variable, and each comes in its own type."""
+    def test_environment_variables(self, monkeypatch, tmp_path):
+        """Every setting has a variable; its value gets its own type."""
         variables = {
             "URL": "https://explorer.example/prefix/",
             "API_KEY": KEY,
@@ -175,8 +175,8 @@ class TestValues:
             ("no", False),
         ],
     )
-    def test_switches_are_read_as_people_write_them(self, monkeypatch, text, expected):
-        """1, true and yes switch on; 0, false and no switch off."""
+    def test_boolean_variables(self, monkeypatch, text, expected):
+        """1, true and yes are true; 0, false and no are false."""
         monkeypatch.setenv("BEACONFRAMES_OFFLINE", text)
         assert expected is current().offline
 
@@ -199,8 +199,8 @@ class TestValues:
             ("STORE", "~no-such-user-here/x"),
         ],
     )
-    def test_a_wrong_variable_is_named(self, monkeypatch, variable, text):
-        """The message names the variable, so that it can be found."""
+    def test_an_invalid_variable_is_named(self, monkeypatch, variable, text):
+        """The message names the variable."""
         monkeypatch.setenv(f"BEACONFRAMES_{variable}", text)
         with pytest.raises(ConfigError, match=f"^BEACONFRAMES_{variable}"):
             current()
@@ -208,14 +208,14 @@ class TestValues:
     @pytest.mark.parametrize("field", dataclasses.fields(Settings), ids=lambda field: field.name)
     @pytest.mark.parametrize("text", ["", " "])
     def test_an_empty_variable_is_named(self, monkeypatch, field, text):
-        """A variable that is set but empty is a mistake, not a default."""
+        """An empty variable is an error; the default does not apply."""
         variable = f"BEACONFRAMES_{field.name.upper()}"
         monkeypatch.setenv(variable, text)
         with pytest.raises(ConfigError, match=f"^{variable} is empty"):
             current()
 
-    def test_a_wrong_variable_that_is_overruled_does_not_matter(self, monkeypatch):
-        """What nobody will use is not judged."""
+    def test_an_overridden_variable_is_not_validated(self, monkeypatch):
+        """An invalid variable is no error if an argument overrides it."""
         monkeypatch.setenv("BEACONFRAMES_RATE", "fast")
         assert 3.0 == current(rate=3).rate
 
@@ -245,41 +245,43 @@ class TestValues:
             ("url", ""),
         ],
     )
-    @pytest.mark.parametrize("say", [configure, lambda **values: settings(**values).__enter__()])
-    def test_a_wrong_value_is_named(self, say, name, value):
-        """What cannot work is refused where it is said, by its name."""
+    @pytest.mark.parametrize(
+        "set_values", [configure, lambda **values: settings(**values).__enter__()]
+    )
+    def test_an_invalid_value_is_named(self, set_values, name, value):
+        """The error names the setting."""
         with pytest.raises(ConfigError, match=name):
-            say(**{name: value})
+            set_values(**{name: value})
 
-    def test_values_get_their_own_type(self, tmp_path, monkeypatch):
-        """An int rate becomes a float, a textual folder a path, a home sign the home."""
+    def test_values_are_converted(self, tmp_path, monkeypatch):
+        """An int rate becomes a float, a text a path, ``~`` the home folder."""
         monkeypatch.setenv("HOME", str(tmp_path))
-        found = current(rate=3, store="~/kept")
+        found = current(rate=3, store="~/stored")
         assert (3.0, float) == (found.rate, type(found.rate))
-        assert tmp_path / "kept" == found.store
-        assert Path("kept") == current(store=Path("kept")).store
+        assert tmp_path / "stored" == found.store
+        assert Path("stored") == current(store=Path("stored")).store
 
-    def test_a_chain_of_ones_own_is_kept_as_it_is(self):
-        """A chain is known by what it has, not by its class."""
+    def test_a_custom_chain_is_returned_unchanged(self):
+        """An object with a genesis is a chain, whatever its class."""
         own = SimpleNamespace(name="own", genesis=datetime(2026, 1, 1, tzinfo=UTC))
         assert own is current(chain=own).chain
 
     @pytest.mark.parametrize(
         ("name", "near"), [("apikey", "api_key"), ("Chain", "chain"), ("ofline", "offline")]
     )
-    @pytest.mark.parametrize("say", [configure, current])
-    def test_an_unknown_setting_gets_a_suggestion(self, say, name, near):
-        """A slip of the pen is answered with the name that was meant and the list of all."""
+    @pytest.mark.parametrize("set_values", [configure, current])
+    def test_an_unknown_setting_gets_a_suggestion(self, set_values, name, near):
+        """The error suggests a similar name and lists all settings."""
         with pytest.raises(ConfigError, match=f"did you mean '{near}'.*url, api_key, chain"):
-            say(**{name: None})
+            set_values(**{name: None})
 
-    def test_an_unknown_setting_that_resembles_none_lists_all(self):
-        """Without a near name there is no guess, only the list."""
+    def test_an_unknown_setting_without_a_similar_name(self):
+        """The error has only the list."""
         with pytest.raises(ConfigError, match=r"'xyzzy'\. Settings: url"):
             configure(xyzzy=1)
 
     def test_settings_cannot_be_changed(self):
-        """Settings in force are facts."""
+        """Settings are frozen."""
         with pytest.raises(dataclasses.FrozenInstanceError):
             current().rate = 5
 
@@ -296,8 +298,8 @@ class TestAddresses:
             ("http://[::1]:8080/", "http://[::1]:8080"),
         ],
     )
-    def test_an_address_is_kept_without_its_last_slash(self, url, expected):
-        """Host, port and path prefix stay; the slash at the end goes."""
+    def test_a_trailing_slash_is_removed(self, url, expected):
+        """Host, port and path stay."""
         assert expected == check_url(url)
 
     @pytest.mark.parametrize(
@@ -330,8 +332,8 @@ class TestAddresses:
             Path("https://explorer.example"),
         ],
     )
-    def test_what_is_no_address_is_refused(self, url):
-        """No scheme, no host, odd characters, query, fragment or user: refused."""
+    def test_an_invalid_address_is_refused(self, url):
+        """No scheme, no host, invalid characters, query, fragment or user."""
         with pytest.raises(ConfigError, match="the url"):
             check_url(url)
 
@@ -345,8 +347,8 @@ class TestAddresses:
             f"https://me:{KEY}@explorer.example/?x",
         ],
     )
-    def test_a_key_inside_an_address_is_not_shown(self, url):
-        """A key in the wrong place is refused without being repeated."""
+    def test_the_error_does_not_show_a_key_in_an_address(self, url):
+        """Neither the message nor the traceback contains it."""
         with pytest.raises(ConfigError) as caught:
             configure(url=url)
         assert KEY not in "".join(traceback.format_exception(caught.value))
@@ -364,12 +366,12 @@ class TestAddresses:
             "http://[2001:db8::1]",
         ],
     )
-    def test_a_key_is_not_sent_in_the_clear(self, url):
-        """Plain http to another machine works without a key only."""
+    def test_a_key_is_not_sent_unencrypted(self, url):
+        """Plain http to another machine is allowed without a key only."""
         assert url == check_url(url)
-        with pytest.raises(ConfigError, match=r"in the clear to .*https"):
+        with pytest.raises(ConfigError, match=r"unencrypted to .*https"):
             check_url(url, has_key=True)
-        with pytest.raises(ConfigError, match="in the clear"):
+        with pytest.raises(ConfigError, match="unencrypted"):
             current(url=url, api_key=KEY)
 
     @pytest.mark.parametrize(
@@ -383,29 +385,29 @@ class TestAddresses:
             "https://explorer.example",
         ],
     )
-    def test_a_key_may_stay_on_this_machine(self, url):
-        """Loopback and https may carry a key."""
+    def test_a_key_is_allowed_for_loopback_and_https(self, url):
+        """Both may have a key."""
         assert url == check_url(url, has_key=True)
 
-    def test_a_key_of_the_environment_is_not_sent_in_the_clear_either(self, monkeypatch):
-        """Where the key and the address come from makes no difference."""
+    def test_a_key_of_the_environment_is_not_sent_unencrypted(self, monkeypatch):
+        """The origin of key and address makes no difference."""
         monkeypatch.setenv("BEACONFRAMES_API_KEY", KEY)
         monkeypatch.setenv("BEACONFRAMES_URL", "http://explorer.example")
-        with pytest.raises(ConfigError, match="in the clear"):
+        with pytest.raises(ConfigError, match="unencrypted"):
             current()
         assert "http://explorer.example" == current(url="http://explorer.example").url
 
 
 class TestKeysAndAddresses:
-    """A key goes with its own address, wherever the two were said."""
+    """A key is sent to its own address only, at every level."""
 
     @pytest.fixture(autouse=True)
     def environment(self, monkeypatch):
         """Set a key in the environment."""
         monkeypatch.setenv("BEACONFRAMES_API_KEY", KEY)
 
-    def test_an_address_given_above_a_key_does_not_get_it(self):
-        """An argument, a block or a connection to another address leaves the key behind."""
+    def test_an_address_of_a_higher_level_does_not_get_the_key(self):
+        """An argument, a block or a connection with another address has no key."""
         assert current(url="https://other.example").api_key is None
         with settings(url="https://other.example") as inside:
             assert inside.api_key is None
@@ -414,16 +416,16 @@ class TestKeysAndAddresses:
         reset()
         assert Secret(KEY) == current().api_key
 
-    def test_a_key_given_above_an_address_goes_to_it(self, monkeypatch):
-        """Who names a key knows the address below it."""
+    def test_a_key_of_a_higher_level_is_used_with_the_address(self, monkeypatch):
+        """The address of the lower level gets the key."""
         monkeypatch.setenv("BEACONFRAMES_URL", "https://explorer.example")
         assert Secret(KEY) == current().api_key
         assert Secret("mine") == current(api_key="mine").api_key
         with settings(api_key="mine") as inside:
             assert ("https://explorer.example", Secret("mine")) == (inside.url, inside.api_key)
 
-    def test_inner_blocks_do_not_take_the_key_of_outer_ones(self):
-        """A block within a block is a new address too, and the outer one returns after it."""
+    def test_an_inner_block_with_an_address_does_not_get_the_outer_key(self):
+        """The end of the inner block restores the outer address and key."""
         with settings(url="https://one.example", api_key="one"):
             with settings(url="https://two.example") as inside:
                 assert inside.api_key is None
@@ -434,16 +436,16 @@ class TestKeysAndAddresses:
             assert current(url="https://three.example").api_key is None
             assert Secret("one") == current().api_key
 
-    def test_going_back_to_the_public_service_needs_its_own_key(self):
-        """The key of a connection does not follow into a block without address."""
+    def test_the_public_service_needs_its_own_key(self):
+        """A block with ``url=None`` does not get the key of the connection."""
         configure(url="https://one.example", api_key="one")
         with settings(url=None) as inside:
             assert (None, None) == (inside.url, inside.api_key)
 
 
 class TestSecrets:
-    def test_a_secret_tells_only_when_asked(self):
-        """``reveal`` gives the key."""
+    def test_reveal_returns_the_key(self):
+        """Also for a secret made from a secret."""
         assert KEY == Secret(KEY).reveal()
         assert KEY == Secret(Secret(KEY)).reveal()
 
@@ -474,23 +476,23 @@ class TestSecrets:
             lambda s: json.dumps(dataclasses.asdict(Settings(api_key=s)), default=repr),
         ],
     )
-    def test_nothing_else_shows_it(self, show):
-        """No text, pickle, member list or settings object contains the key."""
+    def test_no_other_output_contains_the_key(self, show):
+        """Neither texts nor pickles, member lists or settings contain it."""
         assert KEY not in show(Secret(KEY))
 
-    def test_it_has_no_vars(self):
-        """There is no attribute dictionary to print."""
+    def test_a_secret_has_no_attribute_dictionary(self):
+        """``vars`` raises TypeError."""
         with pytest.raises(TypeError):
             vars(Secret(KEY))
 
     def test_a_log_line_shows_stars(self, caplog):
-        """A logged key is stars."""
+        """A log message contains stars instead of the key."""
         with caplog.at_level(logging.DEBUG):
             logging.getLogger("test").debug("key %s %r", Secret(KEY), Secret(KEY))
         assert "key *** Secret('***')" == caplog.messages[0]
 
-    def test_a_copy_is_the_secret_itself_and_equal_keys_are_equal(self):
-        """Copies work here; equality and hashing go by the key."""
+    def test_copies_and_equality_of_secrets(self):
+        """A copy is the same object; equality and hash depend on the key."""
         secret = Secret(KEY)
         assert copy.copy(secret) is secret
         assert copy.deepcopy({"a": secret})["a"] is secret
@@ -498,8 +500,8 @@ class TestSecrets:
         assert secret != Secret("other")
         assert secret != KEY
 
-    def test_a_pickled_secret_asks_for_the_key_again(self):
-        """In another process the key is missing, and the error says how to give it."""
+    def test_a_pickled_secret_has_no_key(self):
+        """The error says how to set the key."""
         carried = pickle.loads(pickle.dumps(Settings(api_key=Secret(KEY), chain="hoodi")))
         assert "hoodi" == carried.chain
         with pytest.raises(ConfigError, match="BEACONFRAMES_API_KEY"):
@@ -523,25 +525,29 @@ class TestSecrets:
             [KEY],
         ],
     )
-    @pytest.mark.parametrize("say", [Secret, lambda key: configure(api_key=key)])
-    def test_a_malformed_key_is_refused_unseen(self, say, key):
-        """Keys that no header can carry are refused, and the message does not repeat them."""
-        with pytest.raises(ConfigError, match=r"^api_key is no key") as caught:
-            say(key)
+    @pytest.mark.parametrize("set_values", [Secret, lambda key: configure(api_key=key)])
+    def test_an_invalid_key_is_refused(self, set_values, key):
+        """The message does not contain it."""
+        with pytest.raises(ConfigError, match=r"^api_key is not a valid key") as caught:
+            set_values(key)
         assert KEY not in "".join(traceback.format_exception(caught.value))
 
-    def test_a_malformed_key_of_the_environment_names_its_variable(self, monkeypatch):
-        """The variable is named, its value is not."""
+    def test_an_invalid_key_of_the_environment(self, monkeypatch):
+        """The message names the variable, without its value."""
         monkeypatch.setenv("BEACONFRAMES_API_KEY", f"{KEY} {KEY}")
-        with pytest.raises(ConfigError, match=r"^BEACONFRAMES_API_KEY is no key") as caught:
+        with pytest.raises(
+            ConfigError, match=r"^BEACONFRAMES_API_KEY is not a valid key"
+        ) as caught:
             current()
         assert KEY not in str(caught.value)
 
-    @pytest.mark.parametrize("say", [configure, current, lambda **v: settings(**v).__enter__()])
-    def test_another_wrong_setting_does_not_show_the_key(self, say):
-        """Even a traceback that prints local variables shows stars from our own frames."""
+    @pytest.mark.parametrize(
+        "set_values", [configure, current, lambda **v: settings(**v).__enter__()]
+    )
+    def test_the_error_of_another_setting_does_not_show_the_key(self, set_values):
+        """A traceback with local variables contains no key in frames of this module."""
         try:
-            say(rate=-1, api_key=KEY, nonsense=2)
+            set_values(rate=-1, api_key=KEY, nonsense=2)
         except ConfigError as error:
             story = traceback.TracebackException.from_exception(error, capture_locals=True)
         ours = [frame for frame in story.stack if frame.filename == config.__file__]

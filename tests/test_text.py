@@ -1,4 +1,4 @@
-"""Anybody may write graffiti and names. Nothing of it is alive, wherever it is shown."""
+"""Graffiti and names are untrusted: every output shows them as inert text."""
 
 import html
 import io
@@ -25,22 +25,22 @@ import beaconframes as bf
 from beaconframes import errors, interactive, plot, text, wall
 from beaconframes.cli import commands
 
-from .support.hostile import GRAFFITI, NAMES, TEXTS
+from .support.untrusted_texts import GRAFFITI, NAMES, TEXTS
 
 WORDS = [f"word {number}" for number in range(len(TEXTS))]
 
-NINES = [TEXTS[start : start + 9] for start in range(0, len(TEXTS), 9)]  # As a legend names.
+NINES = [TEXTS[start : start + 9] for start in range(0, len(TEXTS), 9)]  # As many as a legend has.
 
 each_nine = pytest.mark.parametrize("texts", NINES, ids=range(len(NINES)))
-each_text = pytest.mark.parametrize("hostile", TEXTS, ids=range(len(TEXTS)))
+each_text = pytest.mark.parametrize("malicious", TEXTS, ids=range(len(TEXTS)))
 
 
 class Outline(HTMLParser):
-    """What a parser of HTML finds: every tag with its attributes, and what is to be read."""
+    """The tags of an HTML page with their attributes, and its text."""
 
     def __init__(self, page):
         super().__init__(convert_charrefs=True)
-        self.tags, self.read = [], []
+        self.tags, self.texts = [], []
         self.feed(page)
         self.close()
 
@@ -57,7 +57,7 @@ class Outline(HTMLParser):
         self.tags.append(("instruction", data))
 
     def handle_data(self, data):
-        self.read.append(data)
+        self.texts.append(data)
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def frame_of(texts):
 
 
 def wall_of(texts):
-    """A wall on which every text names a group of one validator, and the groups."""
+    """A wall and groups of one validator, with the texts as names of the groups."""
     count = len(texts)
     frame = pl.DataFrame(
         {
@@ -88,41 +88,41 @@ def wall_of(texts):
     return frame, {name: [index] for index, name in enumerate(texts)}
 
 
-def calm(shown):
-    """Whether nothing in a text moves a cursor, hides or turns the writing; lines may end."""
+def is_safe(shown):
+    """Whether a text has no control, direction or invisible characters; line ends are allowed."""
     categories = {unicodedata.category(character) for character in shown.replace("\n", "")}
     return not categories & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
-def unplotly(label):
-    """What plotly draws for a label: it knows tags and entities, and nothing else is left."""
+def drawn_by_plotly(label):
+    """What plotly draws for a label: it decodes entities; there must be no tags or templates."""
     outline = Outline(label)
     assert [] == outline.tags
     assert not re.search(r"\$|%\{", label)
-    return "".join(outline.read)
+    return "".join(outline.texts)
 
 
-def test_there_are_75_texts():
-    """32 that fit into graffiti, and 43 names; all different."""
+def test_there_are_75_untrusted_texts():
+    """32 of the size of graffiti, and 43 names; all different."""
     assert (32, 43) == (len(GRAFFITI), len(NAMES))
     assert max(len(graffiti.encode()) for graffiti in GRAFFITI) <= 32
     assert 75 == len(set(TEXTS))
 
 
 @each_text
-def test_visible_text_is_one_line_of_what_can_be_seen(hostile):
-    """No control, no direction, no blank, no tower of accents; words stay what they are."""
-    shown = text.visible(hostile)
+def test_visible_text_is_one_line_of_visible_characters(malicious):
+    """Control, direction and invisible characters are escaped; plain text is unchanged."""
+    shown = text.visible(malicious)
 
-    assert calm(shown)
+    assert is_safe(shown)
     assert 1 == len(shown.splitlines())
     assert not re.search("[\u3164\ufe00-\ufe0f\U000e0100-\U000e01ef]|\u0301{3}", shown)
-    if hostile.isascii() and hostile.isprintable():
-        assert hostile == shown
+    if malicious.isascii() and malicious.isprintable():
+        assert malicious == shown
 
 
-def test_visible_text_says_what_it_hides():
-    """Escapes are those of Python's own literals, so that nobody has to guess."""
+def test_visible_text_contains_escapes():
+    """The escapes are those of Python literals."""
     assert r"a\x1b[2Jb" == text.visible("a\x1b[2Jb")
     assert r"x\u202ey\n\x00" == text.visible("x\u202ey\n\0")
     assert r"\U000e0041\ud800" == text.visible("\U000e0041\ud800")
@@ -130,17 +130,17 @@ def test_visible_text_says_what_it_hides():
 
 
 @each_text
-def test_cut_text_is_no_longer_than_said(hostile):
-    """Neither an escape nor the ellipsis goes beyond, and no escape is cut in two."""
-    whole = text.visible(hostile)
+def test_cut_text_has_at_most_the_given_length(malicious):
+    """The ellipsis is included, and no escape is cut in two."""
+    whole = text.visible(malicious)
     for most in (1, 2, 5, 30):
-        shown = text.visible(hostile, most)
+        shown = text.visible(malicious, most)
 
         assert len(shown) <= most
         if len(whole) > most:
             assert shown.endswith("…")
             assert whole.startswith(shown[:-1])
-            assert not re.search(r"\\(x.?|u.{0,3}|U.{0,7})…$", shown) or "\\" in hostile
+            assert not re.search(r"\\(x.?|u.{0,3}|U.{0,7})…$", shown) or "\\" in malicious
 
 
 @pytest.mark.parametrize(
@@ -153,27 +153,27 @@ def test_cut_text_is_no_longer_than_said(hostile):
     ],
     ids=["polars", "pandas", "printable", "printable pandas"],
 )
-def test_tables_in_notebooks_hold_text_only(table):
-    """To a parser the table has the same tags whether its texts are words or attacks."""
+def test_tables_in_notebooks_have_no_tags_from_texts(table):
+    """The tags of the table are the same for plain words and for malicious texts."""
     with pl.Config(tbl_rows=100, fmt_str_lengths=10**6):
         assert Outline(table(frame_of(WORDS))).tags == Outline(table(frame_of(TEXTS))).tags
 
 
-def test_printable_frames_are_calm_in_a_terminal():
-    """One row stays one line, as wide as its box; what polars prints by itself is not calm."""
+def test_printable_frames_are_safe_in_a_terminal():
+    """One row is one line, as wide as its box; what polars prints without it is not safe."""
     with pl.Config(tbl_rows=100, fmt_str_lengths=200, tbl_width_chars=-1):
-        assert not calm(str(frame_of(TEXTS)))
+        assert not is_safe(str(frame_of(TEXTS)))
         shown = str(bf.printable(frame_of(TEXTS)))
 
-    assert calm(shown)
+    assert is_safe(shown)
     rows = [line for line in shown.split("\n") if line.startswith("│")]
     assert 3 + 75 == len(rows)
     assert {"│"} == {line[-1] for line in rows}
-    assert calm(str(bf.printable(bf.to_pandas(frame_of(TEXTS)))))
+    assert is_safe(str(bf.printable(bf.to_pandas(frame_of(TEXTS)))))
 
 
-def test_printable_frames_keep_everything_else():
-    """Numbers, nulls, plain text and the kind of frame stay; the frame itself is as it was."""
+def test_printable_frames_change_texts_only():
+    """Numbers, nulls, plain text and the kind of frame stay; the argument is not changed."""
     frame = frame_of([*TEXTS, None, "plain"])
 
     shown = bf.printable(frame)
@@ -185,8 +185,8 @@ def test_printable_frames_keep_everything_else():
     assert [*TEXTS, None, "plain"] == frame["graffiti_text"].to_list()
 
 
-def test_files_keep_texts_as_they_are():
-    """Parquet and JSON are for machines: not a byte of a text is changed."""
+def test_files_contain_texts_unchanged():
+    """Parquet and JSON have every byte of a text."""
     frame = frame_of(TEXTS)
     stored = io.BytesIO()
     frame.write_parquet(stored)
@@ -198,18 +198,18 @@ def test_files_keep_texts_as_they_are():
 
 def svg(figure):
     """The tags of a figure, and its texts."""
-    kept = io.StringIO()
+    file = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none"}):
-        figure.savefig(kept, format="svg")
-    root = ET.fromstring(kept.getvalue())
+        figure.savefig(file, format="svg")
+    root = ET.fromstring(file.getvalue())
     elements = [(element.tag.rpartition("}")[2], element) for element in root.iter()]
     texts = {"".join(element.itertext()) for tag, element in elements if tag == "text"}
     return [tag for tag, _ in elements], texts
 
 
 @each_nine
-def test_legends_of_static_charts_hold_text_only(texts):
-    """Names of groups are drawn letter by letter: no formula, no tag, and none is left out."""
+def test_legends_of_static_charts_have_text_only(texts):
+    """All names of groups are drawn, without formulas or tags."""
     frame, groups = wall_of(texts)
 
     axes = plot.wall(frame, show="territory", groups=groups, region=(0, 0, 9, 0))
@@ -217,7 +217,7 @@ def test_legends_of_static_charts_hold_text_only(texts):
     shown = axes.get_legend().get_texts()
     expected = {f"{text.for_matplotlib(name)}: 1" for name in groups}
     assert expected == {label.get_text() for label in shown}
-    assert all(calm(label.get_text()) for label in shown)
+    assert all(is_safe(label.get_text()) for label in shown)
     tags, read = svg(axes.get_figure())
     assert not {"a", "script", "foreignObject"} & set(tags)
     drawn = [label.get_text().replace(r"\$", "$") for label in shown]
@@ -225,9 +225,9 @@ def test_legends_of_static_charts_hold_text_only(texts):
 
 
 @each_nine
-def test_words_around_static_charts_hold_text_only(texts):
-    """Title, axes, ticks and notes are drawn as text: matplotlib finds no formula in them."""
-    labels = [text.for_matplotlib(hostile) for hostile in texts]
+def test_labels_of_static_charts_have_text_only(texts):
+    """Matplotlib finds no formula in title, axes, ticks and annotations."""
+    labels = [text.for_matplotlib(malicious) for malicious in texts]
     figure, axes = plt.subplots(figsize=(3, 2), dpi=50)
     axes.set_title(labels[0])
     axes.set_xlabel(labels[1])
@@ -242,23 +242,23 @@ def test_words_around_static_charts_hold_text_only(texts):
     assert labels == [t.get_text() for t in axes.get_legend().get_texts()]
     assert labels == [line.get_label() for line in lines]
     for note, label in zip(notes, labels, strict=True):
-        assert calm(label)
+        assert is_safe(label)
         assert (label.replace(r"\$", "$"), False) == note._preprocess_math(label)
 
 
 @each_nine
-def test_interactive_walls_hold_text_only(texts):
-    """Names of groups beside the scale and under the mouse; and the saved page."""
+def test_interactive_walls_have_text_only(texts):
+    """Names of groups in the colour bar, in hover text and in the saved page."""
     frame, groups = wall_of(texts)
-    calm_frame, words = wall_of(WORDS[: len(texts)])
+    plain_frame, words = wall_of(WORDS[: len(texts)])
 
     figure = interactive.wall(frame, show="territory", groups=groups, region=(0, 0, 9, 0))
 
     names = {f"{text.visible(name, text.LABEL)}: 1" for name in texts}
     (drawn,) = figure.data
-    assert names == {unplotly(label) for label in drawn.colorbar.ticktext}
-    assert names == {unplotly(label) for label in drawn.text.ravel() if label}
-    other = interactive.wall(calm_frame, show="territory", groups=words, region=(0, 0, 9, 0))
+    assert names == {drawn_by_plotly(label) for label in drawn.colorbar.ticktext}
+    assert names == {drawn_by_plotly(label) for label in drawn.text.ravel() if label}
+    other = interactive.wall(plain_frame, show="territory", groups=words, region=(0, 0, 9, 0))
     pages = [
         f.to_html(div_id="wall", include_plotlyjs=False, full_html=True) for f in (figure, other)
     ]
@@ -266,9 +266,9 @@ def test_interactive_walls_hold_text_only(texts):
 
 
 @each_text
-def test_words_of_figures_hold_text_only(hostile):
-    """Titles, axes, legends, notes, ticks and hover text: plotly finds neither tag nor formula."""
-    label, word = text.for_plotly(hostile), "word"
+def test_labels_of_figures_have_text_only(malicious):
+    """Plotly finds neither tags nor formulas in titles, axes, legends, annotations, hover text."""
+    label, word = text.for_plotly(malicious), "word"
 
     def page(words):
         figure = go.Figure(
@@ -279,15 +279,15 @@ def test_words_of_figures_hold_text_only(hostile):
         figure.add_annotation(text=words)
         return figure.to_html(div_id="chart", include_plotlyjs=False)
 
-    assert text.visible(hostile, text.LABEL) == unplotly(label)
+    assert text.visible(malicious, text.LABEL) == drawn_by_plotly(label)
     assert len(html.unescape(label)) <= text.LABEL
     assert Outline(page(word)).tags == Outline(page(label)).tags
 
 
 @pytest.mark.more
-def test_exported_notebooks_hold_text_only():
-    """A page that nbconvert makes of tables, prints and errors has the tags of a calm one."""
-    # Imported here, since they take seconds which every other test would wait for.
+def test_exported_notebooks_have_text_only():
+    """The page of nbconvert has the same tags for plain words and for malicious texts."""
+    # Imported here, because the import takes seconds.
     import nbformat
     from nbconvert import HTMLExporter
 
@@ -307,7 +307,7 @@ def test_exported_notebooks_hold_text_only():
         notebook.cells.append(nbformat.v4.new_code_cell("frame", outputs=outputs, id="cell"))
         notebook.cells[0].execution_count = 1
         with warnings.catch_warnings():
-            # nbconvert's own templates.
+            # The templates of nbconvert warn.
             warnings.simplefilter("ignore")
             return Outline(HTMLExporter().from_notebook_node(notebook)[0])
 
@@ -316,29 +316,29 @@ def test_exported_notebooks_hold_text_only():
 
 
 @each_text
-def test_errors_are_calm(hostile):
-    """Whatever a message quotes, it is one line that leaves the terminal alone."""
+def test_errors_are_is_safe(malicious):
+    """A message that quotes a text is one line of visible characters."""
     for error in (
-        errors.UsageError(f"no {hostile}", hint=hostile),
-        errors.ServerError(hostile, endpoint="names", attempts=3),
-        errors.MissingRows(hostile),
+        errors.UsageError(f"no {malicious}", hint=malicious),
+        errors.ServerError(malicious, endpoint="names", attempts=3),
+        errors.MissingRows(malicious),
     ):
-        assert calm(str(error))
+        assert is_safe(str(error))
         assert 1 == len(str(error).splitlines())
 
 
 @each_text
-def test_the_command_is_calm(hostile):
-    """A loader of that name is not known, says the command, and does nothing to the terminal."""
-    result = CliRunner().invoke(commands, ["dictionary", "--", hostile])
+def test_the_command_is_is_safe(malicious):
+    """The error of an unknown loader quotes its name as visible characters."""
+    result = CliRunner().invoke(commands, ["dictionary", "--", malicious])
 
     assert 2 == result.exit_code
-    assert calm(result.output)
+    assert is_safe(result.output)
 
 
 @each_nine
-def test_files_of_pictures_tell_calm_texts(texts, tmp_path):
-    """The name of a chain in a picture is one line of what can be seen."""
+def test_metadata_of_pictures_is_safe(texts, tmp_path):
+    """The name of the chain is one line of visible characters."""
     frame, _ = wall_of(["one", "two"])
 
     chain = " ".join(texts)
@@ -346,7 +346,7 @@ def test_files_of_pictures_tell_calm_texts(texts, tmp_path):
     moving = wall.timelapse(frame, tmp_path / "a.gif", region=(0, 0, 3, 3), chain=chain)
 
     with Image.open(still) as image:
-        assert calm(image.text["Chain"])
+        assert is_safe(image.text["Chain"])
         assert 1 == len(image.text["Chain"].splitlines())
     with Image.open(moving) as image:
-        assert calm(image.info["comment"].decode())
+        assert is_safe(image.info["comment"].decode())

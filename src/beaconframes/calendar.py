@@ -1,7 +1,7 @@
-"""Chains and their calendar: slot, epoch, day, week and sync period beside UTC time.
+"""Chains and their calendar: conversion of slots, epochs, days, weeks and sync periods to UTC.
 
-Every unit is a whole number of slots counted from genesis, so all arithmetic is on integers. A
-"day" of a chain is 86,400 seconds from genesis, not a UTC day: mainnet's days begin at 12:00:23.
+Every unit is an integer number of slots counted from genesis, so all arithmetic uses integers. A
+"day" of a chain is 86,400 seconds from genesis, not a UTC day: mainnet days start at 12:00:23.
 """
 
 from __future__ import annotations
@@ -29,17 +29,13 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9].*")
 _AGO = re.compile(r"([0-9]{1,9})([wdhm])")
 _AGO_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
-_SAY_WHEN = (
-    'Give a number (negative: back from the latest), a date such as "2026-10-01", a datetime, '
-    '"latest", or how long ago: "30d", "12h", timedelta(days=30)'
-)
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Hold the clock of a chain: when it began and how long its units are.
+    """The clock of a chain: its genesis and the length of its units.
 
-    ``MAINNET`` and ``HOODI`` are known by name; any other is made by hand::
+    ``MAINNET`` and ``HOODI`` are known by name; create any other chain like this::
 
         Chain("devnet", genesis=datetime(2026, 1, 1, tzinfo=UTC), seconds_per_slot=6)
     """
@@ -56,42 +52,43 @@ class Chain:
         facts: dict[str, Any] = dict(vars(self))
         name, genesis = facts.pop("name"), facts.pop("genesis")
         if not isinstance(name, str) or not name.strip():
-            raise ConfigError(f"a chain needs a name, not {_show(name)}")
+            raise ConfigError(f"name of a chain is {_show(name)}; it must be a text")
         if not isinstance(genesis, datetime) or genesis.utcoffset() is None:
             raise ConfigError(
                 f"genesis of chain {name!r} is {_show(genesis)}, which has no time zone",
-                hint="Give an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)",
+                hint="Use a datetime with a time zone, such as datetime(2026, 1, 1, tzinfo=UTC)",
             )
-        # Adding to an aware datetime of another zone would follow that zone's summer time.
+        # Arithmetic on a datetime of another zone would follow its daylight saving time.
         object.__setattr__(self, "genesis", genesis.astimezone(UTC))
         for fact, value in facts.items():
             least = 0 if fact == "first_sync_epoch" else 1
             if type(value) is not int or value < least:
                 raise ConfigError(
-                    f"{fact} of chain {name!r} is {_show(value)}: it must be an int from {least} up"
+                    f"{fact} of chain {name!r} is {_show(value)}; "
+                    f"it must be an int of {least} or more"
                 )
         if self.epochs_per_day < 1:
             raise ConfigError(f"an epoch of chain {name!r} is longer than a day")
 
     @property
     def epochs_per_day(self) -> int:
-        """Return how many epochs make a day: 225 on mainnet."""
+        """Return the number of epochs of a day: 225 on mainnet."""
         return 86_400 // self.slots_per_epoch // self.seconds_per_slot
 
     @property
     def epochs_per_week(self) -> int:
-        """Return how many epochs make a week: 1575 on mainnet."""
+        """Return the number of epochs of a week: 1575 on mainnet."""
         return 7 * self.epochs_per_day
 
     def time_of(self, unit: Unit, number: int) -> datetime:
-        """Return the instant, in UTC, at which a slot, epoch, day, week or sync period begins."""
+        """Return the start of a slot, epoch, day, week or sync period in UTC."""
         try:
             return self.genesis + _whole(unit, number) * _length(self, unit)
         except OverflowError:
-            raise UsageError(f"{unit} {_show(number)} is beyond the year 9999") from None
+            raise UsageError(f"{unit} {_show(number)} starts after the year 9999") from None
 
     def at(self, unit: Unit, moment: datetime) -> int:
-        """Return the slot, epoch, day, week or sync period that contains the instant.
+        """Return the slot, epoch, day, week or sync period that contains *moment*.
 
         A datetime without a time zone is UTC.
         """
@@ -101,7 +98,7 @@ class Chain:
         return (instant - self.genesis) // _length(self, unit)
 
     def time_expr(self, unit: Unit, numbers: pl.Expr) -> pl.Expr:
-        """Return the expression for the instants at which the numbered units begin.
+        """Return an expression for the start times of the units *numbers*.
 
         Its type is ``Datetime("us", "UTC")``; null stays null.
         """
@@ -120,28 +117,31 @@ _KNOWN = {chain.name: chain for chain in (MAINNET, HOODI)}
 
 
 def get_chain(chain: str | Chain) -> Chain:
-    """Return the chain of that name; a ``Chain`` is returned as it is."""
+    """Return the chain with this name; a ``Chain`` is returned unchanged."""
     if isinstance(chain, Chain):
         return chain
     if known := _KNOWN.get(str(chain).lower()):
         return known
     raise ConfigError(
         f"unknown chain {_show(chain)}",
-        hint=f"Known: {', '.join(_KNOWN)}. For another one pass "
+        hint=f"Known: {', '.join(_KNOWN)}. For any other chain pass "
         "Chain(name, genesis=datetime(..., tzinfo=UTC), seconds_per_slot=..., slots_per_epoch=...)",
     )
 
 
 @dataclass(frozen=True)
 class Span:
-    """Hold an inclusive range of slots, epochs, days, weeks or sync periods; never empty."""
+    """An inclusive range of slots, epochs, days, weeks or sync periods; never empty."""
 
     first: int
     last: int
 
     def __post_init__(self) -> None:
         if not 0 <= self.first <= self.last:
-            raise UsageError(f"{self.first} to {self.last} is no range")
+            raise UsageError(
+                f"the range {self.first} to {self.last} is not valid",
+                hint="Start at 0 or later, and end at the start or later",
+            )
 
     def __len__(self) -> int:
         return self.last - self.first + 1
@@ -158,33 +158,74 @@ def resolve_span(
     default_since: Callable[[], Moment] | None = None,
     default_until: Callable[[], Moment] | None = None,
 ) -> Span:
-    """Return the units that begin between *since* and *until*, both inclusive.
+    """Return the units that start between *since* and *until*, both inclusive.
 
-    An int is the unit itself, a negative int counts back from the latest (-1 is the latest). A
-    datetime is an instant (UTC when it has no time zone), a bare date the whole UTC day. ``"30d"``,
-    ``"12h"``, ``"45m"``, ``"2w"`` and a timedelta mean that long before now. ``"latest"`` is the
-    latest. None takes the default; without one *since* is the beginning and *until* the latest.
+    An int is the number of a unit; a negative int counts back from the latest (-1 is the latest).
+    A datetime is an instant (UTC if it has no time zone), a date the whole UTC day. ``"30d"``,
+    ``"12h"``, ``"45m"``, ``"2w"`` and a timedelta are an age before now. ``"latest"`` is the latest
+    unit. None is the default; without a default, *since* is 0 and *until* the latest.
 
-    *latest* and *now* are called at most once, and only when they are needed.
+    *latest* and *now* are called at most once, and only if they are needed.
     """
-    if since is None:
-        since = default_since() if default_since else 0
-    if until is None:
-        until = default_until() if default_until else "latest"
-    # Read once: were the head to move in between, since=-250 would not be 250 units.
+    # Called once: if the head moved between two calls, since=-250 would not be 250 units.
     latest, now = functools.cache(latest), functools.cache(now)
-    first = _bound("since", since, unit, chain, latest, now)
-    last = _bound("until", until, unit, chain, latest, now)
+    start: Moment = since if since is not None else default_since() if default_since else 0
+    end: Moment = until if until is not None else default_until() if default_until else "latest"
+    first = _resolve_bound("since", start, unit, chain, latest, now)
+    last = _resolve_bound("until", end, unit, chain, latest, now)
     if first > last:
-        raise UsageError(
-            f"since={_show(since)}, until={_show(until)} holds no {unit}: "
-            f"it would begin with {unit} {first} and end with {unit} {last}",
-            hint="Put since before until, far enough for one to begin in between",
-        )
+        raise _empty_range((since, first), (until, last), unit, now)
     return Span(first, last)
 
 
-def _bound(
+def _empty_range(
+    since: tuple[Moment | None, int],
+    until: tuple[Moment | None, int],
+    unit: Unit,
+    now: Callable[[], datetime],
+) -> UsageError:
+    """Return the error for a range whose first unit comes after its last one."""
+    (start, first), (end, last) = since, until
+    if end is None or _is_latest(end):
+        return UsageError(
+            f"since ({_describe(start, unit, first)}) is after the last available {unit}, {last}",
+            hint="Use an earlier since",
+        )
+    if start is None:
+        return UsageError(
+            f"until ({_describe(end, unit, last)}) is before the default since, {unit} {first}",
+            hint="Give since as well",
+        )
+    if (
+        _is_time(start)
+        and _is_time(end)
+        and instants("since", start, now)[0] <= instants("until", end, now)[1]
+    ):
+        return UsageError(
+            f"no {unit} starts between since ({_describe(start)}) and until ({_describe(end)})",
+            hint="Use a longer range",
+        )
+    return UsageError(
+        f"since ({_describe(start, unit, first)}) is after until ({_describe(end, unit, last)})",
+        hint="Swap them",
+    )
+
+
+def _is_latest(value: object) -> bool:
+    return isinstance(value, str) and value == "latest"
+
+
+def _is_time(value: object) -> bool:
+    return _integer(value) is None and not _is_latest(value)
+
+
+def _describe(value: Any, unit: str | None = None, number: int = 0) -> str:
+    """Return a bound as it was given and as the unit that it means."""
+    shown = [] if unit and _integer(value) == number else [_cut(str(value))]
+    return ", ".join([*shown, *([f"{unit} {number}"] if unit else [])])
+
+
+def _resolve_bound(
     argument: Literal["since", "until"],
     value: Any,
     unit: Unit,
@@ -198,68 +239,78 @@ def _bound(
             number += latest() + 1
         if number < 0:
             raise UsageError(
-                f"{argument}={_show(value)} is before {chain.name} began",
-                hint=f"The latest {unit} is {latest()}: {-latest() - 1} reaches {unit} 0",
+                f"{argument}={_show(value)} is before the genesis of {chain.name}",
+                hint=f"The latest {unit} is {latest()}, so {-latest() - 1} is {unit} 0",
             )
         chain.time_of(unit, number)
         return number
-    if isinstance(value, str) and value == "latest":
+    if _is_latest(value):
         return latest()
-    start, end = instants(argument, value, now)
+    start, end = instants(argument, value, now, unit)
     if end < chain.genesis:
         raise _before_genesis(chain, argument, value)
     if argument == "until":
         return chain.at(unit, end)
-    # Rounded up: the unit that is under way at `start` began before it.
+    # Rounded up: the unit that contains `start` started before it.
     return max(0, -((chain.genesis - start) // _length(chain, unit)))
 
 
-def instants(argument: str, value: Any, now: Callable[[], datetime]) -> tuple[datetime, datetime]:
-    """Return the first and the last instant that a text, date, datetime or timedelta means."""
+def instants(
+    argument: str, value: Any, now: Callable[[], datetime], unit: Unit = "epoch"
+) -> tuple[datetime, datetime]:
+    """Return the first and the last instant of a text, date, datetime or timedelta."""
     try:
-        meant = _read(argument, value) if isinstance(value, str) else value
+        meant = _parse(argument, value, unit) if isinstance(value, str) else value
         if isinstance(meant, timedelta) and meant >= timedelta(0):
             instant = _utc("now", now()) - meant
             return instant, instant
         if isinstance(meant, date) and not isinstance(meant, datetime):
             midnight = datetime.combine(meant, time(), UTC)
             return midnight, midnight + (timedelta(days=1) - _TICK)
-        instant = _utc(argument, meant)
+        instant = _utc(argument, meant, unit)
     except OverflowError:
-        raise UsageError(f"{argument}={_show(value)} is beyond the calendar") from None
+        raise UsageError(f"{argument}={_show(value)} is outside the years 1 to 9999") from None
     return instant, instant
 
 
-def _read(argument: str, text: str) -> date | datetime | timedelta:
-    """Return what a text means: how long ago, a day or an instant."""
+def _parse(argument: str, text: str, unit: Unit) -> date | datetime | timedelta:
+    """Parse an age, a date or an instant."""
     if ago := _AGO.fullmatch(text):
         return timedelta(**{_AGO_UNITS[ago[2]]: int(ago[1])})
     try:
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
-        # Checked first, because fromisoformat also takes forms such as 20261001 and 2026-W40.
+        # The pattern comes first: fromisoformat also accepts 20261001 and 2026-W40.
         if _INSTANT.fullmatch(text):
             return datetime.fromisoformat(text)
     except ValueError:
         pass
-    raise UsageError(f"{argument}={_show(text)} is no moment", hint=_SAY_WHEN)
+    raise _invalid_time(argument, text, unit)
 
 
-def _utc(argument: str, moment: Any) -> datetime:
+def _utc(argument: str, moment: Any, unit: Unit = "epoch") -> datetime:
     """Return the instant in UTC; without a time zone it is UTC already."""
-    # pandas' NaT calls itself a datetime, and is not equal to itself.
+    # pandas' NaT is an instance of datetime, and is not equal to itself.
     if not isinstance(moment, datetime) or moment != moment:  # noqa: PLR0124
-        raise UsageError(f"{argument}={_show(moment)} is no moment", hint=_SAY_WHEN)
+        raise _invalid_time(argument, moment, unit)
     try:
         return moment.astimezone(UTC) if moment.utcoffset() else moment.replace(tzinfo=UTC)
     except OverflowError:
-        raise UsageError(f"{argument}={_show(moment)} is beyond the calendar") from None
+        raise UsageError(f"{argument}={_show(moment)} is outside the years 1 to 9999") from None
+
+
+def _invalid_time(argument: str, value: object, unit: Unit) -> UsageError:
+    article = "an" if unit == "epoch" else "a"
+    return UsageError(
+        f"{argument}={_show(value)} is not a valid time",
+        hint=f'Use {article} {unit} number, a date such as "2026-10-01", or an age such as "30d"',
+    )
 
 
 def _before_genesis(chain: Chain, argument: str, value: object) -> UsageError:
     return UsageError(
-        f"{argument}={_show(value)} is before {chain.name} began",
-        hint=f"Its genesis was at {chain.genesis:%Y-%m-%dT%H:%M:%SZ}",
+        f"{argument}={_show(value)} is before the genesis of {chain.name}",
+        hint=f"Genesis was at {chain.genesis:%Y-%m-%dT%H:%M:%SZ}",
     )
 
 
@@ -273,7 +324,7 @@ def _slots(chain: Chain, unit: Unit) -> int:
     if unit == "slot":
         return 1
     if unit not in epochs:
-        raise UsageError(f"{_show(unit)} is no unit", hint=f"Units: {', '.join(get_args(Unit))}")
+        raise UsageError(f"{_show(unit)} is not a unit", hint=f"Units: {', '.join(get_args(Unit))}")
     return epochs[unit] * chain.slots_per_epoch
 
 
@@ -282,7 +333,7 @@ def _length(chain: Chain, unit: Unit) -> timedelta:
 
 
 def _integer(value: Any) -> int | None:
-    """Return a whole number, numpy's included, as an int; None for anything else."""
+    """Return an integer, numpy's included, as an int; None for anything else."""
     try:
         return None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -292,14 +343,18 @@ def _integer(value: Any) -> int | None:
 def _whole(unit: str, value: Any) -> int:
     number = _integer(value)
     if number is None or number < 0:
-        raise UsageError(f"{unit} {_show(value)} is no whole number from 0 up")
+        raise UsageError(f"{unit} {_show(value)} is not an integer of 0 or more")
     return number
 
 
 def _show(value: object) -> str:
-    """Return the value as it looks in code, cut to a length that fits into a message."""
+    """Return the ``repr`` of *value*, cut to the length of a message."""
     try:
         text = repr(value)
-    except ValueError:  # an int of more than some thousand digits has no text
-        return f"a far too large {type(value).__name__}"
+    except ValueError:  # Python refuses to print an int of several thousand digits.
+        return f"an {type(value).__name__} of thousands of digits"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,19 +1,19 @@
-"""Settings: what an argument says, else the block, else ``connect``, else the environment.
+"""Settings: arguments override blocks, ``connect()``, environment variables and defaults.
 
 ================  =============================  ==========================================
 setting           variable                       meaning
 ================  =============================  ==========================================
 ``url``           ``BEACONFRAMES_URL``           the explorer's address; None: the public one
-``api_key``       ``BEACONFRAMES_API_KEY``       the key; it is never shown
-``chain``         ``BEACONFRAMES_CHAIN``         a known name, or a ``Chain`` made by hand
-``rate``          ``BEACONFRAMES_RATE``          requests per second; None: what the plan allows
-``store``         ``BEACONFRAMES_STORE``         keep what is final: true, false, or in which folder
-``offline``       ``BEACONFRAMES_OFFLINE``       answer from the store only
-``frame``         ``BEACONFRAMES_FRAME``         "polars" or "pandas": what loaders return
-``strict``        ``BEACONFRAMES_STRICT``        missing rows are an error, not a warning
-``progress``      ``BEACONFRAMES_PROGRESS``      show progress; None: where somebody watches
-``max_requests``  ``BEACONFRAMES_MAX_REQUESTS``  most of one call; None: as many as it takes
-``state``         ``BEACONFRAMES_STATE``         where processes share a rate, or false
+``api_key``       ``BEACONFRAMES_API_KEY``       the API key; never shown
+``chain``         ``BEACONFRAMES_CHAIN``         ``mainnet``, ``hoodi`` or a ``Chain``
+``rate``          ``BEACONFRAMES_RATE``          requests per second; None: the plan's limit
+``store``         ``BEACONFRAMES_STORE``         store final rows: true, false or a folder
+``offline``       ``BEACONFRAMES_OFFLINE``       read from the store only
+``frame``         ``BEACONFRAMES_FRAME``         kind of frame that loaders return
+``strict``        ``BEACONFRAMES_STRICT``        raise ``MissingRows`` instead of a warning
+``progress``      ``BEACONFRAMES_PROGRESS``      show progress; None: in terminals, notebooks
+``max_requests``  ``BEACONFRAMES_MAX_REQUESTS``  largest number per call; None: no limit
+``state``         ``BEACONFRAMES_STATE``         folder of the shared rate limit, or false
 ================  =============================  ==========================================
 """
 
@@ -44,23 +44,23 @@ _YES_NO = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no
 
 
 class Secret:
-    """Hold a key so that only ``reveal()`` shows it: no repr, format, pickle or ``vars`` does."""
+    """A key that only ``reveal()`` returns: no repr, format, pickle or ``vars`` contains it."""
 
-    __slots__ = ("_tell",)
+    __slots__ = ("_reveal",)
 
     def __init__(self, value: str | Secret, *, source: str = "api_key") -> None:
         text: Any = value.reveal() if isinstance(value, Secret) else value
         if not isinstance(text, str) or not re.fullmatch(r"[!-~]+", text):
             raise ConfigError(
-                f"{source} is no key",
-                hint="A key is one word of printable ASCII, without quotes, spaces or line ends",
+                f"{source} is not a valid key",
+                hint="A key is one word of printable ASCII, without quotes, spaces or line breaks",
             )
         # In a closure, because debuggers and error reporters print every attribute they find.
-        self._tell: Callable[[], str] = lambda: text
+        self._reveal: Callable[[], str] = lambda: text
 
     def reveal(self) -> str:
         """Return the key itself. Never log, print or store what this returns."""
-        return self._tell()
+        return self._reveal()
 
     def __repr__(self) -> str:
         return "Secret('***')"
@@ -84,26 +84,26 @@ class Secret:
         return self
 
     def __reduce__(self) -> tuple[Callable[[], Secret], tuple[()]]:
-        return _left_behind, ()
+        return _unpickle_secret, ()
 
 
-def _left_behind() -> Secret:
-    """Return what a pickled secret becomes elsewhere: one that asks for the key again."""
+def _unpickle_secret() -> Secret:
+    """Return a secret without its key: ``reveal()`` raises an error."""
 
-    def tell() -> str:
+    def reveal() -> str:
         raise ConfigError(
-            "the key is not carried into another process",
-            hint=f"Set {_PREFIX}API_KEY there, or pass api_key= again",
+            "the API key is missing, because keys are not pickled",
+            hint=f"Set {_PREFIX}API_KEY, or pass api_key= again",
         )
 
     secret = Secret.__new__(Secret)
-    secret._tell = tell  # noqa: SLF001
+    secret._reveal = reveal  # noqa: SLF001
     return secret
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Hold the settings in force, each checked; the module's table says what they mean."""
+    """The settings in force, validated; the table of the module explains each of them."""
 
     url: str | None = None
     api_key: Secret | None = None
@@ -119,7 +119,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in _KNOWN:
-            object.__setattr__(self, name, _checked(name, getattr(self, name), name))
+            object.__setattr__(self, name, _check_value(name, getattr(self, name), name))
         if self.url is not None:
             check_url(self.url, has_key=self.api_key is not None)
 
@@ -130,23 +130,24 @@ _block: ContextVar[dict[str, Any]] = ContextVar("settings of the block")
 
 
 def current(**arguments: Any) -> Settings:
-    """Return the settings in force here.
+    """Return the settings in force.
 
-    *arguments* stand above all else; one that is None was not given. A key goes with the address
-    that it was given with, or with one from further down: never with one given above it.
+    *arguments* override all others; None means not given. A key is used with the address of its
+    own level or of a lower level, never with the address of a higher level.
     """
-    said = _over(_over(_connected, _block.get({})), _layer(arguments, none_counts=False))
-    return Settings(**_over(_environment(without=said), said))
+    layers = _override(_connected, _block.get({}))
+    layers = _override(layers, _check_values(arguments, none_counts=False))
+    return Settings(**_override(_read_environment(without=layers), layers))
 
 
 @contextlib.contextmanager
 def settings(**overrides: Any) -> Iterator[Settings]:
     """Use other settings inside a ``with`` block, in this thread or task only.
 
-    Blocks nest, and what was in force before returns at the end. ``api_key=None`` means no key,
-    whatever the environment says; likewise the other settings that can be None.
+    Blocks nest; the end of a block restores the previous settings. ``api_key=None`` means no key,
+    even if the environment has one; the same holds for other settings that can be None.
     """
-    token = _block.set(_over(_block.get({}), _layer(overrides)))
+    token = _block.set(_override(_block.get({}), _check_values(overrides)))
     try:
         yield current()
     finally:
@@ -154,37 +155,39 @@ def settings(**overrides: Any) -> Iterator[Settings]:
 
 
 def configure(**values: Any) -> None:
-    """Set what holds for the whole process; what an earlier call set is forgotten.
+    """Set the settings of the whole process, and drop those of an earlier call.
 
-    Nothing is carried over, lest the key of one address be sent to the next.
+    Dropping them keeps the key of one address from being sent to the next.
     """
     global _connected  # noqa: PLW0603
-    _connected = _layer(values)
+    _connected = _check_values(values)
 
 
 def reset() -> None:
-    """Forget what ``configure`` set; the environment and the defaults hold again."""
+    """Drop the settings of ``configure()``: environment and defaults apply again."""
     configure()
 
 
 def check_url(url: Any, *, has_key: bool = False) -> str:
-    """Return the address of an explorer, without a slash at its end, or refuse it.
+    """Validate the address of an explorer, and return it without a trailing slash.
 
-    It is http or https with a host, perhaps with a path; anything else in it could carry a secret
-    into logs. A key travels over plain http to this machine only.
+    An address has the scheme http or https, a host, and optionally a path. Other parts are refused,
+    because they could bring a secret into logs. Plain http with a key is allowed for loopback only.
     """
     if not isinstance(url, str) or not re.match(r"https?://", url, re.IGNORECASE):
-        # It may be a key in the wrong place, so it is not shown.
+        # The value may be a key in the wrong place, so the message does not contain it.
         raise ConfigError(
-            "the url does not begin with http:// or https://",
-            hint='Give it whole, such as "https://explorer.example"; a key goes into api_key=',
+            "the url does not start with http:// or https://",
+            hint='Write it in full, such as "https://explorer.example"; a key belongs in api_key=',
         )
     if "@" in url:
-        raise ConfigError("the url holds a user or password", hint="A key goes into api_key=")
+        raise ConfigError(
+            "the url contains a user name or password", hint="A key belongs in api_key="
+        )
     if "?" in url or "#" in url:
         raise ConfigError(
-            f"the url {re.split('[?#]', url)[0]!r} goes on with a query or fragment",
-            hint="Leave that away; a key goes into api_key=",
+            f"the url {re.split('[?#]', url)[0]!r} contains a query or fragment",
+            hint="Remove it; a key belongs in api_key=",
         )
     try:
         parts = urlsplit(url)
@@ -192,48 +195,48 @@ def check_url(url: Any, *, has_key: bool = False) -> str:
     except ValueError:
         host = None
     if not host or not re.fullmatch(r"[^\s\\\x00-\x1f\x7f]+", url):
-        raise ConfigError(f"the url {url[:80]!r} is no address: host or port cannot be read")
+        raise ConfigError(f"the url {url[:80]!r} is not valid: host or port cannot be parsed")
     if has_key and parts.scheme == "http" and not is_loopback(host):
         raise ConfigError(
-            f"a key would travel in the clear to {host}",
-            hint="Use https://, or no key (api_key=None)",
+            f"the key would be sent unencrypted to {host}",
+            hint="Use https://, or send no key (api_key=None)",
         )
     return url.rstrip("/")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether *host* is this machine."""
+    """Return whether *host* is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _layer(values: dict[str, Any], *, none_counts: bool = True) -> dict[str, Any]:
-    """Return the values, each checked."""
-    # First, so that no later error finds the key in a local variable.
+def _check_values(values: dict[str, Any], *, none_counts: bool = True) -> dict[str, Any]:
+    """Validate settings, and return them in their own types."""
+    # The key comes first, so that no traceback of a later error has it in a local variable.
     if values.get("api_key") is not None:
         values["api_key"] = Secret(values["api_key"])
     for name in values:
         if name not in _KNOWN:
             near = difflib.get_close_matches(name, _KNOWN, n=1)
             raise ConfigError(
-                f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
+                f"unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
                 hint=f"Settings: {', '.join(_KNOWN)}",
             )
     given = {n: value for n, value in values.items() if none_counts or value is not None}
-    return {name: _checked(name, value, name) for name, value in given.items()}
+    return {name: _check_value(name, value, name) for name, value in given.items()}
 
 
-def _over(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
-    """Return both, the upper before the lower; a new address does not get the old one's key."""
+def _override(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    """Return *lower* overridden by *upper*; a new address does not get the key of the old one."""
     if "url" in upper and "api_key" not in upper:
         upper = upper | {"api_key": None}
     return lower | upper
 
 
-def _environment(*, without: Iterable[str]) -> dict[str, Any]:
-    """Return the settings that the environment gives, except those that are overruled anyway."""
+def _read_environment(*, without: Iterable[str]) -> dict[str, Any]:
+    """Return the settings of the environment, except the overridden ones in *without*."""
     found: dict[str, Any] = {}
     for name in _KNOWN:
         variable = f"{_PREFIX}{name.upper()}"
@@ -241,19 +244,19 @@ def _environment(*, without: Iterable[str]) -> dict[str, Any]:
         if text is None or name in without:
             continue
         if not text.strip():
-            raise ConfigError(f"{variable} is empty", hint="Unset it or give it a value")
+            raise ConfigError(f"{variable} is empty", hint="Unset it, or give it a value")
         value: Any = text
         if name in _NUMBERS:
             with contextlib.suppress(ValueError):
                 value = _NUMBERS[name](text)
         elif name in _BOOLEANS or (name in _FOLDERS and text.strip().lower() in _YES_NO):
             value = _YES_NO.get(text.strip().lower(), text)
-        found[name] = _checked(name, value, variable)
+        found[name] = _check_value(name, value, variable)
     return found
 
 
-def _checked(name: str, value: Any, source: str) -> Any:
-    """Return the value of a setting in its own type, or refuse it in the name of its source."""
+def _check_value(name: str, value: Any, source: str) -> Any:
+    """Validate one setting, and return it in its own type; errors name its *source*."""
     if value is None and name in _OPTIONAL:
         return None
     if name == "api_key":
@@ -263,14 +266,14 @@ def _checked(name: str, value: Any, source: str) -> Any:
             return check_url(value)
         except ConfigError as error:
             raise ConfigError(f"{source}: {error.message}", hint=error.hint) from None
-    wanted, fits = _WANTED[name]
-    if not fits(value):
-        raise ConfigError(f"{source} is {repr(value)[:80]}: it must be {wanted}")
+    expected, is_valid = _RULES[name]
+    if not is_valid(value):
+        raise ConfigError(f"{source} is {repr(value)[:80]}; it must be {expected}")
     if name in _FOLDERS and not isinstance(value, bool):
         try:
             return Path(value).expanduser()
         except RuntimeError:
-            raise ConfigError(f"{source} is {value!r}: there is no such user") from None
+            raise ConfigError(f"{source} is {value!r}, but this user does not exist") from None
     return float(value) if name == "rate" else value
 
 
@@ -279,7 +282,7 @@ _FOLDER = (
     "true, false or a folder",
     lambda value: isinstance(value, str | os.PathLike | bool) and bool(str(value).strip()),
 )
-_WANTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "chain": (
         "the name of a chain, or a Chain",
         lambda value: bool(value) if isinstance(value, str) else hasattr(value, "genesis"),

@@ -1,39 +1,39 @@
-"""The errors of beaconframes: one family, so that one ``except`` catches all of it.
+"""All errors that beaconframes raises: ``except BeaconframesError`` catches every one of them.
 
 ::
 
     BeaconframesError
-    ├── UsageError          bad input, found here: nothing was sent            (also ValueError)
-    │   ├── ConfigError     a setting, an address or a key that cannot work
-    │   └── RequestLimitExceeded       the call takes more requests than ``max_requests``
-    ├── ServiceError        the service was asked and did not give the answer
-    │   ├── ConnectionFailed    nobody answered, or the line was cut           retryable
-    │   ├── RequestTimeout            no complete answer within the deadline         retryable
-    │   ├── RateLimited         429, with retry_after                          retryable
-    │   │   └── QuotaSpent      the hour's or month's allowance is used up
-    │   ├── Unauthorized        the key is missing, wrong or no longer active
-    │   ├── TierTooLow          the key's plan does not include this
-    │   │   └── TooManyIdentifiers  ... so many validators in one request
-    │   ├── BadRequest          the service refused what was asked
-    │   ├── NotFound            the thing asked for does not exist
-    │   ├── NotServed           this service does not have the endpoint
-    │   ├── ServerError         5xx, or an error where data should be          retryable
-    │   └── ChallengePage       a bot check in front of the service answered
-    ├── ResponseError         an answer came, and it cannot be trusted
-    │   ├── ProtocolError       not JSON, not the envelope, too large          retryable
-    │   ├── SchemaError         a field has a value its column cannot hold
-    │   ├── PaginationError     the pages do not come to an end
-    │   ├── IntegrityError      foreign, contradicting or impossibly missing rows
-    │   ├── SnapshotMoved       what was being read slid away while reading
-    │   ├── WindowMoved         pages of one call are of different windows     (also UserWarning)
-    │   └── MissingRows         rows that did not come back                    (also UserWarning)
-    ├── EndpointDeprecated    the service announced the end of an endpoint (also UserWarning)
-    └── DatasetError        files at rest: damaged, foreign or unwritable
-        ├── DatasetBusy         perhaps sound, but not to be used now              retryable
-        └── StoreUnavailable    the store cannot be used; loads go on      (also UserWarning)
+    ├── UsageError                invalid argument; no request was sent         (also ValueError)
+    │   ├── ConfigError               invalid setting, address or key
+    │   └── RequestLimitExceeded      more requests are needed than max_requests
+    ├── ServiceError              the request failed
+    │   ├── ConnectionFailed          no connection, or it was closed           retryable
+    │   ├── RequestTimeout            no complete response before the deadline  retryable
+    │   ├── RateLimited               HTTP 429, with retry_after                retryable
+    │   │   └── QuotaSpent            the hourly or monthly quota is used up
+    │   ├── Unauthorized              the key is missing, invalid or inactive
+    │   ├── TierTooLow                the key's plan does not include this
+    │   │   └── TooManyIdentifiers    more validators than the plan allows in one request
+    │   ├── BadRequest                the service rejected the request
+    │   ├── NotFound                  the requested object does not exist
+    │   ├── NotServed                 the service does not have this endpoint
+    │   ├── ServerError               HTTP 5xx, or an error body                retryable
+    │   └── ChallengePage             a bot check answered instead of the service
+    ├── ResponseError             the response is invalid
+    │   ├── ProtocolError             not JSON, wrong envelope, or too large    retryable
+    │   ├── SchemaError               a value does not fit its column
+    │   ├── PaginationError           the pages do not end
+    │   ├── IntegrityError            unrequested, contradicting or missing final rows
+    │   ├── SnapshotMoved             the list changed while its pages were read
+    │   ├── WindowMoved               pages of one call cover different windows (also UserWarning)
+    │   └── MissingRows               requested rows were not returned          (also UserWarning)
+    ├── EndpointDeprecated        the service will remove an endpoint           (also UserWarning)
+    └── DatasetError              a file cannot be read or written
+        ├── DatasetBusy               locked, or a temporary disk error         retryable
+        └── StoreUnavailable          the store cannot be used; loads continue  (also UserWarning)
 
-Every error carries facts, not only text: ``category``, ``endpoint``, ``hint``, ``retryable``
-and ``retry_after``. None carries a key, a URL query or a header.
+Every error has the attributes ``category``, ``endpoint``, ``hint``, ``retryable`` and
+``retry_after``. No error contains a key, a URL query or a header.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class BeaconframesError(Exception):
-    """Anything that beaconframes raises on purpose."""
+    """Base class of all errors of beaconframes."""
 
     category: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
@@ -61,7 +61,7 @@ class BeaconframesError(Exception):
         retry_after: float | None = None,
         attempts: int | None = None,
     ) -> None:
-        """Say what happened in *message* and what to do about it in *hint*."""
+        """State the problem in *message* and the remedy in *hint*."""
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -70,74 +70,74 @@ class BeaconframesError(Exception):
         self.attempts = attempts
 
     def __str__(self) -> str:
-        """Return the whole story in a few words: where, what, how often, what to do."""
+        """Return endpoint, message, number of attempts and hint on one line."""
         text = f"{self.endpoint}: {self.message}" if self.endpoint else self.message
         if self.attempts and self.attempts > 1:
             text += f" (after {self.attempts} attempts)"
-        # It may quote what a stranger wrote, and is shown in terminals.
+        # The message may quote text from the chain, and terminals show it.
         return visible(f"{text}. {self.hint}" if self.hint else text)
 
 
 class UsageError(BeaconframesError, ValueError):
-    """An argument that cannot work; found before anything was sent."""
+    """An argument is invalid; no request was sent."""
 
     category = "usage"
 
 
 class ConfigError(UsageError):
-    """A setting, an address or a key that cannot work."""
+    """A setting, an address or a key is invalid."""
 
     category = "configuration"
 
 
 class RequestLimitExceeded(UsageError):
-    """A call that takes more requests than ``max_requests`` permits."""
+    """The call needs more requests than ``max_requests`` allows."""
 
-    category = "cost"
+    category = "request limit"
 
 
 class ServiceError(BeaconframesError):
-    """The service was asked and did not give the answer."""
+    """The request failed: the service returned an error, or nothing."""
 
     category = "service"
 
 
 class ConnectionFailed(ServiceError):
-    """Nobody answered at the address, or the line was cut."""
+    """No connection to the address, or the connection was closed."""
 
     category = "connection"
     retryable = True
 
 
 class RequestTimeout(ServiceError):
-    """No complete answer within the deadline."""
+    """No complete response arrived before the deadline."""
 
     category = "timeout"
     retryable = True
 
 
 class RateLimited(ServiceError):
-    """Too many requests; ``retry_after`` says in how many seconds to come back."""
+    """Too many requests; ``retry_after`` is the number of seconds to wait."""
 
     category = "rate limit"
     retryable = True
 
 
 class QuotaSpent(RateLimited):
-    """The allowance of the hour or month is used up: waiting inside a call will not help."""
+    """The hourly or monthly quota is used up; the call does not wait for a new one."""
 
     category = "quota"
     retryable = False
 
 
 class Unauthorized(ServiceError):
-    """The key is missing, wrong or no longer active."""
+    """The key is missing, invalid or inactive."""
 
     category = "authentication"
 
 
 class TierTooLow(ServiceError):
-    """The key's plan does not include this endpoint or selector."""
+    """The key's plan does not include this endpoint or parameter."""
 
     category = "tier"
 
@@ -147,13 +147,13 @@ class TooManyIdentifiers(TierTooLow):
 
 
 class BadRequest(ServiceError):
-    """The service refused what was asked."""
+    """The service rejected the request."""
 
     category = "bad request"
 
 
 class NotFound(ServiceError):
-    """The thing asked for does not exist."""
+    """The requested object does not exist."""
 
     category = "not found"
 
@@ -165,9 +165,9 @@ class NotServed(ServiceError):
 
 
 class ServerError(ServiceError):
-    """The service failed: a 5xx status, or an error where the data should be."""
+    """The service failed: HTTP 5xx, or an error body instead of data."""
 
-    category = "server fault"
+    category = "server error"
     retryable = True
 
 
@@ -178,35 +178,35 @@ class ChallengePage(ServiceError):
 
 
 class ResponseError(BeaconframesError):
-    """An answer came, and it cannot be trusted."""
+    """The response is invalid."""
 
-    category = "answer"
+    category = "response"
 
 
 class ProtocolError(ResponseError):
-    """The answer is not JSON, has not the envelope of the API, or is too large."""
+    """The response is not JSON, has a wrong envelope, or is too large."""
 
     category = "protocol"
     retryable = True
 
 
 class SchemaError(ResponseError):
-    """A field has a value that its column cannot hold; names table, row, field and value."""
+    """A value does not fit its column; the message has table, row, field and value."""
 
     category = "schema"
 
 
 class PaginationError(ResponseError):
-    """The pages of an answer do not come to an end."""
+    """The pages of a response do not end."""
 
     category = "pagination"
 
 
 class IntegrityError(ResponseError):
-    """Rows that nobody asked for, rows that contradict each other, or a hole between final rows.
+    """Rows were not requested, contradict each other, or are missing between final rows.
 
-    Of a hole, ``missing`` is a frame that names all that did not come back, and ``rows`` is the
-    frame that did: as the loader would have returned it.
+    If rows are missing, the frame ``missing`` lists them and ``rows`` is the frame of all other
+    rows, as the loader would have returned it.
     """
 
     category = "integrity"
@@ -215,22 +215,22 @@ class IntegrityError(ResponseError):
 
 
 class SnapshotMoved(ResponseError):
-    """What was being read slid out of the service's window while it was read."""
+    """The list changed on the service while its pages were read."""
 
     category = "snapshot moved"
 
 
 class WindowMoved(ResponseError, UserWarning):
-    """Pages that belong together are of different windows: a warning that names both."""
+    """Pages of one call cover different windows: a warning that names both windows."""
 
     category = "window moved"
 
 
 class MissingRows(ResponseError, UserWarning):
-    """Rows that were asked for and did not come back: a warning, or an error when strict.
+    """Requested rows were not returned: a warning, or an error with ``strict=True``.
 
-    ``missing`` is a frame that names them all; the message names the first few. An error has what
-    did come back in ``rows``.
+    The frame ``missing`` lists all of them; the message lists the first few. An error has the
+    returned rows in ``rows``.
     """
 
     category = "missing rows"
@@ -239,25 +239,25 @@ class MissingRows(ResponseError, UserWarning):
 
 
 class EndpointDeprecated(BeaconframesError, UserWarning):
-    """The service announced the end of an endpoint: a warning, once for each, with the date."""
+    """The service will remove an endpoint: one warning for each endpoint, with the date."""
 
-    category = "endpoint ends"
+    category = "deprecation"
 
 
 class DatasetError(BeaconframesError):
-    """Files at rest that are damaged or foreign, or cannot be written."""
+    """A file is damaged, is not a dataset, or cannot be written."""
 
     category = "dataset"
 
 
 class DatasetBusy(DatasetError):
-    """Files at rest that may be sound and cannot be used now: locked, or a failing disk."""
+    """A file cannot be used now: it is locked, or the disk reports an error."""
 
     category = "dataset busy"
     retryable = True
 
 
 class StoreUnavailable(DatasetError, UserWarning):
-    """The store cannot be used: a warning, once; loaders go on, and ask for everything again."""
+    """The store cannot be used: one warning; loaders continue and request all rows."""
 
-    category = "not kept"
+    category = "store unavailable"

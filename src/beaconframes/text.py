@@ -1,12 +1,11 @@
-"""Text from a chain, made safe to look at: anybody may write graffiti, names and tags.
+"""Text from the chain, escaped for display: graffiti, names and tags are untrusted input.
 
-Frames and data files keep every text as it is. What shows text makes it safe for the place where it
-is shown, here and nowhere else:
+Frames and data files contain every text unchanged. Only the functions of this module escape it:
 
 =================  ==============================================================================
-terminal, message  ``visible``: nothing moves the cursor, turns the writing or hides
-plotly             ``for_plotly``: also no link, no tag, no formula, no template
-matplotlib         ``for_matplotlib``: also no formula, and no character that the font lacks
+terminal, message  ``visible``: no control characters, no text direction, nothing invisible
+plotly             ``for_plotly``: also no links, tags, formulas or templates
+matplotlib         ``for_matplotlib``: also no formulas, no characters that the font does not have
 =================  ==============================================================================
 """
 
@@ -16,18 +15,18 @@ import re
 import unicodedata
 
 LABEL = 60
-"""Characters of a label: more would push the chart aside."""
+"""Largest number of characters in a label."""
 
-# Python calls these printable, and yet nothing is to be seen.
+# str.isprintable() is true for these characters, but they are invisible.
 _BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
 _INVISIBLE = re.compile(f"[{_BLANK}\U000e0100-\U000e01ef]")
-_MARKS = 2  # Accents on one letter; a tower of them would cover the lines above.
+_MARKS = 2  # Accents on one letter: more of them would cover the lines above.
 
 
 def visible(text: object, most: int | None = None) -> str:
-    r"""Write *text* on one line of characters that can be seen; the others become ``\u202e``.
+    r"""Return *text* on one line of visible characters; all others become escapes, ``\u202e``.
 
-    *most* is the number of characters from which on the rest is cut off, with an ellipsis.
+    A text of more than *most* characters is cut, and ends with an ellipsis.
     """
     whole = str(text)
     if len(whole) <= (most or len(whole)) and whole.isascii() and whole.isprintable():
@@ -49,9 +48,9 @@ def visible(text: object, most: int | None = None) -> str:
 
 
 def for_plotly(text: object, most: int = LABEL) -> str:
-    """Write *text* for a title, label, legend or hover text of plotly, which reads tags in it."""
+    """Escape *text* for a title, label, legend or hover text of plotly, which parses tags."""
     safe = visible(text, most)
-    # The ampersand first: the others become entities, which plotly turns back when it draws.
+    # The ampersand comes first: plotly decodes the entities of the others when it draws.
     for character, entity in {
         "&": "&amp;",
         "<": "&lt;",
@@ -64,9 +63,9 @@ def for_plotly(text: object, most: int = LABEL) -> str:
 
 
 def for_matplotlib(text: object, most: int = LABEL) -> str:
-    """Write *text* for a title, label or legend of matplotlib, which reads formulas in it.
+    """Escape *text* for a title, label or legend of matplotlib, which parses formulas.
 
-    Characters that the font in use lacks become escapes, where matplotlib would draw empty boxes.
+    Characters that the font does not have become escapes: matplotlib would draw empty boxes.
     """
     from matplotlib import font_manager
 
@@ -75,5 +74,5 @@ def for_matplotlib(text: object, most: int = LABEL) -> str:
         c if font.get_char_index(ord(c)) else c.encode("unicode_escape").decode()
         for c in visible(text, most)
     )
-    # Legends leave out what begins with an underscore.
+    # Legends omit labels that start with an underscore.
     return (" " if drawn.startswith("_") else "") + drawn.replace("$", r"\$")

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from beaconframes.cli import COMMANDS, commands
 
-from ..support.hostile import TEXTS
+from ..support.untrusted_texts import TEXTS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 

@@ -22,7 +22,7 @@ from beaconframes.endpoint.identifiers import identifier
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.server import Server
 
-from ..support.hostile import TEXTS
+from ..support.untrusted_texts import TEXTS
 
 UNASKED = ["--url", "http://127.0.0.1:9"]
 """Where nobody answers, which has a status of its own."""

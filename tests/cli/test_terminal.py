@@ -19,7 +19,7 @@ import pytest
 from beaconframes.cli.showing import wide
 from beaconframes.dataset import Dataset
 
-from ..support.hostile import TEXTS
+from ..support.untrusted_texts import TEXTS
 
 pytestmark = pytest.mark.more
 COLUMNS = 80

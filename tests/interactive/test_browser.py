@@ -21,7 +21,7 @@ from plotly import graph_objects as go
 import beaconframes as bf
 from beaconframes import text
 
-from ..support.hostile import TEXTS
+from ..support.untrusted_texts import TEXTS
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)

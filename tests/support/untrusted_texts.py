@@ -1,4 +1,4 @@
-"""75 texts that somebody could write into graffiti or a name, to see what comes of it."""
+"""75 texts to test escaping: markup, scripts, formulas, control characters."""
 
 GRAFFITI = [
     "<script>alert(1)</script>",
