@@ -42,9 +42,9 @@ VALIDATORS = 100
 EPOCHS = 100
 SMALL_PAGES = 5_000
 AMOUNTS = [
-    column.spellings[0].removeprefix("income.")
+    column.wire_paths[0].removeprefix("income.")
     for column in IncomeHistory.columns
-    if column.spellings and column.spellings[0].startswith("income.")
+    if column.wire_paths and column.wire_paths[0].startswith("income.")
 ]
 
 
@@ -171,8 +171,8 @@ def balances() -> bytes:
 def days(count: int) -> list[bytes]:
     """Return the bytes of *count* answers with one day each."""
     dice = random.Random(4)  # noqa: S311  # a seed is the point
-    wei = [c.spellings[0] for c in YieldIndex.columns if c.unit == "wei"]
-    rates = [c.spellings[0] for c in YieldIndex.columns if c.unit == "fraction"]
+    wei = [c.wire_paths[0] for c in YieldIndex.columns if c.unit == "wei"]
+    rates = [c.wire_paths[0] for c in YieldIndex.columns if c.unit == "fraction"]
     return [
         enveloped(
             {
@@ -190,7 +190,7 @@ def days(count: int) -> list[bytes]:
 def rewards(pages: int) -> list[bytes]:
     """Return the bytes of *pages* of rewards of generation 2, ten records each."""
     dice = random.Random(5)  # noqa: S311  # a seed is the point
-    proposal = [c.spellings[0][9:] for c in Rewards.columns if c.wire and "proposal." in c.wire]
+    proposal = [c.wire_paths[0][9:] for c in Rewards.columns if c.wire and "proposal." in c.wire]
 
     def wei() -> str:
         return str(dice.randrange(10**13))

@@ -47,6 +47,12 @@ def visible(text: object, most: int | None = None) -> str:
     return "".join(shown)
 
 
+def shorten(value: object) -> str:
+    """Return the ``repr`` of *value* for a message, cut after 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
 def for_plotly(text: object, most: int = LABEL) -> str:
     """Escape *text* for a title, label, legend or hover text of plotly, which parses tags."""
     safe = visible(text, most)

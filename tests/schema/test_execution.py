@@ -14,13 +14,13 @@ from polars.testing import assert_frame_equal
 
 from beaconframes.calendar import MAINNET
 from beaconframes.schema import (
-    Asked,
     Count,
     DecimalText,
     Epoch,
     Flag,
     Fraction,
     Hex,
+    RequestField,
     Table,
     Text,
     Units,
@@ -84,7 +84,7 @@ both_wires = pytest.mark.parametrize("public", [False, True])
 
 def frames(table):
     """Return frames of a table, keys whole, anything else sometimes null."""
-    columns = [column for column in table.columns if not isinstance(column, Asked)]
+    columns = [column for column in table.columns if not isinstance(column, RequestField)]
     cells = {column: CELLS.get(type(column), CELLS[Count]) for column in columns}
     row = st.fixed_dictionaries(
         {c.name: cell if c.key else st.none() | cell for c, cell in cells.items()}
@@ -186,11 +186,11 @@ def test_zeros_are_left_out_wherever_they_stand():
         """One row per number."""
 
         number = Count("Number.", key=True)
-        a = Count("A.", absent=0)
+        a = Count("A.", default=0)
         label = Text("Label.")
-        b = Count("B.", wire="in.b", absent=0)
-        c_wei = Wei("C.", wire="in.c", absent=0, text=True)
-        d = Count("D.", absent=0)
+        b = Count("B.", wire="in.b", default=0)
+        c_wei = Wei("C.", wire="in.c", default=0, text=True)
+        d = Count("D.", default=0)
 
     rows = [
         (1, 0, '"a":0,', 0, 0, 0),

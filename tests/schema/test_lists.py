@@ -30,9 +30,9 @@ def fast(*records):
 
 def slow(*records):
     """Return the same, every cell parsed for itself."""
-    node, _ = decode.layout(Committees)
+    node, _ = decode.build_decoder(Committees.spec)
     never = Mock(decode=Mock(side_effect=ValueError))
-    with patch.object(decode, "layout", lambda _: (node, never)):
+    with patch.object(decode, "build_decoder", lambda _: (node, never)):
         return fast(*records)
 
 

@@ -55,9 +55,9 @@ def raw(table, *pages):
 
 def slowly(table, *pages):
     """Return the frame of pages whose every cell was parsed for itself."""
-    node, _ = decode_module.layout(HERE[table])
+    node, _ = decode_module.build_decoder(HERE[table].spec)
     never = Mock(decode=Mock(side_effect=ValueError))
-    with patch.object(decode_module, "layout", lambda _: (node, never)):
+    with patch.object(decode_module, "build_decoder", lambda _: (node, never)):
         return HERE[table].decode(pages, MAINNET)
 
 
@@ -448,7 +448,7 @@ def test_a_committee_that_is_not_full_is_said_so(caplog, seats):
         "sync_committees", {"period": 1, "start_epoch": 256, "end_epoch": 511, "validators": seats}
     )
     assert seats == frame["validator_index"].to_list()
-    assert f"has {len(seats)} entries, where there are 512" in caplog.text
+    assert f"has {len(seats)} items instead of 512" in caplog.text
 
 
 def test_a_seat_of_nobody_is_refused():
@@ -824,7 +824,7 @@ def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplo
     one = {"validator_index": 1, "validatorindex": 1, "epoch": 1, "currentSlot": 1}
     known = {name: value for name, value in one.items() if any(
         name in line.wire for line in TABLES[table])} | NEEDED.get(table, {})  # fmt: skip
-    decode_fast.warn_once.cache_clear()
+    decode_fast.warn_unknown_fields.cache_clear()
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):
         frames = [decode(table, known | extra) for _ in range(3)]
@@ -840,7 +840,7 @@ def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplo
 @pytest.mark.parametrize("table", ["income_history", "balance_history"])
 def test_the_week_of_an_epoch_needs_no_column_and_no_note(table, caplog):
     """What the calendar says already is not missed."""
-    decode_fast.warn_once.cache_clear()
+    decode_fast.warn_unknown_fields.cache_clear()
     week = {"week": 0, "week_start": "", "week_end": 5}
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):

@@ -60,9 +60,9 @@ def framed(table, records):
 
 def slowly(table, data):
     """Return the frame of a page whose every cell was parsed for itself."""
-    node, _ = decode.layout(HERE[table])
+    node, _ = decode.build_decoder(HERE[table].spec)
     never = Mock(decode=Mock(side_effect=ValueError))
-    with patch.object(decode, "layout", lambda _: (node, never)):
+    with patch.object(decode, "build_decoder", lambda _: (node, never)):
         return HERE[table].decode([data], MAINNET)
 
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from beaconframes.endpoint.request import Envelope, Request
 from beaconframes.errors import ResponseError
-from beaconframes.schema import Asked, EnvelopeContext
+from beaconframes.schema import EnvelopeContext, RequestField
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -190,11 +190,11 @@ class Endpoint:
 
     def decode(self, found: Iterable[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
         """Return the rows of all pages *found*, each with the call that brought it."""
-        if any(column.beside for column in self.table.columns):
+        if any(column.context for column in self.table.columns):
             pages = list(found)
             around = [EnvelopeContext(page.beside, call.fields) for call, page in pages]
             return self.table.decode((page.data for _, page in pages), chain, around)
-        asked = [column for column in self.table.columns if isinstance(column, Asked)]
+        asked = [column for column in self.table.columns if isinstance(column, RequestField)]
         if not asked:
             return self.table.decode((page.data for _, page in found), chain)
         frames = [

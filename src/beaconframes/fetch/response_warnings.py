@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.errors import EndpointDeprecated, WindowMoved
-from beaconframes.schema.decode_checked import short
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -101,7 +101,7 @@ def warn_once(chain: str, began: str) -> None:
     log.warning(
         "times are worked out for %s, and the chain of this local explorer began at %s: open its "
         "folder with bf.local(folder), or with --dataset on the command line",
-        *(chain, short(began)),
+        *(chain, shorten(began)),
     )
 
 
@@ -111,8 +111,8 @@ def words(told: Any) -> str:
     for unit in ("epoch", "slot", "timestamp"):
         part = parts.get(unit)
         if isinstance(part, dict):
-            return f"{unit} {short(part.get('start'))} to {short(part.get('end'))}"
-    return short(told)
+            return f"{unit} {shorten(part.get('start'))} to {shorten(part.get('end'))}"
+    return shorten(told)
 
 
 def when(header: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from beaconframes.errors import ProtocolError
 from beaconframes.http.failure import AttemptFailed
-from beaconframes.schema.decode_checked import mend_surrogates
+from beaconframes.schema.decode_checked import repair_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ def members(reply: Reply) -> dict[str, bytes]:
         try:
             found, names = _parse(body)
         except msgspec.DecodeError:
-            body = mend_surrogates(body)
+            body = repair_surrogates(body)
             found, names = _parse(body)
         if not body.isascii():
             # The parser does not look into a string that it hands on raw.

@@ -1,6 +1,6 @@
-"""Column types and tables: what a row is, in one place."""
+"""Column types and tables: they declare rows, and decode and encode them."""
 
-from beaconframes.schema.column import Column, type_name
+from beaconframes.schema.columns import WEEK_OF_EPOCH, CalendarField, Column, type_name
 from beaconframes.schema.envelope_context import EnvelopeContext
 from beaconframes.schema.numbers import (
     FAR_FUTURE,
@@ -18,8 +18,8 @@ from beaconframes.schema.numbers import (
     Units,
     Wei,
 )
-from beaconframes.schema.table import WEEK_OF_EPOCH, Implied, Table
-from beaconframes.schema.texts import Asked, Code, DecimalText, Hex, Json, NumberCode, Text
+from beaconframes.schema.table import Table
+from beaconframes.schema.texts import Code, DecimalText, Hex, Json, NumberCode, RequestField, Text
 from beaconframes.schema.times import (
     DayTime,
     EpochTime,
@@ -33,7 +33,7 @@ from beaconframes.schema.times import (
 __all__ = [
     "FAR_FUTURE",
     "WEEK_OF_EPOCH",
-    "Asked",
+    "CalendarField",
     "Code",
     "Column",
     "Count",
@@ -47,13 +47,13 @@ __all__ = [
     "Fraction",
     "Gwei",
     "Hex",
-    "Implied",
     "Indices",
     "Json",
     "Number",
     "NumberCode",
     "Period",
     "Position",
+    "RequestField",
     "Slot",
     "SlotTime",
     "Table",

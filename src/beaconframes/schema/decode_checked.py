@@ -1,4 +1,4 @@
-"""The slow way from JSON to columns: each cell for itself, and an error that names it."""
+"""The slow decoder: parse each cell by itself, and name the invalid one in the error."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.errors import ProtocolError, SchemaError
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from beaconframes.schema.column import Column
-    from beaconframes.schema.table import Table
+    from beaconframes.schema.columns import Column, TableSpec
 
 LONE_SURROGATE = re.compile(
     rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]|\\u[^dD]|\\u[dD][0-7])"
@@ -22,24 +22,23 @@ Cells = dict[str, list[Any]]
 """The values of each column, by its name."""
 
 
-def by_cell(table: type[Table], page: bytes, first_row: int) -> tuple[Cells, int]:
-    """Return the values of each column of *page*, each parsed for itself, and how many rows."""
-    found = read(table, page)
-    records = found if isinstance(found, list) else [] if found is None else [found]
-    columns = [column for column in table.columns if column.spellings]
+def decode_cells(table: TableSpec, page: bytes, first_row: int) -> tuple[Cells, int]:
+    """Return the values of each column of *page*, each parsed by itself, and the row count."""
+    records = parse_records(table, page)
+    columns = [column for column in table.columns if column.wire_paths]
     cells: Cells = {column.name: [] for column in columns}
     for row, record in enumerate(records, first_row):
         if not isinstance(record, dict):
-            raise SchemaError(f"{table.table_name} row {row} is {short(record)}, not an object")
+            raise SchemaError(f"{table.table_name} row {row} is {shorten(record)}, not an object")
         for column in columns:
-            cells[column.name].append(cell(table, column, record, row))
+            cells[column.name].append(decode_cell(table, column, record, row))
     return cells, len(records)
 
 
-def cell(table: type[Table], column: Column, record: dict[str, Any], row: int) -> Any:
+def decode_cell(table: TableSpec, column: Column, record: dict[str, Any], row: int) -> Any:
     """Return the parsed value of one cell, or name it in a SchemaError."""
-    for path in column.spellings:
-        value = at(table, column, path, record, row)
+    for path in column.wire_paths:
+        value = find_value(table, column, path, record, row)
         if value is None:
             continue
         try:
@@ -49,53 +48,54 @@ def cell(table: type[Table], column: Column, record: dict[str, Any], row: int) -
                 return [column.parse(item) for item in value]
         except (ValueError, TypeError, OverflowError, OSError, msgspec.ValidationError):
             pass
-        raise unfit(table, column, path, value, row)
+        raise build_cell_error(table, column, path, value, row)
     return None
 
 
-def at(table: type[Table], column: Column, path: str, record: dict[str, Any], row: int) -> Any:
-    """Return what stands at *path* in *record*; None if nothing does."""
+def find_value(
+    table: TableSpec, column: Column, path: str, record: dict[str, Any], row: int
+) -> Any:
+    """Return the value at *path* in *record*, None if there is none."""
     *parents, last = path.removesuffix("[]").split(".")
     part = record
     for step in parents:
         found = part.get(step)
-        if found is None and column.absent is None:
-            # Fields that stand for 0 where they are left out say nothing without their object.
+        if found is None and column.default is None:
+            # A field with a default needs its object: without it, an omitted field means nothing.
             return None
         if not isinstance(found, dict):
-            raise unfit(table, column, step, found, row)
+            raise build_cell_error(table, column, step, found, row)
         part = found
     return part.get(last)
 
 
-def read(table: type[Table], page: bytes) -> Any:
-    """Return *page* as plain objects; a lone surrogate in a text becomes U+FFFD."""
+def parse_records(table: TableSpec, page: bytes) -> list[Any]:
+    """Return the records of *page* as plain objects; a lone surrogate in a text becomes U+FFFD."""
     try:
         try:
-            return msgspec.json.decode(page)
+            found = msgspec.json.decode(page)
         except msgspec.DecodeError:
-            return msgspec.json.decode(mend_surrogates(page))
+            found = msgspec.json.decode(repair_surrogates(page))
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise ProtocolError(f"the records of {table.table_name} are not JSON ({error})") from None
+    if isinstance(found, list):
+        return found
+    return [] if found is None else [found]
 
 
-def mend_surrogates(body: bytes) -> bytes:
-    """Return JSON with half a surrogate pair as U+FFFD: the parser takes it for the text's end."""
+def repair_surrogates(body: bytes) -> bytes:
+    """Return JSON with U+FFFD for half a surrogate pair, which the parser rejects."""
     return LONE_SURROGATE.sub(lambda escape: escape[1] or rb"\ufffd", body)
 
 
-def unfit(table: type[Table], column: Column, path: str, value: Any, row: int) -> SchemaError:
+def build_cell_error(
+    table: TableSpec, column: Column, path: str, value: Any, row: int
+) -> SchemaError:
     """Return the error that names a value its column cannot hold."""
-    lost = isinstance(value, float) and abs(value) > 2**53
+    rounded = isinstance(value, float) and abs(value) > 2**53
     return SchemaError(
-        f"{table.table_name} row {row}: {path.removesuffix('[]')} is {short(value)}, "
+        f"{table.table_name} row {row}: {path.removesuffix('[]')} is {shorten(value)}, "
         f"which {column.name} ({column.dtype}) cannot hold"
-        + (" exactly: its last digits are already lost" if lost else ""),
-        hint="The service sent something that the API does not promise; nothing was guessed",
+        + (" exactly: the number was rounded before it was sent" if rounded else ""),
+        hint="The service sent a value that the API does not document; nothing was guessed",
     )
-
-
-def short(value: Any) -> str:
-    """Return *value* for a message, cut and without control characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."

@@ -1,4 +1,4 @@
-"""From a frame to wire JSON: what the local explorer sends."""
+"""Encode a frame as wire JSON, which the local explorer sends."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from beaconframes.calendar import Chain
-    from beaconframes.schema.column import Column
-    from beaconframes.schema.table import Implied, Table
+    from beaconframes.schema.columns import CalendarField, Column, TableSpec
 
 Tree = dict[str, Any]
 
 
 RECORD = "record"
-"""The one column of records that are JSON texts already."""
+"""The only column of records that are JSON texts already."""
 
 
-def spell(
-    table: type[Table],
+def build_records(
+    table: TableSpec,
     frame: pl.DataFrame,
     chain: Chain,
     without: Collection[str] = (),
@@ -35,79 +34,78 @@ def spell(
 ) -> pl.DataFrame:
     """Return *frame* as records *without* some fields, in the order of its rows.
 
-    With *public* as the public service has them: in its spelling, and what is 0 by default is
-    left out.
+    With *public* as the public service sends them: in its spelling, and without the fields whose
+    value is the default 0.
     """
-    left_out = frozenset(without)
-    fields = expressions(table, left_out, public=public)  # type: ignore[arg-type]  # hashable
-    frame = with_implied(table, frame, chain)
+    fields = build_expressions(table, frozenset(without), public=public)
+    frame = add_calendar_fields(table, frame, chain)
     rows = frame.select(fields.values())
     lists = [name for name in fields if name.endswith("[]")]
-    return gather(table, frame, rows, lists) if lists else rows
+    return group_lists(table, frame, rows, lists) if lists else rows
 
 
-def write(table: type[Table], records: pl.DataFrame, *, public: bool = False) -> bytes:
-    """Return *records* as JSON, one after the other, with commas between them."""
+def write_json(table: TableSpec, records: pl.DataFrame, *, public: bool = False) -> bytes:
+    """Return *records* as JSON objects, separated by commas."""
     if records.columns != [RECORD]:
-        # A text for each record, and these joined, takes half of what writing a frame does.
+        # Encoding each record and joining the texts takes half the time of writing a frame.
         records = records.select(pl.struct(pl.all()).struct.json_encode().alias(RECORD))
     joined: bytes = records[RECORD].str.join(",").cast(pl.Binary).item()
-    texts = json_texts(table, public=public)  # type: ignore[arg-type]  # hashable
-    return splice(joined, texts) if texts else joined
+    paths = find_json_paths(table, public=public)
+    return insert_json(joined, paths) if paths else joined
 
 
 @cache
-def expressions(
-    table: type[Table], without: frozenset[str], *, public: bool
+def build_expressions(
+    table: TableSpec, without: frozenset[str], *, public: bool
 ) -> Mapping[str, pl.Expr]:
-    """Return the expression of each field of a record, or the one that is the whole record."""
+    """Return the expression of each field of a record, or the one of the whole record."""
     tree: Tree = {}
-    spelled = {
+    paths = {
         column: path
-        for column, path in spellings(table, public=public).items()
-        if column.spellings[0] not in without
+        for column, path in choose_paths(table, public=public).items()
+        if column.wire_paths[0] not in without
     }
-    for column, path in spelled.items():
-        place(tree, path, column.encode())
-    for field in table.implied:
+    for column, path in paths.items():
+        insert_expression(tree, path, column.encode())
+    for field in table.calendar_fields:
         if field.wire not in without:
-            place(tree, field.wire, pl.col(field.wire))
-    if public and (zeros := {leaf(path): c for c, path in spelled.items() if c.absent == 0}):
-        return {RECORD: sparse(tree, zeros).alias(RECORD)}
-    return {name: branch(node).alias(name) for name, node in tree.items()}
+            insert_expression(tree, field.wire, pl.col(field.wire))
+    if public and (zeros := {last_name(path): c for c, path in paths.items() if c.default == 0}):
+        return {RECORD: build_sparse_json(tree, zeros).alias(RECORD)}
+    return {name: build_object(node).alias(name) for name, node in tree.items()}
 
 
 @cache
-def json_texts(table: type[Table], *, public: bool) -> list[list[str]]:
-    """Return the path of each column that holds JSON as text, step by step."""
-    paths = spellings(table, public=public).items()
+def find_json_paths(table: TableSpec, *, public: bool) -> list[list[str]]:
+    """Return the path of each column that holds JSON as text, split at its dots."""
+    paths = choose_paths(table, public=public).items()
     return [path.split(".") for column, path in paths if isinstance(column, Json)]
 
 
-def spellings(table: type[Table], *, public: bool) -> dict[Column, str]:
+def choose_paths(table: TableSpec, *, public: bool) -> dict[Column, str]:
     """Return the path of each column that is on the wire."""
     which = table.public_spelling if public else 0
-    return {column: column.spellings[which] for column in table.columns if column.spellings}
+    return {column: column.wire_paths[which] for column in table.columns if column.wire_paths}
 
 
-def sparse(node: Tree, zeros: Mapping[str, Column]) -> pl.Expr:
+def build_sparse_json(node: Tree, zeros: Mapping[str, Column]) -> pl.Expr:
     """Return the JSON text of an object without those of its fields *zeros* that are 0."""
     parts = []
     for name, field in node.items():
         if not isinstance(field, pl.Expr):
-            parts.append(pl.format(f'"{name}":{{}}', sparse(field, zeros)))
+            parts.append(pl.format(f'"{name}":{{}}', build_sparse_json(field, zeros)))
         elif name in zeros:
             mark = '"' if getattr(zeros[name], "text", False) else ""
-            told = pl.format(f'"{name}":{mark}{{}}{mark}', field)
-            parts.append(pl.when(pl.col(zeros[name].name) != 0).then(told))
+            text = pl.format(f'"{name}":{mark}{{}}{mark}', field)
+            parts.append(pl.when(pl.col(zeros[name].name) != 0).then(text))
     if whole := [f.alias(n) for n, f in node.items() if isinstance(f, pl.Expr) and n not in zeros]:
         text = pl.struct(whole).struct.json_encode()
         parts.append(text.str.strip_prefix("{").str.strip_suffix("}"))
     return pl.format("{{{}}}", pl.concat_str(parts, separator=",", ignore_nulls=True))
 
 
-def splice(joined: bytes, paths: list[list[str]]) -> bytes:
-    """Return records with the JSON texts at *paths* written as JSON and no longer as text."""
+def insert_json(joined: bytes, paths: list[list[str]]) -> bytes:
+    """Return records with the JSON texts at *paths* inserted as JSON instead of as strings."""
     records = msgspec.json.decode(b"[%b]" % joined)
     for record in records:
         for *parents, last in paths:
@@ -119,32 +117,32 @@ def splice(joined: bytes, paths: list[list[str]]) -> bytes:
     return msgspec.json.encode(records)[1:-1]
 
 
-def leaf(path: str) -> str:
+def last_name(path: str) -> str:
     """Return the last name of a dotted *path*."""
     return path.rpartition(".")[2]
 
 
-def place(tree: Tree, path: str, expr: pl.Expr) -> None:
-    """Hang *expr* into *tree* at a dotted *path*."""
+def insert_expression(tree: Tree, path: str, expr: pl.Expr) -> None:
+    """Insert *expr* into *tree* at a dotted *path*."""
     *parents, last = path.split(".")
     for step in parents:
         tree = tree.setdefault(step, {})
     tree[last] = expr
 
 
-def branch(node: Tree | pl.Expr) -> pl.Expr:
-    """Return the expression of a field, or of an object, which is null when all in it is."""
+def build_object(node: Tree | pl.Expr) -> pl.Expr:
+    """Return the expression of a field, or of an object, which is null when all its fields are."""
     if isinstance(node, pl.Expr):
         return node
-    inner = pl.struct(branch(field).alias(name) for name, field in node.items())
+    inner = pl.struct(build_object(field).alias(name) for name, field in node.items())
     known = pl.any_horizontal(pl.col(name).is_not_null() for name in inner.meta.root_names())
     return pl.when(known).then(inner)
 
 
-def gather(
-    table: type[Table], frame: pl.DataFrame, rows: pl.DataFrame, lists: list[str]
+def group_lists(
+    table: TableSpec, frame: pl.DataFrame, rows: pl.DataFrame, lists: list[str]
 ) -> pl.DataFrame:
-    """Return one record for each group of rows that was one list on the wire."""
+    """Return one record for each group of rows that is one list on the wire."""
     positions = [column.name for column in table.columns if isinstance(column, Position)]
     rows = rows.with_columns(frame[p] for p in positions).sort(positions, maintain_order=True)
     plain = [name for name in rows.columns if name not in lists and name not in positions]
@@ -155,17 +153,19 @@ def gather(
     )
 
 
-def with_implied(table: type[Table], frame: pl.DataFrame, chain: Chain) -> pl.DataFrame:
-    """Return *frame* with the fields that follow from the calendar, each worked out once."""
-    for of in {field.of for field in table.implied}:
+def add_calendar_fields(table: TableSpec, frame: pl.DataFrame, chain: Chain) -> pl.DataFrame:
+    """Return *frame* with the calendar fields, computed once for each distinct number."""
+    for of in {field.of for field in table.calendar_fields}:
         numbers = frame.select(pl.col(of).unique()).with_columns(
-            implied(field, chain).alias(field.wire) for field in table.implied if field.of == of
+            build_calendar_field(field, chain).alias(field.wire)
+            for field in table.calendar_fields
+            if field.of == of
         )
         frame = frame.join(numbers, on=of, how="left", maintain_order="left")
     return frame
 
 
-def implied(field: Implied, chain: Chain) -> pl.Expr:
+def build_calendar_field(field: CalendarField, chain: Chain) -> pl.Expr:
     """Return the expression of a field that follows from the calendar."""
     number = pl.col(field.of) // (chain.epochs_per_week if field.unit == "week" else 1)
     if field.part == "number":

@@ -1,4 +1,4 @@
-"""What stands around the records of a page: the envelope they came in, and what was asked."""
+"""Values outside a page's records: in the response's envelope, or in the request."""
 
 from __future__ import annotations
 
@@ -11,67 +11,65 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.errors import SchemaError
-from beaconframes.schema.decode_checked import Cells, short
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from beaconframes.schema.column import Column
-    from beaconframes.schema.table import Table
+    from beaconframes.schema.columns import Column, TableSpec
 
 
 @dataclass(frozen=True)
 class EnvelopeContext:
-    """The raw members of a page's envelope, and the fields of the request that brought it."""
+    """The raw members of a page's envelope, and the fields of its request."""
 
     members: Mapping[str, bytes]
     fields: Mapping[str, Any]
 
-    def value(self, path: str) -> Any:
-        """Return what stands at a dotted *path*, None if nothing does."""
+    def find_value(self, path: str) -> Any:
+        """Return the value at a dotted *path*, None if there is none."""
         head, *steps = path.split(".")
-        part: Any = self.fields if head == "asked" else plain(self.members.get(head, b"null"))
+        part: Any = self.fields if head == "request" else parse(self.members.get(head, b"null"))
         for step in steps:
             part = part.get(step) if isinstance(part, Mapping) else None
         return part
 
 
 @lru_cache
-def plain(raw: bytes) -> Any:
-    """Return raw JSON as plain objects; the pages of a call mostly say the same."""
+def parse(raw: bytes) -> Any:
+    """Return raw JSON as plain objects; cached, because the pages of a call rarely differ."""
     return msgspec.json.decode(raw)
 
 
-NOTHING = EnvelopeContext({}, {})
+NO_CONTEXT = EnvelopeContext({}, {})
 
 
-def around_records(
-    table: type[Table], around: Iterable[EnvelopeContext], heights: Sequence[int]
-) -> Cells:
-    """Return the cells of the columns that stand around the records, *heights* for each page."""
-    pages = list(around)
-    cells: Cells = {}
+def build_context_cells(
+    table: TableSpec, contexts: Iterable[EnvelopeContext], heights: Sequence[int]
+) -> dict[str, list[Any]]:
+    """Return the cells of the columns outside the records; a page has one of *heights* rows."""
+    pages = list(contexts)
+    cells: dict[str, list[Any]] = {}
     for column in table.columns:
-        if column.beside:
-            values = (found(table, column, page) for page in pages)
+        if column.context:
+            values = (find_cell(table, column, page) for page in pages)
             parts = (repeat(value, n) for value, n in zip(values, heights, strict=True))
             cells[column.name] = list(chain.from_iterable(parts))
     return cells
 
 
-def found(table: type[Table], column: Column, page: EnvelopeContext) -> Any:
+def find_cell(table: TableSpec, column: Column, page: EnvelopeContext) -> Any:
     """Return the value of *column* for all records of a *page*."""
-    paths = (column.beside,) if isinstance(column.beside, str) else column.beside
-    for path in paths:
-        value = page.value(path)
+    for path in column.context_paths:
+        value = page.find_value(path)
         if value is None:
             continue
         try:
             return column.parse(value)
         except (ValueError, TypeError, OverflowError):
             raise SchemaError(
-                f"{table.table_name}: {path} is {short(value)}, "
+                f"{table.table_name}: {path} is {shorten(value)}, "
                 f"which {column.name} ({column.dtype}) cannot hold",
-                hint="The service sent something that the API does not promise",
+                hint="The service sent a value that the API does not document",
             ) from None
     return None

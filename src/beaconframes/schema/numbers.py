@@ -1,4 +1,4 @@
-"""Columns of numbers: counts, the chain's units, exact amounts, rates, yes or no."""
+"""Number columns: counts, units of the chain, exact amounts, rates, booleans."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any
 
 import polars as pl
 
-from beaconframes.schema.column import Column
+from beaconframes.schema.columns import Column
 
 FAR_FUTURE = 2**63 - 1
-"""How the API writes "never" in an epoch; 2**64 - 1 and roundings of both also occur."""
+"""The epoch that the API writes for "never"; 2**64 - 1 and rounded forms also occur."""
 
 ALMOST_NEVER = 9_200_000_000_000_000_000
 EXACT_IN_A_FLOAT = 2**53
 
 
 class Whole(Column):
-    """A whole number that fits 64 bits."""
+    """A whole number that fits into 64 bits."""
 
     dtype = pl.Int64
-    sent_as = int
+    json_type = int
 
     def parse(self, value: Any) -> int | None:
         """Return the number."""
-        return whole(value)
+        return parse_whole(value)
 
 
 class Natural(Whole):
-    """A whole number from 0 up that fits 64 bits."""
+    """A whole number that is not negative and fits into 64 bits."""
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return *values* as Int64; refuse a negative one."""
+        """Return *values* as Int64; raise ValueError for a negative one."""
         series = super().build(values)
         least: Any = series.min()
         if least is not None and least < 0:
@@ -44,18 +44,18 @@ class Natural(Whole):
 class Count(Natural):
     """A whole number without a unit: a count, an index, a position.
 
-    ``none`` is the number that the wire uses for "there is none"; it becomes null.
+    ``none`` is the number that the service sends where there is no value; it becomes null.
     """
 
     none: int | None = None
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return *values* as Int64, the marker for "none" as null."""
+        """Return *values* as Int64, the number ``none`` as null."""
         series = super().build(values)
         return series if self.none is None else series.replace(self.none, None)
 
     def encode(self) -> pl.Expr:
-        """Return the cells with null written as the marker."""
+        """Return the cells with null written as ``none``."""
         cells = pl.col(self.name)
         return cells if self.none is None else cells.fill_null(self.none)
 
@@ -79,7 +79,7 @@ class Period(Natural):
 
 
 class Epoch(Natural):
-    """An epoch; the far-future marker is null."""
+    """An epoch; null is the far future ("never")."""
 
     unit = "epoch"
 
@@ -87,7 +87,7 @@ class Epoch(Natural):
         """Return the epoch, or None for any spelling of the far future."""
         if isinstance(value, float) and value >= ALMOST_NEVER:
             return None
-        return whole(value)
+        return parse_whole(value)
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return *values* as Int64, the far future as null."""
@@ -96,7 +96,7 @@ class Epoch(Natural):
         return super().build(values)
 
     def encode(self) -> pl.Expr:
-        """Return the epochs with null as the far future."""
+        """Return the epochs with null written as the far future."""
         return pl.col(self.name) if self.key else pl.col(self.name).fill_null(FAR_FUTURE)
 
 
@@ -104,41 +104,41 @@ class Gwei(Whole):
     """An exact amount in gwei."""
 
     unit = "gwei"
-    ending = "_gwei"
+    name_suffix = "_gwei"
 
 
 @dataclass(eq=False)
 class Wei(Column):
-    """An exact amount in wei; ``text`` says that the wire carries it as a decimal string."""
+    """An exact amount in wei; with ``text`` the wire has it as a decimal string."""
 
     text: bool = False
 
     dtype = pl.Decimal(28, 0)
-    sent_as = int
+    json_type = int
     unit = "wei"
-    ending = "_wei"
+    name_suffix = "_wei"
 
     def parse(self, value: Any) -> int | None:
-        """Return the amount; an empty text is no amount."""
-        return None if value == "" else whole(value)
+        """Return the amount, None for an empty text."""
+        return None if value == "" else parse_whole(value)
 
     def wire_type(self) -> Any:
-        """Return the JSON type: a number, and where the wire has text, text as well."""
+        """Return the JSON type: a number, and with ``text`` also a string."""
         return int | str if self.text else int
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return *values* as exact decimals, by way of 128-bit integers (16 times faster)."""
-        whole_wei = self._digits(values) if self.text else None
-        if whole_wei is None:
+        """Return *values* as exact decimals, through 128-bit integers (16 times faster)."""
+        amounts = self._build_from_text(values) if self.text else None
+        if amounts is None:
             if self.text:
                 values = [self.parse(v) if isinstance(v, str) else v for v in values]
-            whole_wei = pl.Series(self.name, values, dtype=pl.Int128)
-        if self.absent is not None and whole_wei.null_count():
-            whole_wei = whole_wei.fill_null(self.absent)
-        return whole_wei.cast(self.dtype)
+            amounts = pl.Series(self.name, values, dtype=pl.Int128)
+        if self.default is not None and amounts.null_count():
+            amounts = amounts.fill_null(self.default)
+        return amounts.cast(self.dtype)
 
-    def _digits(self, values: list[Any]) -> pl.Series | None:
-        """Return *values* read as one, if all of them are text; None if one needs a closer look."""
+    def _build_from_text(self, values: list[Any]) -> pl.Series | None:
+        """Return *values* as integers if all of them are texts of digits, None otherwise."""
         try:
             texts = pl.Series(self.name, values, dtype=pl.String)
             numbers = texts.cast(pl.Int128)
@@ -147,7 +147,7 @@ class Wei(Column):
         return None if texts.str.starts_with("+").any() else numbers
 
     def encode(self) -> pl.Expr:
-        """Return bare integers, or text where the wire has text."""
+        """Return integers, or with ``text`` strings."""
         bare = pl.col(self.name).cast(pl.Int128)
         return bare.cast(pl.String) if self.text else bare
 
@@ -156,18 +156,18 @@ class Wei(Column):
 class Units(Wei):
     """An exact amount of a token other than ether, in its smallest unit.
 
-    For a token of 18 places, 10**18 of them are one token. It is no wei: wei is a part of ether.
+    One token with 18 decimal places is 10**18 of them. Wei is the unit of ether alone.
     """
 
     unit = "token base units"
-    ending = ""
+    name_suffix = ""
 
 
 class Fraction(Column):
-    """A share or a rate: 0.03 is three per cent."""
+    """A share or a rate: 0.03 is 3 %."""
 
     dtype = pl.Float64
-    sent_as = float
+    json_type = float
     unit = "fraction"
 
     def parse(self, value: Any) -> float | None:
@@ -175,7 +175,7 @@ class Fraction(Column):
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError(value)  # noqa: TRY004  # cell by cell, ValueError is the sign
+            raise ValueError(value)  # noqa: TRY004  # the checked decoder expects ValueError
         number = float(value)
         if not isfinite(number):
             raise ValueError(value)
@@ -183,19 +183,19 @@ class Fraction(Column):
 
 
 class Number(Fraction):
-    """A measured number without a unit of ours, such as a price."""
+    """A measured number without a unit, such as a price."""
 
     unit = ""
 
 
 class Flag(Column):
-    """Yes or no."""
+    """A boolean."""
 
     dtype = pl.Boolean
-    sent_as = bool
+    json_type = bool
 
     def parse(self, value: Any) -> bool | None:
-        """Return a JSON boolean as it is; nothing else is yes or no."""
+        """Return a JSON boolean; raise ValueError for anything else."""
         if value is None or isinstance(value, bool):
             return value
         raise ValueError(value)
@@ -205,18 +205,18 @@ class Indices(Column):
     """A list of whole numbers in one cell, such as the validators of a committee, in order."""
 
     dtype = pl.List(pl.Int64)
-    sent_as = list[int]
+    json_type = list[int]
 
     def parse(self, value: Any) -> list[int | None] | None:
-        """Return the numbers; an array with a hole in it is no list of numbers."""
+        """Return the numbers; raise ValueError for a null in the list."""
         if value is None:
             return None
         if not isinstance(value, list) or None in value:
             raise ValueError(value)
-        return [whole(item) for item in value]
+        return [parse_whole(item) for item in value]
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return *values* as lists; refuse a negative number in one."""
+        """Return *values* as lists; raise ValueError for a negative number."""
         series = super().build(values)
         least: Any = series.list.min().min()
         if least is not None and least < 0:
@@ -225,11 +225,10 @@ class Indices(Column):
 
 
 @dataclass(eq=False)
-@dataclass(eq=False)
 class Position(Count):
-    """The place of an item in the list that the row was made from, from 0.
+    """The position of an item in the list that its row comes from, counted from 0.
 
-    ``of`` is how many there always are: if one is lost, nobody can tell the places of the others.
+    ``of`` is the length that the list must have. With another length the positions are uncertain.
     """
 
     of: int | None = None
@@ -237,16 +236,16 @@ class Position(Count):
     derived = True
 
     @property
-    def spellings(self) -> tuple[str, ...]:
-        """None: the place is not written, it is where the item stands."""
+    def wire_paths(self) -> tuple[str, ...]:
+        """None: the wire has no field for the position."""
         return ()
 
 
-def whole(value: Any) -> int | None:
-    """Return a whole number exactly, whether it came as a number or as text.
+def parse_whole(value: Any) -> int | None:
+    """Return a whole number exactly, from a JSON number or a text of digits.
 
-    A number written with a fraction or an exponent is taken only where a float is still exact:
-    beyond 2**53 its last digits are already lost, and a lost digit is an error.
+    A number with a fraction or an exponent is accepted only below 2**53, where a float is exact.
+    A larger one has been rounded, and raises ValueError.
     """
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value

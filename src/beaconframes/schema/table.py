@@ -1,20 +1,21 @@
-"""Tables: a class of columns, a line each."""
+"""Tables: classes of columns, one line per column."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
 from beaconframes.errors import IntegrityError
-from beaconframes.schema import decode, encode, flattening
-from beaconframes.schema.column import Column, type_name
-from beaconframes.schema.decode_checked import short
+from beaconframes.schema import encode
+from beaconframes.schema.columns import CalendarField, Column, TableSpec, type_name
+from beaconframes.schema.decode import decode
+from beaconframes.schema.decode_inferred import decode_inferred
 from beaconframes.schema.numbers import Position
-from beaconframes.schema.texts import Asked
+from beaconframes.schema.texts import RequestField
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -22,34 +23,13 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.schema.envelope_context import EnvelopeContext
 
-UNIT_ENDINGS = ("_gwei", "_wei", "_eth")
-
-
-@dataclass(frozen=True)
-class Implied:
-    """A wire field that says nothing new, such as the week of an epoch.
-
-    The local explorer sends it; loaders leave it out, because ``of`` and the chain's calendar
-    say it already.
-    """
-
-    wire: str
-    of: str
-    unit: Literal["week", "day"]
-    part: Literal["number", "start", "end"]
-
-
-WEEK_OF_EPOCH = (
-    Implied("week", "epoch", "week", "number"),
-    Implied("week_start", "epoch", "week", "start"),
-    Implied("week_end", "epoch", "week", "end"),
-)
+UNIT_SUFFIXES = ("_gwei", "_wei", "_eth")
 
 
 class Table:
-    """The columns of one kind of row; subclasses list them, and their docstring says the grain.
+    """Base class of tables: a subclass lists its columns, and its docstring states the grain.
 
-    A table made from another has its own columns first, and then those of the other.
+    A subclass of another table has its own columns first, then the inherited ones.
 
     Example
     -------
@@ -64,34 +44,36 @@ class Table:
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()
-    implied: ClassVar[tuple[Implied, ...]] = ()
+    calendar_fields: ClassVar[tuple[CalendarField, ...]] = ()
     table_name: ClassVar[str] = ""
     public_spelling: ClassVar[int] = 0
-    """Which of its columns' spellings the public service uses: the first, or -1 for the last."""
+    """The wire path of each column that the public service uses: 0 the first, -1 the last."""
     keeps_every_field: ClassVar[bool] = False
-    """Whether fields that it has no column for become columns too: nobody published the shape."""
+    """Whether fields without a column become columns too, where the shape is not documented."""
+    spec: ClassVar[TableSpec] = TableSpec("")
 
     def __init_subclass__(cls) -> None:
-        """Collect the columns and refuse a name that does not say its unit."""
+        """Collect the columns; raise TypeError for a name that does not end in its unit."""
         cls.table_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         columns: list[Column] = []
         for name, column in vars(cls).items():
             if not isinstance(column, Column):
                 continue
             column.name = name
-            ending = next((e for e in UNIT_ENDINGS if name.endswith(e)), "")
-            if ending != column.ending:
+            suffix = next((s for s in UNIT_SUFFIXES if name.endswith(s)), "")
+            if suffix != column.name_suffix:
                 raise TypeError(
                     f"{cls.__name__}.{name}: a {type(column).__name__} column's name must end in "
-                    f"{column.ending!r}, not {ending!r}"
+                    f"{column.name_suffix!r}, not {suffix!r}"
                 )
             columns.append(column)
         shared = (column for base in cls.__bases__ for column in getattr(base, "columns", ()))
         cls.columns = (*columns, *(column for column in shared if column.name not in vars(cls)))
+        cls.spec = TableSpec(cls.table_name, cls.columns, cls.calendar_fields, cls.public_spelling)
 
     @classmethod
     def key(cls) -> list[str]:
-        """Return the names of the key columns, in the order that rows are sorted by."""
+        """Return the names of the key columns, in the order of sorting."""
         return [column.name for column in cls.columns if column.key]
 
     @classmethod
@@ -102,19 +84,19 @@ class Table:
 
     @classmethod
     def empty(cls) -> pl.DataFrame:
-        """Return no rows and all columns."""
+        """Return a frame with all columns and no rows."""
         return pl.DataFrame(schema=cls.schema())
 
     @classmethod
     def decode(
         cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
-        """Return the rows of all *pages* (each the JSON of a record, or of a list of them).
+        """Return the rows of all *pages* (each the JSON of a record, or of a list of records).
 
-        *around* is what stands around each of them, for the columns that are not in the records.
+        *around* has the envelope and the request of each page, for the columns outside the records.
         """
-        how = flattening.flatten if cls.keeps_every_field else decode.decode
-        return how(cls, pages, chain, around)
+        decode_pages = decode_inferred if cls.keeps_every_field else decode
+        return decode_pages(cls.spec, pages, chain, around)
 
     @classmethod
     def encode(
@@ -125,16 +107,16 @@ class Table:
         without: Collection[str] = (),
         public: bool = False,
     ) -> bytes:
-        """Return *frame* as a JSON list of records, spelled as the specification spells them.
+        """Return *frame* as a JSON list of records, in the specification's spelling.
 
-        The fields of *without*, by that spelling, are left out. With *public* the records are
+        The fields of *without*, in that spelling, are omitted. With *public* the records are
         those of the public service.
         """
-        records = cls.spell(frame, chain, without=without, public=public)
-        return b"[%b]" % cls.write(records, public=public)
+        records = cls.build_records(frame, chain, without=without, public=public)
+        return b"[%b]" % cls.write_json(records, public=public)
 
     @classmethod
-    def spell(
+    def build_records(
         cls,
         frame: pl.DataFrame,
         chain: Chain,
@@ -142,43 +124,43 @@ class Table:
         without: Collection[str] = (),
         public: bool = False,
     ) -> pl.DataFrame:
-        """Return the records of which `encode` makes JSON."""
-        return encode.spell(cls, frame, chain, without, public=public)
+        """Return the records that `write_json` writes."""
+        return encode.build_records(cls.spec, frame, chain, without, public=public)
 
     @classmethod
-    def write(cls, records: pl.DataFrame, *, public: bool = False) -> bytes:
-        """Return what `spell` gave as JSON, one record after the other."""
-        return encode.write(cls, records, public=public)
+    def write_json(cls, records: pl.DataFrame, *, public: bool = False) -> bytes:
+        """Return the *records* of `build_records` as JSON objects, separated by commas."""
+        return encode.write_json(cls.spec, records, public=public)
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return *frame* sorted by key, every row once.
+        """Return *frame* sorted by key, without duplicate rows.
 
         Raises
         ------
         IntegrityError
-            When two rows of one key say different things.
+            When two rows have the same key and different values.
         """
         key = cls.key()
         if not key:
             return frame.unique(maintain_order=True) if cls.keeps_every_field else frame
         frame = frame.sort(key, nulls_last=True, maintain_order=True)
-        repeats = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in key)
-        at = frame.select((repeats & (pl.int_range(pl.len()) > 0)).arg_true()).to_series()
+        repeated = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in key)
+        at = frame.select((repeated & (pl.int_range(pl.len()) > 0)).arg_true()).to_series()
         if at.is_empty():
             return frame
-        again, before = frame[at], frame[at - 1]
+        later, earlier = frame[at], frame[at - 1]
         for column in cls.columns:
-            same = before[column.name].eq_missing(again[column.name])
+            same = earlier[column.name].eq_missing(later[column.name])
             if not same.all():
                 row = (~same).arg_true()[0]
                 raise IntegrityError(
                     f"two rows of {cls.table_name} with the key "
-                    f"{ {k: again[k][row] for k in key} } differ in {column.name}: "
-                    f"{cell(before, column, row)} and {cell(again, column, row)}",
-                    hint="The service contradicts itself; ask again later, or report it",
+                    f"{ {k: later[k][row] for k in key} } differ in {column.name}: "
+                    f"{format_cell(earlier, column, row)} and {format_cell(later, column, row)}",
+                    hint="The service contradicts itself; try again later",
                 )
-        return frame.filter(~(repeats & (pl.int_range(pl.len()) > 0)))
+        return frame.filter(~(repeated & (pl.int_range(pl.len()) > 0)))
 
     @classmethod
     def describe(cls) -> pl.DataFrame:
@@ -191,7 +173,7 @@ class Table:
                     column.unit,
                     column.key,
                     column.doc,
-                    source(column),
+                    describe_source(column),
                 )
                 for column in cls.columns
             ],
@@ -207,17 +189,15 @@ class Table:
         )
 
 
-def source(column: Column) -> str:
-    """Return where on the wire a column comes from, for the data dictionary."""
-    if column.spellings:
-        return ", ".join(column.spellings)
-    if column.beside:
-        return ", ".join((column.beside,) if isinstance(column.beside, str) else column.beside)
+def describe_source(column: Column) -> str:
+    """Return the wire fields of a column, for the data dictionary."""
+    if paths := column.wire_paths or column.context_paths:
+        return ", ".join(paths)
     if isinstance(column, Position):
         return "list position"
-    return "what was asked for" if isinstance(column, Asked) else "derived"
+    return "request" if isinstance(column, RequestField) else "derived"
 
 
-def cell(frame: pl.DataFrame, column: Column, row: int) -> str:
+def format_cell(frame: pl.DataFrame, column: Column, row: int) -> str:
     """Return one cell for a message."""
-    return short(frame[column.name].to_list()[row])
+    return shorten(frame[column.name].to_list()[row])

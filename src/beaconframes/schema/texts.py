@@ -1,4 +1,4 @@
-"""Columns of text: plain, coded, hexadecimal, and JSON without a fixed shape."""
+"""Text columns: plain, coded, hexadecimal, and JSON without a fixed shape."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from beaconframes.schema.column import Column
-from beaconframes.schema.numbers import whole
+from beaconframes.schema.columns import Column
+from beaconframes.schema.numbers import parse_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,13 +19,13 @@ HEXADECIMAL = "^0x[0-9a-f]*$"
 
 
 class Text(Column):
-    """Text, kept as it came. From the chain it may say anything: never trust it."""
+    """Text, unchanged. Text from the chain can hold anything: do not trust it."""
 
     dtype = pl.String
-    sent_as = str
+    json_type = str
 
     def parse(self, value: Any) -> str | None:
-        """Return text; a bare number is the text of its digits."""
+        """Return text; a number becomes the text of its digits."""
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -35,7 +35,7 @@ class Text(Column):
 
 @dataclass(eq=False)
 class Code(Text):
-    """One of a few codes, shown as the word it stands for; an unknown code is kept as it came."""
+    """One of a few codes, decoded to a word; an unknown code stays unchanged."""
 
     words: Mapping[str, str] = field(default_factory=dict)
 
@@ -50,21 +50,21 @@ class Code(Text):
 
 @dataclass(eq=False)
 class NumberCode(Column):
-    """A code that the wire writes as a number, shown as the word that it stands for."""
+    """A code that is a number on the wire, decoded to a word."""
 
     words: Mapping[str, str] = field(default_factory=dict)
 
     dtype = pl.String
-    sent_as = int
+    json_type = int
 
     def parse(self, value: Any) -> int | None:
         """Return the code."""
-        return whole(value)
+        return parse_whole(value)
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return the words."""
         codes = pl.Series(self.name, values, dtype=pl.Int64)
-        # Few codes, many rows: each code is put into words once.
+        # Few codes, many rows: decode each code once.
         few = codes.drop_nulls().unique()
         words = few.cast(pl.String).replace(dict(self.words))
         return codes.replace_strict(few, words, default=None, return_dtype=pl.String)
@@ -76,48 +76,48 @@ class NumberCode(Column):
 
 
 class DecimalText(Text):
-    """An exact decimal number as text, where no type holds every number of places."""
+    """An exact decimal number as text, for any number of decimal places."""
 
     unit = "decimal text"
 
     def parse(self, value: Any) -> str | None:
-        """Return the digits; a number with a fraction has been rounded on its way."""
+        """Return the digits; raise ValueError for a float, which may have been rounded."""
         if isinstance(value, float):
-            raise ValueError(value)  # noqa: TRY004  # cell by cell, ValueError is the sign
+            raise ValueError(value)  # noqa: TRY004  # the checked decoder expects ValueError
         return super().parse(value)
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return the texts; refuse one that is no number."""
+        """Return the texts; raise ValueError for one that is not a number."""
         series = super().build(values)
         if not series.str.contains(r"^-?[0-9]+(\.[0-9]+)?$").all():
             raise ValueError(self.name)
         return series
 
 
-class Asked(Text):
-    """What was asked for, where the answer does not repeat it; ``wire`` is the request's field."""
+class RequestField(Text):
+    """A value of the request that the response does not repeat; ``wire`` is the request's field."""
 
     derived = True
 
     @property
     def field(self) -> str:
-        """Return the field of the request, which is its column's name unless ``wire`` says else."""
-        return super().spellings[0]
+        """Return the field of the request: ``wire``, or else the column's name."""
+        return super().wire_paths[0]
 
     @property
-    def spellings(self) -> tuple[str, ...]:
-        """None: it is not in the answer."""
+    def wire_paths(self) -> tuple[str, ...]:
+        """None: it is not in the response."""
         return ()
 
 
 @dataclass(eq=False)
 class Hex(Text):
-    """Bytes as lower-case ``0x`` text; ``none`` are placeholders that mean "no such thing"."""
+    """Bytes as lower-case ``0x`` text; the texts ``none`` mean "no value" and become null."""
 
     none: tuple[str, ...] = ()
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return lower-case text, placeholders as null; refuse what is not hexadecimal."""
+        """Return lower-case text; raise ValueError for text that is not hexadecimal."""
         series = super().build(values).str.to_lowercase()
         if not series.str.contains(HEXADECIMAL).all():
             raise ValueError(self.name)
@@ -125,22 +125,22 @@ class Hex(Text):
 
 
 class Json(Column):
-    """A part of the answer that has no fixed shape, as JSON text."""
+    """A part of the response without a fixed shape, as JSON text."""
 
     dtype = pl.String
-    sent_as = msgspec.Raw
+    json_type = msgspec.Raw
 
     def parse(self, value: Any) -> msgspec.Raw | None:
-        """Return the part as JSON again."""
+        """Return the part as raw JSON."""
         return None if value is None else msgspec.Raw(msgspec.json.encode(value))
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return JSON text without needless white space; a null or absent part is null."""
+        """Return compact JSON text; a null or omitted part is null."""
         parts = [b"" if value is None else bytes(value) for value in values]
-        texts = [None if part in (b"", b"null") else canonical(part).decode() for part in parts]
+        texts = [None if part in (b"", b"null") else compact(part).decode() for part in parts]
         return pl.Series(self.name, texts, dtype=self.dtype)
 
 
-def canonical(part: bytes) -> bytes:
-    """Return JSON that says the same, without white space and needless escapes."""
+def compact(part: bytes) -> bytes:
+    """Return the same JSON without white space and unnecessary escapes."""
     return msgspec.json.encode(msgspec.json.decode(part))

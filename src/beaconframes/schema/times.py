@@ -1,4 +1,4 @@
-"""Columns of instants: written as text, as Unix time, or derived from the row's epoch."""
+"""Time columns: RFC 3339 text, Unix time, or derived from the row's epoch, slot or day."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from beaconframes.schema.column import Column
-from beaconframes.schema.numbers import whole
+from beaconframes.schema.columns import Column
+from beaconframes.schema.numbers import parse_whole
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Unit
@@ -19,18 +19,18 @@ UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 FIRST_SECOND = -62_135_596_800
 LAST_SECOND = 253_402_300_799
-"""The years 1 to 9999, which is what every library holds, in Unix seconds."""
+"""The years 1 to 9999, which every library supports, in Unix seconds."""
 
 
 class Timestamp(Column):
-    """An instant, written as RFC 3339 text on the wire."""
+    """A time in UTC, RFC 3339 text on the wire."""
 
     dtype = pl.Datetime("us", "UTC")
-    sent_as = datetime
+    json_type = datetime
     unit = "UTC"
 
     def parse(self, value: Any) -> datetime | None:
-        """Return the instant; a number is Unix seconds."""
+        """Return the time; a number is Unix seconds."""
         if value is None:
             return None
         if isinstance(value, int) and not isinstance(value, bool):
@@ -38,9 +38,9 @@ class Timestamp(Column):
         return msgspec.convert(value, datetime)
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return instants in UTC; text without a zone is UTC."""
-        # By way of integers: ten times faster than from datetimes, and as exact.
-        ticks = [None if v is None else (in_utc(v) - UNIX) // TICK for v in values]
+        """Return times in UTC; a time without a zone is UTC."""
+        # Through integers: ten times faster than from datetimes, and as exact.
+        ticks = [None if v is None else (to_utc(v) - UNIX) // TICK for v in values]
         micros = pl.Series(self.name, ticks, dtype=pl.Int64)
         return micros.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
@@ -50,19 +50,19 @@ class Timestamp(Column):
 
 
 class UnixTime(Column):
-    """An instant, written as Unix seconds on the wire."""
+    """A time in UTC, Unix seconds on the wire."""
 
     dtype = pl.Datetime("us", "UTC")
-    sent_as = int
+    json_type = int
     unit = "UTC"
 
     def parse(self, value: Any) -> int | None:
         """Return the seconds."""
-        return whole(value)
+        return parse_whole(value)
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return instants."""
-        return instants(pl.Series(self.name, values, dtype=pl.Int64), per_second=1)
+        """Return times in UTC."""
+        return build_times(pl.Series(self.name, values, dtype=pl.Int64), per_second=1)
 
     def encode(self) -> pl.Expr:
         """Return Unix seconds."""
@@ -70,11 +70,11 @@ class UnixTime(Column):
 
 
 class UnixMillis(UnixTime):
-    """An instant, written as Unix milliseconds on the wire."""
+    """A time in UTC, Unix milliseconds on the wire."""
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return instants."""
-        return instants(pl.Series(self.name, values, dtype=pl.Int64), per_second=1000)
+        """Return times in UTC."""
+        return build_times(pl.Series(self.name, values, dtype=pl.Int64), per_second=1000)
 
     def encode(self) -> pl.Expr:
         """Return Unix milliseconds."""
@@ -83,33 +83,33 @@ class UnixMillis(UnixTime):
 
 @dataclass(eq=False)
 class TimeOf(Timestamp):
-    """The instant at which the row's epoch, slot or day starts, derived from that column.
+    """The start of the row's epoch, slot or day, derived from that column.
 
-    With ``wire`` the service sends it too: then its word counts, and only what it left out is
-    derived. Without, the column is ours alone. ``later=1`` is the start of the next one: the end.
+    With ``wire`` the service sends it too: its values win, and only omitted ones are derived.
+    ``offset=1`` is the start of the next epoch, slot or day: the end of this one.
     """
 
     of: str = ""
     by: Unit = "epoch"
-    later: int = 0
+    offset: int = 0
     derived = True
 
     @property
-    def spellings(self) -> tuple[str, ...]:
-        """The wire paths, none unless some were given."""
-        return super().spellings if self.wire else ()
+    def wire_paths(self) -> tuple[str, ...]:
+        """The wire paths, none without ``wire``."""
+        return super().wire_paths if self.wire else ()
 
 
 @dataclass(eq=False)
 class EpochTime(TimeOf):
-    """The instant at which the row's epoch starts."""
+    """The start of the row's epoch."""
 
     of: str = "epoch"
 
 
 @dataclass(eq=False)
 class SlotTime(TimeOf):
-    """The instant at which the row's slot starts."""
+    """The start of the row's slot."""
 
     of: str = "slot"
     by: Unit = "slot"
@@ -117,21 +117,21 @@ class SlotTime(TimeOf):
 
 @dataclass(eq=False)
 class DayTime(TimeOf):
-    """The instant at which the row's day starts."""
+    """The start of the row's day."""
 
     of: str = "day"
     by: Unit = "day"
 
 
-def in_utc(moment: datetime) -> datetime:
-    """Return *moment* in UTC; without a zone it is UTC already."""
+def to_utc(moment: datetime) -> datetime:
+    """Return *moment* in UTC; without a zone it is taken as UTC."""
     if moment.tzinfo is UTC:
         return moment
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def instants(ticks: pl.Series, *, per_second: int) -> pl.Series:
-    """Return Unix *ticks* as instants; one outside the calendar's years raises ValueError."""
+def build_times(ticks: pl.Series, *, per_second: int) -> pl.Series:
+    """Return Unix *ticks* as times; raise ValueError outside the years 1 to 9999."""
     inside = ticks.is_between(FIRST_SECOND * per_second, LAST_SECOND * per_second)
     if not inside.all():
         raise ValueError(ticks.name)

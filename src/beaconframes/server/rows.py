@@ -135,7 +135,7 @@ class Rows:
         self, endpoint: Endpoint, rows: pl.DataFrame, fields: Fields, view: View
     ) -> pl.DataFrame:
         without = endpoint.leaves_out(fields)
-        return endpoint.table.spell(rows, view.chain, without=without, public=self.public)
+        return endpoint.table.build_records(rows, view.chain, without=without, public=self.public)
 
     def _asked_before(self, name: Hashable) -> bool:
         """Tell whether *name* was asked for lately, and remember that it was now."""

@@ -102,7 +102,7 @@ def body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire: Wire) 
         before, after = b"", b""
     if shape is Shape.LIST or records.height != 1:
         before, after = before + b"[", b"]" + after
-    return b"".join((before, endpoint.table.write(records, public=public), after))
+    return b"".join((before, endpoint.table.write_json(records, public=public), after))
 
 
 def may_be_absent(endpoint: Endpoint, fields: Fields, wire: Wire) -> bool:

@@ -89,7 +89,7 @@ class Blocks(Table):
     votes = Count("Validators that voted for the block; null unless it was asked for by slot.")
 
     @classmethod
-    def spell(
+    def build_records(
         cls,
         frame: pl.DataFrame,
         chain: Chain,
@@ -101,4 +101,4 @@ class Blocks(Table):
         if public:
             root = pl.when(status="scheduled").then(pl.lit("0x00")).otherwise(pl.lit("0x01"))
             frame = frame.with_columns(pl.col("block_root").fill_null(root))
-        return super().spell(frame, chain, without=without, public=public)
+        return super().build_records(frame, chain, without=without, public=public)

@@ -13,7 +13,7 @@ from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, Batch, Endpoint, Parameter, Refused, Shape, Texts
 from beaconframes.endpoint.identifiers import cut
 from beaconframes.errors import UsageError
-from beaconframes.schema import Asked, DecimalText, Hex, Json, Table, Text
+from beaconframes.schema import DecimalText, Hex, Json, RequestField, Table, Text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -46,7 +46,7 @@ class Holding(Table):
 class AddressBalances(Table):
     """Balances of addresses. One row per address for its ether, and one for each of its tokens."""
 
-    address = Asked("Address.", key=True)
+    address = RequestField("Address.", key=True)
     token = Hex("Contract of the token; null for ether.", key=True, wire="tokens[].address")
     symbol = Text(
         "What the contract calls itself; null for ether. Anybody may have written it.",
@@ -74,7 +74,7 @@ class AddressBalances(Table):
         return pl.concat(frames)
 
     @classmethod
-    def spell(
+    def build_records(
         cls,
         frame: pl.DataFrame,
         chain: Chain,  # noqa: ARG003 - every table's

@@ -56,7 +56,7 @@ class Attestations(Table):
         "Committee; the service always says 0. Null when slim.", wire="committeeindex"
     )
 
-    implied = WEEK_OF_EPOCH
+    calendar_fields = WEEK_OF_EPOCH
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class BalanceHistory(Table):
         wire=("effectivebalance", "effective_balance"),
     )
 
-    implied = WEEK_OF_EPOCH
+    calendar_fields = WEEK_OF_EPOCH
 
 
 BALANCE_HISTORY = Endpoint(

@@ -21,7 +21,7 @@ class BlsChanges(Table):
 
     # The service leaves out what is zero, and so the index of validator 0.
     validator_index = Count(
-        "Validator.", key=True, wire=("validatorindex", "validator_index"), absent=0
+        "Validator.", key=True, wire=("validatorindex", "validator_index"), default=0
     )
     slot = Slot("Slot of the block with the change.", key=True)
     epoch = Epoch("Epoch of the slot.")

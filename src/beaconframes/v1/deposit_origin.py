@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Pages
-from beaconframes.schema import Asked, Count, Flag, Hex, Table
+from beaconframes.schema import Count, Flag, Hex, RequestField, Table
 from beaconframes.v1._addresses import Named
 from beaconframes.v1._validator_lookup import null_placeholder_indices
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class DepositOrigin(Table):
     """Validators by depositor. One row per public key and validity of its signatures."""
 
-    from_address = Asked(
+    from_address = RequestField(
         "Address, or name of one, that was asked for: it sent the deposits.",
         key=True,
         wire="eth1address",

@@ -21,68 +21,68 @@ class IncomeHistory(Table):
     epoch = Epoch("Epoch of the duties.", key=True)
     time = EpochTime("Start of the epoch, UTC.")
     attestation_head_reward_gwei = Gwei(
-        "Reward for a timely head vote.", wire="income.attestation_head_reward", absent=0
+        "Reward for a timely head vote.", wire="income.attestation_head_reward", default=0
     )
     attestation_source_reward_gwei = Gwei(
-        "Reward for a timely source vote.", wire="income.attestation_source_reward", absent=0
+        "Reward for a timely source vote.", wire="income.attestation_source_reward", default=0
     )
     attestation_source_penalty_gwei = Gwei(
         "Penalty for a missed or late source vote.",
         wire="income.attestation_source_penalty",
-        absent=0,
+        default=0,
     )
     attestation_target_reward_gwei = Gwei(
-        "Reward for a timely target vote.", wire="income.attestation_target_reward", absent=0
+        "Reward for a timely target vote.", wire="income.attestation_target_reward", default=0
     )
     attestation_target_penalty_gwei = Gwei(
         "Penalty for a missed or late target vote.",
         wire="income.attestation_target_penalty",
-        absent=0,
+        default=0,
     )
     finality_delay_penalty_gwei = Gwei(
         "Penalty while the chain does not finalize (inactivity leak).",
         wire="income.finality_delay_penalty",
-        absent=0,
+        default=0,
     )
     proposer_attestation_inclusion_reward_gwei = Gwei(
         "Reward for including attestations in a proposed block.",
         wire="income.proposer_attestation_inclusion_reward",
-        absent=0,
+        default=0,
     )
     proposer_slashing_inclusion_reward_gwei = Gwei(
         "Reward for including slashings in a proposed block.",
         wire="income.proposer_slashing_inclusion_reward",
-        absent=0,
+        default=0,
     )
     proposer_sync_inclusion_reward_gwei = Gwei(
         "Reward for including the sync aggregate in a proposed block.",
         wire="income.proposer_sync_inclusion_reward",
-        absent=0,
+        default=0,
     )
     sync_committee_reward_gwei = Gwei(
         "Reward for signing as a sync-committee member.",
         wire="income.sync_committee_reward",
-        absent=0,
+        default=0,
     )
     sync_committee_penalty_gwei = Gwei(
         "Penalty for not signing as a sync-committee member.",
         wire="income.sync_committee_penalty",
-        absent=0,
+        default=0,
     )
     slashing_reward_gwei = Gwei(
-        "Reward for reporting a slashing.", wire="income.slashing_reward", absent=0
+        "Reward for reporting a slashing.", wire="income.slashing_reward", default=0
     )
     slashing_penalty_gwei = Gwei(
-        "Penalty for having been slashed.", wire="income.slashing_penalty", absent=0
+        "Penalty for having been slashed.", wire="income.slashing_penalty", default=0
     )
     proposals_missed = Count(
-        "Proposals missed: a count, not an amount.", wire="income.proposals_missed", absent=0
+        "Proposals missed: a count, not an amount.", wire="income.proposals_missed", default=0
     )
     tx_fee_reward_wei = Wei(
-        "Priority fees of proposed blocks.", wire="income.tx_fee_reward_wei", absent=0, text=True
+        "Priority fees of proposed blocks.", wire="income.tx_fee_reward_wei", default=0, text=True
     )
 
-    implied = WEEK_OF_EPOCH
+    calendar_fields = WEEK_OF_EPOCH
 
 
 INCOME_HISTORY = Endpoint(

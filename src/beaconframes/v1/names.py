@@ -10,7 +10,7 @@ import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Shape, Texts
-from beaconframes.schema import Asked, Hex, Table, Text
+from beaconframes.schema import Hex, RequestField, Table, Text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Names(Table):
     """Name lookups. One row per name or address that was asked for."""
 
-    asked = Asked("Name or address that was asked for.", key=True, wire="domain")
+    asked = RequestField("Name or address that was asked for.", key=True, wire="domain")
     address = Hex("Address of the name, or the address that was asked for.")
     domain = Text(
         "Primary name of the address: not always the name asked for, and empty when it has none."

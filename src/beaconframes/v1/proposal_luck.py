@@ -10,7 +10,7 @@ import polars as pl
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Batch, Endpoint, Identifiers, Refused, Shape, Wanted
 from beaconframes.errors import UsageError
-from beaconframes.schema import Asked, Number, Table, Text, UnixTime
+from beaconframes.schema import Number, RequestField, Table, Text, UnixTime
 from beaconframes.v1._luck import luck
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class ProposalLuck(Table):
     """Proposal luck. One row per set of validators."""
 
-    validators = Asked("The validators of the set as they were asked for, by commas.", key=True)
+    validators = RequestField(
+        "The validators of the set as they were asked for, by commas.", key=True
+    )
     proposal_luck = Number(
         "Blocks proposed over blocks expected: 1 is as expected; null when none was proposed."
     )

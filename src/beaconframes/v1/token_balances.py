@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, Endpoint, Pages
-from beaconframes.schema import Asked, DecimalText, Hex, Table, Text
+from beaconframes.schema import DecimalText, Hex, RequestField, Table, Text
 from beaconframes.v1._addresses import Named
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class TokenBalances(Table):
     """Token balances of an address. One row per address and token."""
 
-    address = Asked("Address that holds the tokens.", key=True)
+    address = RequestField("Address that holds the tokens.", key=True)
     token = Hex("Contract of the token.", key=True, wire="address")
     symbol = Text("What the contract calls itself. Anybody may have written it.")
     balance = DecimalText("Tokens, as an exact decimal text.")

@@ -34,7 +34,7 @@ class ValidatorStats(Table):
         "Day: full days since genesis; -1 holds the deposits that the chain began with.", key=True
     )
     time = DayTime("Start of the day, UTC.", wire="day_start")
-    day_end = DayTime("End of the day, UTC.", wire="day_end", later=1)
+    day_end = DayTime("End of the day, UTC.", wire="day_end", offset=1)
     start_balance_gwei = Gwei("Balance at its start.", wire="start_balance")
     end_balance_gwei = Gwei("Balance at its end.", wire="end_balance")
     min_balance_gwei = Gwei("Least balance; 0 also when nobody kept it.", wire="min_balance")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, Endpoint, Pages
-from beaconframes.schema import Asked, Count, Hex, Table
+from beaconframes.schema import Count, Hex, RequestField, Table
 from beaconframes.v1._addresses import Named
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ WHERE = "withdrawalCredentialsOrEth1address"
 class WithdrawalCredentials(Table):
     """Validators by withdrawal credentials. One row per validator."""
 
-    credentials = Asked(
+    credentials = RequestField(
         "Credentials, address or name that was asked for; an address stands for both kinds of "
         "credentials that pay to it, 0x01 and 0x02.",
         key=True,

@@ -19,7 +19,7 @@ class YieldIndex(Table):
 
     day = Day("Day: full days since genesis.", key=True)
     time = DayTime("Start of the day, UTC.", wire="day_start")
-    day_end = DayTime("End of the day, UTC.", wire="day_end", later=1)
+    day_end = DayTime("End of the day, UTC.", wire="day_end", offset=1)
     apr = Fraction("Yearly rate: 365 times the day's rewards over effective balances.")
     apr_avg_7d = Fraction("Mean of apr over the last 7 days.", wire="avgapr7d")
     apr_avg_31d = Fraction("Mean of apr over the last 31 days.", wire="avgapr31d")

@@ -47,7 +47,7 @@ class Ordinal(Count):
     derived = True
 
     @property
-    def spellings(self) -> tuple[str, ...]:
+    def wire_paths(self) -> tuple[str, ...]:
         """None: the wire does not have it."""
         return ()
 
@@ -55,8 +55,8 @@ class Ordinal(Count):
 class Windowed(Table):
     """The window that something is of, and which epochs the service took for it."""
 
-    window = Text("Window that was asked for.", beside="asked.range.evaluation_window")
-    first_epoch = Epoch("First epoch of the window.", beside="range.epoch.start")
-    last_epoch = Epoch("Last epoch of the window.", beside="range.epoch.end")
-    start_time = UnixTime("Start of the window, UTC.", beside="range.timestamp.start")
-    end_time = UnixTime("Its last second, UTC.", beside="range.timestamp.end")
+    window = Text("Window that was asked for.", context="request.range.evaluation_window")
+    first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
+    start_time = UnixTime("Start of the window, UTC.", context="range.timestamp.start")
+    end_time = UnixTime("Its last second, UTC.", context="range.timestamp.end")

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 class Ranking(Table):
     """The window that figures are of, and when they were worked out."""
 
-    window = Text("Window that was asked for.", beside="asked.range.evaluation_window")
-    first_epoch = Epoch("First epoch of the window.", beside="range.epoch.start")
-    last_epoch = Epoch("Last epoch of the window.", beside="range.epoch.end")
-    last_updated = UnixTime("When the service worked the figures out, UTC.", beside="last_updated")
+    window = Text("Window that was asked for.", context="request.range.evaluation_window")
+    first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
+    last_updated = UnixTime("When the service worked the figures out, UTC.", context="last_updated")
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:

@@ -47,11 +47,11 @@ class Percent(Fraction):
 class ApyRoi(Table):
     """Yield of a whole set over a window. One row. Every figure is a share: 0.03 is 3 per cent."""
 
-    window = Text("Window that was asked for.", beside="asked.range.evaluation_window")
-    first_epoch = Epoch("First epoch of the window.", beside="range.epoch.start")
-    last_epoch = Epoch("Last epoch of the window.", beside="range.epoch.end")
-    start_time = UnixTime("Start of the window, UTC.", beside="range.timestamp.start")
-    end_time = UnixTime("Its last second, UTC.", beside="range.timestamp.end")
+    window = Text("Window that was asked for.", context="request.range.evaluation_window")
+    first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
+    start_time = UnixTime("Start of the window, UTC.", context="range.timestamp.start")
+    end_time = UnixTime("Its last second, UTC.", context="range.timestamp.end")
     execution_roi = Percent(
         "Execution-layer rewards of the window, as a share of what is staked.",
         wire="execution_layer.roi.total",

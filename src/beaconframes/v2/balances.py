@@ -29,7 +29,7 @@ class Balances(Table):
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
-    epoch = Epoch("Epoch.", key=True, beside=("range.epoch.start", "asked.epoch"))
+    epoch = Epoch("Epoch.", key=True, context=("range.epoch.start", "request.epoch"))
     time = EpochTime("Start of the epoch, UTC.")
     balance_wei = Wei("Balance.", wire="balance.current", text=True)
     effective_balance_wei = Wei("Effective balance.", wire="balance.effective", text=True)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 class PerformanceAggregate(PerformanceParts):
     """Performance of a whole set over a window. One row."""
 
-    window = Text("Window that was asked for.", beside="asked.range.evaluation_window")
-    first_epoch = Epoch("First epoch of the window.", beside="range.epoch.start")
-    last_epoch = Epoch("Last epoch of the window.", beside="range.epoch.end")
-    start_time = UnixTime("Start of the window, UTC.", beside="range.timestamp.start")
-    end_time = UnixTime("Its last second, UTC.", beside="range.timestamp.end")
+    window = Text("Window that was asked for.", context="request.range.evaluation_window")
+    first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
+    start_time = UnixTime("Start of the window, UTC.", context="range.timestamp.start")
+    end_time = UnixTime("Its last second, UTC.", context="range.timestamp.end")
 
 
 PERFORMANCE_AGGREGATE = Endpoint(

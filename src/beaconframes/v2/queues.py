@@ -119,7 +119,7 @@ class Queues(Table):
         return super().encode(frame, chain, without={*without, *old, "more"}, public=public)
 
 
-KNOWN = {path for column in Queues.columns for path in column.spellings} - {"more"}
+KNOWN = {path for column in Queues.columns for path in column.wire_paths} - {"more"}
 
 
 def in_new_shape(page: bytes) -> bytes:

@@ -29,7 +29,7 @@ class Rewards(RewardParts):
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
-    epoch = Epoch("Epoch of the duties.", key=True, beside=("range.epoch.start", "asked.epoch"))
+    epoch = Epoch("Epoch of the duties.", key=True, context=("range.epoch.start", "request.epoch"))
     time = EpochTime("Start of the epoch, UTC.")
 
 

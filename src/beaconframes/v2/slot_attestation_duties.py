@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SlotAttestationDuties(Table):
     """Attestation duties of slots. One row per slot per validator."""
 
-    slot = Slot("Slot that was to be attested.", key=True, beside="asked.slot.number")
+    slot = Slot("Slot that was to be attested.", key=True, context="request.slot.number")
     validator_index = Count("Validator.", key=True, wire="validator.index")
     time = SlotTime("Start of the slot, UTC.")
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")

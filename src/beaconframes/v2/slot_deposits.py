@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class SlotDeposits(Table):
     """Deposits of slots. One row per deposit, with whatever the service tells of it."""
 
-    slot = Slot("Slot that was asked for.", beside=("asked.slot.number", "range.slot.start"))
-    block_root = Hex("Root that the slot was asked for by.", beside="asked.slot.root")
+    slot = Slot("Slot that was asked for.", context=("request.slot.number", "range.slot.start"))
+    block_root = Hex("Root that the slot was asked for by.", context="request.slot.root")
 
     keeps_every_field = True
 

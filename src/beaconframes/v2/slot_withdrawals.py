@@ -37,7 +37,7 @@ class SlotWithdrawals(Table):
         "Slot; null when it was asked for by a root and the answer does not say it.",
         key=True,
         nullable=True,
-        beside=("asked.slot.number", "range.slot.start"),
+        context=("request.slot.number", "range.slot.start"),
     )
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     type = Text(
@@ -66,7 +66,7 @@ class SlotWithdrawals(Table):
     withdrawal_address = Hex(
         "Address that withdrawals go to.", wire="withdrawal_credentials.address"
     )
-    block_root = Hex("Root that the slot was asked for by.", beside="asked.slot.root")
+    block_root = Hex("Root that the slot was asked for by.", context="request.slot.root")
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class SubEntities(Ranking):
     """Sub-entities. One row per sub-entity of an entity."""
 
-    entity = Text("Entity that was asked for.", key=True, beside="asked.entity")
+    entity = Text("Entity that was asked for.", key=True, context="request.entity")
     sub_entity = Text("Name.", key=True, nullable=True)
     validator_count = Count("Validators.")
     beaconscore = Fraction("BeaconScore, 0 to 1.")

@@ -18,10 +18,10 @@ class SyncCommittee(Table):
     """Sync committees. One row per period."""
 
     period = Period("Sync-committee period, 256 epochs.", key=True)
-    start_epoch = Epoch("First epoch of the period.", beside="range.epoch.start")
-    end_epoch = Epoch("Last epoch of the period.", beside="range.epoch.end")
-    start_time = UnixTime("Start of the period, UTC.", beside="range.timestamp.start")
-    end_time = UnixTime("Its last second, UTC.", beside="range.timestamp.end")
+    start_epoch = Epoch("First epoch of the period.", context="range.epoch.start")
+    end_epoch = Epoch("Last epoch of the period.", context="range.epoch.end")
+    start_time = UnixTime("Start of the period, UTC.", context="range.timestamp.start")
+    end_time = UnixTime("Its last second, UTC.", context="range.timestamp.end")
     finality = Text(FINALITY)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class SyncCommitteePeriods(Table):
     """Sync-committee periods. One row per record of the service, with whatever it tells."""
 
-    first_epoch = Epoch("First epoch that the service looked at.", beside="range.epoch.start")
-    last_epoch = Epoch("Last epoch that it looked at.", beside="range.epoch.end")
+    first_epoch = Epoch("First epoch that the service looked at.", context="range.epoch.start")
+    last_epoch = Epoch("Last epoch that it looked at.", context="range.epoch.end")
 
     keeps_every_field = True
 

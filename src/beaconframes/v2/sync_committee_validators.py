@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 class SyncCommitteeValidators(Table):
     """Members of sync committees. One row per member, with whatever the service tells of it."""
 
-    period = Period("Period that was asked for.", beside="asked.sync_committee_period.number")
-    view = Text("latest or next, if that was asked for.", beside="asked.sync_committee_period.view")
-    start_epoch = Epoch("First epoch of the period.", beside="range.epoch.start")
+    period = Period("Period that was asked for.", context="request.sync_committee_period.number")
+    view = Text(
+        "latest or next, if that was asked for.", context="request.sync_committee_period.view"
+    )
+    start_epoch = Epoch("First epoch of the period.", context="range.epoch.start")
 
     keeps_every_field = True
 

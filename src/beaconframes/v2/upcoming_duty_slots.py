@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class UpcomingDutySlots(Table):
     """Slots with duties to come. One row per record of the service, with whatever it tells."""
 
-    first_slot = Slot("First slot that the service looked at.", beside="range.slot.start")
-    last_slot = Slot("Last slot that it looked at.", beside="range.slot.end")
+    first_slot = Slot("First slot that the service looked at.", context="range.slot.start")
+    last_slot = Slot("Last slot that it looked at.", context="range.slot.end")
 
     keeps_every_field = True
 

@@ -57,7 +57,7 @@ class Validators(Table):
         "Address that withdrawals go to; null for BLS.", wire="withdrawal_credentials.address"
     )
     finality = Text(FINALITY)
-    epoch = Epoch("Epoch that the service saw it in.", beside="range.epoch.end")
+    epoch = Epoch("Epoch that the service saw it in.", context="range.epoch.end")
 
 
 VALIDATORS = Endpoint(

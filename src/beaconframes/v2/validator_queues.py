@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ValidatorQueues(Table):
     """Places in queues. One row per record of the service, with whatever it tells."""
 
-    epoch = Epoch("Epoch that the service saw it in.", beside="range.epoch.end")
+    epoch = Epoch("Epoch that the service saw it in.", context="range.epoch.end")
 
     keeps_every_field = True
 

@@ -45,5 +45,5 @@ def nothing(table: type[Table], part: str) -> list[pl.Expr]:
     return [
         pl.lit(None, column.dtype).alias(column.name)
         for column in table.columns
-        if any(path.startswith(part) for path in column.spellings)
+        if any(path.startswith(part) for path in column.wire_paths)
     ]

@@ -22,7 +22,7 @@ TIME = pl.Datetime("us", "UTC")
 class Unknown(Table):
     """Things that nobody described. One row per thing."""
 
-    slot = Slot("Slot that was asked for.", beside="asked.slot.number")
+    slot = Slot("Slot that was asked for.", context="request.slot.number")
 
     keeps_every_field = True
 

@@ -1,0 +1,124 @@
+"""Columns of a table: each one's type states its unit, and so does the end of its name.
+
+A column knows its polars type, how to parse one wire value (``parse``, the definition), how to
+build a series from a list of wire values (``build``, the same, fast), and how to write cells back
+in wire form (``encode``, used by the local explorer).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from polars._typing import PolarsDataType
+
+
+def type_name(dtype: PolarsDataType) -> str:
+    """Return the name of a column type in data dictionaries, such as ``Datetime(us, UTC)``."""
+    return re.sub(r"\w+=|'", "", str(dtype))
+
+
+@dataclass(eq=False)
+class Column:
+    """One column of a table: its meaning, and its field on the wire.
+
+    Parameters
+    ----------
+    doc
+        One sentence for the data dictionary.
+    key
+        Whether the column is part of the table's key, and so is never null.
+    nullable
+        Whether it may be null although it is part of the key.
+    wire
+        The field's path on the wire: the specification's spelling first, then the other
+        spellings of the same field. Omitted: the column's own name.
+    default
+        The value of a field that the service omits. Omitted: null.
+    context
+        Where the value is when it is not in the record: paths into the response's envelope, such
+        as ``range.epoch.start``, or into the request, such as ``request.epoch``. The first path
+        that has a value counts.
+    """
+
+    doc: str
+    _: KW_ONLY
+    key: bool = False
+    nullable: bool = False
+    wire: str | tuple[str, ...] = ()
+    default: int | None = None
+    context: str | tuple[str, ...] = ()
+    name: str = field(default="", init=False)
+
+    dtype: ClassVar[PolarsDataType]
+    json_type: ClassVar[Any]
+    unit: ClassVar[str] = ""
+    name_suffix: ClassVar[str] = ""
+    derived: ClassVar[bool] = False
+
+    @property
+    def wire_paths(self) -> tuple[str, ...]:
+        """Every wire path of the column, the specification's spelling first."""
+        if self.context:
+            return ()
+        if not self.wire:
+            return (self.name,)
+        return (self.wire,) if isinstance(self.wire, str) else self.wire
+
+    @property
+    def context_paths(self) -> tuple[str, ...]:
+        """Every path of the column into the envelope or the request."""
+        return (self.context,) if isinstance(self.context, str) else self.context
+
+    def wire_type(self) -> Any:
+        """Return the JSON type that the fast decoder accepts; the checked one takes the rest."""
+        return self.json_type
+
+    def parse(self, value: Any) -> Any:
+        """Return wire *value* as an item for ``build``; raise ValueError for an invalid one."""
+        raise NotImplementedError  # pragma: no cover
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return parsed wire *values* as a series of the column's type."""
+        series = pl.Series(self.name, values, dtype=self.dtype)
+        if self.default is None or not series.null_count():
+            return series
+        return series.fill_null(self.default)
+
+    def encode(self) -> pl.Expr:
+        """Return the expression that converts cells to their wire form."""
+        return pl.col(self.name)
+
+
+@dataclass(frozen=True)
+class CalendarField:
+    """A wire field that follows from the chain's calendar, such as the week of an epoch.
+
+    The local explorer sends it. Loaders drop it, because column ``of`` and the calendar imply it.
+    """
+
+    wire: str
+    of: str
+    unit: Literal["week", "day"]
+    part: Literal["number", "start", "end"]
+
+
+WEEK_OF_EPOCH = (
+    CalendarField("week", "epoch", "week", "number"),
+    CalendarField("week_start", "epoch", "week", "start"),
+    CalendarField("week_end", "epoch", "week", "end"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TableSpec:
+    """What the decoders and the encoder need to know of a table."""
+
+    table_name: str
+    columns: tuple[Column, ...] = ()
+    calendar_fields: tuple[CalendarField, ...] = ()
+    public_spelling: int = 0
