@@ -52,7 +52,7 @@ def fingerprint() -> str:
 def _declaration(table: type[Table]) -> str:
     """Return the names, types and keys of a table's columns as text."""
     columns = (
-        f"{column.name} {column.dtype} {column.key} {column.nullable} {column.absent}"
+        f"{column.name} {column.dtype} {column.key} {column.nullable} {column.default}"
         for column in table.columns
     )
     return "\n".join((table.table_name, *columns, ""))
