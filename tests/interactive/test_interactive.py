@@ -414,7 +414,7 @@ def test_a_million_points_are_thinned_and_said():
     figure = interactive.sync_participation(slots)
 
     (line,) = figure.data
-    assert len(line.x) <= traces.MOST + 10
+    assert len(line.x) <= traces.MAX_POINTS + 10
     assert [0.0, 99.5] == [np.nanmin(line.y), np.nanmax(line.y)]
     assert 2 == len(stretches(line.y))
     assert ["900,000 points: of every 90 neighbours the lowest and the highest are drawn"] == [
@@ -432,7 +432,7 @@ def test_thinned_lines_are_never_mixed():
     figure = interactive.balances(frame)
 
     crowd = figure.data[0]
-    assert len(crowd.x) <= traces.MOST + 200
+    assert len(crowd.x) <= traces.MAX_POINTS + 200
     assert 50 == len(stretches(crowd.y))
     assert all(1 == len(set(run)) for run in stretches(crowd.y))
 

@@ -3,14 +3,14 @@
 from beaconframes.charts.attestations import attestations
 from beaconframes.charts.balances import balances
 from beaconframes.charts.coverage import coverage
-from beaconframes.charts.flows import deposits, withdrawals
 from beaconframes.charts.gas_fees import gas_fees
 from beaconframes.charts.income import income
 from beaconframes.charts.leaderboard import leaderboard
-from beaconframes.charts.members import sync_members
-from beaconframes.charts.participation import sync_participation
 from beaconframes.charts.proposals import proposals
-from beaconframes.charts.yields import yield_index
+from beaconframes.charts.sync_members import sync_members
+from beaconframes.charts.sync_participation import sync_participation
+from beaconframes.charts.transfers import deposits, withdrawals
+from beaconframes.charts.yield_index import yield_index
 
 __all__ = [
     "attestations",

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
-from beaconframes.charts import grids, series
-from beaconframes.charts.drawing import Axis, Bars, Drawing
+from beaconframes.charts import heatmap, series
+from beaconframes.charts.model import Axis, Bars, Chart
 from beaconframes.frames import choose
 
 if TYPE_CHECKING:
@@ -21,24 +21,26 @@ _COLUMNS = ["validator_index", "epoch", "time", "status", "attester_slot"]
 _FAR = 10  # Distances from this one on share a bar.
 
 
-def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Drawing:
+def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Chart:
     """Prepare the chart of ``plot.attestations`` and ``interactive.attestations``."""
     choose("show", show, get_args(Show))
-    series.whole("late", late, None, "Pass the slots from which on it is late; 1 is the next slot.")
-    rows = series.rows_of(
+    series.check_count(
+        "late", late, None, "Pass the slots from which on it is late; 1 is the next slot."
+    )
+    rows = series.read_rows(
         frame, _COLUMNS, loader="load_attestations", also=["inclusion_slot"]
     ).filter(pl.col("status").is_in(["included", "missed"]))
-    lacking = series.lacking(frame, "no duty that has an epoch, a time and a status")
-    nothing = f"No attestations to draw: {lacking}" if rows.is_empty() else None
-    only = "One attestation only" if rows.height == 1 else None
+    reason = series.explain_empty(frame, "no duty that has an epoch, a time and a status")
+    empty_note = f"No attestations to draw: {reason}" if rows.is_empty() else None
+    single_note = "One attestation only" if rows.height == 1 else None
     distance = pl.col("inclusion_slot").cast(pl.Int64) - pl.col("attester_slot").cast(pl.Int64)
     rows = rows.with_columns(distance=distance)
     if show == "distance":
-        return _distances(rows, nothing, only)
-    if nothing:
+        return _build_distances(rows, empty_note, single_note)
+    if empty_note:
         axis = Axis("Epoch (UTC)", "epoch"), Axis("Validator")
-        return Drawing(*axis, nothing=nothing)
-    first, count, start, step = grids.numbered(rows, "epoch")
+        return Chart(*axis, empty_note=empty_note)
+    first, count, start, step = heatmap.find_columns(rows, "epoch")
     validators = rows["validator_index"].unique().sort()
     ranks = validators.to_frame().with_row_index("row")
     kind = (
@@ -54,7 +56,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Draw
     prompt = "Included in the next slot" if late == 2 else f"Included within {late - 1} slots"
     behind = f"Included late ({late} slots\nbehind or more)"
     kinds = ((prompt, colours.CYAN), (behind, colours.AMBER), ("Missed", colours.RED))
-    return grids.drawing(
+    return heatmap.build_heatmap(
         [cells],
         validators.to_list(),
         (count, start, step),
@@ -63,15 +65,15 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Draw
         kinds=kinds,
         shares=f"{prompt} (% of duties)",
         counted=3,
-        only=only,
+        single_note=single_note,
     )
 
 
-def _distances(rows: pl.DataFrame, nothing: str | None, only: str | None) -> Drawing:
+def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: str | None) -> Chart:
     """Count how many slots after their own attestations were included."""
     y = Axis("Share of attestation duties (%)")
-    if nothing:
-        return Drawing(Axis("Inclusion distance (slots)"), y, nothing=nothing)
+    if empty_note:
+        return Chart(Axis("Inclusion distance (slots)"), y, empty_note=empty_note)
     included = rows.filter(pl.col("status") == "included")["distance"].drop_nulls()
     furthest = min(_FAR, max([1, *included]))
     counts = [int((included == distance).sum()) for distance in range(1, furthest)]
@@ -87,4 +89,6 @@ def _distances(rows: pl.DataFrame, nothing: str | None, only: str | None) -> Dra
     outside = Bars(ranks[-1:], share[-1:], f"Missed ({missed:,})", colours.RED)
     label = f"Inclusion distance (slots), {rows.height:,} duties"
     legend = ("Included", f"Missed ({missed:,})")
-    return Drawing(Axis(label, names=names), y, (inside, outside), only=only, legend=legend)
+    return Chart(
+        Axis(label, tick_labels=names), y, (inside, outside), single_note=single_note, legend=legend
+    )

@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes import colours
-from beaconframes.charts import grids, series
-from beaconframes.charts.drawing import Axis, Drawing
+from beaconframes.charts import heatmap, series
+from beaconframes.charts.model import Axis, Chart
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
 
-def coverage(frame: IntoFrame) -> Drawing:
+def coverage(frame: IntoFrame) -> Chart:
     """Prepare the chart of ``plot.coverage`` and ``interactive.coverage``."""
     columns = ["validator_index", "epoch", "time"]
-    rows = series.rows_of(frame, columns, loader="load_income_history").unique(columns[:2])
+    rows = series.read_rows(frame, columns, loader="load_income_history").unique(columns[:2])
     if rows.is_empty():
-        lacking = series.lacking(frame, "no row that has a validator, an epoch and a time")
+        reason = series.explain_empty(frame, "no row that has a validator, an epoch and a time")
         axis = Axis("Epoch (UTC)", "epoch"), Axis("Validator")
-        return Drawing(*axis, nothing=f"No coverage to draw: {lacking}")
-    first, count, start, step = grids.numbered(rows, "epoch")
+        return Chart(*axis, empty_note=f"No coverage to draw: {reason}")
+    first, count, start, step = heatmap.find_columns(rows, "epoch")
     validators = rows["validator_index"].unique().sort()
     ranks = validators.to_frame().with_row_index("row")
     cells = rows.join(ranks, on="validator_index").select(
         "row", column=pl.col("epoch") - first, kind=pl.lit(1, pl.UInt8)
     )
     there = rows.height / (len(validators) * count)
-    return grids.drawing(
+    return heatmap.build_heatmap(
         [cells],
         validators.to_list(),
         (count, start, step),
@@ -38,6 +38,6 @@ def coverage(frame: IntoFrame) -> Drawing:
         kinds=(("There", colours.BLUE), ("Absent", colours.GRID)),
         shares="Rows there (%)",
         counted=1,
-        only="One epoch only" if count == 1 else None,
+        single_note="One epoch only" if count == 1 else None,
         whole=True,
     )

@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
-from beaconframes.charts.drawing import Axis, Bars, Drawing, Line
+from beaconframes.charts.model import Axis, Bars, Chart, Line
 from beaconframes.charts.series import Unit
 from beaconframes.frames import choose
 
@@ -24,41 +24,41 @@ _TIERS = {
     "slow_wei": ("Slow", "10 minutes", colours.SLATE),
 }
 _DOTTED = 200  # Dots of more readings than this run into each other.
-_PAUSE = 3  # Times the usual time between readings: a longer one is a hole.
+_GAP = 3  # Times the usual time between readings: a longer one is a hole.
 
 
-def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Drawing:
+def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
     """Prepare the chart of ``plot.gas_fees`` and ``interactive.gas_fees``."""
     choose("unit", unit, get_args(Unit))
-    rows = series.rows_of(frame, ["time"], loader="load_gas_fees", also=list(_TIERS))
+    rows = series.read_rows(frame, ["time"], loader="load_gas_fees", also=list(_TIERS))
     rows = rows.filter(pl.any_horizontal(pl.col(list(_TIERS)).is_not_null())).unique("time")
     rows = rows.sort("time")
     y = Axis(f"Price of gas ({series.UNIT_NAMES[unit]} per unit of gas)")
     if rows.is_empty():
-        lacking = series.lacking(frame, "no reading that has a time and a fee")
+        reason = series.explain_empty(frame, "no reading that has a time and a fee")
         axis = Axis("Reading (UTC)", "slot")
-        return Drawing(axis, y, nothing=f"No gas fees to draw: {lacking}")
+        return Chart(axis, y, empty_note=f"No gas fees to draw: {reason}")
     if rows.height == 1:
-        return _reading(rows, unit, y)
-    times = series.moments(rows["time"])
+        return _build_single_reading(rows, unit, y)
+    times = series.to_datetime64(rows["time"])
     pauses = np.diff(times)
-    gaps = pauses > _PAUSE * np.median(pauses)
+    gaps = pauses > _GAP * np.median(pauses)
     lines = []
     for tier, (name, wait, colour) in _TIERS.items():
-        curve = series.broken(times, series.heights(rows[tier], unit), gaps)
+        curve = series.insert_gaps(times, series.convert_amounts(rows[tier], unit), gaps)
         label = f"{name} (about {wait})"
         dotted = rows.height <= _DOTTED
-        lines.append(Line(*curve, label, colour, marked=dotted, main=True))
+        lines.append(Line(*curve, label, colour, marked=dotted, takes_kwargs=True))
     legend = tuple(line.name for line in lines)
-    return Drawing(Axis("Reading (UTC)", "slot", times), y, tuple(lines), legend=legend)
+    return Chart(Axis("Reading (UTC)", "slot", times), y, tuple(lines), legend=legend)
 
 
-def _reading(rows: pl.DataFrame, unit: Unit, y: Axis) -> Drawing:
+def _build_single_reading(rows: pl.DataFrame, unit: Unit, y: Axis) -> Chart:
     """Draw a single reading as bars, fastest first."""
     names = tuple(f"{name}\nabout {wait}" for name, wait, _ in _TIERS.values())
     bars = tuple(
-        Bars(np.array([rank]), series.heights(rows[tier], unit), colour=colour, width=0.6)
+        Bars(np.array([rank]), series.convert_amounts(rows[tier], unit), colour=colour, width=0.6)
         for rank, (tier, (_, _, colour)) in enumerate(_TIERS.items())
     )
-    when = f"{series.day_name(rows['time'][0])}, {rows['time'][0]:%H:%M} UTC"
-    return Drawing(Axis(f"Wait until included: one reading, {when}", names=names), y, bars)
+    when = f"{series.format_day(rows['time'][0])}, {rows['time'][0]:%H:%M} UTC"
+    return Chart(Axis(f"Wait until included: one reading, {when}", tick_labels=names), y, bars)

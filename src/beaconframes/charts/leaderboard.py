@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from beaconframes.charts import series
-from beaconframes.charts.drawing import Axis, Bars, Drawing
+from beaconframes.charts.model import Axis, Bars, Chart
 from beaconframes.charts.series import Unit
 from beaconframes.frames import choose
 
@@ -26,31 +26,29 @@ _SPANS = {
 _MOST = 100  # As many as a leaderboard has.
 
 
-def leaderboard(
-    frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20
-) -> Drawing:
+def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20) -> Chart:
     """Prepare the chart of ``plot.leaderboard`` and ``interactive.leaderboard``."""
     choose("span", span, get_args(Span))
     choose("unit", unit, get_args(Unit))
-    series.whole("top", top, _MOST, f"Pass one from 1 to {_MOST}.")
+    series.check_count("top", top, _MOST, f"Pass one from 1 to {_MOST}.")
     column = f"performance_{span}_gwei"
     columns = ["validator_index", column]
-    rows = series.rows_of(frame, columns, loader="load_leaderboard").unique()
+    rows = series.read_rows(frame, columns, loader="load_leaderboard").unique()
     rows = rows.sort(column, "validator_index", descending=[True, False]).head(top)
     amount = f"Consensus income {_SPANS[span]} ({series.UNIT_NAMES[unit]})"
-    nothing: str | None = None
+    empty_note: str | None = None
     bars: tuple[Bars, ...] = ()
     names = tuple(str(index) for index in rows["validator_index"])
     if rows.is_empty():
-        lacking = series.lacking(frame, "no row that has a validator and its income")
-        nothing = f"No leaderboard to draw: {lacking}"
+        reason = series.explain_empty(frame, "no row that has a validator and its income")
+        empty_note = f"No leaderboard to draw: {reason}"
     else:
-        height = series.heights(rows[column], unit)
-        bars = (Bars(np.arange(rows.height), height, lying=True),)
-    return Drawing(
-        Axis(amount, thousands=unit == "gwei", zero=bool((rows[column] < 0).any())),
-        Axis("Validator, best at the top", names=names, reverse=True),
+        height = series.convert_amounts(rows[column], unit)
+        bars = (Bars(np.arange(rows.height), height, horizontal=True),)
+    return Chart(
+        Axis(amount, thousands=unit == "gwei", zero_line=bool((rows[column] < 0).any())),
+        Axis("Validator, best at the top", tick_labels=names, reverse=True),
         bars,
-        nothing,
+        empty_note,
         "One validator only" if rows.height == 1 else None,
     )

@@ -9,9 +9,9 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
-from beaconframes.charts.drawing import Axis, Dots, Drawing, Layer
-from beaconframes.charts.participation import lost
+from beaconframes.charts.model import Axis, Chart, Layer, Points
 from beaconframes.charts.series import Unit
+from beaconframes.charts.sync_participation import build_missing_marks
 from beaconframes.frames import choose
 
 if TYPE_CHECKING:
@@ -29,30 +29,30 @@ _LOOKS = {
 }
 
 
-def proposals(
-    frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit = "eth"
-) -> Drawing:
+def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit = "eth") -> Chart:
     """Prepare the chart of ``plot.proposals`` and ``interactive.proposals``."""
     choose("unit", unit, get_args(Unit))
-    rows = series.rows_of(frame, _COLUMNS, loader="load_proposals")
+    rows = series.read_rows(frame, _COLUMNS, loader="load_proposals")
     rows = rows.filter(pl.col("status").is_in(list(_LOOKS))).sort("slot", "proposer_index")
-    x = Axis("Slot (UTC)", "slot", series.moments(rows["time"]))
-    only = "One proposal only" if rows.height == 1 else None
-    nothing = None
+    x = Axis("Slot (UTC)", "slot", series.to_datetime64(rows["time"]))
+    single_note = "One proposal only" if rows.height == 1 else None
+    empty_note = None
     if rows.is_empty():
-        lacking = series.lacking(frame, "no row that has a proposer, a slot, a time and a status")
-        nothing = f"No proposals to draw: {lacking}"
+        reason = series.explain_empty(
+            frame, "no row that has a proposer, a slot, a time and a status"
+        )
+        empty_note = f"No proposals to draw: {reason}"
     if produced is not None:
         y = Axis(
             f"Execution reward of the block ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei"
         )
-        if nothing:
-            return Drawing(x, y, nothing=nothing)
-        return _rewards(rows, produced, unit, x, y, only)
+        if empty_note:
+            return Chart(x, y, empty_note=empty_note)
+        return _build_rewards(rows, produced, unit, x, y, single_note)
     validators = rows["proposer_index"].unique().sort().to_list()
     named = len(validators) <= _NAMED
     names = tuple(map(str, validators)) if named else ()
-    y = Axis("Validator", names=names, whole=not named, reverse=bool(names))
+    y = Axis("Validator", tick_labels=names, integers=not named, reverse=bool(names))
     layers = []
     for status, (name, colour, symbol, size) in _LOOKS.items():
         some = rows.filter(pl.col("status") == status)
@@ -61,45 +61,63 @@ def proposals(
             if named:
                 ranks = ranks.replace_strict(validators, list(range(len(validators))))
             label = f"{name} ({some.height:,})"
-            points = series.moments(some["time"]), ranks.cast(pl.Float64).to_numpy()
+            points = series.to_datetime64(some["time"]), ranks.cast(pl.Float64).to_numpy()
             hollow = status == "scheduled"
-            fit = min(size, _size(some.height))
-            who = tuple(map(str, some["proposer_index"])) if named else ()
-            dots = Dots(*points, label, colour, symbol, fit, hollow, main=True, who=who)
+            fit = min(size, _choose_size(some.height))
+            hover_names = tuple(map(str, some["proposer_index"])) if named else ()
+            dots = Points(
+                *points,
+                label,
+                colour,
+                symbol,
+                fit,
+                hollow,
+                takes_kwargs=True,
+                validators=hover_names,
+            )
             layers.append(dots)
     legend = tuple(layer.name for layer in layers)
-    return Drawing(x, y, tuple(layers), nothing, only, legend=legend)
+    return Chart(x, y, tuple(layers), empty_note, single_note, legend=legend)
 
 
-def _size(count: int) -> float:
+def _choose_size(count: int) -> float:
     """Give the size of so many dots that they can be told apart."""
     return 10 if count <= _MANY else 1.5
 
 
-def _rewards(
-    rows: pl.DataFrame, produced: IntoFrame, unit: Unit, x: Axis, y: Axis, only: str | None
-) -> Drawing:
+def _build_rewards(
+    rows: pl.DataFrame, produced: IntoFrame, unit: Unit, x: Axis, y: Axis, single_note: str | None
+) -> Chart:
     """Draw what the proposed blocks brought; those that are lost stand beneath."""
     columns = ["slot", "producer_reward_wei"]
-    rewards = series.rows_of(produced, columns, loader="load_produced_blocks").unique("slot")
-    brought = rows.filter(pl.col("status") == "proposed").join(
+    rewards = series.read_rows(produced, columns, loader="load_produced_blocks").unique("slot")
+    proposed = rows.filter(pl.col("status") == "proposed").join(
         rewards, on="slot", how="left", maintain_order="left"
     )
-    there = brought.drop_nulls("producer_reward_wei")
+    there = proposed.drop_nulls("producer_reward_wei")
     layers: list[Layer] = []
     if there.height:
-        points = series.moments(there["time"]), series.heights(there["producer_reward_wei"], unit)
+        points = (
+            series.to_datetime64(there["time"]),
+            series.convert_amounts(there["producer_reward_wei"], unit),
+        )
         label = f"Proposed ({there.height:,})"
         layers.append(
-            Dots(*points, label, colours.BLUE, size=min(4, _size(there.height)), main=True)
+            Points(
+                *points,
+                label,
+                colours.BLUE,
+                size=min(4, _choose_size(there.height)),
+                takes_kwargs=True,
+            )
         )
-    layers += lost(rows, {"missed": 0.02, "orphaned": 0.05})
-    unknown = brought.height - there.height
+    layers += build_missing_marks(rows, {"missed": 0.02, "orphaned": 0.05})
+    unknown = proposed.height - there.height
     if unknown:
-        at = series.moments(brought.filter(pl.col("producer_reward_wei").is_null())["time"])
+        at = series.to_datetime64(proposed.filter(pl.col("producer_reward_wei").is_null())["time"])
         label = f"Reward not given ({unknown:,})"
         layers.append(
-            Dots(at, np.full(unknown, 0.08), label, colours.SLATE, "o", hollow=True, strip=True)
+            Points(at, np.full(unknown, 0.08), label, colours.SLATE, "o", hollow=True, strip=True)
         )
-    names = tuple(layer.name for layer in layers if isinstance(layer, Dots))
-    return Drawing(x, y, tuple(layers), only=only, legend=names)
+    names = tuple(layer.name for layer in layers if isinstance(layer, Points))
+    return Chart(x, y, tuple(layers), single_note=single_note, legend=names)

@@ -149,9 +149,9 @@ def given_region(look: dict[str, Any]) -> str | None:
 
 def save(drawn: Any, out: Path, ending: str, dpi: int) -> None:
     """Write a chart, whole or not at all."""
-    from beaconframes.wall.files import whole
+    from beaconframes.wall.png_file import write_atomically
 
-    with whole(out) as part:
+    with write_atomically(out) as part:
         if ending == PAGE:
             drawn.write_html(part, include_plotlyjs=True, full_html=True)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -27,5 +27,5 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2, **kwarg
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.attestations(frame, show=show, late=late)
-    return figures.draw(drawing, kwargs)
+    chart = charts.attestations(frame, show=show, late=late)
+    return figure.build_figure(chart, kwargs)

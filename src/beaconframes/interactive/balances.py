@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -28,5 +28,5 @@ def balances(
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.balances(frame, unit=unit, by=by)
-    return figures.draw(drawing, kwargs)
+    chart = charts.balances(frame, unit=unit, by=by)
+    return figure.build_figure(chart, kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -22,5 +22,5 @@ def coverage(frame: IntoFrame, **kwargs: Any) -> Figure:
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.coverage(frame)
-    return figures.draw(drawing, kwargs)
+    chart = charts.coverage(frame)
+    return figure.build_figure(chart, kwargs)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from plotly.graph_objects import Figure
 
-    from beaconframes.charts.flows import Every
     from beaconframes.charts.series import Unit
+    from beaconframes.charts.transfers import Every
 
 
 def deposits(
@@ -33,5 +33,5 @@ def deposits(
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.deposits(frame, every=every, unit=unit, cumulative=cumulative)
-    return figures.draw(drawing, kwargs)
+    chart = charts.deposits(frame, every=every, unit=unit, cumulative=cumulative)
+    return figure.build_figure(chart, kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -23,5 +23,5 @@ def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei", **kwargs: Any) -> Figure:
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.gas_fees(frame, unit=unit)
-    return figures.draw(drawing, kwargs)
+    chart = charts.gas_fees(frame, unit=unit)
+    return figure.build_figure(chart, kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -37,5 +37,5 @@ def income(
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.income(frame, every=every, unit=unit, by=by, cumulative=cumulative)
-    return figures.draw(drawing, kwargs)
+    chart = charts.income(frame, every=every, unit=unit, by=by, cumulative=cumulative)
+    return figure.build_figure(chart, kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -26,5 +26,5 @@ def leaderboard(
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.leaderboard(frame, span=span, unit=unit, top=top)
-    return figures.draw(drawing, kwargs)
+    chart = charts.leaderboard(frame, span=span, unit=unit, top=top)
+    return figure.build_figure(chart, kwargs)

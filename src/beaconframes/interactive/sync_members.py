@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from plotly.graph_objects import Figure
 
-    from beaconframes.charts.members import Show
+    from beaconframes.charts.sync_members import Show
 
 
 def sync_members(
@@ -30,5 +30,5 @@ def sync_members(
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.sync_members(blocks, committees, show=show)
-    return figures.draw(drawing, kwargs)
+    chart = charts.sync_members(blocks, committees, show=show)
+    return figure.build_figure(chart, kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -26,5 +26,5 @@ def sync_participation(
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.sync_participation(blocks, committees, every=every)
-    return figures.draw(drawing, kwargs)
+    chart = charts.sync_participation(blocks, committees, every=every)
+    return figure.build_figure(chart, kwargs)

@@ -14,9 +14,14 @@ from beaconframes import colours
 from beaconframes.errors import UsageError
 from beaconframes.interactive.style import template
 from beaconframes.text import for_plotly
-from beaconframes.wall.changes import checked, sound
-from beaconframes.wall.painting import indexed, paint, rgba, solid
-from beaconframes.wall.views import view
+from beaconframes.wall.images import (
+    build_palette_image,
+    build_rgba_image,
+    paint_region,
+    parse_background,
+)
+from beaconframes.wall.pixel_map import build_pixel_map
+from beaconframes.wall.pixel_writes import check_region, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,8 +30,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Heatmap, Image, Scattergl
     from plotly.graph_objects.layout import Slider
 
-    from beaconframes.wall.changes import Region
-    from beaconframes.wall.views import View
+    from beaconframes.wall.pixel_map import PixelMap
+    from beaconframes.wall.pixel_writes import Region
 
 _STEPS = 24
 _MOST = 100
@@ -63,18 +68,18 @@ def wall(
         raise UsageError(
             f"steps={steps!r} does not work", hint=f"Give an integer from 1 to {_MOST}."
         )
-    corners = checked(region)
-    seen = view(frame, show, region, groups)
+    corners = check_region(region)
+    pixel_map = build_pixel_map(frame, show, region, groups)
     figure = go.Figure(layout={"template": template(), "showlegend": False})
-    _frame(figure, corners, solid(background))
-    if seen is None:
-        drawn = _history(figure, frame, corners, steps)
+    _set_layout(figure, corners, parse_background(background))
+    if pixel_map is None:
+        has_pixels = _add_history(figure, frame, corners, steps)
     else:
-        drawn = bool(np.isfinite(seen.cells).any())
-        figure.add_trace(_map(seen, corners))
+        has_pixels = bool(np.isfinite(pixel_map.cells).any())
+        figure.add_trace(_build_heatmap(pixel_map, corners))
         figure.update_layout(width=figure.layout.width + 190, margin_b=70)
         figure.update_layout(height=figure.layout.height - 80)
-    if not drawn:
+    if not has_pixels:
         nothing = {
             "text": "No pixels to draw",
             "showarrow": False,
@@ -85,7 +90,7 @@ def wall(
     return figure.update_layout(kwargs)
 
 
-def _frame(figure: Figure, corners: Region, background: int) -> None:
+def _set_layout(figure: Figure, corners: Region, background: int) -> None:
     """Give every pixel of the wall a square, and the mouse a plain label."""
     x0, y0, x1, y1 = corners
     width, height = x1 - x0 + 1, y1 - y0 + 1
@@ -105,29 +110,29 @@ def _frame(figure: Figure, corners: Region, background: int) -> None:
         figure.update_layout(plot_bgcolor=f"#{background >> 8:06x}")
 
 
-def _history(figure: Figure, frame: IntoFrame, corners: Region, steps: int) -> bool:
+def _add_history(figure: Figure, frame: IntoFrame, corners: Region, steps: int) -> bool:
     """Draw the wall as it was at each step; tell whether there was anything."""
     x0, y0, x1, y1 = corners
     rows = (
-        sound(frame, "time", "validator_index")
+        read_rows(frame, "time", "validator_index")
         .sort("slot", maintain_order=True)
         .filter(pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1))
     )
     if rows.is_empty():
         return False
-    ends = _ends(rows, steps)
+    ends = _find_steps(rows, steps)
     shown = [rows.head(end) for end in ends]
     # The newest come first: of several writes to a pixel the mouse finds the first.
-    told = [_told(rows[start:end]) for start, end in pairwise([0, *ends])][::-1]
-    figure.add_traces([*(_picture(part, corners) for part in shown), *told])
+    hovers = [_build_hovers(rows[start:end]) for start, end in pairwise([0, *ends])][::-1]
+    figure.add_traces([*(_build_picture(part, corners) for part in shown), *hovers])
     for place, picture in enumerate(figure.data[: len(ends)]):
         picture.visible = place == len(ends) - 1
     if len(ends) > 1:
-        figure.update_layout(sliders=[_slider(shown)])
+        figure.update_layout(sliders=[_build_slider(shown)])
     return True
 
 
-def _ends(rows: pl.DataFrame, steps: int) -> list[int]:
+def _find_steps(rows: pl.DataFrame, steps: int) -> list[int]:
     """Tell of each step how many of the writes it shows; steps in which nothing changes go."""
     first, last = rows["slot"][0], rows["slot"][-1]
     slots = [first + (last - first + 1) * step // steps for step in range(1, steps + 1)]
@@ -135,18 +140,20 @@ def _ends(rows: pl.DataFrame, steps: int) -> list[int]:
     return sorted({int(end) for end in found if end})
 
 
-def _picture(rows: pl.DataFrame, corners: Region) -> Image:
+def _build_picture(rows: pl.DataFrame, corners: Region) -> Image:
     """Draw the wall as it was, crisp at any zoom."""
     from plotly import graph_objects as go
 
-    picture = paint(rows, corners)
-    kept = io.BytesIO()
-    (indexed(picture, None) or rgba(picture, None)).save(kept, format="PNG")
-    source = "data:image/png;base64," + base64.b64encode(kept.getvalue()).decode()
+    picture = paint_region(rows, corners)
+    buffer = io.BytesIO()
+    (build_palette_image(picture, None) or build_rgba_image(picture, None)).save(
+        buffer, format="PNG"
+    )
+    source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
     return go.Image(source=source, x0=corners[0], y0=corners[1], hoverinfo="skip")
 
 
-def _told(rows: pl.DataFrame) -> Scattergl:
+def _build_hovers(rows: pl.DataFrame) -> Scattergl:
     """Lay what is known of pixels over the picture, where it is not seen."""
     from plotly import graph_objects as go
 
@@ -166,7 +173,7 @@ def _told(rows: pl.DataFrame) -> Scattergl:
     )
 
 
-def _slider(shown: list[pl.DataFrame]) -> Slider:
+def _build_slider(shown: list[pl.DataFrame]) -> Slider:
     """Let the user choose the slot up to which the wall is shown."""
     from plotly.graph_objects import layout
 
@@ -193,26 +200,26 @@ def _slider(shown: list[pl.DataFrame]) -> Slider:
     )
 
 
-def _map(seen: View, corners: Region) -> Heatmap:
+def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
     """Draw a number for each pixel, or a name."""
     from plotly import graph_objects as go
 
     look: dict[str, Any] = {
-        "z": seen.cells.astype(np.float32),
+        "z": pixel_map.cells.astype(np.float32),
         "x0": corners[0],
         "y0": corners[1],
         "hoverongaps": False,
         "colorscale": colours.SHARES,
-        "reversescale": seen.reverse,
-        "colorbar": {"title": {"text": seen.label, "side": "right"}, "tickformat": "d"},
-        "hovertemplate": f"x %{{x}}, y %{{y}}<br>{seen.label}: %{{z:d}}<extra></extra>",
+        "reversescale": pixel_map.reverse,
+        "colorbar": {"title": {"text": pixel_map.label, "side": "right"}, "tickformat": "d"},
+        "hovertemplate": f"x %{{x}}, y %{{y}}<br>{pixel_map.label}: %{{z:d}}<extra></extra>",
     }
-    if seen.kinds:
+    if pixel_map.kinds:
         # Upside down, so that the largest stands at the top.
-        names = [f"{for_plotly(name)}: {pixels:,}" for name, pixels, _ in seen.kinds][::-1]
-        shades = [colour for _, _, colour in seen.kinds][::-1]
+        names = [f"{for_plotly(name)}: {pixels:,}" for name, pixels, _ in pixel_map.kinds][::-1]
+        shades = [colour for _, _, colour in pixel_map.kinds][::-1]
         count = len(names)
-        ranks = count - 1 - seen.cells
+        ranks = count - 1 - pixel_map.cells
         texts = np.full(ranks.shape, "", dtype=object)
         known = np.isfinite(ranks)
         texts[known] = np.array(names, dtype=object)[ranks[known].astype(np.int64)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.interactive import figures
+from beaconframes.interactive import figure
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -33,5 +33,5 @@ def yield_index(
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    drawing = charts.yield_index(frame, income, balances, split=split)
-    return figures.draw(drawing, kwargs)
+    chart = charts.yield_index(frame, income, balances, split=split)
+    return figure.build_figure(chart, kwargs)

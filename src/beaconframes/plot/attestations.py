@@ -29,5 +29,5 @@ def attestations(
 
     *kwargs* go to ``Axes.imshow``, or to ``Axes.bar``.
     """
-    drawing = charts.attestations(frame, show=show, late=late)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.attestations(frame, show=show, late=late)
+    return canvas.draw_chart(chart, ax, kwargs)

@@ -33,5 +33,5 @@ def balances(
 
     *kwargs* go to the ``Axes.plot`` of the balances (of many validators: of the median).
     """
-    drawing = charts.balances(frame, unit=unit, by=by)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.balances(frame, unit=unit, by=by)
+    return canvas.draw_chart(chart, ax, kwargs)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from beaconframes.charts.drawing import Axis, Drawing
+    from beaconframes.charts.model import Axis, Chart
 
 _AROUND = {
     "slot": np.timedelta64(1, "m"),
@@ -32,26 +32,26 @@ _AROUND = {
 }
 
 
-def draw(drawing: Drawing, ax: Axes | None, kwargs: dict[str, Any]) -> Axes:
+def draw_chart(chart: Chart, ax: Axes | None, kwargs: dict[str, Any]) -> Axes:
     """Draw on *ax*, or on new Axes in our style; *kwargs* go to the layers that take them."""
-    with open_axes(ax, len(drawing.y.names)) as axes:
-        for layer in drawing.layers:
-            draw_layer(axes, layer, drawing.legend, kwargs)
-        if drawing.nothing:
-            _note(axes, drawing.nothing)
+    with open_axes(ax, len(chart.y.tick_labels)) as axes:
+        for layer in chart.layers:
+            draw_layer(axes, layer, chart.legend, kwargs)
+        if chart.empty_note:
+            _write_note(axes, chart.empty_note)
             if not axes.has_data():
                 # An empty scale would mean nothing.
                 axes.set_xticks([])
                 axes.set_yticks([])
-        if drawing.only:
+        if chart.single_note:
             # Beneath the middle, where the single thing stands.
-            _note(axes, drawing.only, y=0.4)
-        if drawing.corner:
-            _corner(axes, drawing.corner)
-        _x_axis(axes, drawing.x)
-        _y_axis(axes, drawing.y)
-        if drawing.legend:
-            _legend(axes, drawing)
+            _write_note(axes, chart.single_note, y=0.4)
+        if chart.corner_note:
+            _write_corner_note(axes, chart.corner_note)
+        _set_x_axis(axes, chart.x)
+        _set_y_axis(axes, chart.y)
+        if chart.legend:
+            _add_legend(axes, chart)
     return axes
 
 
@@ -91,44 +91,44 @@ def open_axes(ax: Axes | None, rows: int = 0) -> Iterator[Axes]:
         yield ax
 
 
-def _x_axis(ax: Axes, axis: Axis) -> None:
+def _set_x_axis(ax: Axes, axis: Axis) -> None:
     """Name the horizontal axis and put its ticks."""
     # The name stands at the left, because year or date of the ticks stand at the right.
-    ax.set_xlabel(axis.label, loc="left" if axis.every else "center")
-    if axis.every and axis.times is not None and len(axis.times):
-        _time_ticks(ax, axis.times, axis.every)
-    if axis.names:
+    ax.set_xlabel(axis.label, loc="left" if axis.time_unit else "center")
+    if axis.time_unit and axis.times is not None and len(axis.times):
+        _set_time_ticks(ax, axis.times, axis.time_unit)
+    if axis.tick_labels:
         slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-        many = sum(max(map(len, name.split("\n"))) for name in axis.names) > 70
-        ax.set_xticks(range(len(axis.names)), axis.names, **slanted if many else {})
-    if axis.zero:
+        many = sum(max(map(len, name.split("\n"))) for name in axis.tick_labels) > 70
+        ax.set_xticks(range(len(axis.tick_labels)), axis.tick_labels, **slanted if many else {})
+    if axis.zero_line:
         ax.axvline(0, color=colours.SLATE, linewidth=0.8)
     if axis.thousands:
         ax.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def _y_axis(ax: Axes, axis: Axis) -> None:
+def _set_y_axis(ax: Axes, axis: Axis) -> None:
     """Name the vertical axis and put its ticks."""
     ax.set_ylabel(axis.label)
-    if axis.names:
-        ax.set_yticks(range(len(axis.names)), axis.names)
-        ax.set_ylim(-0.6, len(axis.names) - 0.4)
-    if axis.zero:
+    if axis.tick_labels:
+        ax.set_yticks(range(len(axis.tick_labels)), axis.tick_labels)
+        ax.set_ylim(-0.6, len(axis.tick_labels) - 0.4)
+    if axis.zero_line:
         ax.axhline(0, color=colours.SLATE, linewidth=0.8)
-    if axis.thousands or axis.whole:
+    if axis.thousands or axis.integers:
         ax.yaxis.set_major_formatter("{x:,.0f}" if axis.thousands else "{x:.0f}")
     elif isinstance(formatter := ax.yaxis.get_major_formatter(), ScalarFormatter):
         # A balance is read as it is, not as what it is beyond 32.
         formatter.set_useOffset(False)
-    if axis.whole:
+    if axis.integers:
         ax.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
-    if axis.top is not None:
-        ax.set_ylim(top=min(ax.get_ylim()[1], axis.top))
+    if axis.maximum is not None:
+        ax.set_ylim(top=min(ax.get_ylim()[1], axis.maximum))
     if axis.reverse and not ax.yaxis_inverted():
         ax.invert_yaxis()
 
 
-def _time_ticks(ax: Axes, times: Any, every: str) -> None:
+def _set_time_ticks(ax: Axes, times: Any, every: str) -> None:
     """Put UTC ticks for *times*, none finer than *every*."""
     buckets = len(np.unique(times))
     if buckets == 1:
@@ -156,11 +156,11 @@ def _time_ticks(ax: Axes, times: Any, every: str) -> None:
     ax.xaxis.set_major_formatter(formatter)
 
 
-def _legend(ax: Axes, drawing: Drawing) -> None:
+def _add_legend(ax: Axes, chart: Chart) -> None:
     """Explain what is drawn, outside of the data."""
     handles, names = ax.get_legend_handles_labels()
     # What was drawn on the caller's Axes before is explained as well, behind our own.
-    order = [*drawing.legend, *names]
+    order = [*chart.legend, *names]
     chosen = [handles[i] for i in sorted(range(len(names)), key=lambda i: order.index(names[i]))]
     figure = ax.get_figure(root=True)
     if figure is not None and figure.get_layout_engine() is None:
@@ -168,7 +168,7 @@ def _legend(ax: Axes, drawing: Drawing) -> None:
         place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
     else:
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
-    title = drawing.legend_title
+    title = chart.legend_title
     drawn = ax.legend(handles=chosen, title=title, alignment="left", borderaxespad=0.1, **place)
     for handle in drawn.legend_handles:
         # Of many small dots the one in the legend is seen as well.
@@ -176,13 +176,13 @@ def _legend(ax: Axes, drawing: Drawing) -> None:
             handle.set_markersize(max(handle.get_markersize(), 4))
 
 
-def _note(ax: Axes, text: str, *, y: float = 0.5) -> None:
+def _write_note(ax: Axes, text: str, *, y: float = 0.5) -> None:
     """Write *text* in the middle of the axes."""
     box = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.85}
     ax.text(0.5, y, text, transform=ax.transAxes, ha="center", va="center", bbox=box)
 
 
-def _corner(ax: Axes, text: str) -> None:
+def _write_corner_note(ax: Axes, text: str) -> None:
     """Write *text* into the lower left corner."""
     box = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.85}
     ax.text(0.03, 0.05, text, transform=ax.transAxes, va="bottom", bbox=box)

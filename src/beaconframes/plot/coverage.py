@@ -22,5 +22,5 @@ def coverage(frame: IntoFrame, *, ax: Axes | None = None, **kwargs: Any) -> Axes
 
     *kwargs* go to ``Axes.imshow``.
     """
-    drawing = charts.coverage(frame)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.coverage(frame)
+    return canvas.draw_chart(chart, ax, kwargs)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.charts.flows import Every
     from beaconframes.charts.series import Unit
+    from beaconframes.charts.transfers import Every
 
 
 def deposits(
@@ -34,5 +34,5 @@ def deposits(
 
     *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
     """
-    drawing = charts.deposits(frame, every=every, unit=unit, cumulative=cumulative)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.deposits(frame, every=every, unit=unit, cumulative=cumulative)
+    return canvas.draw_chart(chart, ax, kwargs)

@@ -25,5 +25,5 @@ def gas_fees(
 
     *kwargs* go to ``Axes.bar`` (one reading) or ``Axes.plot`` (several).
     """
-    drawing = charts.gas_fees(frame, unit=unit)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.gas_fees(frame, unit=unit)
+    return canvas.draw_chart(chart, ax, kwargs)

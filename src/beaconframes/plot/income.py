@@ -39,5 +39,5 @@ def income(
     *kwargs* go to ``Axes.bar`` (bars), ``Axes.plot`` (lines) or ``Axes.fill_between`` (components
     as steps).
     """
-    drawing = charts.income(frame, every=every, unit=unit, by=by, cumulative=cumulative)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.income(frame, every=every, unit=unit, by=by, cumulative=cumulative)
+    return canvas.draw_chart(chart, ax, kwargs)

@@ -9,13 +9,13 @@ from matplotlib import dates
 from matplotlib.colors import to_rgba
 
 from beaconframes import colours
-from beaconframes.charts.drawing import Area, Bars, Dots, Grid, Level, Line
-from beaconframes.charts.series import lonely
+from beaconframes.charts.model import Area, Bars, Heatmap, Line, Points, ReferenceLine
+from beaconframes.charts.series import find_isolated_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from beaconframes.charts.drawing import Layer
+    from beaconframes.charts.model import Layer
 
 _ROWS_NAMED = 20  # As many rows of a map have room for a name.
 _EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, how far the named rows are from each other.
@@ -28,21 +28,21 @@ def draw_layer(ax: Axes, layer: Layer, named: tuple[str, ...], kwargs: dict[str,
     """
     match layer:
         case Line():
-            _line(ax, layer, kwargs if layer.main else {})
-        case Dots():
-            _dots(ax, layer, kwargs if layer.main else {})
+            _draw_line(ax, layer, kwargs if layer.takes_kwargs else {})
+        case Points():
+            _draw_points(ax, layer, kwargs if layer.takes_kwargs else {})
         case Bars():
-            _bars(ax, layer, kwargs if layer.main else {})
+            _draw_bars(ax, layer, kwargs if layer.takes_kwargs else {})
         case Area():
-            _area(ax, layer, kwargs if layer.main else {})
-        case Grid():
-            _grid(ax, layer, named, kwargs)
-        case Level():
+            _draw_area(ax, layer, kwargs if layer.takes_kwargs else {})
+        case Heatmap():
+            _draw_heatmap(ax, layer, named, kwargs)
+        case ReferenceLine():
             look: dict[str, Any] = {"color": colours.SLATE, "linestyle": "--", "linewidth": 1}
             ax.axhline(layer.y, label=layer.name, **look)
 
 
-def _line(ax: Axes, layer: Line, kwargs: dict[str, Any]) -> None:
+def _draw_line(ax: Axes, layer: Line, kwargs: dict[str, Any]) -> None:
     look: dict[str, Any] = {"linewidth": layer.width, "label": layer.name}
     if layer.colour:
         look["color"] = layer.colour
@@ -51,21 +51,24 @@ def _line(ax: Axes, layer: Line, kwargs: dict[str, Any]) -> None:
     if layer.dashed:
         look["linestyle"] = "--"
     # A point with a hole on either side has no line to be seen by: it gets a marker.
-    alone = lonely(layer.y)
+    isolated = find_isolated_points(layer.y)
     if layer.marked:
         look["marker"] = "o"
-    elif alone:
-        look |= {"marker": "o", "markevery": alone}
+    elif isolated:
+        look |= {"marker": "o", "markevery": isolated}
     if "marker" in kwargs:
         look.pop("markevery", None)
     (drawn,) = ax.plot(layer.x, layer.y, **look | kwargs)
     if layer.hollow is not None and (layer.hollow.any() or layer.marked):
-        cut: dict[str, Any] = {"color": drawn.get_color(), "markerfacecolor": ax.get_facecolor()}
+        incomplete: dict[str, Any] = {
+            "color": drawn.get_color(),
+            "markerfacecolor": ax.get_facecolor(),
+        }
         front = drawn.get_zorder() + 0.1
-        ax.plot(layer.x[layer.hollow], layer.y[layer.hollow], "o", zorder=front, **cut)
+        ax.plot(layer.x[layer.hollow], layer.y[layer.hollow], "o", zorder=front, **incomplete)
 
 
-def _dots(ax: Axes, layer: Dots, kwargs: dict[str, Any]) -> None:
+def _draw_points(ax: Axes, layer: Points, kwargs: dict[str, Any]) -> None:
     look: dict[str, Any] = {"marker": layer.symbol, "linestyle": "none", "label": layer.name}
     look |= {"color": layer.colour, "markersize": layer.size}
     if layer.hollow:
@@ -76,39 +79,39 @@ def _dots(ax: Axes, layer: Dots, kwargs: dict[str, Any]) -> None:
     ax.plot(layer.x, layer.y, **look | kwargs)
 
 
-def _bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
-    look: dict[str, Any] = {"height" if layer.lying else "width": layer.width}
+def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
+    look: dict[str, Any] = {"height" if layer.horizontal else "width": layer.width}
     if layer.name:
         look["label"] = layer.name
     if layer.colour:
         look["color"] = layer.colour
     if layer.base is not None:
-        look["left" if layer.lying else "bottom"] = layer.base
-    bars = (ax.barh if layer.lying else ax.bar)(layer.x, layer.height, **look | kwargs)
-    if layer.lying:
+        look["left" if layer.horizontal else "bottom"] = layer.base
+    bars = (ax.barh if layer.horizontal else ax.bar)(layer.x, layer.height, **look | kwargs)
+    if layer.horizontal:
         ax.grid(visible=False, axis="y")
         ax.grid(axis="x")
     for bar in bars:
         if bar.get_y():
             # The foot of what stands on others is no end of the chart.
             bar.sticky_edges.y.clear()
-    if layer.cut is not None:
-        for bar in np.array(bars, object)[layer.cut]:
+    if layer.incomplete is not None:
+        for bar in np.array(bars, object)[layer.incomplete]:
             bar.set(hatch="/////", edgecolor=ax.get_facecolor(), linewidth=0)
 
 
-def _area(ax: Axes, layer: Area, kwargs: dict[str, Any]) -> None:
+def _draw_area(ax: Axes, layer: Area, kwargs: dict[str, Any]) -> None:
     look: dict[str, Any] = {"label": layer.name, "color": layer.colour}
     # The outline keeps a step that is narrower than a pixel in sight.
-    look["linewidth"] = 0.5 if layer.steps else 0
-    if layer.steps:
+    look["linewidth"] = 0.5 if layer.stepped else 0
+    if layer.stepped:
         look["step"] = "post"
     if layer.opacity < 1:
         look["alpha"] = layer.opacity
     ax.fill_between(layer.x, layer.low, layer.high, **look | kwargs)
 
 
-def _grid(ax: Axes, layer: Grid, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
+def _draw_heatmap(ax: Axes, layer: Heatmap, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
     cells = layer.cells
     count, columns = cells.shape
     ends = dates.date2num(np.array([layer.start, layer.start + columns * layer.step]))  # type: ignore[no-untyped-call]

@@ -32,5 +32,5 @@ def leaderboard(
 
     *kwargs* go to ``Axes.barh``.
     """
-    drawing = charts.leaderboard(frame, span=span, unit=unit, top=top)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.leaderboard(frame, span=span, unit=unit, top=top)
+    return canvas.draw_chart(chart, ax, kwargs)

@@ -33,5 +33,5 @@ def proposals(
 
     *kwargs* go to the ``Axes.plot`` of the proposals.
     """
-    drawing = charts.proposals(frame, produced, unit=unit)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.proposals(frame, produced, unit=unit)
+    return canvas.draw_chart(chart, ax, kwargs)

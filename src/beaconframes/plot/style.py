@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @cache
-def _settings() -> mpl.RcParams:
+def _read_style() -> mpl.RcParams:
     """Read the style file, once."""
     path = Path(__file__).with_name("beaconframes.mplstyle")
     return mpl.rc_params_from_file(path, use_default_template=False)
@@ -27,5 +27,5 @@ def style() -> Iterator[None]:
     # The first use of pyplot loads the backend, and that of notebooks sets "interactive" then: if
     # it did so inside of the block, the end of the block would undo it, and no cell show a figure.
     plt.draw_if_interactive()  # type: ignore[no-untyped-call]
-    with mpl.rc_context(_settings()):
+    with mpl.rc_context(_read_style()):
         yield

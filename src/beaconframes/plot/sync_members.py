@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.charts.members import Show
+    from beaconframes.charts.sync_members import Show
 
 
 def sync_members(
@@ -35,5 +35,5 @@ def sync_members(
 
     *kwargs* go to the ``Axes.plot`` of the members, or to ``Axes.imshow``.
     """
-    drawing = charts.sync_members(blocks, committees, show=show)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.sync_members(blocks, committees, show=show)
+    return canvas.draw_chart(chart, ax, kwargs)

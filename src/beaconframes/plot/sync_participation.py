@@ -31,5 +31,5 @@ def sync_participation(
 
     *kwargs* go to the ``Axes.plot`` of the participation.
     """
-    drawing = charts.sync_participation(blocks, committees, every=every)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.sync_participation(blocks, committees, every=every)
+    return canvas.draw_chart(chart, ax, kwargs)

@@ -13,9 +13,9 @@ from beaconframes import colours
 from beaconframes.plot import canvas
 from beaconframes.text import for_matplotlib
 from beaconframes.wall import render
-from beaconframes.wall.changes import checked
-from beaconframes.wall.painting import solid
-from beaconframes.wall.views import view
+from beaconframes.wall.images import parse_background
+from beaconframes.wall.pixel_map import build_pixel_map
+from beaconframes.wall.pixel_writes import check_region
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.wall.changes import Region
-    from beaconframes.wall.views import View
+    from beaconframes.wall.pixel_map import PixelMap
+    from beaconframes.wall.pixel_writes import Region
 
 
 def wall(
@@ -47,21 +47,23 @@ def wall(
 
     *kwargs* go to ``Axes.imshow``.
     """
-    x0, y0, x1, y1 = checked(region)
-    seen = view(frame, show, region, groups)
+    x0, y0, x1, y1 = check_region(region)
+    pixel_map = build_pixel_map(frame, show, region, groups)
     look: dict[str, Any] = {
         "extent": (x0 - 0.5, x1 + 0.5, y1 + 0.5, y0 - 0.5),
         "interpolation": "nearest",
     }
     with canvas.open_axes(ax) as axes:
         axes.grid(visible=False)
-        axes.set_facecolor(f"#{solid(background) >> 8:06x}" if background else colours.PAPER)
-        if seen is None:
+        axes.set_facecolor(
+            f"#{parse_background(background) >> 8:06x}" if background else colours.PAPER
+        )
+        if pixel_map is None:
             pixels = np.asarray(render(frame, region=region))
             axes.imshow(pixels, **look | kwargs)
         else:
-            pixels = np.isfinite(seen.cells)
-            _measured(axes, seen, look | kwargs)
+            pixels = np.isfinite(pixel_map.cells)
+            _draw_pixel_map(axes, pixel_map, look | kwargs)
         if not pixels.any():
             axes.text(
                 *(0.5, 0.5), "No pixels to draw", transform=axes.transAxes, ha="center", va="center"
@@ -71,22 +73,22 @@ def wall(
     return axes
 
 
-def _measured(ax: Axes, seen: View, look: dict[str, Any]) -> None:
+def _draw_pixel_map(ax: Axes, pixel_map: PixelMap, look: dict[str, Any]) -> None:
     """Draw numbers with a scale beside them, or names with a legend."""
     figure = ax.get_figure(root=True)
-    if not np.isfinite(seen.cells).any() or figure is None:
-        ax.imshow(seen.cells, **{"vmin": 0, "vmax": 1} | look)
-    elif seen.kinds:
-        look.setdefault("cmap", ListedColormap([colour for _, _, colour in seen.kinds]))
-        ax.imshow(seen.cells, **{"vmin": -0.5, "vmax": len(seen.kinds) - 0.5} | look)
+    if not np.isfinite(pixel_map.cells).any() or figure is None:
+        ax.imshow(pixel_map.cells, **{"vmin": 0, "vmax": 1} | look)
+    elif pixel_map.kinds:
+        look.setdefault("cmap", ListedColormap([colour for _, _, colour in pixel_map.kinds]))
+        ax.imshow(pixel_map.cells, **{"vmin": -0.5, "vmax": len(pixel_map.kinds) - 0.5} | look)
         handles = [
             Patch(color=colour, label=f"{for_matplotlib(name)}: {pixels:,}")
-            for name, pixels, colour in seen.kinds
+            for name, pixels, colour in pixel_map.kinds
         ]
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
-        ax.legend(handles=handles, title=seen.label, alignment="left", **place)
+        ax.legend(handles=handles, title=pixel_map.label, alignment="left", **place)
     else:
-        look.setdefault("cmap", colours.SHARES + ("_r" if seen.reverse else ""))
-        image = ax.imshow(seen.cells, **look)
+        look.setdefault("cmap", colours.SHARES + ("_r" if pixel_map.reverse else ""))
+        image = ax.imshow(pixel_map.cells, **look)
         ticks = ticker.MaxNLocator(nbins=6, integer=True)
-        figure.colorbar(image, ax=ax, label=seen.label, ticks=ticks, shrink=0.8)
+        figure.colorbar(image, ax=ax, label=pixel_map.label, ticks=ticks, shrink=0.8)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.charts.flows import Every
     from beaconframes.charts.series import Unit
+    from beaconframes.charts.transfers import Every
 
 
 def withdrawals(
@@ -33,5 +33,5 @@ def withdrawals(
 
     *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
     """
-    drawing = charts.withdrawals(frame, every=every, unit=unit, cumulative=cumulative)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.withdrawals(frame, every=every, unit=unit, cumulative=cumulative)
+    return canvas.draw_chart(chart, ax, kwargs)

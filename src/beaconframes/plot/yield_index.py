@@ -34,5 +34,5 @@ def yield_index(
 
     *kwargs* go to the ``Axes.plot`` of the dots.
     """
-    drawing = charts.yield_index(frame, income, balances, split=split)
-    return canvas.draw(drawing, ax, kwargs)
+    chart = charts.yield_index(frame, income, balances, split=split)
+    return canvas.draw_chart(chart, ax, kwargs)

@@ -6,11 +6,11 @@ next. All take what ``bf.load_graffiti_wall(...)`` gives, in polars, pandas or l
 with axes.
 """
 
-from beaconframes.wall.files import save
 from beaconframes.wall.graffiti import from_blocks
-from beaconframes.wall.measures import age, overwrites, territory
-from beaconframes.wall.painting import render
-from beaconframes.wall.targets import diff
+from beaconframes.wall.images import render
+from beaconframes.wall.png_file import save
+from beaconframes.wall.statistics import age, overwrites, territory
+from beaconframes.wall.target import diff
 from beaconframes.wall.timelapse import timelapse
 
 __all__ = [

@@ -12,11 +12,11 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from beaconframes.errors import UsageError
-from beaconframes.wall.changes import SIZE, checked, read
-from beaconframes.wall.files import about, whole
-from beaconframes.wall.film import Film, Shot
-from beaconframes.wall.movies import writer
-from beaconframes.wall.painting import fits, solid
+from beaconframes.wall.animation import Animation, FrameChange
+from beaconframes.wall.animation_formats import choose_writer
+from beaconframes.wall.images import check_scale, parse_background
+from beaconframes.wall.pixel_writes import SIZE, check_region, read_writes
+from beaconframes.wall.png_file import describe_data, write_atomically
 
 if TYPE_CHECKING:
     import os
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.wall.changes import Changes, Ints, Region
+    from beaconframes.wall.pixel_writes import Ints, PixelWrites, Region
 
 _FRAMES = 200
 _MOST = 5000
@@ -73,47 +73,47 @@ def timelapse(
         As in ``save``: what the file tells about its data, beside the first and the last slot.
     """
     target = Path(path)
-    write = writer(target)
-    _within("fps", fps, 0.1, 50)
-    _within("hold", hold, 0, 60)
-    corners = checked(region)
+    write = choose_writer(target)
+    _check_number("fps", fps, 0.1, 50)
+    _check_number("hold", hold, 0, 60)
+    corners = check_region(region)
     width, height = corners[2] - corners[0] + 1, corners[3] - corners[1] + 1
-    fits(width, height, scale)
+    check_scale(width, height, scale)
     if max(width, height) * scale > _LONGEST:
         raise UsageError(
             f"scale={scale!r} makes a side longer than {_LONGEST:,} pixels", hint="Take less."
         )
-    unpainted = solid(background)
-    changes = read(frame, times=isinstance(every, str | timedelta))
+    unpainted = parse_background(background)
+    writes = read_writes(frame, times=isinstance(every, str | timedelta))
     # Frames without a write in them are the one before, shown for longer.
     merged = [
-        (stop, sum(1 for _ in same)) for stop, same in groupby(_stops(changes, frames, every))
+        (stop, sum(1 for _ in same)) for stop, same in groupby(_find_stops(writes, frames, every))
     ]
     tick = round(100 / fps) * 10  # GIF counts in hundredths of a second.
     shown = [tick * count for _, count in merged]
     shown[-1] += round(100 * hold) * 10
-    film = Film(
+    animation = Animation(
         width=width,
         height=height,
         scale=scale,
         tick=tick,
         delays=shown,
-        shots=_shots(changes, [stop for stop, _ in merged], corners, unpainted),
-        colours=_colours(changes, unpainted),
-        about=about(changes.span, chain, simulated),
+        changes=_build_changes(writes, [stop for stop, _ in merged], corners, unpainted),
+        colours=_find_colours(writes, unpainted),
+        entries=describe_data(writes.span, chain, simulated),
     )
-    with whole(target) as part:
-        write(film, part)
+    with write_atomically(target) as part:
+        write(animation, part)
     return target
 
 
-def _colours(changes: Changes, unpainted: int) -> Ints:
+def _find_colours(writes: PixelWrites, unpainted: int) -> Ints:
     """Give every colour that occurs, in order."""
-    values = pl.Series(changes.value).unique().to_numpy().astype(np.int64)
+    values = pl.Series(writes.value).unique().to_numpy().astype(np.int64)
     return np.unique(np.append(values, unpainted >> 8) if unpainted else values)
 
 
-def _within(name: str, value: float, least: float, most: float) -> None:
+def _check_number(name: str, value: float, least: float, most: float) -> None:
     """Refuse a number that is too small or too large."""
     if type(value) not in {int, float} or not least <= value <= most:
         raise UsageError(
@@ -121,31 +121,33 @@ def _within(name: str, value: float, least: float, most: float) -> None:
         )
 
 
-def _stops(changes: Changes, frames: int | None, every: int | str | timedelta | None) -> list[int]:
+def _find_stops(
+    writes: PixelWrites, frames: int | None, every: int | str | timedelta | None
+) -> list[int]:
     """Tell of each frame how many of the changes it shows."""
     if frames is not None and every is not None:
         raise UsageError("frames and every both say how many frames there are", hint="Give one.")
     if every is None:
         count = _FRAMES if frames is None else frames
-        _whole("frames", count, most=_MOST)
+        _check_count("frames", count, most=_MOST)
     elif isinstance(every, int):
-        _whole("every", every)
-    if not len(changes.slot):
+        _check_count("every", every)
+    if not len(writes.slot):
         return [0]
-    first, last = int(changes.slot[0]), int(changes.slot[-1])
+    first, last = int(writes.slot[0]), int(writes.slot[-1])
     if every is None:
         ends = first + (last - first + 1) * np.arange(1, count + 1) // count
     elif isinstance(every, int):
-        _few((last - first) // every, f"every={every!r}")
+        _check_frame_count((last - first) // every, f"every={every!r}")
         ends = (np.arange(first // every, last // every + 1) + 1) * every
     else:
-        return _stops_in_time(changes, every)
-    return [int(stop) for stop in np.searchsorted(changes.slot, ends)]
+        return _find_stops_by_time(writes, every)
+    return [int(stop) for stop in np.searchsorted(writes.slot, ends)]
 
 
-def _stops_in_time(changes: Changes, every: str | timedelta) -> list[int]:
+def _find_stops_by_time(writes: PixelWrites, every: str | timedelta) -> list[int]:
     """Tell the same where a frame covers a time."""
-    times = pl.Series(changes.times)
+    times = pl.Series(writes.times)
     if times.null_count() or not times.is_sorted():
         raise UsageError(
             "the times of the frame do not follow its slots",
@@ -156,7 +158,7 @@ def _stops_in_time(changes: Changes, every: str | timedelta) -> list[int]:
         start = ends.dt.truncate(every)[0]
         following = pl.Series([start]).dt.offset_by(every if isinstance(every, str) else "0d")[0]
         step = following - start if isinstance(every, str) else every
-        _few((ends[1] - start) // step, f"every={every!r}")
+        _check_frame_count((ends[1] - start) // step, f"every={every!r}")
         starts = pl.datetime_range(start, ends[1], every, eager=True, time_unit="us")
     except (PolarsError, ZeroDivisionError, OverflowError):
         raise UsageError(
@@ -167,14 +169,14 @@ def _stops_in_time(changes: Changes, every: str | timedelta) -> list[int]:
     return [*stops, len(times)]
 
 
-def _whole(name: str, value: object, *, most: int | None = None) -> None:
+def _check_count(name: str, value: object, *, most: int | None = None) -> None:
     """Refuse what is no count."""
     if type(value) is not int or value < 1 or (most is not None and value > most):
         upwards = f"from 1 to {most}" if most else "from 1 on"
         raise UsageError(f"{name}={value!r} does not work", hint=f"Give an integer {upwards}.")
 
 
-def _few(count: int, argument: str) -> None:
+def _check_frame_count(count: int, argument: str) -> None:
     """Refuse more frames than anybody looks at."""
     if not 0 <= count < _MOST:
         raise UsageError(
@@ -182,17 +184,19 @@ def _few(count: int, argument: str) -> None:
         )
 
 
-def _shots(changes: Changes, stops: list[int], region: Region, unpainted: int) -> Iterator[Shot]:
+def _build_changes(
+    writes: PixelWrites, stops: list[int], region: Region, unpainted: int
+) -> Iterator[FrameChange]:
     """Give for each frame what changed in the region, in the smallest rectangle around it."""
     x0, y0, x1, y1 = region
     now = np.full(SIZE * SIZE, -1)
     for start, stop in pairwise([0, *stops]):
-        place, first = np.unique(changes.place[start:stop][::-1], return_index=True)
-        value = changes.value[stop - 1 - first].astype(np.int64)
+        place, first = np.unique(writes.place[start:stop][::-1], return_index=True)
+        value = writes.value[stop - 1 - first].astype(np.int64)
         if start == 0 and unpainted:
-            whole = np.full(SIZE * SIZE, unpainted >> 8)
-            whole[place] = value
-            place, value = np.arange(SIZE * SIZE), whole
+            write_atomically = np.full(SIZE * SIZE, unpainted >> 8)
+            write_atomically[place] = value
+            place, value = np.arange(SIZE * SIZE), write_atomically
         y, x = np.divmod(place, SIZE)
         seen = (now[place] != value) & (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1)
         x, y, value = x[seen], y[seen], value[seen]
@@ -202,7 +206,7 @@ def _shots(changes: Changes, stops: list[int], region: Region, unpainted: int) -
             # A frame in which nothing changes must have a pixel all the same.
             left, right = (x.min(), x.max()) if len(x) else (x0, x0)
             top, bottom = (y.min(), y.max()) if len(y) else (y0, y0)
-        yield Shot(
+        yield FrameChange(
             left=int(left) - x0,
             top=int(top) - y0,
             width=int(right - left) + 1,

@@ -9,12 +9,12 @@ import numpy as np
 from PIL import Image, ImageColor
 
 from beaconframes.errors import UsageError
-from beaconframes.wall.changes import checked, read
+from beaconframes.wall.pixel_writes import check_region, read_writes
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.wall.changes import Ints, Region
+    from beaconframes.wall.pixel_writes import Ints, Region
 
 PALETTE = 255
 """Colours of an image with a palette, which has 256 entries; one of them means "unpainted"."""
@@ -26,7 +26,7 @@ _LARGEST = 2**27  # Pixels; Pillow takes an image much larger than this for an a
 class Picture:
     """A painted region: per pixel 0 where nobody painted, else 1 + its colour."""
 
-    paint: Ints
+    pixels: Ints
     slots: dict[str, int] = field(default_factory=dict)
 
 
@@ -44,18 +44,18 @@ def render(
     pixel a square of so many. What nobody painted is transparent, or has the *background* colour.
     ``image.info`` tells the first and the last slot of *frame*.
     """
-    picture = paint(frame, region)
-    return scaled(rgba(picture, background), scale, picture)
+    picture = paint_region(frame, region)
+    return enlarge_image(build_rgba_image(picture, background), scale, picture)
 
 
-def paint(frame: IntoFrame, region: Region | None) -> Picture:
+def paint_region(frame: IntoFrame, region: Region | None) -> Picture:
     """Let the changes fall on the wall in the order of their slots, and cut out the region."""
-    x0, y0, x1, y1 = checked(region)
-    changes = read(frame)
-    return Picture(changes.paint()[y0 : y1 + 1, x0 : x1 + 1], changes.span)
+    x0, y0, x1, y1 = check_region(region)
+    writes = read_writes(frame)
+    return Picture(writes.paint()[y0 : y1 + 1, x0 : x1 + 1], writes.span)
 
 
-def solid(background: str | None) -> int:
+def parse_background(background: str | None) -> int:
     """Give the colour of what nobody painted, as 0xRRGGBBAA."""
     if background is None:
         return 0
@@ -71,7 +71,7 @@ def solid(background: str | None) -> int:
     return red << 24 | green << 16 | blue << 8 | 0xFF
 
 
-def fits(width: int, height: int, scale: int) -> None:
+def check_scale(width: int, height: int, scale: int) -> None:
     """Refuse a scale that is none, or makes too large an image."""
     largest = int((_LARGEST / (width * height)) ** 0.5)
     if type(scale) is not int or not 1 <= scale <= largest:
@@ -80,43 +80,45 @@ def fits(width: int, height: int, scale: int) -> None:
         )
 
 
-def scaled(image: Image.Image, scale: int, picture: Picture) -> Image.Image:
+def enlarge_image(image: Image.Image, scale: int, picture: Picture) -> Image.Image:
     """Make every pixel a square, and note the slots."""
     width, height = image.size
-    fits(width, height, scale)
+    check_scale(width, height, scale)
     if scale > 1:
         image = image.resize((width * scale, height * scale), Image.Resampling.NEAREST)
     image.info.update(picture.slots)
     return image
 
 
-def rgba(picture: Picture, background: str | None) -> Image.Image:
+def build_rgba_image(picture: Picture, background: str | None) -> Image.Image:
     """Give every pixel its colour and opacity."""
-    paint = picture.paint
-    pixels = np.where(paint == 0, solid(background), paint - 1 << 8 | 0xFF).astype(">u4")
-    return Image.fromarray(pixels.view(np.uint8).reshape(*paint.shape, 4))
+    values = picture.pixels
+    pixels = np.where(values == 0, parse_background(background), values - 1 << 8 | 0xFF).astype(
+        ">u4"
+    )
+    return Image.fromarray(pixels.view(np.uint8).reshape(*values.shape, 4))
 
 
-def indexed(picture: Picture, background: str | None) -> Image.Image | None:
+def build_palette_image(picture: Picture, background: str | None) -> Image.Image | None:
     """Give every pixel the place of its colour in a palette, which makes small files.
 
     None if there are too many colours.
     """
     # A table of all colours, of which few pages are touched, is faster than sorting.
     entry_of = np.zeros((1 << 24) + 1, np.uint8)
-    entry_of[picture.paint] = 1
+    entry_of[picture.pixels] = 1
     entry_of[0] = 0
     used = np.flatnonzero(entry_of.view(np.bool_))
     if len(used) > PALETTE:
         return None
     entry_of[used] = np.arange(1, len(used) + 1)
-    image = Image.fromarray(entry_of[picture.paint])
-    image.putpalette(palette(np.append(solid(background) >> 8, used - 1)))
+    image = Image.fromarray(entry_of[picture.pixels])
+    image.putpalette(encode_palette(np.append(parse_background(background) >> 8, used - 1)))
     if background is None:
         image.info["transparency"] = 0
     return image
 
 
-def palette(colours: Ints) -> bytes:
+def encode_palette(colours: Ints) -> bytes:
     """Write colours as Pillow's palettes hold them."""
     return colours.astype(">u4").view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()

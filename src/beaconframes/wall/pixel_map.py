@@ -10,8 +10,8 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.frames import choose
-from beaconframes.wall.changes import checked, sound
-from beaconframes.wall.measures import age, overwrites, territory
+from beaconframes.wall.pixel_writes import check_region, read_rows
+from beaconframes.wall.statistics import age, overwrites, territory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from numpy.typing import NDArray
 
-    from beaconframes.wall.changes import Region
+    from beaconframes.wall.pixel_writes import Region
 
 _SHOWS = ("color", "age", "overwrites", "territory")
 _NAMED = tuple(colour for colour in colours.CYCLE if colour != colours.GREY)
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class PixelMap:
     """A map of a region of the wall: a number per pixel, not-a-number where nobody painted."""
 
     cells: NDArray[np.float64]
@@ -37,30 +37,32 @@ class View:
     """Who the numbers from 0 on stand for, if they do: name as it is, pixels and colour."""
 
 
-def view(
+def build_pixel_map(
     frame: IntoFrame,
     show: str,
     region: Region | None,
     groups: Mapping[str, Iterable[int]] | None,
-) -> View | None:
+) -> PixelMap | None:
     """Measure the pixels of the region; None if their colour is what is to be shown."""
     choose("show", show, _SHOWS)
     if show == "color":
         return None
     # Read once, whatever the frame is.
-    rows = sound(frame, "time", "validator_index")
+    rows = read_rows(frame, "time", "validator_index")
     if show == "age":
         ages = age(rows, region=region)
-        return View(_cells(ages, ages["age_slots"], region), "Age of the paint (slots)", True)
+        return PixelMap(
+            _fill_cells(ages, ages["age_slots"], region), "Age of the paint (slots)", True
+        )
     if show == "overwrites":
         counts = overwrites(rows, region=region)
-        return View(_cells(counts, counts["overwrites"], region), "Times painted over")
-    return _holders(rows, region, groups)
+        return PixelMap(_fill_cells(counts, counts["overwrites"], region), "Times painted over")
+    return _map_holders(rows, region, groups)
 
 
-def _holders(
+def _map_holders(
     rows: pl.DataFrame, region: Region | None, groups: Mapping[str, Iterable[int]] | None
-) -> View:
+) -> PixelMap:
     """Tell the largest holders apart; all others are one."""
     held = territory(rows, groups=groups, region=region)
     pixels = territory(rows, groups=groups, region=region, per_pixel=True)
@@ -74,12 +76,14 @@ def _holders(
     if others := pixels.height - int(held["pixels"].sum()):
         kinds.append(("everybody else", others, colours.GREY))
     label = "Validator: pixels" if groups is None else "Group: pixels"
-    return View(_cells(pixels, rank, region), label, kinds=tuple(kinds))
+    return PixelMap(_fill_cells(pixels, rank, region), label, kinds=tuple(kinds))
 
 
-def _cells(pixels: pl.DataFrame, values: pl.Series, region: Region | None) -> NDArray[np.float64]:
+def _fill_cells(
+    pixels: pl.DataFrame, values: pl.Series, region: Region | None
+) -> NDArray[np.float64]:
     """Put the values of pixels where these are."""
-    x0, y0, x1, y1 = checked(region)
+    x0, y0, x1, y1 = check_region(region)
     cells = np.full((y1 - y0 + 1, x1 - x0 + 1), np.nan)
     cells[pixels["y"].to_numpy() - y0, pixels["x"].to_numpy() - x0] = values.to_numpy()
     return cells

@@ -8,14 +8,14 @@ import polars as pl
 
 from beaconframes.errors import UsageError
 from beaconframes.frames import give_back
-from beaconframes.wall.changes import checked, sound
+from beaconframes.wall.pixel_writes import check_region, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from narwhals.stable.v2.typing import IntoFrameT
 
-    from beaconframes.wall.changes import Region
+    from beaconframes.wall.pixel_writes import Region
 
 _PLACE = ("x", "y")
 
@@ -28,13 +28,13 @@ def age(frame: IntoFrameT, *, until: int | None = None, region: Region | None = 
     and ``age_slots`` is how many slots before *until* that was. Later writes do not count; left
     out, *until* is the last slot of *frame*.
     """
-    rows = _rows(frame, None, "time", "validator_index")
+    rows = _read_region(frame, None, "time", "validator_index")
     if until is not None and (type(until) is not int or until < 0):
         raise UsageError(f"until={until!r} is no slot", hint="Give an integer from 0 on.")
     end = pl.col("slot").max() if until is None else pl.lit(until)
-    kept = rows.filter(pl.col("slot") <= end).with_columns(age_slots=end - pl.col("slot"))
+    rows_until = rows.filter(pl.col("slot") <= end).with_columns(age_slots=end - pl.col("slot"))
     columns = ("x", "y", "slot", "time", "color", "validator_index", "age_slots")
-    return give_back(_last(_inside(kept, region)).select(columns), frame)
+    return give_back(_select_last_writes(_select_region(rows_until, region)).select(columns), frame)
 
 
 def overwrites(frame: IntoFrameT, *, region: Region | None = None) -> IntoFrameT:
@@ -44,7 +44,7 @@ def overwrites(frame: IntoFrameT, *, region: Region | None = None) -> IntoFrameT
     that changed the colour, and ``painters`` the validators that wrote; ``first_slot`` and
     ``last_slot`` are the slots of the first and the last write.
     """
-    rows = _rows(frame, region, "validator_index")
+    rows = _read_region(frame, region, "validator_index")
     changed = pl.col("value").diff() != 0
     counts = rows.group_by(_PLACE).agg(
         paints=pl.len().cast(pl.Int64),
@@ -73,12 +73,14 @@ def territory(
     the place of ``validator_index``; null stands for everybody else. With *per_pixel* there is one
     row per painted pixel instead: ``x``, ``y``, its holder, and the ``slot`` of the last write.
     """
-    rows = _rows(frame, region, "validator_index")
+    rows = _read_region(frame, region, "validator_index")
     holder = "validator_index"
     if groups is not None:
         holder = "group"
-        rows = rows.join(_members(groups), on="validator_index", how="left", maintain_order="left")
-    last = _last(rows)
+        rows = rows.join(
+            _read_groups(groups), on="validator_index", how="left", maintain_order="left"
+        )
+    last = _select_last_writes(rows)
     if per_pixel:
         return give_back(last.select(*_PLACE, holder, "slot"), frame)
     held = last.group_by(holder).agg(pixels=pl.len().cast(pl.Int64))
@@ -94,23 +96,23 @@ def territory(
     )
 
 
-def _rows(frame: IntoFrameT, region: Region | None, *more: str) -> pl.DataFrame:
+def _read_region(frame: IntoFrameT, region: Region | None, *more: str) -> pl.DataFrame:
     """Read the writes to pixels of the region, oldest first."""
-    return _inside(sound(frame, *more).sort("slot", maintain_order=True), region)
+    return _select_region(read_rows(frame, *more).sort("slot", maintain_order=True), region)
 
 
-def _inside(rows: pl.DataFrame, region: Region | None) -> pl.DataFrame:
+def _select_region(rows: pl.DataFrame, region: Region | None) -> pl.DataFrame:
     """Keep the rows of the region."""
-    x0, y0, x1, y1 = checked(region)
+    x0, y0, x1, y1 = check_region(region)
     return rows.filter(pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1))
 
 
-def _last(rows: pl.DataFrame) -> pl.DataFrame:
+def _select_last_writes(rows: pl.DataFrame) -> pl.DataFrame:
     """Keep the last write to each pixel, row by row of the wall."""
     return rows.unique(_PLACE, keep="last", maintain_order=True).sort("y", "x")
 
 
-def _members(groups: Mapping[str, Iterable[int]]) -> pl.DataFrame:
+def _read_groups(groups: Mapping[str, Iterable[int]]) -> pl.DataFrame:
     """Give a row per validator of a group; nobody is in two."""
     hint = 'Give validators by name, such as {"ours": range(250)}.'
     try:

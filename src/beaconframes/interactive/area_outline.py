@@ -7,36 +7,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.charts.drawing import Floats, Places
+    from beaconframes.charts.model import Floats, Positions
 
 
-def outline(
-    x: Places, low: Floats, high: Floats, own: Floats, *, steps: bool
-) -> tuple[Places, Floats, Floats]:
+def build_outline(
+    x: Positions, low: Floats, high: Floats, own: Floats, *, steps: bool
+) -> tuple[Positions, Floats, Floats]:
     """Give the way around every run: forth above, back beneath; a hole parts the runs.
 
     Returns its places, its heights, and at each point the amount to tell. With *steps* each height
     is kept up to the next place.
     """
     parts = []
-    runs = np.ma.clump_unmasked(np.ma.masked_invalid(high + low))  # type: ignore[no-untyped-call]
-    for run in runs:
-        places, above, beneath, told = x[run], high[run], low[run], own[run]
+    intervals = np.ma.clump_unmasked(np.ma.masked_invalid(high + low))  # type: ignore[no-untyped-call]
+    for interval in intervals:
+        places, above, beneath, amounts = x[interval], high[interval], low[interval], own[interval]
         if steps:
             places = np.repeat(places, 2)[1:]
-            above, beneath, told = (np.repeat(y, 2)[:-1] for y in (above, beneath, told))
+            above, beneath, amounts = (np.repeat(y, 2)[:-1] for y in (above, beneath, amounts))
         parts.append(
             (
                 np.concatenate((places, places[::-1], places[:1])),
                 np.concatenate((above, beneath[::-1], [np.nan])),
-                np.concatenate((told, told[::-1], [np.nan])),
+                np.concatenate((amounts, amounts[::-1], [np.nan])),
             )
         )
     around, heights, amounts = (np.concatenate(some) for some in zip(*parts, strict=True))
     return around, heights, amounts
 
 
-def faded(colour: str, opacity: float) -> str:
+def format_rgba(colour: str, opacity: float) -> str:
     """Write a colour that lets through what lies behind it."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"

@@ -10,9 +10,9 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.analysis import sync_committees as sync
-from beaconframes.charts import grids, series
-from beaconframes.charts.drawing import Axis, Dots, Drawing, Level
-from beaconframes.charts.participation import lost
+from beaconframes.charts import heatmap, series
+from beaconframes.charts.model import Axis, Chart, Points, ReferenceLine
+from beaconframes.charts.sync_participation import build_missing_marks
 from beaconframes.frames import choose, collect, known, take, to_polars
 
 if TYPE_CHECKING:
@@ -33,43 +33,51 @@ _KINDS = (
 _MISSED, _ORPHANED = 3, 4
 
 
-def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates") -> Drawing:
+def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates") -> Chart:
     """Prepare the chart of ``plot.sync_members`` and ``interactive.sync_members``."""
     choose("show", show, get_args(Show))
     rows = to_polars(sync.sync_members(blocks, committees))
     if rows.is_empty():
-        lacking = series.lacking(blocks, "no proposed block of these committees")
-        lacking = series.lacking(committees, lacking)
+        reason = series.explain_empty(blocks, "no proposed block of these committees")
+        reason = series.explain_empty(committees, reason)
         axis = Axis("Member, best first"), Axis("Blocks signed (%)")
-        return Drawing(*axis, nothing=f"No members to draw: {lacking}")
-    only = "One member only" if rows.height == 1 else None
+        return Chart(*axis, empty_note=f"No members to draw: {reason}")
+    single_note = "One member only" if rows.height == 1 else None
     if show == "matrix":
-        return _matrix(blocks, committees, rows, only)
+        return _build_matrix(blocks, committees, rows, single_note)
     named = rows.height <= _NAMED
     ranks = np.arange(rows.height) + (0 if named else 1)
-    who = tuple(str(index) for index in rows["validator_index"])
+    validators = tuple(str(index) for index in rows["validator_index"])
     look = (colours.BLUE, "o", 3)
-    members = Dots(ranks, rows["rate"].to_numpy() * 100, "Member", *look, main=True, who=who)
+    members = Points(
+        ranks,
+        rows["rate"].to_numpy() * 100,
+        "Member",
+        *look,
+        takes_kwargs=True,
+        validators=validators,
+    )
     mean = 100 * int(rows["signed"].sum()) / int(rows["duties"].sum())
-    level = Level(mean, f"All together: {mean:.2f} %")
+    level = ReferenceLine(mean, f"All together: {mean:.2f} %")
     worst = rows.tail(_LOWEST).reverse().select("validator_index", "rate")
     lowest = [f"validator {index}: {100 * rate:.1f} %" for index, rate in worst.iter_rows()]
-    return Drawing(
+    return Chart(
         Axis(
-            "Validator, best first" if named else "Member, best first", names=who if named else ()
+            "Validator, best first" if named else "Member, best first",
+            tick_labels=validators if named else (),
         ),
         Axis("Blocks signed (%)"),
         (members, level),
-        only=only,
+        single_note=single_note,
         # Best first: the corner below the best is empty.
-        corner=None if named else "\n".join(["Lowest:", *lowest]),
+        corner_note=None if named else "\n".join(["Lowest:", *lowest]),
         legend=(members.name, level.name),
     )
 
 
-def _matrix(
-    blocks: IntoFrame, committees: IntoFrame, ranked: pl.DataFrame, only: str | None
-) -> Drawing:
+def _build_matrix(
+    blocks: IntoFrame, committees: IntoFrame, ranked: pl.DataFrame, single_note: str | None
+) -> Chart:
     """Lay out who signed which block, the best member first."""
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_bits"]
     rows = collect(known(take(blocks, columns, loader="load_epoch_slots"), columns[:4]))
@@ -81,7 +89,7 @@ def _matrix(
     # Slots that are still to come end the map.
     decided = pl.col("status").is_in(["proposed", "missed", "orphaned"])
     rows = sync.select_one_per_slot(rows.filter(inside, decided))
-    first, count, start, step = grids.numbered(rows, "slot")
+    first, count, start, step = heatmap.find_columns(rows, "slot")
     began = seats.group_by("validator_index").agg(pl.col("period").min())
     order = ranked.join(began, on="validator_index").sort(
         "period", "rate", "validator_index", descending=[False, True, False]
@@ -89,8 +97,8 @@ def _matrix(
     validators = order["validator_index"].to_list()
     ranks = order.select("validator_index").with_row_index("row")
     periods = order["period"].n_unique()
-    drawing = grids.drawing(
-        _cells(rows, seats, ranks, first),
+    chart = heatmap.build_heatmap(
+        _build_cells(rows, seats, ranks, first),
         validators,
         (count, start, step),
         number="slot",
@@ -98,16 +106,16 @@ def _matrix(
         kinds=_KINDS,
         shares="Blocks signed (%)",
         counted=2,
-        only=only,
+        single_note=single_note,
     )
-    if drawing.legend:
-        return drawing
+    if chart.legend:
+        return chart
     # Where slots are folded, those without a block stand above the map.
-    marks = tuple(lost(rows, {"missed": 1.02, "orphaned": 1.05}))
-    return replace(drawing, layers=(*drawing.layers, *marks), legend=tuple(m.name for m in marks))
+    marks = tuple(build_missing_marks(rows, {"missed": 1.02, "orphaned": 1.05}))
+    return replace(chart, layers=(*chart.layers, *marks), legend=tuple(m.name for m in marks))
 
 
-def _cells(
+def _build_cells(
     rows: pl.DataFrame, seats: pl.DataFrame, ranks: pl.DataFrame, first: int
 ) -> Iterator[pl.DataFrame]:
     """Give the cells of each period: signed or not, and a column per slot without a block."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
-from beaconframes.charts.drawing import Axis, Bars, Drawing, Layer, Line
+from beaconframes.charts.model import Axis, Bars, Chart, Layer, Line
 from beaconframes.charts.series import Unit
 from beaconframes.frames import choose
 
@@ -23,38 +23,40 @@ _DOTTED = 60  # Dots of more days than this run into each other.
 
 def withdrawals(
     frame: IntoFrame, *, every: Every = "day", unit: Unit = "eth", cumulative: bool = False
-) -> Drawing:
+) -> Chart:
     """Prepare the chart of ``plot.withdrawals`` and ``interactive.withdrawals``."""
-    rows = series.rows_of(frame, ["time", "amount_gwei"], loader="load_validator_withdrawals")
-    lacking = series.lacking(frame, "no row that has a time and an amount")
+    rows = series.read_rows(frame, ["time", "amount_gwei"], loader="load_validator_withdrawals")
+    reason = series.explain_empty(frame, "no row that has a time and an amount")
     kinds = {"Withdrawals": (rows, colours.BLUE)}
-    return _flows(kinds, "Withdrawals", lacking, every, unit, cumulative=cumulative)
+    return _build_transfers(kinds, "Withdrawals", reason, every, unit, cumulative=cumulative)
 
 
 def deposits(
     frame: IntoFrame, *, every: Every = "day", unit: Unit = "eth", cumulative: bool = False
-) -> Drawing:
+) -> Chart:
     """Prepare the chart of ``plot.deposits`` and ``interactive.deposits``."""
     columns = ["time", "amount_gwei", "valid_signature", "removed"]
-    rows = series.rows_of(frame, columns, loader="load_deposits").filter(~pl.col("removed"))
-    lacking = series.lacking(frame, "no row that has a time, an amount and a verdict, and stands")
+    rows = series.read_rows(frame, columns, loader="load_deposits").filter(~pl.col("removed"))
+    reason = series.explain_empty(
+        frame, "no row that has a time, an amount and a verdict, and stands"
+    )
     valid = pl.col("valid_signature")
     kinds = {
         "Valid signature": (rows.filter(valid), colours.BLUE),
         "Invalid signature": (rows.filter(~valid), colours.RED),
     }
-    return _flows(kinds, "Deposits", lacking, every, unit, cumulative=cumulative)
+    return _build_transfers(kinds, "Deposits", reason, every, unit, cumulative=cumulative)
 
 
-def _flows(
+def _build_transfers(
     kinds: dict[str, tuple[pl.DataFrame, str]],
     what: str,
-    lacking: str,
+    reason: str,
     every: Every,
     unit: Unit,
     *,
     cumulative: bool,
-) -> Drawing:
+) -> Chart:
     """Add amounts up per day, week or month, exactly; the kinds stand on each other."""
     choose("every", every, get_args(Every))
     choose("unit", unit, get_args(Unit))
@@ -67,18 +69,18 @@ def _flows(
     amount = pl.col("amount_gwei").cast(pl.Decimal(38, 0)).sum()
     sums = everything.group_by("time", "kind").agg(amount)
     buckets = sums.select("time").unique().sort("time")
-    x = Axis(f"{series.TIME_NAMES[every]} (UTC)", every, series.moments(buckets["time"]))
+    x = Axis(f"{series.TIME_NAMES[every]} (UTC)", every, series.to_datetime64(buckets["time"]))
     span = f"per {every}"
     if cumulative and buckets.height:
-        span = f"since {series.day_name(everything['time'].min())}"
+        span = f"since {series.format_day(everything['time'].min())}"
     y = Axis(f"{what} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
     if buckets.is_empty():
-        return Drawing(x, y, nothing=f"No {what.lower()} to draw: {lacking}")
-    only = f"One {every} only" if buckets.height == 1 else None
+        return Chart(x, y, empty_note=f"No {what.lower()} to draw: {reason}")
+    single_note = f"One {every} only" if buckets.height == 1 else None
     layers: list[Layer] = []
     base = np.zeros(buckets.height)
-    moments = series.moments(buckets["time"])
-    width = series.moments(buckets["time"].dt.offset_by(series.LENGTHS[every])) - moments
+    moments = series.to_datetime64(buckets["time"])
+    width = series.to_datetime64(buckets["time"].dt.offset_by(series.LENGTHS[every])) - moments
     for name, (rows, colour) in kinds.items():
         if rows.is_empty():
             continue
@@ -87,14 +89,23 @@ def _flows(
         )
         amounts = own["amount_gwei"].fill_null(0)
         if cumulative:
-            height = series.heights(amounts.cum_sum(), unit)
+            height = series.convert_amounts(amounts.cum_sum(), unit)
             layers.append(
-                Line(moments, height, name, colour, marked=buckets.height <= _DOTTED, main=True)
+                Line(
+                    moments,
+                    height,
+                    name,
+                    colour,
+                    marked=buckets.height <= _DOTTED,
+                    takes_kwargs=True,
+                )
             )
         else:
-            height = series.heights(amounts, unit)
+            height = series.convert_amounts(amounts, unit)
             layers.append(Bars(moments, height, name, colour, base.copy(), width * 0.8))
             base += height
     names = tuple(kinds) if len(kinds) > 1 else ()
     shown = {layer.name for layer in layers if isinstance(layer, Line | Bars)}
-    return Drawing(x, y, tuple(layers), only=only, legend=tuple(n for n in names if n in shown))
+    return Chart(
+        x, y, tuple(layers), single_note=single_note, legend=tuple(n for n in names if n in shown)
+    )

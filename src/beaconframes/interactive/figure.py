@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from beaconframes import colours
-from beaconframes.charts.drawing import Dots, Grid, Level
+from beaconframes.charts.model import Heatmap, Points, ReferenceLine
 from beaconframes.interactive.style import template
-from beaconframes.interactive.traces import moments, traces
+from beaconframes.interactive.traces import build_traces, shorten_times
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from beaconframes.charts.drawing import Axis, Drawing
+    from beaconframes.charts.model import Axis, Chart
 
 _DAY = 86_400_000  # Milliseconds.
 _AROUND = {
@@ -33,71 +33,73 @@ _TICKS: dict[str, tuple[int, Any, str]] = {
 _STRIP = 0.1  # Of the height: where marks beneath the data, or above a map, stand.
 
 
-def draw(drawing: Drawing, kwargs: dict[str, Any]) -> Figure:
+def build_figure(chart: Chart, kwargs: dict[str, Any]) -> Figure:
     """Make the figure; *kwargs* go to its layout."""
     from plotly import graph_objects as go
 
     drawn, notes = [], []
-    for layer in drawing.layers:
-        some, note = traces(layer, drawing)
+    for layer in chart.layers:
+        some, note = build_traces(layer, chart)
         drawn += some
         notes += [note] if note else []
     figure = go.Figure(drawn, {"template": template(), "barmode": "overlay"})
-    figure.update_xaxes(_x_axis(drawing.x))
-    figure.update_yaxes(_y_axis(drawing.y))
-    figure.update_layout(showlegend=bool(drawing.legend))
-    if any(isinstance(layer, Grid) for layer in drawing.layers):
+    figure.update_xaxes(_describe_x_axis(chart.x))
+    figure.update_yaxes(_describe_y_axis(chart.y))
+    figure.update_layout(showlegend=bool(chart.legend))
+    if any(isinstance(layer, Heatmap) for layer in chart.layers):
         figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
-    if 19 * len(drawing.y.names) > 350:
+    if 19 * len(chart.y.tick_labels) > 350:
         # As high as rows with a name each need.
-        figure.update_layout(height=110 + 19 * len(drawing.y.names))
-    if drawing.legend_title:
-        figure.update_layout(legend_title_text=drawing.legend_title)
-    _marks(figure, drawing)
-    _levels(figure, drawing)
-    _words(figure, drawing, notes)
+        figure.update_layout(height=110 + 19 * len(chart.y.tick_labels))
+    if chart.legend_title:
+        figure.update_layout(legend_title_text=chart.legend_title)
+    _add_strip(figure, chart)
+    _add_reference_lines(figure, chart)
+    _add_notes(figure, chart, notes)
     return figure.update_layout(kwargs)
 
 
-def _x_axis(axis: Axis) -> dict[str, Any]:
+def _describe_x_axis(axis: Axis) -> dict[str, Any]:
     """Name the horizontal axis and say what stands on it."""
-    look = _axis(axis)
-    if axis.every is None:
+    look = _describe_axis(axis)
+    if axis.time_unit is None:
         return look
     look |= {"type": "date", "hoverformat": "%b %-d, %Y"}
-    if axis.every in {"slot", "epoch"}:
+    if axis.time_unit in {"slot", "epoch"}:
         look["hoverformat"] += ", %H:%M:%S UTC"
     if axis.times is None or not len(axis.times):
         return look
     count = len(np.unique(axis.times))
     if count == 1:
-        around = _AROUND[axis.every]
-        look["range"] = list(moments(np.array([axis.times[0] - around, axis.times[0] + around])))
-    most, step, start = _TICKS.get(axis.every, (0, None, ""))
+        around = _AROUND[axis.time_unit]
+        look["range"] = list(
+            shorten_times(np.array([axis.times[0] - around, axis.times[0] + around]))
+        )
+    most, step, start = _TICKS.get(axis.time_unit, (0, None, ""))
     if count <= most:
         look |= {"dtick": step, "tick0": start}
-        look["tickformat"] = "%b\n%Y" if axis.every == "month" else "%b %-d\n%Y"
+        look["tickformat"] = "%b\n%Y" if axis.time_unit == "month" else "%b %-d\n%Y"
     return look
 
 
-def _y_axis(axis: Axis) -> dict[str, Any]:
+def _describe_y_axis(axis: Axis) -> dict[str, Any]:
     """Name the vertical axis and say what stands on it."""
-    look = _axis(axis)
-    if axis.top is not None:
-        look["autorangeoptions"] = {"maxallowed": axis.top}
+    look = _describe_axis(axis)
+    if axis.maximum is not None:
+        look["autorangeoptions"] = {"maxallowed": axis.maximum}
     if axis.reverse:
         look["autorange"] = "reversed"
     return look
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _describe_axis(axis: Axis) -> dict[str, Any]:
     look: dict[str, Any] = {"title": {"text": axis.label}}
-    if axis.zero:
+    if axis.zero_line:
         look |= {"zeroline": True, "zerolinecolor": colours.SLATE, "zerolinewidth": 1}
-    if axis.thousands or axis.whole:
+    if axis.thousands or axis.integers:
         look["tickformat"] = ",.0f" if axis.thousands else "d"
-    if axis.names:
-        names = [name.replace("\n", "<br>") for name in axis.names]
+    if axis.tick_labels:
+        names = [name.replace("\n", "<br>") for name in axis.tick_labels]
         look |= {"tickvals": list(range(len(names))), "ticktext": names}
         look["range"] = [-0.5, len(names) - 0.5]
         if axis.reverse:
@@ -105,12 +107,12 @@ def _axis(axis: Axis) -> dict[str, Any]:
     return look
 
 
-def _marks(figure: Figure, drawing: Drawing) -> None:
+def _add_strip(figure: Figure, chart: Chart) -> None:
     """Give marks in rows of their own a strip beneath the data, or above a map."""
-    if not any(isinstance(layer, Dots) and layer.strip for layer in drawing.layers):
+    if not any(isinstance(layer, Points) and layer.strip for layer in chart.layers):
         return
     strip: dict[str, Any] = {"anchor": "x", "visible": False, "fixedrange": True}
-    if any(isinstance(layer, Grid) for layer in drawing.layers):
+    if any(isinstance(layer, Heatmap) for layer in chart.layers):
         figure.update_layout(
             yaxis={"domain": [0, 1 - _STRIP]},
             yaxis2=strip | {"domain": [1 - _STRIP, 1], "range": [1, 1 + _STRIP]},
@@ -123,32 +125,32 @@ def _marks(figure: Figure, drawing: Drawing) -> None:
         )
 
 
-def _levels(figure: Figure, drawing: Drawing) -> None:
+def _add_reference_lines(figure: Figure, chart: Chart) -> None:
     """Draw lines across the chart."""
-    for layer in drawing.layers:
-        if isinstance(layer, Level):
+    for layer in chart.layers:
+        if isinstance(layer, ReferenceLine):
             figure.add_hline(
                 layer.y,
                 line={"color": colours.SLATE, "dash": "dash", "width": 1},
                 name=layer.name,
                 showlegend=True,
-                legendrank=1000 + drawing.legend.index(layer.name),
+                legendrank=1000 + chart.legend.index(layer.name),
             )
 
 
-def _words(figure: Figure, drawing: Drawing, notes: list[str]) -> None:
+def _add_notes(figure: Figure, chart: Chart, notes: list[str]) -> None:
     """Say what is not drawn, that a thing stands alone, and what was left out."""
     word: dict[str, Any] = {"xref": "paper", "yref": "paper", "showarrow": False}
     paper = {"bgcolor": colours.PAPER, "opacity": 0.9}
-    if drawing.nothing:
-        figure.add_annotation(word | paper, text=drawing.nothing, x=0.5, y=0.5)
+    if chart.empty_note:
+        figure.add_annotation(word | paper, text=chart.empty_note, x=0.5, y=0.5)
         # An empty scale would mean nothing.
         figure.update_xaxes(showticklabels=False, ticks="")
         figure.update_yaxes(showticklabels=False, showgrid=False)
-    if drawing.only:
-        figure.add_annotation(word | paper, text=drawing.only, x=0.5, y=0.4)
-    if drawing.corner:
-        text = drawing.corner.replace("\n", "<br>")
+    if chart.single_note:
+        figure.add_annotation(word | paper, text=chart.single_note, x=0.5, y=0.4)
+    if chart.corner_note:
+        text = chart.corner_note.replace("\n", "<br>")
         figure.add_annotation(word | paper, text=text, x=0.03, y=0.05, align="left")
     for note in notes[:1]:
         figure.add_annotation(

@@ -13,7 +13,13 @@ from PIL.PngImagePlugin import PngInfo
 
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.text import visible
-from beaconframes.wall.painting import PALETTE, indexed, paint, rgba, scaled
+from beaconframes.wall.images import (
+    PALETTE,
+    build_palette_image,
+    build_rgba_image,
+    enlarge_image,
+    paint_region,
+)
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.wall.changes import Region
+    from beaconframes.wall.pixel_writes import Region
 
 
 _NAME = 200  # Characters of a chain's name.
@@ -51,54 +57,56 @@ def save(
             f"{target.name!r} is no name of a PNG file", hint='Let it end in ".png", for example.'
         )
     if not isinstance(wall, Image.Image):
-        picture = paint(wall, region)
-        small = indexed(picture, background)
-        image = scaled(small or rgba(picture, background), scale, picture)
+        picture = paint_region(wall, region)
+        small = build_palette_image(picture, background)
+        image = enlarge_image(small or build_rgba_image(picture, background), scale, picture)
     elif (region, scale, background) == (None, 1, None):
-        image = _compact(wall)
+        image = _reduce_colours(wall)
     else:
         raise UsageError(
             "region, scale and background are for painting, and this image is painted",
             hint="Give them to bf.wall.render(...), or save the frame.",
         )
-    entries = PngInfo()
-    for name, text in about(image.info, chain, simulated).items():
-        entries.add_text(name, text)
-    with whole(target) as part, part.open("xb") as file:
-        image.save(file, format="PNG", pnginfo=entries, compress_level=_LEVEL)
+    png_info = PngInfo()
+    for name, text in describe_data(image.info, chain, simulated).items():
+        png_info.add_text(name, text)
+    with write_atomically(target) as part, part.open("xb") as file:
+        image.save(file, format="PNG", pnginfo=png_info, compress_level=_LEVEL)
     return target
 
 
-def about(slots: Mapping[Any, object], chain: str | None, simulated: bool | None) -> dict[str, str]:
+def describe_data(
+    slots: Mapping[Any, object], chain: str | None, simulated: bool | None
+) -> dict[str, str]:
     """Give what a file tells of its data, name by name."""
-    told = {"Software": "beaconframes"}
+    entries = {"Software": "beaconframes"}
     for key, name in (("first_slot", "First slot"), ("last_slot", "Last slot")):
         if key in slots:
-            told[name] = str(slots[key])
+            entries[name] = str(slots[key])
     if chain is not None:
-        told["Chain"] = visible(chain, _NAME)
+        entries["Chain"] = visible(chain, _NAME)
     if simulated is not None:
-        told["Simulated"] = "yes" if simulated else "no"
-    return told
+        entries["Simulated"] = "yes" if simulated else "no"
+    return entries
 
 
-def _compact(image: Image.Image) -> Image.Image:
+def _reduce_colours(image: Image.Image) -> Image.Image:
     """Give an image with few colours a palette; every pixel keeps its colour and opacity."""
     if image.mode != "RGBA":
         return image
     pixels = np.asarray(image).view(">u4")[..., 0]
-    entries, index = np.unique(pixels, return_inverse=True)
-    if len(entries) > PALETTE:
+    png_info, index = np.unique(pixels, return_inverse=True)
+    if len(png_info) > PALETTE:
         return image
     small = Image.fromarray(index.reshape(pixels.shape).astype(np.uint8))
-    parts = entries.view(np.uint8).reshape(-1, 4)
+    parts = png_info.view(np.uint8).reshape(-1, 4)
     small.putpalette(parts[:, :3].tobytes())
     small.info = {**image.info, "transparency": parts[:, 3].tobytes()}
     return small
 
 
 @contextmanager
-def whole(target: Path) -> Iterator[Path]:
+def write_atomically(target: Path) -> Iterator[Path]:
     """Give a name beside the target to write to; a file of its own name is always whole."""
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {str(target.parent)!r}", hint="Make it first.")

@@ -24,7 +24,7 @@ Region: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class PixelWrites:
     """Writes to pixels, oldest first: a later one is painted over an earlier one."""
 
     slot: Ints
@@ -56,9 +56,9 @@ class Changes:
         return greatest.reshape(SIZE, SIZE)
 
 
-def read(frame: IntoFrame, *, times: bool = False) -> Changes:
+def read_writes(frame: IntoFrame, *, times: bool = False) -> PixelWrites:
     """Read the writes to pixels out of a frame of any kind, in any order."""
-    rows = sound(frame, *(["time"] if times else []))
+    rows = read_rows(frame, *(["time"] if times else []))
     slot, x, y, value = (rows[name].to_numpy() for name in ("slot", "x", "y", "value"))
     place = y * SIZE + x
     when = rows["time"].dt.replace_time_zone(None).to_numpy() if times else None
@@ -66,24 +66,24 @@ def read(frame: IntoFrame, *, times: bool = False) -> Changes:
         order = np.argsort(slot, kind="stable")
         slot, place, value = slot[order], place[order], value[order]
         when = None if when is None else when[order]
-    return Changes(slot, place, value, when)
+    return PixelWrites(slot, place, value, when)
 
 
-def sound(frame: IntoFrame, *more: str) -> pl.DataFrame:
+def read_rows(frame: IntoFrame, *more: str) -> pl.DataFrame:
     """Take slot, place and colour, and the columns *more*; the colour as a number is ``value``.
 
     A row that is no pixel of the wall is a UsageError that names it.
     """
-    changes = collect(take(frame, ("slot", "x", "y", "color", *more), loader="load_graffiti_wall"))
+    writes = collect(take(frame, ("slot", "x", "y", "color", *more), loader="load_graffiti_wall"))
     numbers = {}
     for column in ("slot", "x", "y"):
-        kind, integer = changes.schema[column], pl.col(column).cast(pl.Int64, strict=False)
-        if not kind.is_numeric() and changes.height:
+        kind, integer = writes.schema[column], pl.col(column).cast(pl.Int64, strict=False)
+        if not kind.is_numeric() and writes.height:
             raise UsageError(f"the column {column} holds {kind}, not integers")
-        whole = kind.is_integer() or not changes.height
+        whole = kind.is_integer() or not writes.height
         numbers[column] = integer if whole else pl.when(integer == pl.col(column)).then(integer)
     color = pl.col("color").cast(pl.String)
-    readable = changes.with_columns(
+    readable = writes.with_columns(
         **numbers, value=color.str.to_integer(base=16, dtype=pl.UInt32, strict=False)
     )
     fits = readable.select(
@@ -96,7 +96,7 @@ def sound(frame: IntoFrame, *more: str) -> pl.DataFrame:
     ).to_series()
     wrong = (~fits.fill_null(value=False)).arg_true()
     if len(wrong):
-        slot, x, y, text = changes.row(wrong[0])[:4]
+        slot, x, y, text = writes.row(wrong[0])[:4]
         raise UsageError(
             f"row {wrong[0]} is no pixel of the wall: slot={slot}, x={x}, y={y}, color={text!r}",
             hint=f"x and y are 0 to {SIZE - 1}, color is six hex digits without a hash sign.",
@@ -104,7 +104,7 @@ def sound(frame: IntoFrame, *more: str) -> pl.DataFrame:
     return readable
 
 
-def checked(region: Region | None) -> Region:
+def check_region(region: Region | None) -> Region:
     """Refuse a region that does not lie on the wall."""
     if region is None:
         return 0, 0, SIZE - 1, SIZE - 1

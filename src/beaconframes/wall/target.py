@@ -10,7 +10,7 @@ from PIL import Image
 
 from beaconframes.errors import UsageError
 from beaconframes.frames import choose, give_back
-from beaconframes.wall.changes import SIZE, read
+from beaconframes.wall.pixel_writes import SIZE, read_writes
 
 if TYPE_CHECKING:
     import os
@@ -39,11 +39,11 @@ def diff(
     more of the 32 bytes to other words. Rows follow the picture, row by row of pixels.
     """
     choose("form", form, _FORMS)
-    image = _opened(target)
-    left, top = _corner(at, image)
+    image = _open_image(target)
+    left, top = _check_corner(at, image)
     pixels = np.asarray(image.convert("RGBA")).astype(np.int64)
     wanted = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
-    paint = read(frame).paint()[top : top + image.height, left : left + image.width]
+    paint = read_writes(frame).paint()[top : top + image.height, left : left + image.width]
     y, x = np.nonzero((paint != wanted + 1) & (pixels[..., 3] >= _OPAQUE))
     rows = [*zip((x + left).tolist(), (y + top).tolist(), wanted[y, x].tolist(), strict=True)]
     todo = pl.DataFrame(
@@ -59,13 +59,13 @@ def diff(
     return give_back(todo, frame)
 
 
-def _opened(target: Image.Image | str | os.PathLike[str]) -> Image.Image:
+def _open_image(target: Image.Image | str | os.PathLike[str]) -> Image.Image:
     """Open a picture, and look at its size before its pixels."""
     if isinstance(target, Image.Image):
-        return _sized(target)
+        return _check_size(target)
     try:
         with Image.open(target) as image:
-            _sized(image).load()
+            _check_size(image).load()
             return image
     except (OSError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
         if isinstance(error, UsageError):
@@ -76,7 +76,7 @@ def _opened(target: Image.Image | str | os.PathLike[str]) -> Image.Image:
         ) from error
 
 
-def _sized(image: Image.Image) -> Image.Image:
+def _check_size(image: Image.Image) -> Image.Image:
     """Refuse a picture that is larger than the wall."""
     if max(image.size) > SIZE:
         raise UsageError(
@@ -86,7 +86,7 @@ def _sized(image: Image.Image) -> Image.Image:
     return image
 
 
-def _corner(at: tuple[int, int], image: Image.Image) -> tuple[int, int]:
+def _check_corner(at: tuple[int, int], image: Image.Image) -> tuple[int, int]:
     """Refuse a place where the picture would hang over the edge."""
     match at:
         case (int(x), int(y)):

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from beaconframes.wall.painting import PALETTE, palette
+from beaconframes.wall.images import PALETTE, encode_palette
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from beaconframes.wall.changes import Ints
+    from beaconframes.wall.pixel_writes import Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Shot:
+class FrameChange:
     """What one frame changes: a rectangle of the wall, and the pixels in it that get a colour."""
 
     left: int
@@ -30,14 +30,14 @@ class Shot:
     y: Ints
     value: Ints
 
-    def part(self, colours: Ints) -> Shot:
+    def select_colours(self, colours: Ints) -> FrameChange:
         """Keep the pixels that get one of the *colours*, which follow each other."""
         kept = (colours[0] <= self.value) & (self.value <= colours[-1])
         return replace(self, x=self.x[kept], y=self.y[kept], value=self.value[kept])
 
 
 @dataclass(frozen=True, eq=False)
-class Film:
+class Animation:
     """An animation: the first shot covers all of it, each later one lies on what is there."""
 
     width: int
@@ -47,54 +47,58 @@ class Film:
     """Milliseconds of a frame in which something changes."""
     delays: list[int]
     """Milliseconds for which each frame is shown: longer where nothing follows for a while."""
-    shots: Iterator[Shot]
+    changes: Iterator[FrameChange]
     colours: Ints
     """Every colour that occurs, in order."""
-    about: dict[str, str]
+    entries: dict[str, str]
 
     @property
-    def few(self) -> bool:
+    def fits_palette(self) -> bool:
         """Whether one palette has room for all colours."""
         return len(self.colours) <= PALETTE
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What the file tells of its data, in one line."""
-        return "; ".join(f"{name}: {text}" for name, text in self.about.items())
+        return "; ".join(f"{name}: {text}" for name, text in self.entries.items())
 
-    def timed(self) -> Iterator[tuple[Shot, int]]:
+    def pair_delays(self) -> Iterator[tuple[FrameChange, int]]:
         """Give every shot with its delay."""
-        return zip(self.shots, self.delays, strict=True)
+        return zip(self.changes, self.delays, strict=True)
 
-    def image(self, shot: Shot) -> Image.Image:
+    def build_image(self, change: FrameChange) -> Image.Image:
         """Make the image of a shot: with a palette if one does."""
-        return self.indexed(shot, self.colours) if self.few else self.coloured(shot)
+        return (
+            self.build_palette_image(change, self.colours)
+            if self.fits_palette
+            else self.build_rgba_image(change)
+        )
 
-    def indexed(self, shot: Shot, colours: Ints) -> Image.Image:
+    def build_palette_image(self, change: FrameChange, colours: Ints) -> Image.Image:
         """Make an image with a palette; its entry 0 is transparent, for what does not change."""
-        index = np.zeros((shot.height, shot.width), np.uint8)
-        index[shot.y, shot.x] = np.searchsorted(colours, shot.value) + 1
-        image = Image.fromarray(self._enlarged(index))
-        image.putpalette(palette(np.append(0, colours)))
-        image.info["transparency"] = 0
-        return image
+        index = np.zeros((change.height, change.width), np.uint8)
+        index[change.y, change.x] = np.searchsorted(colours, change.value) + 1
+        build_image = Image.fromarray(self._enlarge(index))
+        build_image.putpalette(encode_palette(np.append(0, colours)))
+        build_image.info["transparency"] = 0
+        return build_image
 
-    def coloured(self, shot: Shot) -> Image.Image:
+    def build_rgba_image(self, change: FrameChange) -> Image.Image:
         """Make an image of all colours, transparent where nothing changes."""
-        pixels = np.zeros((shot.height, shot.width), ">u4")
-        pixels[shot.y, shot.x] = shot.value << 8 | 0xFF
-        large = self._enlarged(pixels)
+        pixels = np.zeros((change.height, change.width), ">u4")
+        pixels[change.y, change.x] = change.value << 8 | 0xFF
+        large = self._enlarge(pixels)
         return Image.fromarray(large.view(np.uint8).reshape(*large.shape, 4))
 
-    def canvases(self) -> Iterator[Image.Image]:
+    def build_canvases(self) -> Iterator[Image.Image]:
         """Give every frame as all of it looks. It is one image, changed from frame to frame."""
-        first = self.image(next(self.shots))
+        first = self.build_image(next(self.changes))
         yield first
-        for shot in self.shots:
-            change = self.image(shot)
-            corner = (shot.left * self.scale, shot.top * self.scale)
-            first.paste(change, corner, mask=change.convert("RGBA").getchannel("A"))
+        for change in self.changes:
+            overlay = self.build_image(change)
+            corner = (change.left * self.scale, change.top * self.scale)
+            first.paste(overlay, corner, mask=overlay.convert("RGBA").getchannel("A"))
             yield first
 
-    def _enlarged(self, pixels: NDArray[Any]) -> NDArray[Any]:
+    def _enlarge(self, pixels: NDArray[Any]) -> NDArray[Any]:
         return pixels.repeat(self.scale, 0).repeat(self.scale, 1)

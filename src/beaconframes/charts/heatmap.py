@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from beaconframes.charts.drawing import Axis, Drawing, Grid
+from beaconframes.charts.model import Axis, Chart, Heatmap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-MOST = 1024
+MAX_CELLS = 1024
 """Rows or columns of a map: a screen has not many more points."""
 
 _LENGTHS = {"slot": 12, "epoch": 384, "day": 86_400}
 
 
-def folds(count: int) -> int:
+def compute_fold(count: int) -> int:
     """Tell how many rows or columns have to be folded into one."""
-    return max(1, -(-count // MOST))
+    return max(1, -(-count // MAX_CELLS))
 
 
-def numbered(rows: pl.DataFrame, number: str) -> tuple[int, int, np.datetime64, np.timedelta64]:
+def find_columns(rows: pl.DataFrame, number: str) -> tuple[int, int, np.datetime64, np.timedelta64]:
     """Give the first *number* of *rows*, how many there are to the last, its time and its length.
 
     The length of an epoch, slot or day is what lies between the first and the last; a single one
@@ -41,7 +41,7 @@ def numbered(rows: pl.DataFrame, number: str) -> tuple[int, int, np.datetime64, 
     return first[number], span + 1, begin, step
 
 
-def drawing(
+def build_heatmap(
     parts: Iterable[pl.DataFrame],
     validators: Sequence[int],
     columns: tuple[int, np.datetime64, np.timedelta64],
@@ -51,9 +51,9 @@ def drawing(
     kinds: tuple[tuple[str, str], ...],
     shares: str,
     counted: int,
-    only: str | None,
+    single_note: str | None,
     whole: bool = False,
-) -> Drawing:
+) -> Chart:
     """Lay cells out, a row per validator and a column per *number*.
 
     *parts* have ``row`` and ``column`` from 0 on and ``kind``, the place of one of *kinds* from 1
@@ -62,7 +62,7 @@ def drawing(
     *parts* are of the last kind; otherwise they are nothing.
     """
     count, start, step = columns
-    down, across = folds(len(validators)), folds(count)
+    down, across = compute_fold(len(validators)), compute_fold(count)
     shape = (-(-len(validators) // down), -(-count // across))
     sums = [
         part.group_by(pl.col("row") // down, pl.col("column") // across).agg(
@@ -79,37 +79,41 @@ def drawing(
     )
     at = (found["row"].to_numpy(), found["column"].to_numpy())
     x = Axis(
-        f"{number.capitalize()} (UTC{_folded(across, number, 'column')})", number, _ends(columns)
+        f"{number.capitalize()} (UTC{_describe_fold(across, number, 'column')})",
+        number,
+        _find_ends(columns),
     )
-    y = Axis(rows_label + _folded(down, "validator", "row"))
+    y = Axis(rows_label + _describe_fold(down, "validator", "row"))
     names = [str(index) for index in validators[::down]]
     if down == across == 1:
         cells = np.full(shape, len(kinds) if whole else 0, np.uint8)
         cells[at] = found["kind"].to_numpy()
-        layer = Grid(start, step, names, cells, kinds)
+        layer = Heatmap(start, step, names, cells, kinds)
         occur = np.bincount(cells.ravel(), minlength=len(kinds) + 1)
         legend = tuple(name for i, (name, _) in enumerate(kinds) if occur[i + 1])
-        return Drawing(x, y, (layer,), only=only, legend=legend)
-    good, known = np.zeros((2, *shape))
-    good[at], known[at] = found["good"].to_numpy(), found["known"].to_numpy()
+        return Chart(x, y, (layer,), single_note=single_note, legend=legend)
+    first_kind, counted_cells = np.zeros((2, *shape))
+    first_kind[at], counted_cells[at] = found["good"].to_numpy(), found["known"].to_numpy()
     if whole:
-        known[:] = np.outer(_sizes(len(validators), down), _sizes(count, across))
-    percent = 100 * good / np.where(known > 0, known, np.nan)
-    layer = Grid(start, across * step, names, percent.astype(np.float32), (), shares)
-    return Drawing(x, y, (layer,), only=only)
+        counted_cells[:] = np.outer(
+            _compute_fold_sizes(len(validators), down), _compute_fold_sizes(count, across)
+        )
+    percent = 100 * first_kind / np.where(counted_cells > 0, counted_cells, np.nan)
+    layer = Heatmap(start, across * step, names, percent.astype(np.float32), (), shares)
+    return Chart(x, y, (layer,), single_note=single_note)
 
 
-def _sizes(count: int, times: int) -> NDArray[np.int64]:
+def _compute_fold_sizes(count: int, times: int) -> NDArray[np.int64]:
     """Tell how many are in each fold; the last may have fewer."""
     return np.diff(np.append(np.arange(0, count, times), count))
 
 
-def _folded(times: int, what: str, into: str) -> str:
+def _describe_fold(times: int, what: str, into: str) -> str:
     """Say how many were folded into one."""
     return f", {times:,} {what}s a {into}" if times > 1 else ""
 
 
-def _ends(columns: tuple[int, np.datetime64, np.timedelta64]) -> NDArray[np.datetime64]:
+def _find_ends(columns: tuple[int, np.datetime64, np.timedelta64]) -> NDArray[np.datetime64]:
     """Give the times of the first and of the last column, between which the axis has its ticks."""
     count, start, step = columns
     return np.array([start, start + (count - 1) * step])

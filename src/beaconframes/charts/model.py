@@ -1,6 +1,6 @@
 """What a chart shows, in the terms of no library: layers on two axes, and the words around them.
 
-``plot`` and ``interactive`` draw the same `Drawing`, so that both say the same. Times are
+``plot`` and ``interactive`` draw the same `Chart`, so that both say the same. Times are
 ``datetime64`` in UTC without a zone, heights are floats in the unit that the axis names, and a hole
 is not-a-number.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Kinds: TypeAlias = tuple[tuple[str, str], ...]
     Floats: TypeAlias = NDArray[np.float64]
     Flags: TypeAlias = NDArray[np.bool_]
-    Places: TypeAlias = NDArray[Any]
+    Positions: TypeAlias = NDArray[Any]
     """Times, numbers, or the rank of names that the axis has."""
 
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Line:
     """A line that stops at holes; *marked* puts a dot on every point."""
 
-    x: Places
+    x: Positions
     y: Floats
     name: str
     colour: str | None = None
@@ -36,18 +36,18 @@ class Line:
     marked: bool = False
     hollow: Flags | None = None
     """Of a marked line: which dots are hollow."""
-    main: bool = False
+    takes_kwargs: bool = False
     """Whether it takes the keyword arguments of the chart."""
 
 
 @dataclass(frozen=True, eq=False)
-class Dots:
+class Points:
     """Points of one kind; in the *strip* they stand in a row of their own, *y* from 0 to 1.
 
     *who* are the validators to tell, where no axis does.
     """
 
-    x: Places
+    x: Positions
     y: Floats
     name: str
     colour: str
@@ -55,23 +55,23 @@ class Dots:
     size: float = 4
     hollow: bool = False
     strip: bool = False
-    main: bool = False
-    who: tuple[str, ...] = ()
+    takes_kwargs: bool = False
+    validators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Bars:
     """Bars over (or, lying, beside) their places; *cut* marks those that lack data."""
 
-    x: Places
+    x: Positions
     height: Floats
     name: str | None = None
     colour: str | None = None
     base: Floats | None = None
-    width: Places | float = 0.8
-    cut: Flags | None = None
-    lying: bool = False
-    main: bool = True
+    width: Positions | float = 0.8
+    incomplete: Flags | None = None
+    horizontal: bool = False
+    takes_kwargs: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +81,19 @@ class Area:
     *own* are the amounts to tell, where an area lies behind others.
     """
 
-    x: Places
+    x: Positions
     low: Floats
     high: Floats
     name: str
     colour: str
-    own: Floats | None = None
+    hover_amounts: Floats | None = None
     opacity: float = 1
-    steps: bool = False
-    main: bool = False
+    stepped: bool = False
+    takes_kwargs: bool = False
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class ReferenceLine:
     """A dashed line across the chart."""
 
     y: float
@@ -101,7 +101,7 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class Heatmap:
     """A map of cells: a row per *rows*, columns of the length *step* from *start* on.
 
     Each cell is one of *kinds* (name and colour; 0 is nothing, the first kind is 1), or, where
@@ -116,7 +116,7 @@ class Grid:
     shares: str | None = None
 
 
-Layer: TypeAlias = Line | Dots | Bars | Area | Level | Grid
+Layer: TypeAlias = Line | Points | Bars | Area | ReferenceLine | Heatmap
 
 
 @dataclass(frozen=True)
@@ -124,36 +124,36 @@ class Axis:
     """What one axis says."""
 
     label: str
-    every: str | None = None
+    time_unit: str | None = None
     """Of an axis of time: what stands beside each other (slot, epoch, day, week, month)."""
-    times: Places | None = None
+    times: Positions | None = None
     """Of an axis of time: the times drawn."""
-    names: tuple[str, ...] = ()
+    tick_labels: tuple[str, ...] = ()
     """Of an axis of names: the names, from rank 0 on."""
-    top: float | None = None
+    maximum: float | None = None
     """What the axis does not go beyond."""
-    zero: bool = False
+    zero_line: bool = False
     """Whether zero has a line."""
     thousands: bool = False
     """Whether numbers are whole and large."""
-    whole: bool = False
+    integers: bool = False
     """Whether numbers are indices: never divided, never shortened."""
     reverse: bool = False
     """Whether the first stands at the top."""
 
 
 @dataclass(frozen=True)
-class Drawing:
+class Chart:
     """A chart: its layers from the back to the front, its axes, and what it has to say."""
 
     x: Axis
     y: Axis
     layers: tuple[Layer, ...] = ()
-    nothing: str | None = None
+    empty_note: str | None = None
     """Why nothing is drawn."""
-    only: str | None = None
+    single_note: str | None = None
     """That a single thing is drawn."""
-    corner: str | None = None
+    corner_note: str | None = None
     """What stands in the lower left corner, where nothing else is."""
     legend: tuple[str, ...] = ()
     """The names that the legend explains, in its order."""

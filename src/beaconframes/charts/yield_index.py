@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis.validator_yield import own_yield
 from beaconframes.charts import series
-from beaconframes.charts.drawing import Axis, Dots, Drawing, Layer, Line
+from beaconframes.charts.model import Axis, Chart, Layer, Line, Points
 from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
 
@@ -30,7 +30,7 @@ def yield_index(
     balances: IntoFrame | None = None,
     *,
     split: bool = False,
-) -> Drawing:
+) -> Chart:
     """Prepare the chart of ``plot.yield_index`` and ``interactive.yield_index``."""
     if (income is None) != (balances is None):
         raise UsageError(
@@ -39,47 +39,47 @@ def yield_index(
         )
     looks = _LAYERS if split else _WHOLE
     rates = [f"{layer}apr{window}" for layer in looks for window in ("", "_avg_7d", "_avg_31d")]
-    known = series.rows_of(frame, ["day", "time"], loader="load_yield_index", also=rates)
+    known = series.read_rows(frame, ["day", "time"], loader="load_yield_index", also=rates)
     percent = pl.col(rates).cast(pl.Float64) * 100
     rows = (
         known.sort("day")
         .with_columns(pl.when(percent.is_finite()).then(percent))
         .filter(pl.any_horizontal(pl.col(rates).is_not_null()))
     )
-    x = Axis("Day (UTC)", "day", series.moments(rows["time"]))
+    x = Axis("Day (UTC)", "day", series.to_datetime64(rows["time"]))
     y = Axis("Yield (APR, %)")
     if rows.is_empty():
-        lacking = series.lacking(frame, "no row that has a day, a time and a rate")
-        return Drawing(x, y, nothing=f"No yield to draw: {lacking}")
+        reason = series.explain_empty(frame, "no row that has a day, a time and a rate")
+        return Chart(x, y, empty_note=f"No yield to draw: {reason}")
     layers: list[Layer] = []
     for layer, look in looks.items():
-        layers += _index(rows, f"{layer}apr", look)
+        layers += _build_index(rows, f"{layer}apr", look)
     if income is not None and balances is not None:
-        mine = to_polars(own_yield(income, balances, frame)).sort("day")
-        layers += [_own(mine, f"{layer}apr", look) for layer, look in looks.items()]
-    only = "One day only" if rows.height == 1 else None
-    names = tuple(layer.name for layer in layers if isinstance(layer, Line | Dots))
-    return Drawing(x, y, tuple(layers), only=only, legend=names)
+        own_rows = to_polars(own_yield(income, balances, frame)).sort("day")
+        layers += [_build_own(own_rows, f"{layer}apr", look) for layer, look in looks.items()]
+    single_note = "One day only" if rows.height == 1 else None
+    names = tuple(layer.name for layer in layers if isinstance(layer, Line | Points))
+    return Chart(x, y, tuple(layers), single_note=single_note, legend=names)
 
 
-def _index(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> list[Layer]:
+def _build_index(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> list[Layer]:
     """Give one rate: its days, and its averages where the service gave any."""
     name, dots, week, month, _ = look
-    days = series.floats(rows[rate])
-    x = series.moments(rows["time"])
+    days = series.to_floats(rows[rate])
+    x = series.to_datetime64(rows["time"])
     daily = f"{name}daily".capitalize()
-    layers: list[Layer] = [Dots(x, days, daily, dots, size=2.5, main=True)]
+    layers: list[Layer] = [Points(x, days, daily, dots, size=2.5, takes_kwargs=True)]
     for window, colour in (("7", week), ("31", month)):
         label = f"{name}{window}-day average".capitalize()
         y = rows[f"{rate}_avg_{window}d"]
         if y.count():
-            curve = series.curve(rows["day"], rows["time"], series.floats(y))
+            curve = series.build_curve(rows["day"], rows["time"], series.to_floats(y))
             layers.append(Line(*curve, label, colour))
     return layers
 
 
-def _own(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> Line:
+def _build_own(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> Line:
     """Give the daily yield of one's own validators."""
-    curve = series.curve(rows["day"], rows["time"], series.floats(rows[rate]) * 100)
+    curve = series.build_curve(rows["day"], rows["time"], series.to_floats(rows[rate]) * 100)
     name = f"{look[0]}your validators".capitalize()
     return Line(*curve, name, look[-1], marked=True)

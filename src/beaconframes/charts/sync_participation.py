@@ -1,0 +1,76 @@
+"""Participation in sync committees over time, to be drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from beaconframes import colours
+from beaconframes.analysis import sync_committees as sync
+from beaconframes.charts import series
+from beaconframes.charts.model import Area, Axis, Chart, Layer, Line, Points
+from beaconframes.frames import to_polars
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+
+# Lost slots stand in rows of their own beneath the data: (status, name, colour, symbol, height).
+_MISSING = (
+    ("missed", "Missed block", colours.RED, "|", 0.02),
+    ("orphaned", "Orphaned block", colours.PURPLE, "x", 0.05),
+)
+
+
+def sync_participation(
+    blocks: IntoFrame, committees: IntoFrame | None = None, *, every: sync.Step = "slot"
+) -> Chart:
+    """Prepare the chart of ``plot.sync_participation`` and of its twin."""
+    rows = to_polars(sync.sync_participation(blocks, committees, every=every))
+    drawn = rows.drop_nulls("participation")
+    x = Axis(f"{every.capitalize()} (UTC)", every, series.to_datetime64(drawn["time"]))
+    y = Axis("Sync committee participation (% of seats)", maximum=100.5)
+    if drawn.is_empty():
+        reason = series.explain_empty(blocks, "no proposed block that has one")
+        return Chart(x, y, empty_note=f"No participation to draw: {reason}")
+    layers = _build_all_seats(rows, every)
+    if "seats_participation" in rows.columns:
+        percent = series.to_floats(rows["seats_participation"]) * 100
+        curve = series.build_curve(rows[every], rows["time"], percent)
+        layers.append(Line(*curve, "Chosen seats", colours.AMBER, 0.7))
+    if every == "slot":
+        layers += build_missing_marks(rows, {status: height for status, *_, height in _MISSING})
+    names = tuple(layer.name for layer in layers if isinstance(layer, Line | Area | Points))
+    block = "block" if every == "slot" else "epoch"
+    single_note = f"One {block} only" if drawn.height == 1 else None
+    return Chart(
+        x, y, tuple(layers), single_note=single_note, legend=names if len(names) > 1 else ()
+    )
+
+
+def _build_all_seats(rows: pl.DataFrame, every: str) -> list[Layer]:
+    """Give the participation of all seats; for epochs with the span of their blocks."""
+    percent = series.to_floats(rows["participation"]) * 100
+    curve = series.build_curve(rows[every], rows["time"], percent)
+    width = 0.7 if every == "slot" else 1.1
+    line = Line(*curve, "All seats", colours.BLUE, width, takes_kwargs=True)
+    if every == "slot":
+        return [line]
+    x, low = series.build_curve(rows["epoch"], rows["time"], series.to_floats(rows["lowest"]) * 100)
+    _, high = series.build_curve(
+        rows["epoch"], rows["time"], series.to_floats(rows["highest"]) * 100
+    )
+    return [line, Area(x, low, high, "Lowest to highest block", colours.BLUE, opacity=0.2)]
+
+
+def build_missing_marks(rows: pl.DataFrame, heights: dict[str, float]) -> list[Points]:
+    """Mark the slots without a block in the chain, each kind in a row of its own."""
+    marks = []
+    for status, name, colour, symbol, _ in _MISSING:
+        slots = rows.filter(pl.col("status") == status)
+        if slots.height and status in heights:
+            x, y = series.to_datetime64(slots["time"]), np.full(slots.height, heights[status])
+            label = f"{name} ({slots.height:,})"
+            marks.append(Points(x, y, label, colour, symbol, strip=True))
+    return marks

@@ -1,0 +1,41 @@
+"""Lines of validators: each by its name, or, where they are many, a crowd and its median."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from beaconframes import colours
+from beaconframes.charts import series
+from beaconframes.charts.model import Line
+
+
+def build_lines(rows: pl.DataFrame, *, marked: bool) -> tuple[list[Line], str | None]:
+    """Give the lines of validators and the title of their legend.
+
+    *rows* has ``validator_index``, ``number`` (of epoch, day, ...: a line stops where it skips
+    some), ``time``, ``y`` and ``complete``, which is false for hollow dots of a *marked* line.
+    """
+    rows = rows.sort("validator_index", "time")
+    if rows["validator_index"].n_unique() <= series.NAMED:
+        each = rows.partition_by("validator_index", maintain_order=True)
+        named = [build_line(one, str(one["validator_index"][0]), marked=marked) for one in each]
+        return named, "Validator"
+    # One line for all: a hole parts a validator from the next.
+    gaps = series.find_gaps(rows["number"]) | series.find_gaps(rows["validator_index"], most=0)
+    x, y = series.insert_gaps(series.to_datetime64(rows["time"]), series.to_floats(rows["y"]), gaps)
+    count = rows["validator_index"].n_unique()
+    everyone = Line(x, y, f"Each of {count:,} validators", colours.GREY, 0.6, 0.5)
+    middle = rows.group_by("time", "number").agg(pl.median("y"), pl.any("complete")).sort("time")
+    return [everyone, build_line(middle, "Median", colours.BLUE, marked=marked)], None
+
+
+def build_line(
+    rows: pl.DataFrame, name: str, colour: str | None = None, *, marked: bool = True
+) -> Line:
+    """Give one line, with a dot per row that is hollow where the row is not complete."""
+    x, y = series.build_curve(rows["number"], rows["time"], series.to_floats(rows["y"]))
+    if not marked:
+        return Line(x, y, name, colour, 1, takes_kwargs=True)
+    incomplete = (~rows["complete"]).cast(pl.Float64).to_numpy()
+    hollow = series.build_curve(rows["number"], rows["time"], incomplete)[1] > 0
+    return Line(x, y, name, colour, marked=True, hollow=hollow, takes_kwargs=True)
