@@ -32,3 +32,8 @@ __all__ = [
     "sync_members",
     "sync_participation",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return __all__

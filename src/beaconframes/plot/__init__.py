@@ -35,3 +35,8 @@ __all__ = [
     "withdrawals",
     "yield_index",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return __all__

@@ -143,3 +143,8 @@ __all__ = [
     "validators",
     "withdrawal",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return __all__

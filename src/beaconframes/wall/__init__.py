@@ -23,3 +23,8 @@ __all__ = [
     "territory",
     "timelapse",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return __all__
