@@ -119,3 +119,4 @@ from beaconframes.errors import (
 )
 
 __version__: str
+__all__: list[str]  # noqa: PYI035 - the names above

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import subprocess
 import sys
@@ -102,9 +103,32 @@ def test_public_name_is_there_and_says_what_it_is(name):
     assert not callable(thing) or (thing.__doc__ or "").strip()
 
 
-def test_type_checkers_see_every_name():
-    """Lazy names are bound for tools that read the source without running it."""
-    assert set() == set(bf.__all__) - statically_bound()
+def test_type_checkers_and_the_package_have_the_same_names():
+    """The stub lists names with their modules; each is importable from there."""
+    assert statically_bound() == {*bf.__all__, "__all__", "__version__"}
+
+
+MODULES = ["v2", "analysis", "plot", "interactive", "wall"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_completion_lists_public_names_only(name):
+    """`bf.v2.<Tab>` lists loaders, and neither modules nor what they import."""
+    module = getattr(bf, name)
+
+    assert sorted(module.__all__) == dir(module)
+    assert [] == [name for name in dir(module) if inspect.ismodule(getattr(module, name))]
+
+
+def test_completion_of_v2_lists_loaders_and_sets():
+    """34 loaders, seven ways to name validators, and the comparison with V1."""
+    loaders = [name for name in dir(bf.v2) if name.startswith("load_")]
+
+    assert 34 == len(loaders)
+    assert {
+        "validators", "dashboard", "withdrawal", "deposit_address", "entity", "owner", "operator",
+        "same_as_v1",
+    } == {*dir(bf.v2)} - {*loaders}  # fmt: skip
 
 
 def test_unknown_name_is_an_attribute_error():

@@ -160,7 +160,7 @@ def test_a_cursor_is_good_for_its_own_request_only(guarded):
         bf.v2.withdrawal("0x" + "ab" * 20),
         bf.v2.deposit_address("0x" + "ab" * 20),
         bf.v2.entity("Fyrlykt"),
-        bf.v2.entities(owner="Fyrlykt"),
+        bf.v2.owner("Fyrlykt"),
     ],
 )
 def test_a_free_key_has_not_every_selector(guarded, premium):

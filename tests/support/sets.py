@@ -47,5 +47,7 @@ def sets(chain):
         ),
         (bf.v2.entity("Fyrlykt"), having("name", "Fyrlykt")),
         (bf.v2.entity("fyrlykt"), []),
-        (bf.v2.entities(owner="Fyrlykt", operator="Fyrlykt"), having("name", "Fyrlykt")),
+        (bf.v2.owner("Fyrlykt"), having("name", "Fyrlykt")),
+        (bf.v2.operator("Fyrlykt"), having("name", "Fyrlykt")),
+        (bf.v2.owner("Fyrlykt", operator="Fyrlykt"), having("name", "Fyrlykt")),
     ]

@@ -76,7 +76,7 @@ KINDS: Mapping[str, Kind] = {
     "str | Iterable[str] | None": WORDS,
     "Moment | None": Kind("WHEN", moment),
     "tuple[int, int, int, int] | None": Kind("X1,Y1,X2,Y2", region),
-    "int | str | None": Kind("ID", lambda _, text: validators.whose(text)),
+    "int | str | None": Kind("ID", lambda _, text: validators.number_or_path(text)),
     "bool": Kind("", lambda _, chosen: chosen, flag=True),
     "str": TEXT,
     "str | None": TEXT,

@@ -50,8 +50,14 @@ def the_set(argument: str, named: dict[str, str]) -> Any:
             return v2.deposit_address(named["deposit-address"])
         case ["entity"] | ["entity", "sub-entity"]:
             return v2.entity(named["entity"], named.get("sub-entity"))
-        case ["owner"] | ["operator"] | ["operator", "owner"]:
-            return v2.entities(whose(named.get("owner")), whose(named.get("operator")))
+        case ["operator"]:
+            return v2.operator(number_or_path(named["operator"]))
+        case ["owner"] | ["operator", "owner"]:
+            operator = named.get("operator")
+            return v2.owner(
+                number_or_path(named["owner"]),
+                None if operator is None else number_or_path(operator),
+            )
     raise UsageError(
         f"{argument}: {' and '.join(named)} do not go together",
         hint="A set is dashboard:7, dashboard:7/2, withdrawal:0x..., deposit-address:0x..., "
@@ -66,6 +72,6 @@ def whole(text: str) -> int:
     return int(text)
 
 
-def whose(text: str | None) -> int | str | None:
-    """Return who it is: an id, if it is a number, or a path."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 18 else text
+def number_or_path(text: str) -> int | str:
+    """Return an owner or operator: a number is its id, any other text its path."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text

@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes.endpoint.identifiers import cut, each
 from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Refused, View
-from beaconframes.endpoint.sets import entities, worded
+from beaconframes.endpoint.sets import Entities, party, worded
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,4 +101,5 @@ class PartyIn(Parameter):
         """Return the owner or operator as a set of validators names them, or nothing."""
         if values[self.arg] is None:
             return [Batch()]
-        return [Batch(entities(**{self.arg: values[self.arg]}).member()["entities"])]
+        value = party(values[self.arg], self.arg)
+        return [Batch(Entities(**{self.arg: value}).member()["entities"])]

@@ -146,28 +146,36 @@ def entity(name: str, sub_entity: str | None = None) -> Entity:
     """Name the validators of an entity; upper and lower case matter.
 
     For the larger plans only. The service refreshes the set once per day, and has announced that
-    owners and operators replace it (see `entities`).
+    owners and operators replace it (see `owner` and `operator`).
     """
     return Entity(
         worded(name, "entity"), None if sub_entity is None else worded(sub_entity, "sub_entity")
     )
 
 
-def entities(owner: int | str | None = None, operator: int | str | None = None) -> Entities:
-    """Name the validators of an *owner* and all below it, of an *operator*, or of both.
+def owner(name: int | str, operator: int | str | None = None) -> Entities:
+    """Name the validators of an owner and of the owners below it; or those that *operator* runs.
 
-    Each is a number, its id, or a text, its path, such as ``"lido/csm"``. For the larger plans
-    only. How ids are written is not published: a number is what is taken for one.
+    Each is an id (a number) or a path (a text such as ``"lido/csm"``). For the larger plans only.
+    The service has not published how ids are written: every number is sent as an id.
     """
-    if owner is None and operator is None:
-        raise UsageError("neither owner nor operator is given", hint="Give one of them or both")
-    given = {"owner": owner, "operator": operator}
-    for what, value in given.items():
-        if isinstance(value, int):
-            natural(value, what)
-        elif value is not None:
-            worded(value, what)
-    return Entities(owner, operator)
+    return Entities(
+        owner=party(name, "owner"),
+        operator=None if operator is None else party(operator, "operator"),
+    )
+
+
+def operator(name: int | str) -> Entities:
+    """Name the validators that an operator runs, and the operators below it.
+
+    An id (a number) or a path (a text such as ``"lido/csm"``). For the larger plans only.
+    """
+    return Entities(operator=party(name, "operator"))
+
+
+def party(value: int | str, what: str) -> int | str:
+    """Return the id or the path of an owner or operator, or refuse it."""
+    return natural(value, what) if isinstance(value, int) else worded(value, what)
 
 
 def hexadecimal(text: Any, patterns: tuple[re.Pattern[str], ...], what: str) -> str:

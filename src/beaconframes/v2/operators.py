@@ -100,7 +100,7 @@ def load_operators(
     search
         Only those whose name has this text. Left out: all.
     owner
-        Only operators that run validators of this owner: an id or a path; see `entities`.
+        Only operators that run validators of this owner: an id or a path; see `owner`.
     explorer
         The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
     options
@@ -109,9 +109,9 @@ def load_operators(
     Returns
     -------
     polars.DataFrame
-        In the order that was asked for; see `load_entities`. Every field of its records is a
-        column, among them the path, such as ``"lido/csm"``, that `entities` takes. Operators are a
-        tree: the validators of one are those of the ones above it as well.
+        In the requested order; see `load_entities`. Every field of a record is a column, among them
+        the path, such as ``"lido/csm"``, that `owner` and `operator` take. Operators form a tree: the
+        validators of one belong to the ones above it as well.
 
     Notes
     -----

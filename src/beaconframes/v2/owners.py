@@ -100,7 +100,7 @@ def load_owners(
     search
         Only those whose name has this text. Left out: all.
     operator
-        Only owners of validators that this operator runs: an id or a path; see `entities`.
+        Only owners of validators that this operator runs: an id or a path; see `operator`.
     explorer
         The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
     options
@@ -109,9 +109,9 @@ def load_owners(
     Returns
     -------
     polars.DataFrame
-        In the order that was asked for; see `load_entities`. Every field of its records is a
-        column, among them the path, such as ``"lido/csm"``, that `entities` takes. Owners are a
-        tree: the validators of one are those of the ones above it as well.
+        In the requested order; see `load_entities`. Every field of a record is a column, among them
+        the path, such as ``"lido/csm"``, that `owner` and `operator` take. Owners form a tree: the
+        validators of one belong to the ones above it as well.
 
     Notes
     -----

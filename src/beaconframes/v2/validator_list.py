@@ -94,7 +94,7 @@ def load_validators(
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length. Or
         a set: `dashboard`, or on the larger plans `withdrawal`, `deposit_address`, `entity`,
-        `entities`.
+        `owner`, `operator`.
     explorer
         The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
     options
