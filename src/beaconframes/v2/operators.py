@@ -110,8 +110,8 @@ def load_operators(
     -------
     polars.DataFrame
         In the requested order; see `load_entities`. Every field of a record is a column, among them
-        the path, such as ``"lido/csm"``, that `owner` and `operator` take. Operators form a tree: the
-        validators of one belong to the ones above it as well.
+        the path, such as ``"lido/csm"``, that `owner` and `operator` take. Operators form a tree:
+        the validators of one belong to the ones above it as well.
 
     Notes
     -----
