@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import v1
-from beaconframes.server.app import Service
+from beaconframes.server.service import Service
 from beaconframes.simulator import open_sample
 
 if TYPE_CHECKING:

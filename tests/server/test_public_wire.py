@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 
 import beaconframes as bf
 from beaconframes.server import Server
-from beaconframes.server.limits import Limited
+from beaconframes.server.limits import RateLimitMiddleware
 from beaconframes.v1 import ENDPOINTS
 
 BLOCK = {
@@ -580,9 +580,9 @@ def asked_of(application, count):
 def test_hours_and_months_are_those_of_the_calendar():
     """The window that is used up governs the answer, and says how long it still is."""
     now = [datetime(2026, 1, 15, 10, 30, tzinfo=UTC).timestamp()]
-    limited = Limited(
+    limited = RateLimitMiddleware(
         PlainTextResponse("ok"),
-        rate=10, hour=2, month=3, known=lambda scope: True, clock=lambda: now[0],
+        rate=10, hour=2, month=3, has_valid_key=lambda scope: True, clock=lambda: now[0],
     )  # fmt: skip
 
     first, second, third = asked_of(limited, 3)
@@ -608,9 +608,13 @@ def test_hours_and_months_are_those_of_the_calendar():
 
 def test_what_the_server_could_not_answer_is_not_counted_for_long():
     """A 5xx uses up its second, but neither the hour nor the month."""
-    limited = Limited(
-        PlainTextResponse("broken", 503), rate=9, hour=2, known=lambda scope: False, clock=lambda: 0
-    )
+    limited = RateLimitMiddleware(
+        PlainTextResponse("broken", 503),
+        rate=9,
+        hour=2,
+        has_valid_key=lambda scope: False,
+        clock=lambda: 0,
+    )  # fmt: skip
 
     answers = asked_of(limited, 4)
 

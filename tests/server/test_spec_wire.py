@@ -252,7 +252,7 @@ def test_pages_of_others_post_nothing(explorer, headers, status):
 @pytest.mark.parametrize("body", [b"", b"Host: {host}\r\nContent-Length: 1000\r\n\r\n{"])
 def test_who_does_not_send_a_whole_request_is_hung_up_on(explorer, monkeypatch, begun, body):
     """However slowly bytes come: so many could wait that nobody else gets in."""
-    monkeypatch.setattr(slow_clients, "PATIENCE", 0.2)
+    monkeypatch.setattr(slow_clients, "REQUEST_SECONDS", 0.2)
     host = explorer.url.removeprefix("http://")
     name, port = host.split(":")
     with socket.create_connection((name, int(port)), timeout=30) as connection:
@@ -264,7 +264,7 @@ def test_who_does_not_send_a_whole_request_is_hung_up_on(explorer, monkeypatch, 
 
 def test_who_sends_whole_requests_stays(explorer, monkeypatch):
     """Between one request and the next a connection may rest."""
-    monkeypatch.setattr(slow_clients, "PATIENCE", 0.1)
+    monkeypatch.setattr(slow_clients, "REQUEST_SECONDS", 0.1)
     with httpx.Client(base_url=explorer.url) as client:
         opened = set()
         for _ in range(3):

@@ -14,7 +14,8 @@ import beaconframes as bf
 from beaconframes import dictionary, errors, v1
 from beaconframes.client import Explorer, Frame
 from beaconframes.endpoint import Head
-from beaconframes.server.app import Service, app
+from beaconframes.server.app import build_app
+from beaconframes.server.service import Service
 
 from ..support.replay import replaying
 
@@ -134,7 +135,7 @@ def test_the_picture_has_all_that_a_loader_has(chain):
     text = inspect.getdoc(bf.load_chart)
 
     assert "GET /api/v1/chart/{chart}" in text.partition("Notes\n")[2]
-    assert "/api/v1/chart/{chart}" in {route.path for route in app(Service(chain)).routes}
+    assert "/api/v1/chart/{chart}" in {route.path for route in build_app(Service(chain)).routes}
     assert {"name", "explorer"} == set(inspect.signature(bf.load_chart).parameters)
 
 
@@ -152,7 +153,7 @@ def test_an_endpoint_has_a_wire_sample_and_a_place_in_the_dictionary(endpoint):
 @EVERY
 def test_an_endpoint_is_routed_and_simulated(endpoint, chain):
     """The local explorer has its path, by both names, and rows to answer with."""
-    paths = {route.path for route in app(Service(chain)).routes}
+    paths = {route.path for route in build_app(Service(chain)).routes}
 
     assert {endpoint.path} | ({endpoint.alias} if endpoint.alias else set()) <= paths
     assert 0 < chain.scan(endpoint.table.table_name).select(pl.len()).collect().item()

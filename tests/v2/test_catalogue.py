@@ -13,7 +13,8 @@ import beaconframes as bf
 from beaconframes import v2
 from beaconframes.client import Explorer, Frame
 from beaconframes.endpoint import Cursor, Envelope, OnChain
-from beaconframes.server.app import Service, app
+from beaconframes.server.app import build_app
+from beaconframes.server.service import Service
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,7 +111,7 @@ def test_an_endpoint_has_a_wire_sample_and_a_place_in_the_dictionary(endpoint):
 @EVERY
 def test_an_endpoint_is_routed(endpoint, chain):
     """The local explorer has its path, if anybody knows what to answer."""
-    paths = {route.path for route in app(Service(chain)).routes}
+    paths = {route.path for route in build_app(Service(chain)).routes}
 
     assert (endpoint.path in paths) == is_published(endpoint)
 

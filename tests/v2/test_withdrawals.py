@@ -18,7 +18,7 @@ from beaconframes import v2
 from beaconframes.endpoint import cursor as cursors
 from beaconframes.fetch.api_source import ApiSource
 from beaconframes.http.session import Session
-from beaconframes.server.app import Service
+from beaconframes.server.service import Service
 
 from ..support.sets import sets
 
@@ -35,7 +35,7 @@ class InProcess(httpx.BaseTransport):
         self.service = service
 
     def handle_request(self, request):
-        answer = self.service.answer_2(PATHS[request.url.path], request.read(), None)
+        answer = self.service.answer_v2(PATHS[request.url.path], request.read(), None)
         return httpx.Response(answer.status_code, content=bytes(answer.body))
 
 

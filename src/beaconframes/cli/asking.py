@@ -164,10 +164,10 @@ def not_together(said: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def served(folder: Path | None) -> Iterator[Explorer]:
     """Serve a dataset for this one command."""
-    from beaconframes.server import local, opened
+    from beaconframes.server import local, open_dataset
 
     with contextlib.ExitStack() as stack:
-        dataset = stack.enter_context(kept_sample()) if folder is None else opened(folder)
+        dataset = stack.enter_context(kept_sample()) if folder is None else open_dataset(folder)
         yield stack.enter_context(local(dataset)).explorer
 
 

@@ -55,10 +55,10 @@ def serve(
     """
     from beaconframes.calendar import HOODI, MAINNET
     from beaconframes.cli.showing import as_json as json_line
-    from beaconframes.server import Server, opened
+    from beaconframes.server import Server, open_dataset
     from beaconframes.simulator import open_sample
 
-    served = open_sample() if dataset is None else opened(dataset)
+    served = open_sample() if dataset is None else open_dataset(dataset)
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
         tiers = {**tiers, key: "premium"}
     with Server(served, port=port, keys=tiers, wire=wire, rate=rate) as server:

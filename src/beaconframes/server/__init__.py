@@ -1,5 +1,5 @@
 """The local explorer: the same API, served from a dataset on this machine."""
 
-from beaconframes.server.server import Local, Server, local, opened
+from beaconframes.server.local_explorer import Local, Server, local, open_dataset
 
-__all__ = ["Local", "Server", "local", "opened"]
+__all__ = ["Local", "Server", "local", "open_dataset"]

@@ -1,4 +1,4 @@
-"""Charts of the local explorer: plain pictures of its own epochs."""
+"""The charts of the local explorer: line charts of its epochs, as PNG."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Dataset
 
 WIDTH, HEIGHT, MARGIN = 800, 400, 48
-INK, LINE, PAPER = "#222222", "#1f77b4", "white"
+TEXT_COLOR, LINE_COLOR, BACKGROUND = "#222222", "#1f77b4", "white"
 
-DRAWN = {
+CHARTS = {
     "validators": ("Validators", pl.col("validators_count")),
     "staked_ether": ("Staked ether", pl.col("eligible_ether_gwei") / 1e9),
     "average_balance": ("Average balance, ETH", pl.col("average_validator_balance_gwei") / 1e9),
@@ -22,40 +22,40 @@ DRAWN = {
     "deposits": ("Deposits an epoch", pl.col("deposits_count")),
     "withdrawals": ("Withdrawals an epoch", pl.col("withdrawals_count")),
 }
-"""What can be drawn: the title, and what of an epoch."""
+"""The title of each chart, and the value of an epoch that it shows."""
 
 
-def draw(dataset: Dataset, name: str) -> bytes | None:
-    """Return the chart *name* as a PNG, or None when there is none."""
-    if name not in DRAWN or "epochs" not in dataset.tables():
+def draw_chart(dataset: Dataset, name: str) -> bytes | None:
+    """Return the chart *name* as PNG, or None for an unknown chart or a dataset without epochs."""
+    if name not in CHARTS or "epochs" not in dataset.tables():
         return None
     from PIL import Image, ImageDraw
 
-    title, value = DRAWN[name]
+    title, value = CHARTS[name]
     epochs = dataset.scan("epochs").filter(pl.col("finalized"))
     points = epochs.select("epoch", value=value.cast(pl.Float64)).drop_nulls().collect()
     if points.is_empty():
         return None
     first, last = points["epoch"][0], points["epoch"][-1]
-    inside = WIDTH - 2 * MARGIN
-    # One point for each column of the picture is all that it can show.
-    column = (pl.col("epoch") - first) * (inside - 1) // max(last - first, 1)
+    inner_width = WIDTH - 2 * MARGIN
+    # The picture shows one point per pixel column.
+    column = (pl.col("epoch") - first) * (inner_width - 1) // max(last - first, 1)
     line = points.group_by(x=column, maintain_order=True).agg(pl.col("value").mean())
     low, high = points["value"].min(), points["value"].max()
     assert isinstance(low, float)
     assert isinstance(high, float)
     spread = high - low or 1.0
-    picture = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
+    picture = Image.new("RGB", (WIDTH, HEIGHT), BACKGROUND)
     pen = ImageDraw.Draw(picture)
     top, bottom = MARGIN, HEIGHT - MARGIN
-    pen.rectangle((MARGIN, top, WIDTH - MARGIN, bottom), outline=INK)
+    pen.rectangle((MARGIN, top, WIDTH - MARGIN, bottom), outline=TEXT_COLOR)
     path = [(MARGIN + x, bottom - (v - low) / spread * (bottom - top)) for x, v in line.rows()]
-    pen.line(path if len(path) > 1 else path * 2, fill=LINE, width=2)
+    pen.line(path if len(path) > 1 else path * 2, fill=LINE_COLOR, width=2)
     simulated = ", simulated" if dataset.meta.get("simulated") else ""
-    pen.text((MARGIN, MARGIN // 3), title + simulated, fill=INK)
-    pen.text((MARGIN + 4, top + 2), f"{high:,.6g}", fill=INK)
-    pen.text((MARGIN + 4, bottom - 14), f"{low:,.6g}", fill=INK)
-    pen.text((MARGIN, bottom + 6), f"epoch {first} to {last}", fill=INK)
+    pen.text((MARGIN, MARGIN // 3), title + simulated, fill=TEXT_COLOR)
+    pen.text((MARGIN + 4, top + 2), f"{high:,.6g}", fill=TEXT_COLOR)
+    pen.text((MARGIN + 4, bottom - 14), f"{low:,.6g}", fill=TEXT_COLOR)
+    pen.text((MARGIN, bottom + 6), f"epoch {first} to {last}", fill=TEXT_COLOR)
     buffer = BytesIO()
     picture.save(buffer, format="PNG")
     return buffer.getvalue()

@@ -1,7 +1,7 @@
-"""Who is served: whoever asks for this machine by its own name, and no page of somebody else.
+"""The host check: it refuses requests that web pages send through the user's browser.
 
-A page in the user's browser may send requests to this machine, under a name of its own that leads
-here, or as a form. It must neither read answers nor have requests answered in the user's name.
+A page in the user's browser can send requests to this machine: as a form, or under a host name
+that resolves to loopback (DNS rebinding). It must neither read answers nor cause work.
 """
 
 from __future__ import annotations
@@ -16,38 +16,39 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-NAMES = ("127.0.0.1", "localhost")
+LOOPBACK_NAMES = ("127.0.0.1", "localhost")
 HTTP_PORT = 80
 
 
-class Visitors:
-    """Lets those in who may be, and answers the others without asking the application."""
+class HostCheck:
+    """Middleware that refuses requests with another host, and POST requests of other sites."""
 
-    def __init__(self, app: ASGIApp, refuse: Callable[[Scope, int], Response]) -> None:
-        """Let visitors in to *app*, or answer what *refuse* says to a status."""
-        self.app, self.refuse = app, refuse
+    def __init__(self, app: ASGIApp, build_refusal: Callable[[Scope, int], Response]) -> None:
+        """Pass requests on to *app*, or answer what *build_refusal* returns for a status."""
+        self.app, self.build_refusal = app, build_refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        status = judged(scope) if scope["type"] == "http" else None
-        answer = self.app if status is None else self.refuse(scope, status)
+        status = find_refusal_status(scope) if scope["type"] == "http" else None
+        answer = self.app if status is None else self.build_refusal(scope, status)
         await answer(scope, receive, send)
 
 
-def judged(scope: Scope) -> int | None:
-    """Return the status with which a request is refused, None if it is not."""
+def find_refusal_status(scope: Scope) -> int | None:
+    """Return the status with which a request is refused, None if it is permitted."""
     headers = Headers(scope=scope)
-    own = hosts(scope)
-    if len(said := headers.getlist("host")) != 1 or said[0].lower() not in own:
+    own_hosts = find_own_hosts(scope)
+    if len(hosts := headers.getlist("host")) != 1 or hosts[0].lower() not in own_hosts:
         return 421
     origin = headers.get("origin")
-    elsewhere = origin is not None and origin.lower() not in {f"http://{host}" for host in own}
-    if scope["method"] == "POST" and (elsewhere or headers.get("sec-fetch-site") == "cross-site"):
+    is_foreign = origin is not None and origin.lower() not in {f"http://{h}" for h in own_hosts}
+    if scope["method"] == "POST" and (is_foreign or headers.get("sec-fetch-site") == "cross-site"):
         return 403
     return None
 
 
-def hosts(scope: Scope) -> set[str]:
-    """Return what this server may be called in a request."""
+def find_own_hosts(scope: Scope) -> set[str]:
+    """Return the values of the Host header that mean this server."""
     port = scope["server"][1]
-    return {f"{name}:{port}" for name in NAMES} | (set(NAMES) if port == HTTP_PORT else set())
+    hosts = {f"{name}:{port}" for name in LOOPBACK_NAMES}
+    return hosts | (set(LOOPBACK_NAMES) if port == HTTP_PORT else set())

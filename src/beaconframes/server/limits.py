@@ -1,7 +1,7 @@
-"""The permitted rate, and the headers in which every answer tells what is left of it.
+"""Rate limits, and the rate-limit headers of every answer.
 
-Second, hour and month are real windows; minute and day repeat the hour and the month, as the
-public service keeps them for its older clients.
+Second, hour and month are real windows. The headers of minute and day repeat those of hour and
+month, as on the public service, which has them for its older clients.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-PERMITTED = 1_000
-"""Requests a second that the public wire permits when nobody says how many."""
+PUBLIC_RATE = 1_000
+"""Requests per second that the public wire permits by default."""
 
 SECONDS = {"second": 1, "hour": 3_600, "month": 31 * 86_400}
 TOO_MANY = b"Too Many Requests\n"
@@ -27,23 +27,23 @@ TOO_MANY_V2 = b'{"error":"Rate limit exceeded. Please try again later."}'
 
 @dataclass
 class Window:
-    """Requests counted since ``began``, of at most ``limit`` until ``ends``."""
+    """A number of requests, of which at most ``limit`` are permitted until ``end``."""
 
     limit: int
-    ends: float = 0.0
+    end: float = 0.0
     count: int = 0
 
     @property
-    def left(self) -> int:
-        """Return how many more are permitted."""
+    def remaining(self) -> int:
+        """Return how many more requests are permitted."""
         return max(self.limit - self.count, 0)
 
 
-class Meter:
-    """Counts the requests of one key."""
+class RequestCounter:
+    """Counts the requests with an API key, or those without."""
 
     def __init__(self, rate: int, hour: int | None, month: int | None) -> None:
-        """Permit *rate* requests a second, and no more an hour or a month than that comes to."""
+        """Permit *rate* requests per second; hour and month have that rate as well by default."""
         limits = {"second": rate, "hour": hour, "month": month}
         self.windows = {
             name: Window(rate * SECONDS[name] if limit is None else limit)
@@ -51,10 +51,10 @@ class Meter:
         }
 
     def count(self, now: float) -> str | None:
-        """Count a request; return the window that is used up, if one is."""
+        """Count a request; return the name of an exhausted window, or None."""
         for name, window in self.windows.items():
-            if now >= window.ends:
-                window.ends, window.count = end_of(name, now), 0
+            if now >= window.end:
+                window.end, window.count = find_window_end(name, now), 0
         for name in ("month", "hour", "second"):
             window = self.windows[name]
             if window.count >= window.limit:
@@ -63,37 +63,37 @@ class Meter:
             window.count += 1
         return None
 
-    def forgive(self) -> None:
-        """Take back a request that the server could not answer: only its second is used up."""
+    def refund(self) -> None:
+        """Uncount a request that the server failed to answer, except in its second."""
         for name in ("hour", "month"):
-            # The window may have ended since it was counted.
+            # A new window may have started since the request was counted.
             self.windows[name].count = max(self.windows[name].count - 1, 0)
 
     def headers(self, now: float, *, blocked: str | None, valid: bool) -> dict[str, str]:
-        """Return what an answer tells about the windows."""
+        """Return the rate-limit headers of an answer."""
         name = blocked or "second"
         window = self.windows[name]
-        reset = str(1 if name == "second" else max(int(window.ends - now), 1))
-        told = {
+        reset = str(1 if name == "second" else max(int(window.end - now), 1))
+        headers = {
             "ratelimit-limit": str(window.limit),
-            "ratelimit-remaining": str(window.left),
+            "ratelimit-remaining": str(window.remaining),
             "ratelimit-reset": reset,
             "ratelimit-window": name,
             "ratelimit-bucket": "default",
             "ratelimit-validapikey": str(valid).lower(),
         }
         if blocked:
-            told["retry-after"] = reset
-        twins = {"second": ["second"], "hour": ["minute", "hour"], "month": ["day", "month"]}
-        for real, names in twins.items():
-            for shown in names:
-                told[f"x-ratelimit-limit-{shown}"] = str(self.windows[real].limit)
-                told[f"x-ratelimit-remaining-{shown}"] = str(self.windows[real].left)
-        return told
+            headers["retry-after"] = reset
+        shown = {"second": ["second"], "hour": ["minute", "hour"], "month": ["day", "month"]}
+        for real, header_names in shown.items():
+            for header_name in header_names:
+                headers[f"x-ratelimit-limit-{header_name}"] = str(self.windows[real].limit)
+                headers[f"x-ratelimit-remaining-{header_name}"] = str(self.windows[real].remaining)
+        return headers
 
 
-class Limited:
-    """An application that answers no key more often than is permitted."""
+class RateLimitMiddleware:
+    """Middleware that answers 429 to requests beyond the rate limits."""
 
     def __init__(
         self,
@@ -102,43 +102,43 @@ class Limited:
         rate: int,
         hour: int | None = None,
         month: int | None = None,
-        known: Callable[[Scope], bool],
+        has_valid_key: Callable[[Scope], bool],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Put the limits before *app*; *known* tells whether a request carries a key."""
+        """Limit requests to *app*; those with a valid key are counted apart from the others."""
         self.app = app
-        self.known = known
+        self.has_valid_key = has_valid_key
         self.clock = clock
-        self.meters = {valid: Meter(rate, hour, month) for valid in (True, False)}
+        self.counters = {valid: RequestCounter(rate, hour, month) for valid in (True, False)}
         self.lock = threading.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or say that it was too often."""
+        """Answer one request."""
         if scope["type"] != "http" or scope["method"] == "OPTIONS":
             await self.app(scope, receive, send)
             return
-        valid = self.known(scope)
-        meter, now = self.meters[valid], self.clock()
+        valid = self.has_valid_key(scope)
+        counter, now = self.counters[valid], self.clock()
         with self.lock:
-            blocked = meter.count(now)
-            told = meter.headers(now, blocked=blocked, valid=valid)
-        headers = [(name.encode(), text.encode()) for name, text in told.items()]
+            blocked = counter.count(now)
+            limits = counter.headers(now, blocked=blocked, valid=valid)
+        headers = [(name.encode(), text.encode()) for name, text in limits.items()]
 
-        async def answer(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *headers]
                 if message["status"] >= 500:
                     with self.lock:
-                        meter.forgive()
+                        counter.refund()
             await send(message)
 
         if blocked is None:
-            await self.app(scope, receive, answer)
+            await self.app(scope, receive, send_with_headers)
             return
-        second = scope["path"].startswith("/api/v2/")
-        body = TOO_MANY_V2 if second else TOO_MANY
+        is_v2 = scope["path"].startswith("/api/v2/")
+        body = TOO_MANY_V2 if is_v2 else TOO_MANY
         plain = {
-            "content-type": "application/json" if second else "text/plain; charset=utf-8",
+            "content-type": "application/json" if is_v2 else "text/plain; charset=utf-8",
             "content-length": str(len(body)),
             "x-content-type-options": "nosniff",
         }
@@ -148,8 +148,8 @@ class Limited:
         await send({"type": "http.response.body", "body": body})
 
 
-def end_of(window: str, now: float) -> float:
-    """Return when a window ends that begins *now*: hours and months are those of the calendar."""
+def find_window_end(window: str, now: float) -> float:
+    """Return the end of the window around *now*; hours and months are those of the calendar."""
     if window == "second":
         return now + 1
     moment = datetime.fromtimestamp(now, UTC).replace(minute=0, second=0, microsecond=0)

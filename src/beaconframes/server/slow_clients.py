@@ -1,6 +1,7 @@
-"""Connections that send nothing, or no more than a byte now and then, are not kept.
+"""Protection against slow clients: connections that send nothing, or a byte now and then.
 
-There may be as many of them as the system lets one process have, and then nobody else gets in.
+Such connections could use up all file descriptors of the process, and then no other client could
+connect.
 """
 
 from __future__ import annotations
@@ -13,37 +14,37 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     import asyncio
 
-PATIENCE = 8.0
-"""Seconds from the first byte of a request, or from the beginning of a connection, to its last."""
+REQUEST_SECONDS = 8.0
+"""Seconds from the start of a connection, or from the first byte of a request, to its last byte."""
 
 
-class PromptProtocol(H11Protocol):
-    """HTTP as uvicorn speaks it, with those who send a whole request in time."""
+class RequestDeadlineProtocol(H11Protocol):
+    """uvicorn's HTTP protocol, which closes connections whose request is incomplete in time."""
 
-    _late: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request."""
+        """Start the deadline of the first request."""
         super().connection_made(transport)
-        self._wait()
+        self._update_deadline()
 
     def data_received(self, data: bytes) -> None:
-        """Take in what came, and wait for the rest of it, if there is one."""
+        """Process received bytes, and start or stop the deadline."""
         super().data_received(data)
-        self._wait()
+        self._update_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Stop the deadline."""
         super().connection_lost(exc)
-        self._stop_waiting()
+        self._stop_deadline()
 
-    def _wait(self) -> None:
+    def _update_deadline(self) -> None:
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self._stop_waiting()
-        elif self._late is None:
-            self._late = self.loop.call_later(PATIENCE, self.transport.close)
+            self._stop_deadline()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
 
-    def _stop_waiting(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -1,8 +1,8 @@
-"""In whose words the local explorer answers: the specification's, or the public service's.
+"""The two wires of the local explorer: the specification's and the public service's.
 
-Both tell of the same rows. The public service has other spellings and other errors, writes one
-record as an object where the specification has a list, answers with nothing where that has an
-error, and takes less for granted: what a table cannot say of that stands here.
+Both carry the same rows. The public service differs in field names, in error messages, in whether
+one record is an object or a list, and in whether missing rows are an error. This module holds the
+differences that the declarations of tables and endpoints do not state.
 """
 
 from __future__ import annotations
@@ -27,57 +27,58 @@ SHAPES = {
     "slot_withdrawals": Shape.OBJECT_IF_ALONE,
     "transaction_deposits": Shape.OBJECT_IF_ALONE,
 }
-"""How the public service writes the data of an answer, where the specification says otherwise."""
+"""The shape of the data on the public wire, where it differs from the specification."""
 
-ALSO = {
+EXTRA_PATHS = {
     "epoch_slots": "/api/v1/epoch/{epoch}/blocks",
     "slots": "/api/v1/block/{slot}",
     "slot_attestations": "/api/v1/block/{slot}/attestations",
     "attestation_efficiency": "/api/v1/validator/{validators}/attestationeffectiveness",
 }
-"""Second paths of the public service, beside those that the declarations name."""
+"""Further paths of the public service, beside those of the declarations."""
 
-NUMBERS_ONLY = {
+NUMERIC_SLOT_ONLY = {
     "attester_slashings",
     "proposer_slashings",
     "voluntary_exits",
     "slot_withdrawals",
     "slot_deposits",
 }
-"""Lists of a slot that take no word for it and judge no number."""
+"""Lists of a slot whose path takes a number only, of any size."""
 
-FIRST_WINDOW = 100
-"""The epoch for which proposals are told when an earlier one is asked for."""
+MIN_PROPOSALS_EPOCH = 100
+"""The epoch that replaces earlier ones in requests for proposals."""
 
-NEVER = "9" * 18
-LENGTH_OF_A_ROOT = 64
+UNUSED_NUMBER = "9" * 18
+"""A number that no validator, slot or day has."""
+ROOT_LENGTH = 64
 INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
 
-def asked(endpoint: Endpoint, fields: Fields, view: View, wire: Wire) -> Fields:
-    """Return the *fields* of a request with what they mean on this *wire*."""
+def translate_fields(endpoint: Endpoint, fields: Fields, view: View, wire: Wire) -> Fields:
+    """Return the *fields* of a request on this *wire* as the specification would have them."""
     if wire == "spec":
         return fields
     if endpoint.name == "bls_changes":
-        return {**fields, "validators": resolved(fields["validators"], view)}
+        return {**fields, "validators": replace_unknown_pubkeys(fields["validators"], view)}
     if endpoint.name == "graffiti_wall":
         return {"summarize": "true", **fields}
     if endpoint.name == "proposals" and "epoch" in fields:
         epoch = numeral(fields["epoch"])
-        early = epoch is not None and epoch < FIRST_WINDOW
-        return {**fields, "epoch": str(FIRST_WINDOW)} if early else fields
-    name = "slot" if endpoint.name in NUMBERS_ONLY else "day"
+        early = epoch is not None and epoch < MIN_PROPOSALS_EPOCH
+        return {**fields, "epoch": str(MIN_PROPOSALS_EPOCH)} if early else fields
+    name = "slot" if endpoint.name in NUMERIC_SLOT_ONLY else "day"
     text = fields.get(name, "")
-    if endpoint.name in NUMBERS_ONLY and not INTEGER.fullmatch(text):
+    if endpoint.name in NUMERIC_SLOT_ONLY and not INTEGER.fullmatch(text):
         raise Refused("invalid block slot provided")
-    if endpoint.name in {*NUMBERS_ONLY, "yield_index"} and text.startswith("-"):
-        # It looks for what cannot exist, and finds nothing.
-        return {**fields, name: NEVER} if INTEGER.fullmatch(text) else fields
+    if endpoint.name in {*NUMERIC_SLOT_ONLY, "yield_index"} and text.startswith("-"):
+        # The public service finds no rows for a negative number.
+        return {**fields, name: UNUSED_NUMBER} if INTEGER.fullmatch(text) else fields
     return fields
 
 
-def resolved(identifiers: str, view: View) -> str:
-    """Return *identifiers*, nobody in place of each key that no validator has, unless all are."""
+def replace_unknown_pubkeys(identifiers: str, view: View) -> str:
+    """Return *identifiers* with an unused index for each unknown key, unless all are unknown."""
     items = identifiers.split(",")
     unknown = {
         item
@@ -86,14 +87,18 @@ def resolved(identifiers: str, view: View) -> str:
     }
     if unknown.issuperset(items):
         return identifiers
-    return ",".join(NEVER if item in unknown else item for item in items)
+    return ",".join(UNUSED_NUMBER if item in unknown else item for item in items)
 
 
-def body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire: Wire) -> bytes:
-    """Return the body of an answer with *records*; raise Refused when none is an error."""
+def encode_body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire: Wire) -> bytes:
+    """Return the body of an answer with *records*; raise Refused if their absence is an error."""
     public = wire == "public"
     shape = SHAPES.get(endpoint.name, endpoint.shape) if public else endpoint.shape
-    if records.is_empty() and shape is Shape.OBJECT and not may_be_absent(endpoint, fields, wire):
+    if (
+        records.is_empty()
+        and shape is Shape.OBJECT
+        and not permits_no_records(endpoint, fields, wire)
+    ):
         raise Refused(endpoint.absent or "invalid request")
     before, after = b'{"status":"OK","data":', b"}"
     if endpoint.envelope is Envelope.CODE:
@@ -105,26 +110,28 @@ def body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire: Wire) 
     return b"".join((before, endpoint.table.write_json(records, public=public), after))
 
 
-def may_be_absent(endpoint: Endpoint, fields: Fields, wire: Wire) -> bool:
-    """Tell whether no rows are an empty list although one object was asked for."""
+def permits_no_records(endpoint: Endpoint, fields: Fields, wire: Wire) -> bool:
+    """Return whether the answer without records is an empty list instead of an error."""
     if endpoint.name == "slots":
-        return len(fields["slot"]) >= LENGTH_OF_A_ROOT
+        return len(fields["slot"]) >= ROOT_LENGTH
     return wire == "public" and not endpoint.absent
 
 
-def words(endpoint: Endpoint, message: str, fields: Fields, view: View, wire: Wire) -> str:
-    """Return how the error *message* is worded on this *wire*."""
+def translate_error(
+    endpoint: Endpoint, message: str, fields: Fields, view: View, wire: Wire
+) -> str:
+    """Return an error *message* of the specification in the words of this *wire*."""
     if wire == "spec":
         return message
     if endpoint.name in ("epochs", "epoch_slots"):
-        return of_an_epoch(fields["epoch"], view)
+        return describe_epoch_error(fields["epoch"], view)
     if endpoint.name == "proposals" and message.startswith("invalid epoch"):
         return f'strconv.ParseUint: parsing "{fields["epoch"]}": invalid syntax'
-    return OTHERWISE.get(endpoint.name, {}).get(message, message)
+    return PUBLIC_MESSAGES.get(endpoint.name, {}).get(message, message)
 
 
-def of_an_epoch(text: str, view: View) -> str:
-    """Return what is wrong with an epoch."""
+def describe_epoch_error(text: str, view: View) -> str:
+    """Return the public service's error message for an epoch that is not valid."""
     if not INTEGER.fullmatch(text):
         return "invalid epoch provided"
     if text.startswith("-"):
@@ -132,8 +139,8 @@ def of_an_epoch(text: str, view: View) -> str:
     return f"epoch is in the future. The latest epoch is {view.head.epoch}"
 
 
-OTHERWISE: Mapping[str, Mapping[str, str]] = {
+PUBLIC_MESSAGES: Mapping[str, Mapping[str, str]] = {
     "sync_committees": {"invalid epoch parameter": "invalid epoch provided"},
     "yield_index": {"invalid day parameter": "invalid day provided"},
 }
-"""Error messages that the public service words otherwise."""
+"""Error messages of the specification, and those of the public service instead."""

@@ -1,5 +1,5 @@
-"""Generation 2 as the local explorer serves it."""
+"""V2 of the API, as the local explorer serves it."""
 
-from beaconframes.server.v2.answering import Generation2, endpoints_of, refused
+from beaconframes.server.v2.service import ServiceV2, encode_error, find_endpoints
 
-__all__ = ["Generation2", "endpoints_of", "refused"]
+__all__ = ["ServiceV2", "encode_error", "find_endpoints"]

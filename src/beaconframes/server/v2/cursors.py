@@ -1,4 +1,4 @@
-"""Cursors: opaque, and good only for the request that they were given for."""
+"""Cursors: opaque texts that are valid only for the request that returned them."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from beaconframes.endpoint import Refused
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PLACES = ("cursor", "page_size")
-"""What may differ between the pages of one list."""
+PAGE_FIELDS = ("cursor", "page_size")
+"""Fields that may differ between the pages of one list."""
 
 
-class Cursors:
-    """Makes cursors and reads them again; another server's are refused."""
+class CursorCodec:
+    """Encodes and decodes cursors; those of another server are refused."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(16)
 
-    def after(self, place: int, question: bytes) -> str:
-        """Return the cursor to the record at *place* of the answer to *question*."""
-        raw = struct.pack(">Q", place)
-        return base64.urlsafe_b64encode(raw + self._sign(raw, question)).decode().rstrip("=")
+    def encode(self, position: int, request_hash: bytes) -> str:
+        """Return a cursor to the record at *position* of the answer to a request."""
+        raw = struct.pack(">Q", position)
+        return base64.urlsafe_b64encode(raw + self._sign(raw, request_hash)).decode().rstrip("=")
 
-    def place(self, cursor: str, question: bytes) -> int:
-        """Return the place that *cursor* leads to: the beginning for an empty one."""
+    def decode(self, cursor: str, request_hash: bytes) -> int:
+        """Return the position of *cursor*, 0 for an empty one; raise Refused if it is not valid."""
         if not cursor:
             return 0
         try:
             raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         except ValueError:
-            raise Refused("cursor is none of ours") from None
-        if not hmac.compare_digest(raw[8:], self._sign(raw[:8], question)):
+            raise Refused("cursor is not valid") from None
+        if not hmac.compare_digest(raw[8:], self._sign(raw[:8], request_hash)):
             raise Refused("cursor belongs to another request")
         return int(struct.unpack(">Q", raw[:8])[0])
 
-    def _sign(self, raw: bytes, question: bytes) -> bytes:
-        return hmac.digest(self._secret, raw + question, "sha256")[:12]
+    def _sign(self, raw: bytes, request_hash: bytes) -> bytes:
+        return hmac.digest(self._secret, raw + request_hash, "sha256")[:12]
 
 
-def question_of(path: str, body: Mapping[str, Any]) -> bytes:
-    """Return what a request asks, whichever page of it: the same for the same question."""
-    asked = {name: value for name, value in body.items() if name not in PLACES}
-    told = msgspec.json.encode([path, asked], order="deterministic")
-    return hashlib.sha256(told).digest()
+def hash_request(path: str, fields: Mapping[str, Any]) -> bytes:
+    """Return a hash of a request that is the same for all its pages."""
+    shared = {name: value for name, value in fields.items() if name not in PAGE_FIELDS}
+    content = msgspec.json.encode([path, shared], order="deterministic")
+    return hashlib.sha256(content).digest()

@@ -1,4 +1,4 @@
-"""What a key may do: the plan that it belongs to."""
+"""Subscription tiers: the endpoints, parameters and limits that a key permits."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 Tier: TypeAlias = Literal["free", "premium"]
 
-IDENTIFIERS: dict[Tier, int] = {"free": 20, "premium": 100}
-"""Validators that one request may name."""
+MAX_VALIDATORS: dict[Tier, int] = {"free": 20, "premium": 100}
+"""Validators that one request may name, by tier."""
 
 PREMIUM_ENDPOINTS = {"metadata", "entities", "sub_entities", "owners", "operators"}
 
 UPGRADE = "upgrade your subscription to use it."
 
 
-def forbidden(endpoint: str, body: Mapping[str, Any], tier: Tier) -> str | None:
-    """Return why a key of *tier* may not ask for this, or None."""
+def find_denial(endpoint: str, fields: Mapping[str, Any], tier: Tier) -> str | None:
+    """Return why a key of *tier* does not permit a request, or None if it does."""
     if tier != "premium" and endpoint in PREMIUM_ENDPOINTS:
         return f"this endpoint is not allowed for your subscription tier. {UPGRADE}"
-    member = body.get("validator")
-    if not isinstance(member, dict):
+    validator = fields.get("validator")
+    if not isinstance(validator, dict):
         return None
-    if tier != "premium" and (ways := PREMIUM & set(member)):
-        return f"the selector {min(ways)} is not allowed for your subscription tier. {UPGRADE}"
-    items, most = member.get(NAMED), IDENTIFIERS[tier]
-    if isinstance(items, list) and len(items) > most:
+    if tier != "premium" and (premium := PREMIUM & set(validator)):
+        return f"the selector {min(premium)} is not allowed for your subscription tier. {UPGRADE}"
+    identifiers, limit = validator.get(NAMED), MAX_VALIDATORS[tier]
+    if isinstance(identifiers, list) and len(identifiers) > limit:
         return (
-            f"number of validator identifiers exceeds allowed limit of {most} for your "
+            f"number of validator identifiers exceeds allowed limit of {limit} for your "
             "subscription tier. upgrade your subscription to name more."
         )
     return None

@@ -1,4 +1,4 @@
-"""The rows of generation 2: derived from those of generation 1, so that both tell one story."""
+"""The rows of V2, derived from the tables of V1, so that both versions always agree."""
 
 from __future__ import annotations
 
@@ -30,43 +30,43 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import View
 
-TABLES: Mapping[str, Callable[[View], pl.LazyFrame]] = {
-    "validators": validators.rows,
-    "balances": balances.rows,
-    "metadata": metadata.rows,
-    "rewards": rewards.rows,
-    "rewards_aggregate": rewards.rows_to_add,
-    "performance": performance.rows,
-    "performance_aggregate": performance.rows_to_add,
-    "apy_roi": apy_roi.rows,
-    "proposal_slots": proposal_slots.rows,
-    "slot": slot.rows,
-    "slot_withdrawals": slot_withdrawals.rows,
-    "block": blocks.rows,
-    "block_rewards": blocks.rewards,
-    "slot_attestation_duties": duties.attestations,
-    "slot_sync_committee_duties": duties.sync_committees,
-    "sync_committee": sync_committees.rows,
-    "queues": queues.rows,
-    "machine_metrics": machine_metrics.rows,
-    "network_performance": performance.rows_to_add,
-    "entities": entities.rows,
-    "sub_entities": entities.rows,
-    "machine_names": machine_names.rows,
+ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {
+    "validators": validators.derive_rows,
+    "balances": balances.derive_rows,
+    "metadata": metadata.derive_rows,
+    "rewards": rewards.derive_rows,
+    "rewards_aggregate": rewards.derive_rows_to_sum,
+    "performance": performance.derive_rows,
+    "performance_aggregate": performance.derive_rows_to_sum,
+    "apy_roi": apy_roi.derive_rows,
+    "proposal_slots": proposal_slots.derive_rows,
+    "slot": slot.derive_rows,
+    "slot_withdrawals": slot_withdrawals.derive_rows,
+    "block": blocks.derive_rows,
+    "block_rewards": blocks.derive_rewards,
+    "slot_attestation_duties": duties.derive_attestations,
+    "slot_sync_committee_duties": duties.derive_sync_committees,
+    "sync_committee": sync_committees.derive_rows,
+    "queues": queues.derive_rows,
+    "machine_metrics": machine_metrics.derive_rows,
+    "network_performance": performance.derive_rows_to_sum,
+    "entities": entities.derive_rows,
+    "sub_entities": entities.derive_rows,
+    "machine_names": machine_names.derive_rows,
 }
-"""All rows of an endpoint, from which a request selects; in the order in which they are sent."""
+"""All rows of an endpoint, from which a request selects; in the order of an answer."""
 
 SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
-    "network_performance": performance.summary,
-    "rewards_aggregate": rewards.summary,
-    "sub_entities": entities.summary,
-    "entities": entities.summary,
-    "apy_roi": apy_roi.summary,
-    "performance_aggregate": performance.summary,
+    "network_performance": performance.summarize,
+    "rewards_aggregate": rewards.summarize,
+    "sub_entities": entities.summarize,
+    "entities": entities.summarize,
+    "apy_roi": apy_roi.summarize,
+    "performance_aggregate": performance.summarize,
 }
-"""What is made of the selected rows, where the answer is about all of them at once."""
+"""How the selected rows are summarized, where an answer is about all of them together."""
 
-RANGELESS = {
+WITHOUT_RANGE = {
     "block",
     "block_rewards",
     "machine_metrics",
@@ -77,7 +77,7 @@ RANGELESS = {
     "slot_attestation_duties",
     "slot_sync_committee_duties",
 }
-"""Endpoints whose answers do not say which part of the chain they are of."""
+"""Endpoints whose answers do not state the range that they cover."""
 
-RENEWED = {"entities", "sub_entities"}
-"""Endpoints whose answers say when their figures were worked out."""
+HOURLY = {"entities", "sub_entities"}
+"""Endpoints whose figures are updated hourly; their answers state when."""

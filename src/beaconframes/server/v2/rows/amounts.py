@@ -1,4 +1,4 @@
-"""Amounts, credentials and finality as generation 2 has them."""
+"""Amounts, withdrawal credentials and finality in the form of V2."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 GWEI = 10**9
 ZERO = pl.lit(0, pl.Decimal(28, 0))
-ELECTRA_PREFIXES = ("0x01", "0x02")
+ADDRESS_PREFIXES = ("0x01", "0x02")
 
 
-def wei(gwei: pl.Expr) -> pl.Expr:
-    """Return gwei as exact wei."""
+def gwei_to_wei(gwei: pl.Expr) -> pl.Expr:
+    """Return an amount in gwei as exact wei."""
     return (gwei.cast(pl.Int128) * GWEI).cast(pl.Decimal(28, 0))
 
 
-def credentials() -> dict[str, pl.Expr]:
-    """Return what withdrawal credentials say, from the bytes in ``withdrawal_credentials``."""
+def build_credential_columns() -> dict[str, pl.Expr]:
+    """Return type, prefix and address of the column ``withdrawal_credentials``."""
     text = pl.col("withdrawal_credentials")
     prefix = text.str.slice(0, 4)
-    by_address = prefix.is_in(ELECTRA_PREFIXES)
+    by_address = prefix.is_in(ADDRESS_PREFIXES)
     return {
         "withdrawal_type": pl.when(by_address)
         .then(pl.lit("execution_address"))
@@ -34,14 +34,14 @@ def credentials() -> dict[str, pl.Expr]:
     }
 
 
-def finality(view: View, epoch: str = "epoch") -> pl.Expr:
-    """Return whether an epoch can still change."""
+def derive_finality(view: View, epoch: str = "epoch") -> pl.Expr:
+    """Return the finality of the epochs in a column."""
     final = pl.col(epoch) <= view.head.finalized_epoch
     return pl.when(final).then(pl.lit("finalized")).otherwise(pl.lit("not_finalized"))
 
 
-def nothing(table: type[Table], part: str) -> list[pl.Expr]:
-    """Return nulls for all columns in one *part* of the records: an object that is not there."""
+def null_columns(table: type[Table], part: str) -> list[pl.Expr]:
+    """Return nulls for all columns in one *part* of the records: an object that is null."""
     return [
         pl.lit(None, column.dtype).alias(column.name)
         for column in table.columns

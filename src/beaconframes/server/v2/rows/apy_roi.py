@@ -1,4 +1,4 @@
-"""Yields, from the income and the effective balances of generation 1."""
+"""Yields, from the income and the effective balances of V1."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.rewards import income
+from beaconframes.server.v2.rows.rewards import scan_income
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
-SECONDS_OF_A_YEAR = 365 * 86_400
+SECONDS_PER_YEAR = 365 * 86_400
 GWEI = 10.0**9
 
 
-def rows(view: View) -> pl.LazyFrame:
-    """Return what every validator earned and had at stake in every finalized epoch."""
-    gain = pl.sum_horizontal(pl.col("^.*_reward_gwei$")) - pl.sum_horizontal(
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return income and stake, one row per validator per finalized epoch."""
+    reward = pl.sum_horizontal(pl.col("^.*_reward_gwei$")) - pl.sum_horizontal(
         pl.col("^.*_penalty_gwei$")
     )
     stakes = view.scan("balance_history").select(
         "validator_index", "epoch", stake="effective_balance_gwei"
     )
     return (
-        income(view)
+        scan_income(view)
         .join(stakes, on=["validator_index", "epoch"], how="left")
         .select(
             "validator_index",
             "stake",
             last_epoch="epoch",
-            consensus=gain,
+            consensus=reward,
             execution=pl.col("tx_fee_reward_wei").cast(pl.Float64) / GWEI,
-            a_year=pl.lit(SECONDS_OF_A_YEAR / view.chain.seconds_per_slot)
+            epochs_per_year=pl.lit(SECONDS_PER_YEAR / view.chain.seconds_per_slot)
             / view.chain.slots_per_epoch,
         )
     )
 
 
-def summary(found: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the yields of all rows together; what was missed is not known there."""
+def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the yields of all rows together, one row; V1 does not state missed rewards."""
     epochs = pl.col("last_epoch").n_unique()
     stake = pl.col("stake").sum() / epochs
-    years = pl.col("a_year").first() / epochs
+    years = pl.col("epochs_per_year").first() / epochs
     earned = {
         "consensus_": pl.col("consensus").sum(),
         "execution_": pl.col("execution").sum(),
         "": pl.col("consensus").sum() + pl.col("execution").sum(),
     }
-    shares = {f"{layer}roi": gain / stake for layer, gain in earned.items()}
-    shares |= {f"{layer}apy": gain / stake * years for layer, gain in earned.items()}
-    nothing = {f"{name}_missed": pl.lit(0.0) for name in shares}
-    return found.select(**shares).with_columns(**nothing, finality=pl.lit("finalized"))
+    shares = {f"{layer}roi": reward / stake for layer, reward in earned.items()}
+    shares |= {f"{layer}apy": reward / stake * years for layer, reward in earned.items()}
+    missed = {f"{name}_missed": pl.lit(0.0) for name in shares}
+    return rows.select(**shares).with_columns(**missed, finality=pl.lit("finalized"))

@@ -1,4 +1,4 @@
-"""Entities, from the names of validators: each has one part, which is called the same."""
+"""Entities, from the names of validators; each has one sub-entity, of the same name."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.performance import SUMS, rows_to_add, scored
+from beaconframes.server.v2.rows.performance import SUMS, add_scores, derive_rows_to_sum
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
-NOBODY = "Unknown"
-"""The name of all validators that have none."""
+UNNAMED = "Unknown"
+"""The entity of validators without a name."""
 
 
-def rows(view: View) -> pl.LazyFrame:
-    """Return the duties of every validator in every finalized epoch, and whose it is."""
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return duties and entity, one row per validator per finalized epoch."""
     names = view.scan("validators").select(
-        "validator_index", entity=pl.col("name").replace("", NOBODY)
+        "validator_index", entity=pl.col("name").replace("", UNNAMED)
     )
-    return rows_to_add(view).join(names, on="validator_index", how="left")
+    return derive_rows_to_sum(view).join(names, on="validator_index", how="left")
 
 
-def summary(found: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the entities by name, with their performance and their share of all validators."""
+def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return performance and share of all validators, one row per entity."""
     validators = pl.col("validator_index").n_unique().cast(pl.Int64)
-    counted = found.group_by("entity").agg(*SUMS, validator_count=validators)
+    entities = rows.group_by("entity").agg(*SUMS, validator_count=validators)
     return (
-        scored(counted)
+        add_scores(entities)
         .sort("entity")
         .with_columns(
             sub_entity="entity",

@@ -1,4 +1,4 @@
-"""What an imaginary operator's machines have pushed in the last hours of the chain."""
+"""Machine metrics of a fictional operator, pushed in the last hour of the chain."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 READINGS = 12
-EVERY = 25
+SLOTS_BETWEEN = 25
 """Slots between two readings: five minutes."""
 
 GIB = 2**30
 SYSTEM, VALIDATOR, NODE = (pl.col("process") == process for process in PROCESSES)
 
 
-def rows(view: View) -> pl.LazyFrame:
-    """Return the readings of each process of each machine, which grow and wave a little."""
-    slots = [max(view.head.slot - n * EVERY, 0) for n in reversed(range(READINGS))]
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return readings, one row per machine, process and time; they grow and oscillate a little."""
+    slots = [max(view.head.slot - n * SLOTS_BETWEEN, 0) for n in reversed(range(READINGS))]
     readings = pl.LazyFrame({"nth": range(READINGS), "slot": slots})
     seconds, wave = pl.col("nth") * 300, pl.col("nth") % 4
-    told = {
+    columns = {
         "client_name": pl.when(VALIDATOR)
         .then(pl.lit("sim-keys"))
         .when(NODE)
@@ -53,13 +53,13 @@ def rows(view: View) -> pl.LazyFrame:
     }
     machines = pl.LazyFrame({"machine": NAMES})
     processes = pl.LazyFrame({"process": PROCESSES})
-    silent = [
+    null_columns = [
         pl.lit(None, dtype).alias(name)
         for name, dtype in MachineMetrics.schema().items()
-        if name not in {*told, "machine", "process", "time"}
+        if name not in {*columns, "machine", "process", "time"}
     ]
     return (
         machines.join(processes, how="cross")
         .join(readings, how="cross")
-        .with_columns(*silent, time=view.chain.time_expr("slot", pl.col("slot")), **told)
+        .with_columns(*null_columns, time=view.chain.time_expr("slot", pl.col("slot")), **columns)
     )

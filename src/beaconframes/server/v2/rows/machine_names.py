@@ -1,4 +1,4 @@
-"""Machines of an imaginary operator."""
+"""The machines of a fictional operator."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 NAMES = ("attic-node", "basement-node", "garden shed (backup)")
 
 
-def rows(view: View) -> pl.LazyFrame:  # noqa: ARG001 - every table's
-    """Return the same three names for everybody."""
+def derive_rows(view: View) -> pl.LazyFrame:  # noqa: ARG001 - the signature of all tables
+    """Return the names of the machines, the same for every API key."""
     return pl.LazyFrame({"machine": NAMES})

@@ -1,4 +1,4 @@
-"""Metadata of validators, from their names and deposits in generation 1."""
+"""Metadata of validators, from their names and deposits in V1."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import credentials
+from beaconframes.server.v2.rows.amounts import build_credential_columns
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 
-def rows(view: View) -> pl.LazyFrame:
-    """Return what is known of validators: each has one name, in whatever role."""
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return metadata, one row per validator; all roles have the validator's one name."""
     origin = view.scan("deposit_origin").group_by("pubkey", maintain_order=True)
     name = pl.col("name").replace("", None)
     return (
@@ -25,5 +25,7 @@ def rows(view: View) -> pl.LazyFrame:
             how="left",
             maintain_order="left",
         )
-        .with_columns(entity=name, sub_entity=name, owner=name, operator=name, **credentials())
+        .with_columns(
+            entity=name, sub_entity=name, owner=name, operator=name, **build_credential_columns()
+        )
     )

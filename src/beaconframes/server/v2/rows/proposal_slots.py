@@ -1,4 +1,4 @@
-"""Slots that validators were to propose in, from the blocks of generation 1."""
+"""Proposal slots of validators, from the blocks of V1."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 
-def rows(view: View) -> pl.LazyFrame:
-    """Return the slots and who was to propose in them, the newest first."""
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return proposal slots, one row per slot, newest first."""
     keys = view.scan("validators").select("validator_index", "pubkey")
     canonical = pl.col("exec_block_number").filter(pl.col("status") == "proposed")
     return (

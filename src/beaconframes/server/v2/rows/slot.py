@@ -1,4 +1,4 @@
-"""Slots, from the blocks of generation 1 and what happened in them."""
+"""Slots, from the blocks of V1 and their operations."""
 
 from __future__ import annotations
 
@@ -6,81 +6,81 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import ZERO, finality, wei
+from beaconframes.server.v2.rows.amounts import ZERO, derive_finality, gwei_to_wei
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
-BITS_OF_A_DIGIT = 4
+BITS_PER_DIGIT = 4
 
 
-def rows(view: View) -> pl.LazyFrame:
-    """Return the slots, the canonical block of each before any other."""
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return slots, one row per block; the canonical block of a slot comes first."""
     keys = view.scan("validators").select("validator_index", proposer_pubkey="pubkey")
-    there = pl.col("status").is_in(["proposed", "orphaned"])
-    seats = (pl.col("sync_aggregate_bits").str.len_chars().cast(pl.Int64) - 2) * BITS_OF_A_DIGIT
+    has_block = pl.col("status").is_in(["proposed", "orphaned"])
+    seats = (pl.col("sync_aggregate_bits").str.len_chars().cast(pl.Int64) - 2) * BITS_PER_DIGIT
     signed = (pl.col("sync_aggregate_participation") * seats).round().cast(pl.Int64)
     return (
         view.scan("blocks")
         .join(keys, left_on="proposer_index", right_on="validator_index", how="left")
-        .join(deposits(view), on="slot", how="left")
-        .join(withdrawals(view), on="slot", how="left")
-        .join(changes(view), on="slot", how="left")
-        .join(votes(view), on="slot", how="left")
+        .join(count_deposits(view), on="slot", how="left")
+        .join(count_withdrawals(view), on="slot", how="left")
+        .join(count_bls_changes(view), on="slot", how="left")
+        .join(count_attestations(view), on="slot", how="left")
         .sort("slot", pl.col("status") != "proposed", "block_root", nulls_last=True)
         .with_columns(
             pl.col("status").replace("proposed", "success"),
-            pl.when(there).then(pl.col("^(queued|processed)_.*$").fill_null(0)),
+            pl.when(has_block).then(pl.col("^(queued|processed)_.*$").fill_null(0)),
             sync_committee_period=pl.col("epoch") // view.chain.epochs_per_sync_period,
             sync_successful=signed,
             sync_assigned=seats,
             sync_missed=seats - signed,
-            **{f"{name}_count": pl.when(there).then(0) for name in NOTHING_HERE},
-            **{f"{name}_wei": pl.when(there).then(ZERO) for name in NOTHING_HERE},
-            bls_changes_count=pl.when(there).then(pl.col("bls_changes_count").fill_null(0)),
-            blob_commitments_count=pl.when(there).then(0),
-            finality=finality(view),
+            **{f"{name}_count": pl.when(has_block).then(0) for name in UNUSED_OPERATIONS},
+            **{f"{name}_wei": pl.when(has_block).then(ZERO) for name in UNUSED_OPERATIONS},
+            bls_changes_count=pl.when(has_block).then(pl.col("bls_changes_count").fill_null(0)),
+            blob_commitments_count=pl.when(has_block).then(0),
+            finality=derive_finality(view),
         )
     )
 
 
-NOTHING_HERE = [
+UNUSED_OPERATIONS = [
     "queued_manual_withdrawals",
     "queued_consolidations",
     "processed_manual_withdrawals",
     "processed_consolidations",
 ]
-"""What a simulated chain has none of."""
+"""Operations that a simulated chain does not have."""
 
 
-def deposits(view: View) -> pl.LazyFrame:
-    """Return how many deposits each slot took in: they are credited at once."""
+def count_deposits(view: View) -> pl.LazyFrame:
+    """Return count and sum of deposits, one row per slot; they are credited at once."""
     found = view.scan("slot_deposits").group_by(slot="block_slot")
     return found.agg(
         queued_deposits_count=pl.len().cast(pl.Int64),
-        queued_deposits_wei=wei(pl.col("amount_gwei").sum()),
+        queued_deposits_wei=gwei_to_wei(pl.col("amount_gwei").sum()),
         processed_deposits_count=pl.len().cast(pl.Int64),
-        processed_deposits_wei=wei(pl.col("amount_gwei").sum()),
+        processed_deposits_wei=gwei_to_wei(pl.col("amount_gwei").sum()),
     )
 
 
-def withdrawals(view: View) -> pl.LazyFrame:
-    """Return how many withdrawals each slot paid out."""
+def count_withdrawals(view: View) -> pl.LazyFrame:
+    """Return count and sum of withdrawals, one row per slot."""
     found = view.scan("slot_withdrawals").group_by(slot="block_slot")
     return found.agg(
         processed_sweeps_count=pl.len().cast(pl.Int64),
-        processed_sweeps_wei=wei(pl.col("amount_gwei").sum()),
+        processed_sweeps_wei=gwei_to_wei(pl.col("amount_gwei").sum()),
     )
 
 
-def changes(view: View) -> pl.LazyFrame:
-    """Return how many changes of credentials each slot took in."""
+def count_bls_changes(view: View) -> pl.LazyFrame:
+    """Return the count of BLS changes, one row per slot."""
     found = view.scan("bls_changes").group_by("slot")
     return found.agg(bls_changes_count=pl.len().cast(pl.Int64))
 
 
-def votes(view: View) -> pl.LazyFrame:
-    """Return how many votes each slot got, as long as duties are kept."""
+def count_attestations(view: View) -> pl.LazyFrame:
+    """Return counts of attestations, one row per slot of the epochs that V1 has."""
     included = pl.col("status") == "included"
     found = view.scan("attestations").group_by(slot="attester_slot")
     return found.agg(

@@ -1,4 +1,4 @@
-"""Withdrawals of slots: the sweeps of generation 1, with what is known of the validators."""
+"""Withdrawals of slots: those of V1 with columns of the validators."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import credentials, wei
+from beaconframes.server.v2.rows.amounts import build_credential_columns, gwei_to_wei
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 
-def rows(view: View) -> pl.LazyFrame:
-    """Return the withdrawals of every slot in the order in which its payload pays them."""
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return withdrawals, one row per withdrawal, in the order of the payload."""
     validators = view.scan("validators").select(
         "validator_index", "pubkey", "withdrawal_credentials", "withdrawable_epoch"
     )
     epoch = pl.col("slot") // view.chain.slots_per_epoch
-    full = pl.col("withdrawable_epoch").fill_null(2**62) <= epoch
-    nothing = pl.lit(None, pl.String)
+    is_full = pl.col("withdrawable_epoch").fill_null(2**62) <= epoch
+    null_text = pl.lit(None, pl.String)
     return (
         view.scan("slot_withdrawals")
         .rename({"block_slot": "slot"})
         .join(validators, on="validator_index", how="left", maintain_order="left")
         .with_columns(
-            type=pl.when(full).then(pl.lit("full_exit_sweep")).otherwise(pl.lit("partial_sweep")),
-            amount_wei=wei(pl.col("amount_gwei")),
-            status=nothing,
-            reject_reason=nothing,
+            type=pl.when(is_full)
+            .then(pl.lit("full_exit_sweep"))
+            .otherwise(pl.lit("partial_sweep")),
+            amount_wei=gwei_to_wei(pl.col("amount_gwei")),
+            status=null_text,
+            reject_reason=null_text,
             stage_history=pl.lit("[]"),
-            **credentials(),
+            **build_credential_columns(),
         )
     )

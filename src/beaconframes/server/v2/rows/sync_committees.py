@@ -1,4 +1,4 @@
-"""Sync committees, from those of generation 1."""
+"""Sync committees, from those of V1."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import finality
+from beaconframes.server.v2.rows.amounts import derive_finality
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 
-def rows(view: View) -> pl.LazyFrame:
-    """Return the periods that have a committee."""
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return sync committees, one row per period."""
     periods = view.scan("sync_committees").group_by("period").agg(pl.col("end_epoch").first())
-    return periods.with_columns(finality=finality(view, "end_epoch"))
+    return periods.with_columns(finality=derive_finality(view, "end_epoch"))

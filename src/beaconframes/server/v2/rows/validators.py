@@ -1,4 +1,4 @@
-"""Validators, with the statuses that a beacon node gives."""
+"""Validators, with the statuses of the Beacon API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import credentials, wei
+from beaconframes.server.v2.rows.amounts import build_credential_columns, gwei_to_wei
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -20,31 +20,31 @@ STATUSES = {
     "exited": "exited_unslashed",
     "slashed": "exited_slashed",
 }
-"""Statuses of generation 1, without online or offline, as a beacon node calls them."""
+"""The status of the Beacon API for each status of V1, without online or offline."""
 
 
-def rows(view: View) -> pl.LazyFrame:
-    """Return the validators by index."""
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return validators, one row per validator, by index."""
     epoch = view.head.epoch
     status = pl.col("status").str.replace("_(online|offline)$", "")
-    free = pl.col("withdrawable_epoch").fill_null(epoch + 1) <= epoch
+    is_withdrawable = pl.col("withdrawable_epoch").fill_null(epoch + 1) <= epoch
     return (
         view.scan("validators")
         .sort("validator_index")
         .with_columns(
-            status=pl.when(free & (pl.col("balance_gwei") == 0))
+            status=pl.when(is_withdrawable & (pl.col("balance_gwei") == 0))
             .then(pl.lit("withdrawal_done"))
-            .when(free)
+            .when(is_withdrawable)
             .then(pl.lit("withdrawal_possible"))
             .otherwise(status.replace(STATUSES)),
             online=pl.when(pl.col("status").str.ends_with("_online"))
             .then(pl.lit(value=True))
             .when(pl.col("status").str.ends_with("_offline"))
             .then(pl.lit(value=False)),
-            balance_wei=wei(pl.col("balance_gwei")),
-            effective_balance_wei=wei(pl.col("effective_balance_gwei")),
+            balance_wei=gwei_to_wei(pl.col("balance_gwei")),
+            effective_balance_wei=gwei_to_wei(pl.col("effective_balance_gwei")),
             finality=pl.lit("not_finalized"),
             epoch=pl.lit(epoch),
-            **credentials(),
+            **build_credential_columns(),
         )
     )

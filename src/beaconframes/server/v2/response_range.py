@@ -1,4 +1,4 @@
-"""The part of the chain that an answer is of."""
+"""The range of slots, epochs and seconds that a V2 answer covers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Endpoint, Fields, View
 
 
-def range_of(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, Any]:
-    """Return the slots, epochs and seconds of an answer to *fields*, both ends included."""
+def find_range(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, Any]:
+    """Return the range of the answer to *fields*, both ends included."""
     size = view.chain.slots_per_epoch
     first, last = view.head.slot, view.head.slot
     for parameter in endpoint.all_parameters:

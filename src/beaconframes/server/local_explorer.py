@@ -1,4 +1,4 @@
-"""The local explorer as a running server on this machine."""
+"""The local explorer as a server process: start it, let loaders use it, stop it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from beaconframes.client.defaults import local_store_of
 from beaconframes.config import current as current_settings
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.server.app import Service, app
-from beaconframes.server.slow_clients import PromptProtocol
+from beaconframes.server.app import build_app
+from beaconframes.server.service import Service
+from beaconframes.server.slow_clients import RequestDeadlineProtocol
 from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from beaconframes.server.wire import Wire
 
 LOOPBACK = "127.0.0.1"
-PATIENCE = 10.0
+STARTUP_SECONDS = SHUTDOWN_SECONDS = 10.0
 
 
 class Server:
@@ -44,19 +45,22 @@ class Server:
         wire: Wire = "spec",
         rate: int | None = None,
     ) -> None:
-        """Serve *dataset* on loopback; port 0 is any free one.
+        """Serve *dataset* on a loopback port; port 0 means any free port.
 
-        With *keys*, only to those who know one. On the ``"public"`` *wire* with the names, shapes
-        and errors of the public service. With *rate*, at most so many requests a second.
+        With *keys*, only requests that carry one of them are answered. The ``"public"`` *wire* has
+        the names, shapes and errors of the public service. *rate* is the permitted number of
+        requests per second.
         """
         if wire not in ("spec", "public"):
-            raise UsageError(f"wire={wire!r} is neither 'spec' nor 'public'")
+            raise UsageError(f"wire={wire!r} is not valid", hint="Use 'spec' or 'public'")
         if rate is not None and rate < 1:
-            raise UsageError(f"rate={rate!r} permits nothing", hint="Give 1 or more a second")
+            raise UsageError(
+                f"rate={rate!r} permits no request", hint="Use 1 or more requests per second"
+            )
         self.service = Service(dataset, keys, wire)
-        application = app(self.service, rate)
-        # asyncio sets TCP_NODELAY only on sockets whose protocol says TCP; without it, every answer
-        # on a connection that is kept alive waits 40 ms for an acknowledgement.
+        application = build_app(self.service, rate)
+        # asyncio sets TCP_NODELAY only if the socket's protocol is TCP. Without TCP_NODELAY, each
+        # answer on a keep-alive connection waits 40 ms for an acknowledgement.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -65,15 +69,15 @@ class Server:
             self._socket.close()
             raise UsageError(
                 f"port {port} cannot be used ({error.strerror})",
-                hint="Choose another port, or 0 for any free one",
+                hint="Choose another port, or 0 for any free port",
             ) from None
         self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
         self._server = uvicorn.Server(
             uvicorn.Config(
                 application,
-                http=PromptProtocol,
+                http=RequestDeadlineProtocol,
                 lifespan="off",
-                # Its own setting would close every handler that the user's program logs to.
+                # uvicorn's own configuration would close the log handlers of the user's program.
                 log_config=None,
                 log_level="warning",
                 access_log=False,
@@ -82,30 +86,30 @@ class Server:
                 timeout_graceful_shutdown=2,
             )
         )
-        # Polars raises KeyboardInterrupt in whichever thread computes, also in that of the server.
-        logging.getLogger("uvicorn.error").addFilter(no_interrupt)
+        # Polars raises KeyboardInterrupt in any computing thread, the server's included.
+        logging.getLogger("uvicorn.error").addFilter(is_not_interrupt)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="beaconframes-local", daemon=True
         )
         self._thread.start()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + STARTUP_SECONDS
         while not self._server.started and self._thread.is_alive() and time.monotonic() < deadline:
             time.sleep(0.005)
 
     @property
     def requests(self) -> int:
-        """Return how many requests the server has answered."""
+        """Return the number of requests that the server has answered."""
         return self.service.requests
 
     def wait(self) -> None:
-        """Wait until the server ends."""
+        """Wait until the server stops."""
         while self._thread.is_alive():
             self._thread.join(0.2)
 
     def close(self) -> None:
-        """Stop the server and free its port."""
+        """Stop the server and release its port."""
         self._server.should_exit = True
-        self._thread.join(PATIENCE)
+        self._thread.join(SHUTDOWN_SECONDS)
         self._socket.close()
 
     def __enter__(self) -> Self:
@@ -118,42 +122,42 @@ class Server:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close."""
+        """Stop the server."""
         self.close()
 
 
-def no_interrupt(record: logging.LogRecord) -> bool:
-    """Let everything be logged but that somebody pressed Ctrl-C."""
+def is_not_interrupt(record: logging.LogRecord) -> bool:
+    """Return whether a log record should be written: all but those of Ctrl-C."""
     kind = record.exc_info[0] if record.exc_info else None
     return kind is None or not issubclass(kind, KeyboardInterrupt)
 
 
 class Local(Server):
-    """A local explorer that loaders ask until it is closed; see `local`."""
+    """A local explorer that loaders use until it is closed; see `local`."""
 
     def __init__(
         self, dataset: Dataset, *, store: bool | str | os.PathLike[str] | None = None
     ) -> None:
-        """Serve *dataset* and let loaders ask it, and keep what it tells if *store* says so."""
+        """Serve *dataset*, let loaders use it, and store what they load if *store* is set."""
         super().__init__(dataset)
         chain, head = self.service.chain, self.service.head
         self.explorer = Explorer(self.url, chain=chain, head=head, store=False)
-        where = current_settings(store=store).store if store else False
-        if where:
+        location = current_settings(store=store).store if store else False
+        if location:
             self.explorer.local_store = local_store_of(
-                where, address_of(dataset), chain, simulated=True
+                location, build_store_address(dataset), chain, simulated=True
             )
         meta = dataset.meta
         self.explorer.about = {name: meta.get(name) for name in ("service", "simulated")}
-        self._before = use(self.explorer)
+        self._previous_explorer = use(self.explorer)
 
     def __repr__(self) -> str:
-        """Return where it listens and what it serves."""
+        """Return the address and the name of the dataset."""
         return f"Local({self.url!r}, {self.service.dataset.path.name!r})"
 
     def close(self) -> None:
-        """Stop serving; loaders ask again whom they asked before."""
-        current = use(self._before)
+        """Stop the server; loaders use the previous explorer again."""
+        current = use(self._previous_explorer)
         if current is not self.explorer:
             use(current)
         self.explorer.close()
@@ -165,43 +169,43 @@ def local(
     *,
     store: bool | str | os.PathLike[str] | None = None,
 ) -> Local:
-    """Start a local explorer on a free loopback port and let every loader ask it.
+    """Start a local explorer on a free loopback port and let every loader use it.
 
     ::
 
         with bf.local():
             bf.load_validators(range(10))
 
-    or, in a notebook, ``service = bf.local()`` and at the end ``service.close()``. Needs no
-    network and no key.
+    or, in a notebook, ``service = bf.local()`` and at the end ``service.close()``. It needs neither
+    network nor API key.
 
     Parameters
     ----------
     dataset
-        A dataset or its folder. Left out: a simulated chain of 2,000 validators, with a week in
-        full and a year of yield-index days, made on first use and kept.
+        A dataset or its folder. By default a simulated chain of 2,000 validators, with a week of
+        epochs and a year of yield-index days. It is simulated on first use and stored.
     store
-        Whether to keep what is loaded, as from a service far away: True, or in which folder. Each
-        dataset has a store of its own, which any later explorer of the same dataset finds again.
-        Left out: nothing is kept, since asking costs nothing.
+        Whether to store loaded rows, as for a remote explorer: True, or the folder of the store.
+        Each dataset has its own store, which later explorers of the same dataset use again.
+        By default nothing is stored: local requests cost nothing.
     """
     if dataset is None:
         from beaconframes.simulator import open_sample
 
         dataset = open_sample()
     elif not isinstance(dataset, Dataset):
-        dataset = opened(dataset)
+        dataset = open_dataset(dataset)
     return Local(dataset, store=store)
 
 
-def opened(folder: str | os.PathLike[str]) -> Dataset:
-    """Open a dataset that may be anybody's: before a row is read its files are held to be sound.
+def open_dataset(folder: str | os.PathLike[str]) -> Dataset:
+    """Open a dataset of unknown origin: its files are checked before any row is read.
 
     Raises
     ------
     DatasetError
-        It is no dataset, a file claims what is not there or leads elsewhere, or a table has other
-        columns than those of its loader.
+        The folder is no dataset, a file is damaged or leads out of the folder, or a table has
+        other columns than its loader.
     """
     dataset = Dataset.open(folder)
     dataset.vet()
@@ -212,13 +216,13 @@ def opened(folder: str | os.PathLike[str]) -> Dataset:
             if found.get(column) != dtype:
                 raise DatasetError(
                     f"table {name} of {folder} cannot be served: {column} is "
-                    f"{found.get(column, 'not there')} instead of {dtype}",
-                    hint="Serve a dataset that beaconframes wrote, of this version",
+                    f"{found.get(column, 'missing')} instead of {dtype}",
+                    hint="Serve a dataset that this version of beaconframes wrote",
                 )
     return dataset
 
 
-def address_of(dataset: Dataset) -> str:
-    """Return an address by which *dataset* has a store of its own, wherever it is served."""
+def build_store_address(dataset: Dataset) -> str:
+    """Return an address that names the store of *dataset*: a hash of its content."""
     content = "".join(segment.sha256 for segment in dataset.segments())
     return f"local://{dataset.path.name}-{blake2b(content.encode(), digest_size=8).hexdigest()}"

@@ -1,0 +1,126 @@
+"""The service behind the local explorer: requests in, answers out, over one dataset."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.responses import Response
+
+from beaconframes.endpoint import Endpoint, Refused
+from beaconframes.endpoint.chain_metadata import ChainMetadata
+from beaconframes.fetch.response_warnings import GENESIS
+from beaconframes.server import charts, wire
+from beaconframes.server.table_cache import TableCache
+from beaconframes.server.v2 import ServiceV2, encode_error
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import polars as pl
+
+    from beaconframes.dataset import Dataset
+    from beaconframes.server.v2.tiers import Tier
+    from beaconframes.server.wire import Wire
+
+JSON = "application/json"
+
+
+class Service:
+    """Answers requests from one dataset, which it never changes; all handlers share it."""
+
+    def __init__(self, dataset: Dataset, keys: Collection[str] = (), wire: Wire = "spec") -> None:
+        """Answer on one *wire*; with *keys*, only requests that carry one of them.
+
+        *keys* may map each key to its tier, ``"free"`` or ``"premium"``.
+        """
+        self.wire = wire
+        self.dataset = dataset
+        self.table_cache = TableCache(dataset, public=wire == "public")
+        self.keys = frozenset(keys)
+        self.tiers: dict[str, Tier] = dict(keys) if isinstance(keys, Mapping) else {}
+        metadata = ChainMetadata.parse(dataset.meta)
+        self.chain, self.head = metadata.chain, metadata.head
+        self.headers = {GENESIS: str(self.chain.genesis)}
+        self.requests = 0
+        self._request_lock = threading.Lock()
+        self.service_v2 = ServiceV2(self)
+
+    @cached_property
+    def indices(self) -> dict[str, int]:
+        """Return the validator index of every public key."""
+        known = self.dataset.scan("validators").select("pubkey", "validator_index").collect()
+        return dict(known.iter_rows())
+
+    def index_of(self, pubkey: str) -> int | None:
+        """Return the validator index of a public key, or None."""
+        return self.indices.get(pubkey)
+
+    @cached_property
+    def pubkeys(self) -> dict[int, str]:
+        """Return the public key of every validator index."""
+        return {index: pubkey for pubkey, index in self.indices.items()}
+
+    def pubkey_of(self, index: int) -> str | None:
+        """Return the public key of a validator index, or None."""
+        return self.pubkeys.get(index)
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """Return the rows of a table, for answers that are derived from several tables."""
+        return self.table_cache.scan(table)
+
+    def answer(self, endpoint: Endpoint, fields: dict[str, str], key: str | None) -> Response:
+        """Return the answer of a V1 endpoint to a request with these *fields* and API *key*."""
+        self._count_request()
+        if not self.is_authorized(key):
+            return build_error("invalid or missing API key", 401)
+        try:
+            translated = wire.translate_fields(endpoint, fields, self, self.wire)
+            records = self.table_cache.select_records(endpoint, translated, self)
+            body = wire.encode_body(endpoint, records, translated, self.wire)
+        except Refused as refusal:
+            message = wire.translate_error(endpoint, refusal.message, fields, self, self.wire)
+            return build_error(message, 400)
+        return Response(body, media_type=JSON, headers=self.headers)
+
+    def answer_v2(self, endpoint: Endpoint, body: bytes, key: str | None) -> Response:
+        """Return the answer of a V2 endpoint to a request with this *body* and API *key*."""
+        self._count_request()
+        if not self.is_authorized(key):
+            return build_error_v2(401)
+        tier = self.tiers.get(key or "", "premium")
+        status, content = self.service_v2.answer(endpoint, body, tier)
+        return Response(content, status, media_type=JSON, headers=self.headers)
+
+    def answer_chart(self, name: str, key: str | None) -> Response:
+        """Return the chart called *name* to a request with this API *key*."""
+        self._count_request()
+        if not self.is_authorized(key):
+            return build_error("invalid or missing API key", 401)
+        picture = charts.draw_chart(self.dataset, name)
+        if picture is None:
+            return build_error("no data available for the requested chart", 400)
+        return Response(picture, media_type="image/png")
+
+    def is_authorized(self, key: str | None) -> bool:
+        """Return whether a request with this API *key*, or with none, is answered."""
+        return not self.keys or key in self.keys
+
+    def _count_request(self) -> None:
+        with self._request_lock:
+            self.requests += 1
+
+
+def build_error(message: str, status: int) -> Response:
+    """Return an error response of V1."""
+    body = msgspec.json.encode({"status": f"ERROR: {message}", "data": None})
+    return Response(body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"})
+
+
+def build_error_v2(status: int, method: str = "") -> Response:
+    """Return an error response of V2."""
+    body = encode_error(status, method=method)
+    return Response(body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"})

@@ -1,0 +1,174 @@
+"""A cache of tables and of the records that repeated requests select from them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from beaconframes.endpoint import EpochTail, EpochWindow, Identifiers, RecentEpochs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable
+
+    from numpy.typing import NDArray
+
+    from beaconframes.dataset import Dataset
+    from beaconframes.endpoint import Endpoint, Fields, View
+
+MAX_TABLE_CELLS = 16_000_000
+"""Cells up to which a whole table is cached."""
+
+MAX_WINDOW_ROWS = 2_000_000
+"""Rows up to which a window of all validators is cached: the batches of one load share it."""
+
+MAX_BYTES = 512 * 2**20
+"""Size of all cached tables and windows."""
+
+MAX_RECENT_WINDOWS = 1_000
+"""Number of requested windows that are remembered."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """The records of a range of epochs for all validators, indexed by validator."""
+
+    records: pl.DataFrame
+    order: NDArray[np.int64]
+    """The position of each record in an answer with all records."""
+    validators: NDArray[np.int64]
+    """The validator of each record, sorted."""
+    rows: NDArray[np.int64]
+    """The row of each record in that order."""
+
+    def select(self, wanted: Collection[int]) -> pl.DataFrame:
+        """Return the records of the *wanted* validators, in the order of an answer."""
+        numbers = np.array(sorted(wanted), dtype=np.int64)
+        first = np.searchsorted(self.validators, numbers, "left")
+        last = np.searchsorted(self.validators, numbers, "right")
+        ranges = zip(first, last, strict=True)
+        found = np.concatenate([self.rows[begin:end] for begin, end in ranges])
+        return self.records[found[np.argsort(self.order[found])]]
+
+    @property
+    def size(self) -> int:
+        """Return the size in bytes."""
+        index = self.order.nbytes + self.validators.nbytes + self.rows.nbytes
+        return int(self.records.estimated_size()) + index
+
+
+class TableCache:
+    """Reads the tables of a dataset, which must not change, and caches what is read repeatedly."""
+
+    def __init__(self, dataset: Dataset, *, public: bool = False) -> None:
+        self.dataset = dataset
+        self.public = public
+        self._table_sizes = dataset.tables()
+        self._cached: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
+        self._recent_windows: OrderedDict[Hashable, None] = OrderedDict()
+        self._lock = threading.Lock()
+        self._compute_lock = threading.RLock()
+
+    def select_records(self, endpoint: Endpoint, fields: Fields, view: View) -> pl.DataFrame:
+        """Return the records that *fields* select, with the field names of the wire."""
+        subject = endpoint.all_parameters[0] if endpoint.all_parameters else None
+        windowed = isinstance(endpoint.pagination, EpochTail | EpochWindow | RecentEpochs)
+        if windowed and isinstance(subject, Identifiers):
+            validators = subject.found(fields, view)
+            window = self._get_window(endpoint, subject, fields, view)
+            if window is not None:
+                return window.select(validators)
+        rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
+        return self._spell(endpoint, endpoint.select(rows, fields, view).collect(), fields, view)
+
+    def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of the table *name*: from memory, unless it is a large table."""
+
+        def read() -> tuple[int, pl.DataFrame | None]:
+            rows = self.dataset.scan(name, schema=schema)
+            height = self._table_sizes[name].rows if name in self._table_sizes else 0
+            if height * len(schema or rows.collect_schema()) > MAX_TABLE_CELLS:
+                return 0, None
+            # A frame has as many chunks as files were read, and each chunk slows every request.
+            table = rows.collect().rechunk()
+            return int(table.estimated_size()), table
+
+        table: pl.DataFrame | None = self._get_or_compute(name, read)
+        return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
+
+    def _get_window(
+        self, endpoint: Endpoint, subject: Identifiers, fields: Fields, view: View
+    ) -> Window | None:
+        """Return the records that *fields* select for all validators, or None.
+
+        None for the first request, because reading all validators is worth it only if other
+        requests follow, and for windows that are too large.
+        """
+        shared = {name: text for name, text in fields.items() if name != subject.arg}
+        name = (endpoint.name, *sorted(shared.items()))
+
+        def read() -> tuple[int, Window | None]:
+            rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
+            for parameter in endpoint.all_parameters[1:]:
+                rows = parameter.apply(rows, shared, view)
+            if rows.select(pl.len()).collect().item() > MAX_WINDOW_ROWS:
+                return 0, None
+            found = rows.collect().rechunk()
+            key = found.select(endpoint.table.key()).with_row_index("row")
+            sent = endpoint.in_order(key.lazy()).collect()["row"].to_numpy()
+            column = found[subject.column.name].to_numpy()
+            by_validator = np.argsort(column, kind="stable")
+            records = self._spell(endpoint, found, fields, view)
+            window = Window(records, np.argsort(sent), column[by_validator], by_validator)
+            return window.size, window
+
+        if not self._was_requested(name):
+            return None
+        window: Window | None = self._get_or_compute(name, read)
+        return window
+
+    def _spell(
+        self, endpoint: Endpoint, rows: pl.DataFrame, fields: Fields, view: View
+    ) -> pl.DataFrame:
+        """Return *rows* with the field names and values of the wire."""
+        without = endpoint.leaves_out(fields)
+        return endpoint.table.build_records(rows, view.chain, without=without, public=self.public)
+
+    def _was_requested(self, name: Hashable) -> bool:
+        """Return whether the window *name* was requested recently, and remember this request."""
+        with self._lock:
+            was_requested = name in self._recent_windows
+            self._recent_windows[name] = None
+            self._recent_windows.move_to_end(name)
+            if len(self._recent_windows) > MAX_RECENT_WINDOWS:
+                self._recent_windows.popitem(last=False)
+        return was_requested
+
+    def _get_or_compute(self, name: Hashable, compute: Callable[[], tuple[int, Any]]) -> Any:
+        """Return the cached value of *name*; compute it if missing, and evict the oldest values."""
+        if (found := self._find(name)) is not None:
+            return found[1]
+        # Simultaneous requests for the same value wait for the first.
+        with self._compute_lock:
+            if (found := self._find(name)) is not None:
+                return found[1]
+            computed = compute()
+            with self._lock:
+                self._cached[name] = computed
+                while len(self._cached) > 1 and self._total_size() > MAX_BYTES:
+                    self._cached.popitem(last=False)
+        return computed[1]
+
+    def _total_size(self) -> int:
+        return sum(size for size, _ in self._cached.values())
+
+    def _find(self, name: Hashable) -> tuple[int, Any] | None:
+        with self._lock:
+            if name not in self._cached:
+                return None
+            self._cached.move_to_end(name)
+            return self._cached[name]

@@ -1,0 +1,142 @@
+"""Answers to V2 requests: checks, rows, pages and the envelope."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from beaconframes.endpoint import Absent, Cursor, OnChain, Refused, Shape
+from beaconframes.endpoint.cursor import PAGE_SIZE
+from beaconframes.server.v2.cursors import CursorCodec, hash_request
+from beaconframes.server.v2.response_range import find_range
+from beaconframes.server.v2.rows import HOURLY, ROWS, SUMMARIES, WITHOUT_RANGE
+from beaconframes.server.v2.tiers import find_denial
+from beaconframes.v2 import ENDPOINTS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from beaconframes.endpoint import Endpoint, View
+    from beaconframes.server.v2.tiers import Tier
+
+HOUR = 3600
+"""Seconds between two updates of the endpoints in ``HOURLY``."""
+
+MAX_CACHED_ANSWERS = 64
+"""Number of answers whose rows are cached for the next pages."""
+
+ERROR_MESSAGES = {
+    400: "Bad request. Please check your input and try again.",
+    401: "Unauthorized. Please provide a valid API key.",
+    404: "The requested resource was not found.",
+    405: "method not allowed: {method}. all public API endpoints use POST.",
+    429: "Rate limit exceeded. Please try again later.",
+    500: "internal server error. please try again later.",
+}
+"""Error messages of the specification, by status."""
+
+PUBLIC_CHAINS = ("mainnet", "hoodi")
+
+
+def encode_error(status: int, *, message: str = "", method: str = "") -> bytes:
+    """Return the body of an error; the specification's message by default."""
+    text = ERROR_MESSAGES.get(status, "An unexpected error occurred.").format(method=method)
+    return msgspec.json.encode({"error": message or text})
+
+
+def find_endpoints() -> list[Endpoint]:
+    """Return the endpoints that a dataset can answer."""
+    return [endpoint for endpoint in ENDPOINTS if endpoint.name in ROWS]
+
+
+class ServiceV2:
+    """Answers V2 requests from a dataset."""
+
+    def __init__(self, view: View) -> None:
+        """Answer from the dataset behind *view*."""
+        self.view = view
+        self._cursors = CursorCodec()
+        self._cached_rows: OrderedDict[bytes, pl.DataFrame] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def answer(self, endpoint: Endpoint, body: bytes, tier: Tier) -> tuple[int, bytes]:
+        """Return status and body of the answer to a request with this JSON *body*."""
+        try:
+            fields = msgspec.json.decode(body)
+        except (msgspec.MsgspecError, RecursionError, ValueError):
+            fields = None
+        if not isinstance(fields, dict):
+            return 400, encode_error(400)
+        if (denial := find_denial(endpoint.name, fields, tier)) is not None:
+            return 403, encode_error(403, message=denial)
+        try:
+            return 200, self.encode_answer(endpoint, fields)
+        except Absent:
+            return 404, encode_error(404)
+        except Refused:
+            return 400, encode_error(400)
+
+    def encode_answer(self, endpoint: Endpoint, fields: dict[str, Any]) -> bytes:
+        """Return the body of an answer; raise Refused for a request that is not valid."""
+        if any(isinstance(parameter, OnChain) for parameter in endpoint.all_parameters):
+            self.check_chain(fields.get("chain", PUBLIC_CHAINS[0]))
+        request_hash = hash_request(endpoint.path, fields)
+        parts = {}
+        if isinstance(endpoint.pagination, Cursor):
+            size, cursor = fields.get("page_size", PAGE_SIZE), fields.get("cursor", "")
+            if type(size) is not int or not 1 <= size <= PAGE_SIZE or not isinstance(cursor, str):
+                raise Refused("page_size must be 1 to 10, and cursor a text")
+            first = self._cursors.decode(cursor, request_hash)
+            rows = self.select_rows(endpoint, fields, request_hash)
+            has_more = first + size < rows.height
+            next_cursor = self._cursors.encode(first + size, request_hash) if has_more else ""
+            parts["paging"] = msgspec.Raw(msgspec.json.encode({"next_cursor": next_cursor}))
+            rows = rows.slice(first, size)
+        else:
+            rows = self.select_rows(endpoint, fields, request_hash)
+        data = endpoint.table.encode(rows, self.view.chain)
+        if endpoint.shape is Shape.OBJECT:
+            records = msgspec.json.decode(data, type=list[msgspec.Raw])
+            if not records:
+                raise Absent(f"no {endpoint.name}")
+            data = bytes(records[0])
+        if endpoint.name in HOURLY:
+            hour = int(self.view.chain.time_of("slot", self.view.head.slot).timestamp()) // HOUR
+            parts["last_updated"] = msgspec.Raw(msgspec.json.encode(hour * HOUR))
+        if endpoint.name not in WITHOUT_RANGE:
+            answered = find_range(endpoint, fields, self.view)
+            parts = {"range": msgspec.Raw(msgspec.json.encode(answered)), **parts}
+        return msgspec.json.encode({"data": msgspec.Raw(data), **parts})
+
+    def check_chain(self, chain: Any) -> None:
+        """Raise Refused for another chain; a simulated chain is served as mainnet."""
+        own = self.view.chain.name
+        served_as = own if own in PUBLIC_CHAINS else PUBLIC_CHAINS[0]
+        if chain in (own, served_as):
+            return
+        if chain in PUBLIC_CHAINS:
+            raise Absent(f"{chain} is not served here")
+        raise Refused(f"unknown chain {chain!r}")
+
+    def select_rows(
+        self, endpoint: Endpoint, fields: dict[str, Any], request_hash: bytes
+    ) -> pl.DataFrame:
+        """Return all rows that *fields* select; they are cached for the next pages."""
+        with self._lock:
+            if request_hash in self._cached_rows:
+                self._cached_rows.move_to_end(request_hash)
+                return self._cached_rows[request_hash]
+        rows = endpoint.select(ROWS[endpoint.name](self.view), fields, self.view)
+        if endpoint.name in SUMMARIES:
+            rows = SUMMARIES[endpoint.name](rows)
+            for parameter in endpoint.all_parameters:
+                rows = parameter.of_sums(rows, fields)
+        found = rows.collect()
+        with self._lock:
+            self._cached_rows[request_hash] = found
+            while len(self._cached_rows) > MAX_CACHED_ANSWERS:
+                self._cached_rows.popitem(last=False)
+        return found
