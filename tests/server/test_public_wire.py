@@ -614,7 +614,7 @@ def test_what_the_server_could_not_answer_is_not_counted_for_long():
         hour=2,
         has_valid_key=lambda scope: False,
         clock=lambda: 0,
-    )  # fmt: skip
+    )
 
     answers = asked_of(limited, 4)
 
