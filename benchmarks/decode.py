@@ -23,8 +23,7 @@ import msgspec
 import pandas as pd
 
 from beaconframes.calendar import MAINNET
-from beaconframes.http.body import Reply
-from beaconframes.http.response import judge
+from beaconframes.http.response import HttpResponse, parse_page
 from beaconframes.schema import EnvelopeContext
 from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.balance_history import BalanceHistory
@@ -82,7 +81,7 @@ def page() -> bytes:
 
 def ours(body: bytes) -> Any:
     """Judge the envelope and decode."""
-    return IncomeHistory.decode([judge(Reply(200, {}, body), "v1").data], MAINNET)
+    return IncomeHistory.decode([parse_page(HttpResponse(200, {}, body), "v1").data], MAINNET)
 
 
 def users(body: bytes) -> Any:
@@ -246,13 +245,13 @@ def enveloped(data: Any) -> bytes:
 
 def frame_of(table: type[Table], bodies: list[bytes]) -> Any:
     """Judge each envelope and decode all of them into one frame."""
-    pages = (judge(Reply(200, {}, body), "v1").data for body in bodies)
+    pages = (parse_page(HttpResponse(200, {}, body), "v1").data for body in bodies)
     return table.decode(pages, MAINNET)
 
 
 def rewards_of(bodies: list[bytes]) -> Any:
     """Judge each envelope of generation 2 and decode all of them, with the epoch beside them."""
-    found = [judge(Reply(200, {}, body), "v2") for body in bodies]
+    found = [parse_page(HttpResponse(200, {}, body), "v2") for body in bodies]
     around = [EnvelopeContext(page.beside, {}) for page in found]
     return Rewards.decode((page.data for page in found), MAINNET, around)
 

@@ -142,7 +142,7 @@ def test_an_error_ends_it_where_it_was(slowly, soon, capsys):
     """What failed is not shown as done; the error comes as ever."""
     explorer = slowly(progress=True)
     explorer.server.fault("status?code=500&path=100")
-    explorer.asking.sessions.copy().pop().credit._left = 0
+    explorer.asking.sessions.copy().pop().retry_quota._available = 0
     with pytest.raises(ServerError):
         bf.load_income_history(range(150), since=0)
 

@@ -28,10 +28,9 @@ from beaconframes.errors import (
     TierTooLow,
     Unauthorized,
 )
-from beaconframes.http.failure import AttemptFailed
-from beaconframes.http.retry import persist
-from beaconframes.http.retry_quota import RetryQuota
+from beaconframes.http.retry import RetryQuota, retry_call
 from beaconframes.http.session import Session
+from beaconframes.http.status_errors import AttemptFailed
 from beaconframes.http.transport import Timeouts
 
 from ..support.faults import (
@@ -78,7 +77,7 @@ class Outcome:
         self.took = clock.now() - begun
         self.requests = len(server.seen)
         # One may be lost on a connection that the server has just closed.
-        assert session.requests >= self.requests
+        assert session.request_count >= self.requests
 
     @property
     def kind(self):
@@ -153,16 +152,16 @@ def test_backoff_is_jittered_never_none_and_never_long():
     waits = []
 
     def attempt():
-        raise AttemptFailed(RateLimited, "too many", everyone=True)
+        raise AttemptFailed(RateLimited, "too many", pauses_all=True)
 
     for _ in range(67):
         with pytest.raises(AttemptFailed):
-            persist(
+            retry_call(
                 attempt,
                 seconds_left=lambda: 300.0,
                 sleep=waits.append,
-                hold=lambda _: None,
-                credit=RetryQuota(10_000),
+                pause=lambda _: None,
+                quota=RetryQuota(10_000),
             )
 
     assert 201 == len(waits)
@@ -598,7 +597,7 @@ def test_paging_comes_beside_the_data():
 @pytest.mark.parametrize("fault", ["gzip_bomb?mb=9", body(b" " * 9 * 2**20)], ids=["gzip", "plain"])
 def test_body_is_bounded(fault):
     """B09: what grows beyond the cap is cut off at once, and not asked for again."""
-    outcome = Outcome(fault, body_cap=8 * 2**20)
+    outcome = Outcome(fault, max_body=8 * 2**20)
 
     assert (ProtocolError, 1) == (outcome.kind, outcome.requests)
     assert "longer than 8 MiB" in str(outcome.error)

@@ -9,7 +9,7 @@ import pytest
 from beaconframes.client import Explorer
 from beaconframes.endpoint import Request
 from beaconframes.errors import RequestTimeout, ServerError
-from beaconframes.http.retry_quota import RetryQuota
+from beaconframes.http.retry import RetryQuota
 from beaconframes.http.session import Session
 
 from ..support.faults import FastClock, FaultServer
@@ -40,15 +40,17 @@ def test_a_thousand_calls_in_an_outage_take_eleven_hundred_requests():
 def test_what_succeeds_earns_retries():
     """Five good answers pay for one retry, and a retry that helped costs nothing."""
     with FaultServer("5xx?code=503") as server:
-        session = Session(server.url, clock=FastClock(), rate=float("inf"), credit=RetryQuota(15))
+        session = Session(
+            server.url, clock=FastClock(), rate=float("inf"), retry_quota=RetryQuota(15)
+        )
         spent = [attempts_of(session) for _ in range(2)]
         server.fault("")
         for _ in range(5):
             session.fetch(EPOCHS)
         server.fault("5xx?code=503&times=1")
-        before = session.requests
+        before = session.request_count
         session.fetch(EPOCHS)
-        helped = session.requests - before
+        helped = session.request_count - before
         server.fault("5xx?code=503")
         again = attempts_of(session)
         session.close()
@@ -81,4 +83,4 @@ def test_all_loaders_of_an_explorer_share_the_credit():
     first, second = explorer.asking.sessions
 
     assert first is not second
-    assert first.credit is second.credit
+    assert first.retry_quota is second.retry_quota

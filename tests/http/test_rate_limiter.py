@@ -38,7 +38,7 @@ def moments(rate_limiter, count, *, latency=0.0):
     """When so many requests in a row may be sent, on a clock that only waiting moves."""
     found = []
     for _ in range(count):
-        with rate_limiter.slot():
+        with rate_limiter.acquire():
             found.append(rate_limiter.clock.now() - 1000)
             rate_limiter.clock.time += latency
     return [round(moment, 6) for moment in found]
@@ -143,8 +143,8 @@ def test_slot_is_free_one_window_after_its_answer():
 def test_answer_begins_a_window_however_long_its_body_takes():
     """A slow body delays nobody: its request was counted when its headers came."""
     rate_limiter = RateLimiter(1, clock=StillClock())
-    with rate_limiter.slot() as slot:
-        slot.answered()
+    with rate_limiter.acquire() as permit:
+        permit.start_window()
         rate_limiter.clock.time += 5
 
     assert [5] == moments(rate_limiter, 1)
@@ -158,7 +158,7 @@ def test_request_under_way_holds_its_slot():
         if rate_limiter.clock.time > 1060:
             raise TimeoutError
 
-    with rate_limiter.slot(), pytest.raises(TimeoutError), rate_limiter.slot(check):
+    with rate_limiter.acquire(), pytest.raises(TimeoutError), rate_limiter.acquire(check):
         pass
 
 
@@ -174,7 +174,7 @@ def test_rate_becomes_slots_and_a_window(rate, expected):
 @pytest.mark.parametrize("rate", [0, -1, float("nan")])
 def test_impossible_rate_is_refused(rate):
     """A rate is above zero; anything else would wait for ever."""
-    with pytest.raises(UsageError, match="is no rate"):
+    with pytest.raises(UsageError, match="not a positive number"):
         RateLimiter(rate)
 
 
@@ -192,7 +192,7 @@ def test_rate_is_learned_from_the_service():
 def test_given_rate_is_not_overruled():
     """What the user said stands."""
     rate_limiter = RateLimiter(3)
-    rate_limiter.learn({"ratelimit-limit": "10", "ratelimit-window": "second"})
+    rate_limiter.update({"ratelimit-limit": "10", "ratelimit-window": "second"})
 
     assert 3 == rate_limiter.rate
 
@@ -211,7 +211,7 @@ def test_given_rate_is_not_overruled():
 def test_other_headers_teach_no_rate(headers):
     """Only the limit of the second's window is a rate."""
     rate_limiter = RateLimiter()
-    rate_limiter.learn(headers)
+    rate_limiter.update(headers)
 
     assert rate_limiter.rate is None
 
@@ -220,7 +220,7 @@ def test_lower_rate_counts_what_was_sent_before():
     """Five requests, then the service says two a second: the next one waits for three slots."""
     rate_limiter = RateLimiter(clock=StillClock())
     moments(rate_limiter, 5)
-    rate_limiter.learn({"ratelimit-limit": "2", "ratelimit-window": "second"})
+    rate_limiter.update({"ratelimit-limit": "2", "ratelimit-window": "second"})
 
     assert [1, 1, 2] == moments(rate_limiter, 3)
 
@@ -228,8 +228,8 @@ def test_lower_rate_counts_what_was_sent_before():
 def test_hold_lets_nobody_send():
     """After a 429 everyone waits, and a shorter hold does not shorten a longer one."""
     rate_limiter = RateLimiter(10, clock=StillClock())
-    rate_limiter.hold(7)
-    rate_limiter.hold(2)
+    rate_limiter.pause(7)
+    rate_limiter.pause(2)
 
     assert [7, 7] == moments(rate_limiter, 2)
 
@@ -237,11 +237,11 @@ def test_hold_lets_nobody_send():
 def test_wall_clock_does_not_matter(monkeypatch):
     """Setting the computer's clock back an hour delays nothing."""
     rate_limiter = RateLimiter(1000)
-    with rate_limiter.slot():
+    with rate_limiter.acquire():
         pass
     monkeypatch.setattr(time, "time", lambda: 0.0)
     begun = time.monotonic()
-    with rate_limiter.slot():
+    with rate_limiter.acquire():
         pass
 
     assert time.monotonic() - begun < 20
@@ -250,7 +250,7 @@ def test_wall_clock_does_not_matter(monkeypatch):
 def test_wait_for_a_slot_can_be_ended():
     """What *check* raises ends the wait soon, and the slot is not taken."""
     rate_limiter = RateLimiter(10)
-    rate_limiter.hold(60)
+    rate_limiter.pause(60)
     stop = threading.Event()
 
     def check():
@@ -259,7 +259,7 @@ def test_wait_for_a_slot_can_be_ended():
 
     threading.Timer(0.1, stop.set).start()
     begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), rate_limiter.slot(check):
+    with pytest.raises(KeyboardInterrupt), rate_limiter.acquire(check):
         pass
 
     assert time.monotonic() - begun < 20

@@ -17,11 +17,10 @@ import pytest
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.client import Explorer
-from beaconframes.client.quota import next_month
 from beaconframes.config import Secret
 from beaconframes.endpoint import Request
 from beaconframes.http import shared_rate_limit
-from beaconframes.http.rate_limit_headers import told
+from beaconframes.http.rate_limit_headers import next_month, parse_rate_limit_headers
 from beaconframes.http.rate_limiter import Clock, RateLimiter
 from beaconframes.http.shared_rate_limit import FILE, SharedRateLimit
 
@@ -51,16 +50,16 @@ with Explorer(url, api_key="a-key", rate=float(rate) or None, state=folder, stor
 AT_ONCE = """
 import sys, time
 from pathlib import Path
-from beaconframes.http.shared_rate_limit import Together
+from beaconframes.http.shared_rate_limit import SharedRateLimit
 from beaconframes.config import Secret
 print("ready", flush=True)
 begin = float(sys.stdin.readline())
 for number in range(50):
     while time.monotonic() < begin + number / 50:
         pass
-    shared = Together(Path(sys.argv[1], str(number)), "one.example", Secret("a-key"))
-    shared.take(1000, time.monotonic)
-    print(shared.whose if shared._folder else "alone", flush=True)
+    shared = SharedRateLimit(Path(sys.argv[1], str(number)), "one.example", Secret("a-key"))
+    shared.acquire(1000, time.monotonic)
+    print(shared.account if shared._folder else "alone", flush=True)
     shared.close()
 """
 
@@ -88,7 +87,7 @@ def send(*pacers):
     """When each of these may send, one after the other, on one clock; answered at once."""
     found = []
     for rate_limiter in pacers:
-        with rate_limiter.slot():
+        with rate_limiter.acquire():
             found.append(round(rate_limiter.clock.now() - 1000, 3))
     return found
 
@@ -142,7 +141,7 @@ def test_two_processes_keep_to_the_rate_for_a_minute(tmp_path, latency):
 def test_processes_learn_the_rate_from_each_other(tmp_path):
     """What one was told, the next one knows before it asks, and no other key or service does."""
     first = pacer_in(tmp_path)
-    first.learn(SECOND)
+    first.update(SECOND)
 
     assert 5 == pacer_in(tmp_path).rate
     assert [0] * 5 == send(*[pacer_in(tmp_path)] * 5)
@@ -166,15 +165,15 @@ def test_request_under_way_elsewhere_holds_its_slot(tmp_path):
         if two.clock.time > 1030:
             raise TimeoutError
 
-    with one.slot(), pytest.raises(TimeoutError), two.slot(check):
+    with one.acquire(), pytest.raises(TimeoutError), two.acquire(check):
         pass
     with sqlite3.connect(tmp_path / FILE) as database:
         ended = subprocess.Popen([sys.executable, "-c", ""])
         ended.wait()
-        database.execute("DELETE FROM sent")
+        database.execute("DELETE FROM requests")
         database.execute(
-            "INSERT INTO sent VALUES (NULL, ?, ?, ?, NULL)",
-            (two._together.whose, ended.pid, two.clock.time),
+            "INSERT INTO requests VALUES (NULL, ?, ?, ?, NULL)",
+            (two._shared.account, ended.pid, two.clock.time),
         )
     database.close()
     begun = two.clock.time
@@ -186,8 +185,8 @@ def test_request_under_way_elsewhere_holds_its_slot(tmp_path):
 def test_request_that_nobody_hears_of_again_is_given_up(tmp_path):
     """A process that sleeps for ever does not stop the others: after a minute they go on."""
     rate_limiter = pacer_in(tmp_path, 1)
-    shared = rate_limiter._together
-    delay, _ = shared.take(1, lambda: 1000.0)
+    shared = rate_limiter._shared
+    delay, _ = shared.acquire(1, lambda: 1000.0)
     rate_limiter.clock.time += 0.5
     send(rate_limiter)
 
@@ -199,8 +198,8 @@ def test_wait_after_429_is_known_to_all(tmp_path):
     """One is told to wait for 7 s: the other waits as well, and a shorter wait shortens nothing."""
     clock = StillClock()
     one, two = (pacer_in(tmp_path, 100, clock=clock) for _ in range(2))
-    one.hold(7)
-    one.hold(2)
+    one.pause(7)
+    one.pause(2)
 
     assert [7, 7] == send(two, one)
 
@@ -231,9 +230,9 @@ def test_what_a_service_asks_of_one_all_processes_do(tmp_path):
 def test_machine_started_anew_hangs_nobody(tmp_path, now):
     """The time since its start begins at zero again, whatever was written before."""
     before = pacer_in(tmp_path, 2, clock=StillClock(5e5))
-    before.hold(100)
+    before.pause(100)
     for _ in range(2):
-        before._together.take(2, before.clock.now)
+        before._shared.acquire(2, before.clock.now)
     after = pacer_in(tmp_path, 2, clock=StillClock(now))
     send(after, after)
 
@@ -248,7 +247,7 @@ def test_date_of_the_machine_does_not_matter(tmp_path, monkeypatch):
     found = []
     for rate_limiter, shift in ((one, 0), (two, -3600), (one, 86_400)):
         monkeypatch.setattr(time, "time", lambda shift=shift: real() + shift)
-        with rate_limiter.slot():
+        with rate_limiter.acquire():
             found.append(time.monotonic() - begun)
 
     assert 1 <= found[1] - found[0] <= 20
@@ -262,7 +261,7 @@ def test_file_is_for_its_owner_alone_and_does_not_tell_the_key(tmp_path):
     try:
         rate_limiter = pacer_in(folder, key="a-very-secret-key")
         send(rate_limiter)
-        rate_limiter.learn(SECOND)
+        rate_limiter.update(SECOND)
         files = list(folder.iterdir())
         modes = {stat.S_IMODE(file.stat().st_mode) for file in files}
         written = b"".join(file.read_bytes() for file in files)
@@ -274,7 +273,7 @@ def test_file_is_for_its_owner_alone_and_does_not_tell_the_key(tmp_path):
     assert (0o700, {0o600}) == (stat.S_IMODE(folder.stat().st_mode), modes)
     assert FILE in {file.name for file in files}
     assert not any(part in written for part in (b"a-very", b"secret", b"-key"))
-    assert other._together.whose != rate_limiter._together.whose
+    assert other._shared.account != rate_limiter._shared.account
 
 
 @pytest.mark.parametrize("damage", ["no database", "a folder", "no folder"])
@@ -291,12 +290,12 @@ def test_file_that_cannot_be_used_costs_one_warning(tmp_path, caplog, damage):
     rate_limiter = pacer_in(folder, 2)
     with caplog.at_level(logging.WARNING):
         moments = send(*[rate_limiter] * 5)
-    rate_limiter.learn(SECOND)
+    rate_limiter.update(SECOND)
 
     assert [0, 0, 1, 1, 2] == moments
     assert 1 == len(caplog.records)
     assert "BEACONFRAMES_STATE" in caplog.text
-    assert 5 == rate_limiter.known.second
+    assert 5 == rate_limiter.known_limits.per_second
 
 
 def test_file_that_breaks_later_costs_one_warning(tmp_path, caplog):
@@ -304,7 +303,7 @@ def test_file_that_breaks_later_costs_one_warning(tmp_path, caplog):
     rate_limiter = pacer_in(tmp_path, 1000)
     send(rate_limiter)
     with sqlite3.connect(tmp_path / FILE) as database:
-        database.execute("DROP TABLE sent")
+        database.execute("DROP TABLE requests")
     database.close()
     send(rate_limiter, rate_limiter)
 
@@ -331,7 +330,7 @@ def test_processes_that_begin_at_the_same_moment_share_the_file(tmp_path):
 
 def test_one_that_holds_the_file_for_long_stops_nobody(tmp_path, caplog, monkeypatch):
     """A process that was stopped in its turn is not waited for more than a moment."""
-    monkeypatch.setattr(shared_rate_limit, "BUSY", 0.1)
+    monkeypatch.setattr(shared_rate_limit, "LOCK_TIMEOUT", 0.1)
     rate_limiter = pacer_in(tmp_path, 10)
     send(pacer_in(tmp_path, 10))
     database = sqlite3.connect(tmp_path / FILE, isolation_level=None)
@@ -391,8 +390,8 @@ def test_it_costs_little(tmp_path):
     send(rate_limiter)
     begun = time.process_time()
     for _ in range(300):
-        with rate_limiter.slot():
-            rate_limiter.learn(SECOND)
+        with rate_limiter.acquire():
+            rate_limiter.update(SECOND)
 
     assert (time.process_time() - begun) / 300 < 0.003
 
@@ -416,14 +415,16 @@ def month_headers(left, *, limit=1000, date=None):
 
 def test_headers_tell_the_limits_that_there_are():
     """The minute repeats the hour and the day the month: neither is a limit of its own."""
-    found = told(month_headers(995))
-    spent = told({"ratelimit-window": "month", "ratelimit-limit": "9", "ratelimit-remaining": "0"})
+    found = parse_rate_limit_headers(month_headers(995))
+    spent = parse_rate_limit_headers(
+        {"ratelimit-window": "month", "ratelimit-limit": "9", "ratelimit-remaining": "0"}
+    )
 
     assert (5, None, 200, 1000, 995) == (
         found.second, found.minute, found.hour, found.monthly, found.left,
     )  # fmt: skip
     assert (9, 0) == (spent.monthly, spent.left)
-    assert not told({"content-type": "text/html"}).anything
+    assert not parse_rate_limit_headers({"content-type": "text/html"}).anything
 
 
 def test_answers_that_overtake_each_other_do_not_bring_requests_back(tmp_path):
@@ -436,16 +437,18 @@ def test_answers_that_overtake_each_other_do_not_bring_requests_back(tmp_path):
         (4990, 5000, datetime(2026, 11, 21, tzinfo=UTC)),
         (4999, 5000, datetime(2026, 12, 1, tzinfo=UTC)),
     ):
-        rate_limiter.learn(month_headers(left, limit=limit, date=date))
-        lefts.append(rate_limiter.known.left)
+        rate_limiter.update(month_headers(left, limit=limit, date=date))
+        lefts.append(rate_limiter.known_limits.remaining)
 
     assert [995, 995, 4990, 4999] == lefts
-    assert ("2026-12", 1) == (rate_limiter.known.month, rate_limiter.known.used)
+    assert ("2026-12", 1) == (rate_limiter.known_limits.month, rate_limiter.known_limits.used)
 
 
 def test_failures_do_not_count():
     """The service counts neither its own failures nor what it turned away."""
-    assert [True, True, False, False] == [told({}, code).counts for code in (200, 400, 429, 503)]
+    assert [True, True, False, False] == [
+        parse_rate_limit_headers({}, code).counts for code in (200, 400, 429, 503)
+    ]
 
 
 def test_quota_is_told_without_a_request(tmp_path):
@@ -454,7 +457,7 @@ def test_quota_is_told_without_a_request(tmp_path):
         asked = {"api_key": "key-WXYZ", "state": tmp_path, "store": False}
         explorer = Explorer(server.url, **asked)
         nothing = bf.quota(explorer)
-        explorer.rate_limiter.learn(month_headers(990))
+        explorer.rate_limiter.update(month_headers(990))
         found = bf.quota(Explorer(server.url, **asked))
         requests = len(server.seen)
     shown = f"{found}{found._repr_html_()}{found!r}"
@@ -475,11 +478,11 @@ def test_spent_month_fails_at_once_until_the_service_may_have_another_plan(tmp_p
     """Any process that shares the key knows; an hour later a request finds out how it is now."""
     with FaultServer() as server:
         asked = {"api_key": "key-WXYZ", "state": tmp_path, "store": False}
-        Explorer(server.url, **asked).rate_limiter.learn(month_headers(0))
+        Explorer(server.url, **asked).rate_limiter.update(month_headers(0))
         with pytest.raises(errors.QuotaSpent) as caught:
             Explorer(server.url, **asked).fetch(EPOCHS)
         without = len(server.seen)
-        monkeypatch.setattr(sys.modules["beaconframes.client.quota"], "FRESH", 0)
+        monkeypatch.setattr(rate_limiter, "QUOTA_CHECK_INTERVAL", 0)
         Explorer(server.url, **asked).fetch(EPOCHS)
         requests = len(server.seen)
 
@@ -496,7 +499,7 @@ def test_month_that_is_not_spent_or_is_over_stops_nobody(tmp_path, headers):
     """The last request of a month is sent, and so is the first of the next one."""
     with FaultServer() as server:
         asked = {"api_key": "key-WXYZ", "state": tmp_path, "store": False}
-        Explorer(server.url, **asked).rate_limiter.learn(month_headers(**headers))
+        Explorer(server.url, **asked).rate_limiter.update(month_headers(**headers))
         Explorer(server.url, **asked).fetch(EPOCHS)
 
     assert 1 == len(server.seen)
@@ -520,7 +523,7 @@ def test_plan_tells_the_share_of_the_month(tmp_path, running):
     """What a call takes of what is left, known from an answer to an earlier process."""
     service = running.service
     with Explorer(running.url, chain=service.chain, head=service.head, state=tmp_path) as explorer:
-        explorer.rate_limiter.learn(month_headers(10))
+        explorer.rate_limiter.update(month_headers(10))
         plan = bf.plan(bf.load_income_history, range(10), since=0, explorer=explorer)
 
     assert (5, 10, 1000, 0.5) == (

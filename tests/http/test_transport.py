@@ -27,7 +27,6 @@ from beaconframes.errors import (
 )
 from beaconframes.http.rate_limiter import RateLimiter
 from beaconframes.http.session import Session
-from beaconframes.http.sockets import _proxy
 from beaconframes.http.transport import Timeouts
 
 from ..support.faults import ROWS, FaultServer, v1_body
@@ -125,7 +124,7 @@ def test_connections_are_reused(server):
     session.close()
 
     assert server.most_open <= 8
-    assert 250 == session.requests == len(server.seen)
+    assert 250 == session.request_count == len(server.seen)
 
 
 def test_connection_that_the_server_closed_is_no_error():
@@ -195,7 +194,7 @@ def test_nothing_is_opened_before_the_first_call():
     session.close()
 
     assert threads == threading.active_count()
-    assert 0 == session.requests
+    assert 0 == session.request_count
 
 
 @pytest.mark.parametrize("url", ["", "explorer.example", "ftp://explorer.example", "http://"])
@@ -307,4 +306,4 @@ def test_one_module_imports_the_http_library():
             if any(name.partition(".")[0] in {"httpx", "httpx2"} for name in names):
                 found.add(path.relative_to(package).as_posix())
 
-    assert {"client/transport.py"} == found
+    assert {"http/transport.py"} == found

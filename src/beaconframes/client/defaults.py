@@ -59,8 +59,10 @@ def rate_limiter_of(
     return RateLimiter(
         settings.rate,
         # One key, one allowance: whichever generation and chain of the public service is asked.
-        together=SharedRateLimit(folder, f"{host}:{address.port}" if address.port else host, key),
-        sharing=state is True
+        shared_rate_limit=SharedRateLimit(
+            folder, f"{host}:{address.port}" if address.port else host, key
+        ),
+        is_shared=state is True
         or isinstance(state, Path)
         or key is not None
         or not is_loopback(host),

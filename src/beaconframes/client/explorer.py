@@ -128,9 +128,9 @@ class Explorer:
         self._session = self._session_v2 = Session(self.url, key, rate_limiter=self.rate_limiter)
         if public and self.url != PUBLIC_V2:
             # One key, one allowance: whichever generation is asked.
-            credit = self._session.credit
+            retry_quota = self._session.retry_quota
             self._session_v2 = Session(
-                PUBLIC_V2, key, rate_limiter=self.rate_limiter, credit=credit
+                PUBLIC_V2, key, rate_limiter=self.rate_limiter, retry_quota=retry_quota
             )
         self.asking = ApiSource(self._session, self._session_v2, public=public)
         self.local_store = local_store_of(settings.store, self.url, self.chain, needed=self.offline)
@@ -170,7 +170,7 @@ class Explorer:
     @property
     def requests(self) -> int:
         """Return how many requests were sent so far, retries included."""
-        return sum(session.requests for session in self.asking.sessions)
+        return sum(session.request_count for session in self.asking.sessions)
 
     @property
     def rate(self) -> float | None:

@@ -7,15 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from beaconframes.client.summary import as_html, as_text
-from beaconframes.errors import QuotaSpent
-from beaconframes.http.failure import AttemptFailed
+from beaconframes.http.rate_limit_headers import next_month
 
 if TYPE_CHECKING:
     from beaconframes.http.rate_limiter import RateLimiter
 
 UNKNOWN = "not known"
-FRESH = 3600
-"""Seconds for which the word of the service that the month is spent is relied on."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +64,22 @@ class Quota:
 
 def quota_of(rate_limiter: RateLimiter) -> Quota:
     """Return the quota of the allowance that *pacer* keeps to."""
-    known, now = rate_limiter.known, datetime.now(UTC)
-    this_month = known.month == f"{now:%Y-%m}"
-    left = known.left if this_month else known.monthly
-    used = known.used if this_month else 0
+    limits, now = rate_limiter.known_limits, datetime.now(UTC)
+    this_month = limits.month == f"{now:%Y-%m}"
+    left = limits.remaining if this_month else limits.per_month
+    used = limits.used if this_month else 0
     source = "the requests counted on this machine" if used else Quota.source
-    if known.told is not None:
-        when = datetime.fromtimestamp(known.told, UTC)
+    if limits.reported_at is not None:
+        when = datetime.fromtimestamp(limits.reported_at, UTC)
         source = f"the service, on {when:%Y-%m-%d %H:%M} UTC"
-        if known.monthly is not None and left is not None:
-            used = max(known.monthly - left, 0)
+        if limits.per_month is not None and left is not None:
+            used = max(limits.per_month - left, 0)
     return Quota(
         rate_limiter.host,
         rate_limiter.rate,
-        known.minute,
-        known.hour,
-        known.monthly,
+        limits.per_minute,
+        limits.per_hour,
+        limits.per_month,
         used,
         left,
         next_month(now),
@@ -92,34 +89,5 @@ def quota_of(rate_limiter: RateLimiter) -> Quota:
 
 def left_of(rate_limiter: RateLimiter) -> int | None:
     """Return how many requests are left of the month, None if nobody knows."""
-    known = rate_limiter.known
-    return known.left if known.month == f"{datetime.now(UTC):%Y-%m}" else None
-
-
-def spent(rate_limiter: RateLimiter) -> AttemptFailed | None:
-    """Return why there is no use in asking: the service said that the month is spent.
-
-    It is believed for an hour, so that loops cost nothing. Then a request finds out whether it
-    still is so: the plan may be another one by now, and nobody is locked out for a month.
-    """
-    known, now = rate_limiter.known, datetime.now(UTC)
-    if known.left != 0 or known.month != f"{now:%Y-%m}" or known.told is None:
-        return None
-    if not 0 <= now.timestamp() - known.told < FRESH:
-        return None
-    renewed = next_month(now)
-    when = datetime.fromtimestamp(known.told, UTC)
-    return AttemptFailed(
-        QuotaSpent,
-        f"the requests of this month are used up, the service said at {when:%H:%M} UTC; "
-        f"they are renewed on {renewed:%Y-%m-%d}",
-        hint="Nothing was sent. Another key has requests of its own; whether a new plan has, is "
-        f"asked {FRESH // 60} minutes after the service has spoken",
-        wait=(renewed - now).total_seconds(),
-    )
-
-
-def next_month(now: datetime) -> datetime:
-    """Return the moment at which the next month begins."""
-    year, month = divmod(now.year * 12 + now.month, 12)
-    return datetime(year, month + 1, 1, tzinfo=UTC)
+    limits = rate_limiter.known_limits
+    return limits.remaining if limits.month == f"{datetime.now(UTC):%Y-%m}" else None

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import Call, Endpoint
     from beaconframes.errors import ResponseError
-    from beaconframes.http.response import Answer
+    from beaconframes.http.response import ResponsePage
     from beaconframes.http.session import Session
 
 AT_ONCE = 8
 ALLOWED = re.compile(r"limit of ([0-9]{1,3})\b", re.ASCII)
 
-Found = list[tuple["Call", "Answer"]]
+Found = list[tuple["Call", "ResponsePage"]]
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Paginator:
     budget: Budget | None = field(default_factory=BUDGET.get)
     progress: Progress | None = field(default_factory=PROGRESS.get)
 
-    def pages(self, calls: list[Call]) -> Iterator[tuple[Call, Answer]]:
+    def pages(self, calls: list[Call]) -> Iterator[tuple[Call, ResponsePage]]:
         """Yield every page with its call, in order; a few calls are on at once."""
         first = 0
         if len(calls) <= 1 or self.unsure(calls):
@@ -219,7 +219,7 @@ def stale(call: Call, number: int, refusal: ServiceError) -> PaginationError:
     )
 
 
-def renewed(first: Answer, page: Answer) -> bool:
+def renewed(first: ResponsePage, page: ResponsePage) -> bool:
     """Tell whether the figures were worked out anew since the *first* page."""
     return first.beside.get("last_updated") != page.beside.get("last_updated")
 

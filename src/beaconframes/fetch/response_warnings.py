@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Call, Endpoint
-    from beaconframes.http.response import Answer
+    from beaconframes.http.response import ResponsePage
 
 log = logging.getLogger("beaconframes.client")
 
@@ -41,7 +41,9 @@ class ResponseWarnings:
         self.denied: list[Call] = []
         """What the service said itself that there is not."""
 
-    def along(self, found: Iterable[tuple[Call, Answer]]) -> Iterator[tuple[Call, Answer]]:
+    def along(
+        self, found: Iterable[tuple[Call, ResponsePage]]
+    ) -> Iterator[tuple[Call, ResponsePage]]:
         """Yield what is *found*, reading along."""
         for call, page in found:
             if (told := page.beside.get("range")) is not None:
@@ -50,7 +52,7 @@ class ResponseWarnings:
                 self._ends = page.headers.get("sunset", "")
             if (began := page.headers.get(GENESIS, "")) not in ("", str(self.chain.genesis)):
                 warn_once(self.chain.name, began)
-            if page.denied:
+            if page.not_found:
                 self.denied.append(call)
             yield call, page
 

@@ -1,9 +1,9 @@
-"""Pacing: never more requests a second than are permitted, as the service counts them.
+"""The rate limiter: never more requests per second than permitted, as the service counts them.
 
-The service counts a request when it arrives, which is some time between sending it and hearing
-the answer. So a slot is taken when a request is sent and is free again one window after its
-answer began: two uses of a slot then arrive at least one window apart, however the network
-bunches them. Spacing what is sent cannot promise that.
+The service counts a request on arrival, at some time between sending it and receiving its response.
+So a request takes a permit, and the permit is free again one window after the response began. Two
+uses of a permit then arrive at least one window apart, whatever the delays of the network. Spacing
+the sent requests cannot guarantee that.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from beaconframes.errors import UsageError
-from beaconframes.http.rate_limit_headers import parse_rate_limit_headers
-from beaconframes.http.shared_rate_limit import Known
+from beaconframes.errors import QuotaSpent, UsageError
+from beaconframes.http.rate_limit_headers import next_month, parse_rate_limit_headers
+from beaconframes.http.shared_rate_limit import KnownLimits
+from beaconframes.http.status_errors import AttemptFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,22 +27,24 @@ if TYPE_CHECKING:
     from beaconframes.http.shared_rate_limit import SharedRateLimit
 
 TICK = 0.1
-"""Seconds: how soon a waiting call notices that it should stop."""
+"""Seconds: how often a waiting call checks whether it should stop."""
+QUOTA_CHECK_INTERVAL = 3600
+"""Seconds for which the service's report of a spent month is trusted."""
 
 
 class Clock:
-    """The time that pacing and retries live by. Tests hand in one that runs faster."""
+    """The clock of the rate limiter and of retries. Tests replace it with a faster one."""
 
     def now(self) -> float:
         """Return the seconds since some fixed moment; never goes back."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Let *seconds* pass."""
+        """Sleep for *seconds*."""
         time.sleep(seconds)
 
     def wait(self, condition: threading.Condition, seconds: float) -> None:
-        """Let *seconds* pass, or less when *condition* is notified."""
+        """Wait for *seconds*, or less when *condition* is notified."""
         condition.wait(seconds)
 
 
@@ -48,76 +52,77 @@ class Permit:
     """Permission to send one request now."""
 
     def __init__(self, rate_limiter: RateLimiter, number: int) -> None:
-        self._pacer = rate_limiter
+        self._rate_limiter = rate_limiter
         self._number = number
-        self._counts = True
+        self._window_started = False
 
-    def answered(self) -> None:
-        """Say that the answer began: the service has certainly counted the request by now."""
-        if self._counts:
-            self._counts = False
-            self._pacer._heard(self._number)  # noqa: SLF001 - the two are one thing
+    def start_window(self) -> None:
+        """Start the window after which the permit is free again: the response has begun."""
+        if not self._window_started:
+            self._window_started = True
+            self._rate_limiter._start_window(self._number)  # noqa: SLF001 - one unit
 
 
 class RateLimiter:
-    """The permitted rate of one key, shared by every thread that uses it.
+    """The permitted rate of one key, shared by all threads that use it.
 
-    With no *rate* it is learned from the service's headers, and until the first answer one
-    request is under way at a time. A rate below one a second widens the window instead.
+    Without a *rate* the limiter learns it from the service's headers, and sends one request at a
+    time until the first response. A rate below one per second makes the window longer.
     """
 
     def __init__(
         self,
         rate: float | None = None,
         *,
-        at_once: int = 8,
+        max_concurrent: int = 8,
         clock: Clock | None = None,
-        together: SharedRateLimit | None = None,
-        sharing: bool = True,
+        shared_rate_limit: SharedRateLimit | None = None,
+        is_shared: bool = True,
     ) -> None:
         if rate is not None and not rate > 0:
             raise UsageError(
-                f"{rate!r} is no rate",
+                f"rate={rate!r} is not a positive number",
                 hint="Give the permitted requests per second, such as 10 or 0.5",
             )
         self.clock = clock or Clock()
         self._condition = threading.Condition()
-        self._at_once = at_once
+        self._max_concurrent = max_concurrent
         self._rate = rate
-        self._learns = self._unknown = rate is None
+        self._learns_rate = self._is_rate_unknown = rate is None
         self._open = 0
         self._unanswered = 0
-        self._answers: deque[float] = deque()
-        self._held_until = -math.inf
-        self._together = together
-        self._sharing = sharing and together is not None
+        self._windows: deque[float] = deque()
+        """When the response of each recent request began."""
+        self._paused_until = -math.inf
+        self._shared = shared_rate_limit
+        self._is_shared = is_shared and shared_rate_limit is not None
         self._number = 0
 
     @property
     def host(self) -> str:
-        """Return the service whose allowance it is."""
-        return "" if self._together is None else self._together.host
+        """Return the host of the service."""
+        return "" if self._shared is None else self._shared.host
 
     @property
-    def known(self) -> Known:
-        """Return what is known of the allowance, by this process or any before it."""
+    def known_limits(self) -> KnownLimits:
+        """Return the limits that this process or an earlier one has learned."""
         with self._condition:
-            if self._together is None or not self._sharing:
-                return Known()
-            return self._together.known()
+            if self._shared is None or not self._is_shared:
+                return KnownLimits()
+            return self._shared.known_limits()
 
     @property
     def rate(self) -> float | None:
-        """Return the requests per second that are kept to, or None when no limit is known."""
+        """Return the limit in requests per second; None if no limit is known."""
         with self._condition:
-            self._remember()
+            self._recall_rate()
             return self._rate
 
     @contextmanager
-    def slot(self, check: Callable[[], object] = lambda: None) -> Iterator[Permit]:
-        """Wait for permission to send one request, and hold the slot while it is under way.
+    def acquire(self, check: Callable[[], object] = lambda: None) -> Iterator[Permit]:
+        """Wait for a permit to send one request, and hold it while the request is under way.
 
-        *check* is called while waiting; what it raises ends the wait.
+        *check* is called while waiting; an exception from it ends the wait.
         """
         with self._condition:
             while (delay := self._delay()) > 0:
@@ -125,81 +130,103 @@ class RateLimiter:
                 self.clock.wait(self._condition, min(delay, TICK))
             self._open += 1
             self._unanswered += 1
-            slot = Permit(self, self._number)
+            permit = Permit(self, self._number)
         try:
-            yield slot
+            yield permit
         finally:
-            slot.answered()
+            permit.start_window()
             with self._condition:
                 self._open -= 1
                 self._condition.notify_all()
 
-    def hold(self, seconds: float) -> None:
-        """Let nobody send for *seconds*."""
+    def pause(self, seconds: float) -> None:
+        """Stop all requests for *seconds*."""
         with self._condition:
             until = self.clock.now() + seconds
-            self._held_until = max(self._held_until, until)
-            if self._sharing and self._together is not None:
-                self._together.hold(until)
+            self._paused_until = max(self._paused_until, until)
+            if self._is_shared and self._shared is not None:
+                self._shared.pause(until)
 
-    def learn(self, headers: Mapping[str, str], status: int = 200) -> None:
-        """Take the permitted rate from the *headers* of an answer, unless one was given."""
-        found = parse_rate_limit_headers(headers, status)
+    def update(self, headers: Mapping[str, str], status: int = 200) -> None:
+        """Take the permitted rate from the *headers* of a response, unless the user set one."""
+        limits = parse_rate_limit_headers(headers, status)
         with self._condition:
-            if self._learns and found.second is not None:
-                self._rate = float(found.second)
-            if self._together is not None:
-                self._sharing = self._sharing or found.anything
-                if self._sharing:
-                    self._together.learn(found)
+            if self._learns_rate and limits.per_second is not None:
+                self._rate = float(limits.per_second)
+            if self._shared is not None:
+                self._is_shared = self._is_shared or limits.has_limits
+                if self._is_shared:
+                    self._shared.update(limits)
 
-    def _heard(self, number: int) -> None:
+    def spent_quota_error(self) -> AttemptFailed | None:
+        """Return the error if the service reported that the month's requests are used up.
+
+        The report is trusted for an hour, so that loops send nothing. Then one request checks it
+        again: the key may have another plan.
+        """
+        limits, now = self.known_limits, datetime.now(UTC)
+        if limits.remaining != 0 or limits.month != f"{now:%Y-%m}" or limits.reported_at is None:
+            return None
+        if not 0 <= now.timestamp() - limits.reported_at < QUOTA_CHECK_INTERVAL:
+            return None
+        renewed = next_month(now)
+        reported = datetime.fromtimestamp(limits.reported_at, UTC)
+        return AttemptFailed(
+            QuotaSpent,
+            f"the requests of this month are used up, as the service reported at "
+            f"{reported:%H:%M} UTC; they are renewed on {renewed:%Y-%m-%d}",
+            hint="Nothing was sent. Use another key, or upgrade the plan: "
+            f"{QUOTA_CHECK_INTERVAL // 60} minutes after the report one request checks the limit",
+            retry_after=(renewed - now).total_seconds(),
+        )
+
+    def _start_window(self, number: int) -> None:
         with self._condition:
-            self._unknown = False
+            self._is_rate_unknown = False
             self._unanswered -= 1
-            self._answers.append(self.clock.now())
-            if self._together is not None:
-                self._together.answered(number, self._answers[-1])
+            self._windows.append(self.clock.now())
+            if self._shared is not None:
+                self._shared.start_window(number, self._windows[-1])
             self._condition.notify_all()
 
-    def _remember(self) -> None:
-        """Take up the rate that was learned before, by whatever process."""
-        if self._rate is None and self._sharing and self._together is not None:
-            second = self._together.known().second
-            if second is not None:
-                self._rate, self._unknown = float(second), False
+    def _recall_rate(self) -> None:
+        """Use the rate that any process has learned before."""
+        if self._rate is None and self._is_shared and self._shared is not None:
+            per_second = self._shared.known_limits().per_second
+            if per_second is not None:
+                self._rate, self._is_rate_unknown = float(per_second), False
 
     def _delay(self) -> float:
-        """Return the seconds until a request may be sent, by anybody; with 0 it is counted."""
-        if self._unknown:
-            self._remember()
+        """Return the seconds until a request may be sent; 0 records the request as sent."""
+        if self._is_rate_unknown:
+            self._recall_rate()
         delay, self._number = self._delay_here(), 0
-        if delay <= 0 and self._sharing and self._together is not None:
-            given = None if self._learns else self._rate
-            delay, self._number = self._together.take(given, self.clock.now)
+        if delay <= 0 and self._is_shared and self._shared is not None:
+            rate = None if self._learns_rate else self._rate
+            delay, self._number = self._shared.acquire(rate, self.clock.now)
         return delay
 
     def _delay_here(self) -> float:
-        """Return the seconds until a request may be sent, as far as this process knows."""
+        """Return the seconds until this process may send a request, whatever others send."""
         now = self.clock.now()
-        if now < self._held_until:
-            return self._held_until - now
-        if self._open >= (1 if self._unknown else self._at_once):
+        if now < self._paused_until:
+            return self._paused_until - now
+        if self._open >= (1 if self._is_rate_unknown else self._max_concurrent):
             return TICK
         if self._rate is None or math.isinf(self._rate):
-            self._forget(now - 1)
+            self._remove_windows(now - 1)
             return 0
-        slots = max(1, math.floor(self._rate))
+        permits = max(1, math.floor(self._rate))
         window = max(1.0, 1 / self._rate)
-        self._forget(now - window)
-        taken = self._unanswered + len(self._answers)
-        if taken < slots:
+        self._remove_windows(now - window)
+        used = self._unanswered + len(self._windows)
+        if used < permits:
             return 0
-        # With more taken than there are slots (the rate was learned a moment ago) the answer
-        # that frees a slot is further down.
-        excess = taken - slots
-        return self._answers[excess] + window - now if excess < len(self._answers) else TICK
+        # More permits are used than exist if the rate was learned a moment ago: then a later
+        # response frees one.
+        excess = used - permits
+        return self._windows[excess] + window - now if excess < len(self._windows) else TICK
 
-    def _forget(self, before: float) -> None:
-        while self._answers and self._answers[0] <= before:
-            self._answers.popleft()
+    def _remove_windows(self, before: float) -> None:
+        while self._windows and self._windows[0] <= before:
+            self._windows.popleft()

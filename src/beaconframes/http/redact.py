@@ -1,7 +1,7 @@
-"""Keeping the key out of words: error texts and the log lines of the HTTP library.
+"""Redaction of the API key in error texts and log lines.
 
-The key is never in a URL, and the HTTP library does not log the headers it sends. It does log
-the headers it receives, and a service may echo in those, or in an error text, what it was sent.
+The key is never part of a URL, and the HTTP library does not log the headers it sends. But it logs
+the headers it receives, and a service may echo the key there or in an error message.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from beaconframes.config import Secret
 
-SHOWN = "***"
+REPLACEMENT = "***"
 LOGGERS = (
-    "beaconframes.client",
+    *(f"beaconframes.{package}" for package in ("http", "fetch", "cache", "client")),
     *(
         f"{library}{part}"
         for library in ("httpx", "httpcore", "httpx2", "httpcore2")
         for part in ("", ".connection", ".http11", ".http2", ".proxy", ".socks")
     ),
 )
-"""A filter sees what its own logger is given, not what its children pass up: so all by name."""
+"""Each logger by name: a filter does not see the records that child loggers pass up."""
 
 
 class Redactor:
@@ -33,16 +33,16 @@ class Redactor:
     def __init__(self, key: Secret | None) -> None:
         self._key = key
         if key is not None:
-            _masks.add(self)
+            _redactors.add(self)
             for name in LOGGERS:
-                logging.getLogger(name).addFilter(_mask_record)
+                logging.getLogger(name).addFilter(_redact_record)
 
     def __call__(self, text: str) -> str:
         """Return *text* without the key."""
         if self._key is None:
             return text
         for spelling in _spellings(self._key.reveal()):
-            text = text.replace(spelling, SHOWN)
+            text = text.replace(spelling, REPLACEMENT)
         return text
 
 
@@ -60,13 +60,13 @@ def _spellings(key: str) -> list[str]:
     return sorted((text for text in texts if text), key=len, reverse=True)
 
 
-_masks: weakref.WeakSet[Redactor] = weakref.WeakSet()
+_redactors: weakref.WeakSet[Redactor] = weakref.WeakSet()
 
 
-def _mask_record(record: logging.LogRecord) -> bool:
-    text = masked = record.getMessage()
-    for mask in list(_masks):
-        masked = mask(masked)
-    if masked != text:
-        record.msg, record.args = masked, ()
+def _redact_record(record: logging.LogRecord) -> bool:
+    text = redacted = record.getMessage()
+    for redactor in list(_redactors):
+        redacted = redactor(redacted)
+    if redacted != text:
+        record.msg, record.args = redacted, ()
     return True

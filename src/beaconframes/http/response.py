@@ -1,79 +1,220 @@
-"""Judging an answer: whether it is what was asked for.
+"""The response to one request: its decoded body, its envelope, and the page of data inside.
 
-A status is only half of the verdict. The service reports errors under 200 and failures of its
-database as 400, and what stands in front of it answers in HTML.
+Status 200 does not prove that a response is data. The service reports some errors with status 200
+and failures of its database with 400, and proxies in front of it respond with HTML pages.
 """
 
 from __future__ import annotations
 
+import threading
+import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from beaconframes.endpoint import Page
-from beaconframes.errors import ProtocolError, ServerError
-from beaconframes.http.envelope import BOM, error_in, members, usual_data
-from beaconframes.http.failure import AttemptFailed
-from beaconframes.http.status_errors import challenged, refusal
+from beaconframes.errors import ConnectionFailed, ProtocolError, ServerError
+from beaconframes.http.status_errors import (
+    BOM,
+    NOT_JSON,
+    AttemptFailed,
+    error_for_status,
+    error_message,
+    error_text,
+    find_challenge,
+    is_html,
+)
+from beaconframes.schema.decode_checked import mend_surrogates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from beaconframes.http.body import Reply
+CHUNK = 2**20
+"""Bytes to decompress at a time, so that a decompression bomb is noticed early."""
+NO_ROWS = b"[]"
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+V1_START = b'{"status":"OK","data":'
 
 
 @dataclass(frozen=True)
-class Answer(Page):
-    """The page that was asked for, and the headers of its answer.
+class HttpResponse:
+    """An HTTP response with its body, decompressed."""
 
-    ``denied`` says that there is no page: the service said itself that there is no such thing.
+    status: int
+    headers: dict[str, str] = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+    def redacted(self, redact: Callable[[str], str]) -> HttpResponse:
+        """Return the same response with *redact* applied to its headers and body."""
+        headers = {name: redact(text) for name, text in self.headers.items()}
+        body = redact(self.body.decode("latin-1")).encode("latin-1")
+        return HttpResponse(self.status, headers, body)
+
+
+@dataclass(frozen=True)
+class ResponsePage(Page):
+    """The page of data in a response, and the response's headers.
+
+    With ``not_found`` the service reported that the requested thing does not exist.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    denied: bool = False
+    not_found: bool = False
 
 
-NO_ROWS = b"[]"
-PNG = b"\x89PNG\r\n\x1a\n"
+def decode_body(
+    chunks: Iterable[bytes], headers: Mapping[str, str], max_size: int
+) -> Iterator[bytes]:
+    """Yield the decompressed *chunks* of a body, at most *max_size* bytes in all.
 
-
-def judge(reply: Reply, envelope: str, absent: str = "") -> Answer:
-    """Return what *reply* brings in its *envelope*, or raise the Failure that it is.
-
-    An error that says *absent* says that there are no rows.
+    A compressed body without its end raises AttemptFailed: HTTP libraries take it for complete.
     """
-    if absent and reply.status in {400, 404} and absent in reply.body.decode(errors="replace"):
-        return Answer(NO_ROWS, headers=reply.headers, denied=True)
-    if reply.status != 200:
-        raise refusal(reply)
-    if envelope == "v1" and (usual := usual_data(reply)) is not None:
-        return Answer(usual, headers=reply.headers)
-    if (challenge := challenged(reply)) is not None:
+    size = 0
+    for chunk in _decompress(chunks, headers.get("content-encoding", "").strip().lower()):
+        size += len(chunk)
+        if size > max_size:
+            raise AttemptFailed(
+                ProtocolError,
+                f"the response is longer than {max_size / 2**20:g} MiB",
+                hint="Request less in one call",
+                max_attempts=1,
+            )
+        yield chunk
+
+
+def parse_page(response: HttpResponse, envelope: str, no_rows_message: str = "") -> ResponsePage:
+    """Return the page of data in a *response*, or raise AttemptFailed.
+
+    An error that contains *no_rows_message* means that there are no rows.
+    """
+    status, headers, body = response.status, response.headers, response.body
+    is_error = status in {400, 404}
+    if no_rows_message and is_error and no_rows_message in body.decode(errors="replace"):
+        return ResponsePage(NO_ROWS, headers=headers, not_found=True)
+    if status != 200:
+        raise error_for_status(status, headers, body)
+    if envelope == "v1" and (data := _parse_plain_v1(body)) is not None:
+        return ResponsePage(data, headers=headers)
+    if (challenge := find_challenge(status, headers, body)) is not None:
         raise challenge
-    if envelope == "png" and reply.body.startswith(PNG):
-        return Answer(reply.body, headers=reply.headers)
-    found = members(reply)
-    if (error := error_in(found)) is not None:
-        raise AttemptFailed(ServerError, "the service reported", said=error)
-    if envelope == "bare" and found and not found.keys() & {"status", "data"}:
-        return Answer(reply.body.removeprefix(BOM), headers=reply.headers)
-    if (fault := _fault(envelope, found)) is not None:
-        raise fault
-    data, paging = found.pop("data", None), found.pop("paging", None)
+    if envelope == "png" and body.startswith(PNG_SIGNATURE):
+        return ResponsePage(body, headers=headers)
+    members = _parse_envelope(response)
+    if (message := error_message(members)) is not None:
+        raise AttemptFailed(ServerError, "the service reported", quoted=message)
+    if envelope == "bare" and members and not members.keys() & {"status", "data"}:
+        return ResponsePage(body.removeprefix(BOM), headers=headers)
+    _check_envelope(envelope, members)
+    data, paging = members.pop("data", None), members.pop("paging", None)
     if data is None or data == b"null":
-        raise _unlike("has no data")
-    return Answer(data, None if paging == b"null" else paging, found, reply.headers)
+        raise _unexpected("has no data")
+    return ResponsePage(data, None if paging == b"null" else paging, members, headers)
 
 
-def _fault(envelope: str, found: Mapping[str, bytes]) -> AttemptFailed | None:
-    """Return what is wrong with the members of an *envelope*, if anything."""
+def _decompress(chunks: Iterable[bytes], encoding: str) -> Iterable[bytes]:
+    if encoding in {"", "identity"}:
+        return chunks
+    if encoding == "gzip":
+        return _gunzip(chunks)
+    raise AttemptFailed(ProtocolError, "the response is not encoded as gzip", quoted=encoding)
+
+
+def _gunzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    decompressor = zlib.decompressobj(wbits=31)
+    for chunk in chunks:
+        rest = chunk
+        while rest:
+            if decompressor.eof:
+                raise AttemptFailed(ProtocolError, "the compressed response has data after its end")
+            try:
+                yield decompressor.decompress(rest, CHUNK)
+            except zlib.error as error:
+                raise AttemptFailed(
+                    ProtocolError, f"the compressed response is damaged: {error}"
+                ) from None
+            rest = decompressor.unconsumed_tail or decompressor.unused_data
+    if not decompressor.eof:
+        raise AttemptFailed(ConnectionFailed, "the compressed response ends too early")
+
+
+class _Name(str):
+    """The name of a member. A type of its own, so that the parser reports duplicates too."""
+
+    __slots__ = ()
+
+
+_parsed = threading.local()
+
+
+def _count_name(kind: type[_Name], name: str) -> _Name:
+    _parsed.names += 1
+    return kind(name)
+
+
+# Created once: that takes longer than parsing an envelope.
+_MEMBERS = msgspec.json.Decoder(dict[_Name, msgspec.Raw], dec_hook=_count_name)
+_ANY_VALUE = msgspec.json.Decoder(msgspec.Raw)
+
+
+def _parse_plain_v1(body: bytes) -> bytes | None:
+    """Return the data of the usual V1 envelope; None for any other body.
+
+    It is faster than a full parse, and it accepts no body that the full parse would refuse.
+    """
+    if not (body.startswith(V1_START) and body.endswith(b"}") and body.isascii()):
+        return None
+    data = body[len(V1_START) : -1]
+    try:
+        _ANY_VALUE.decode(data)
+    except NOT_JSON:
+        return None
+    return data if data[:1] in (b"[", b"{") else None
+
+
+def _parse_envelope(response: HttpResponse) -> dict[str, bytes]:
+    """Return the members of the JSON object in a *response*, each as raw JSON."""
+    body = response.body.removeprefix(BOM)
+    try:
+        try:
+            members, name_count = _parse_members(body)
+        except msgspec.DecodeError:
+            body = mend_surrogates(body)
+            members, name_count = _parse_members(body)
+        if not body.isascii():
+            # The parser does not check the encoding of strings that stay raw.
+            body.decode()
+    except NOT_JSON as error:
+        raise _not_json(response, error) from None
+    if name_count > len(members):
+        raise AttemptFailed(ProtocolError, "the response has a duplicate member")
+    return members
+
+
+def _parse_members(body: bytes) -> tuple[dict[str, bytes], int]:
+    """Return the members of a JSON object, and their count including duplicates."""
+    _parsed.names = 0
+    members = _MEMBERS.decode(body)
+    return {str(name): bytes(raw) for name, raw in members.items()}, _parsed.names
+
+
+def _check_envelope(envelope: str, members: Mapping[str, bytes]) -> None:
     if envelope == "png":
-        return _unlike("is no PNG picture")
-    if envelope == "code" and found.get("code") != b"200":
-        return _unlike("has no code 200")
-    if envelope in {"v1", "bare"} and found.get("status") != b'"OK"':
-        return _unlike("has no status OK")
-    return None
+        raise _unexpected("is not a PNG image")
+    if envelope == "code" and members.get("code") != b"200":
+        raise _unexpected("has no code 200")
+    if envelope in {"v1", "bare"} and members.get("status") != b'"OK"':
+        raise _unexpected("has no status OK")
 
 
-def _unlike(why: str) -> AttemptFailed:
-    return AttemptFailed(ProtocolError, f"the answer {why}, so it is no answer of this API")
+def _not_json(response: HttpResponse, error: Exception) -> AttemptFailed:
+    if not response.body.strip():
+        return AttemptFailed(ProtocolError, "the response is empty")
+    if is_html(response.headers, response.body):
+        text = error_text(response.headers, response.body)
+        return AttemptFailed(ProtocolError, "an HTML page instead of data", quoted=text)
+    return AttemptFailed(ProtocolError, "the response is not a JSON object", quoted=str(error))
+
+
+def _unexpected(what: str) -> AttemptFailed:
+    return AttemptFailed(ProtocolError, f"the response {what}: it does not come from this API")

@@ -1,123 +1,99 @@
-"""Trying again: what is worth it, how often, and how long to wait before.
-
-Nothing here knows HTTP beyond the two headers in which a service says when to come back.
-"""
+"""Retries: how often, with which backoff, and the quota that limits them in an outage."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+import threading
 from typing import TYPE_CHECKING, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
-from beaconframes.http.failure import AttemptFailed
+from beaconframes.errors import BeaconframesError, RequestTimeout
+from beaconframes.http.status_errors import AttemptFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from beaconframes.http.retry_quota import RetryQuota
-
-LONGEST_WAIT = 120.0
-"""Seconds: what a service may ask for and still be waited for inside a call."""
+    from collections.abc import Callable
 
 BACKOFF = wait_random_exponential(multiplier=0.5, max=8, min=0.05)
-"""Full jitter. The lower bound keeps a wait from being none at all."""
-
-SECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
+"""Exponential backoff with full jitter; never zero."""
+QUOTA = 500
+RETRY_COST = 5
+TIMEOUT_RETRY_COST = 10
+"""A retry after a timeout costs more: the timed-out request has kept the service busy."""
 
 T = TypeVar("T")
 
 
-def asked_wait(status: int, headers: Mapping[str, str]) -> float | None:
-    """Return the seconds after which the service wants to be asked again.
+class RetryQuota:
+    """The retries that all calls of one client share, as in botocore; thread-safe.
 
-    None when it says nothing, or nothing sensible: zero, the past, words.
+    A retry is useful while failures are rare. In an outage, retries add load to the service and
+    use up the monthly limit. So each retry has a cost, and each success returns some of it: a
+    single call has its four attempts, and a thousand calls in an outage share a hundred retries.
     """
-    if status not in {408, 429} and status < 500:
-        return None
-    # Any answer tells when the window resets; only under 429 does that mean us.
-    names = ("retry-after", "ratelimit-reset") if status == 429 else ("retry-after",)
-    for name in names:
-        text = headers.get(name)
-        seconds = _seconds(text, headers.get("date")) if text else None
-        if seconds is not None and seconds > 0:
-            return seconds
-    return None
+
+    def __init__(self, capacity: int = QUOTA) -> None:
+        self._capacity = self._available = capacity
+        self._lock = threading.Lock()
+
+    @property
+    def available(self) -> int:
+        """Return the quota that is available."""
+        return self._available
+
+    def acquire(self, error: type[BeaconframesError]) -> int:
+        """Take the cost of a retry after this kind of *error* and return it; 0 if too little."""
+        cost = TIMEOUT_RETRY_COST if issubclass(error, RequestTimeout) else RETRY_COST
+        with self._lock:
+            if cost > self._available:
+                return 0
+            self._available -= cost
+            return cost
+
+    def release(self, cost: int) -> None:
+        """Count a success: return the *cost* of the retry that succeeded, or 1 without a retry."""
+        with self._lock:
+            self._available = min(self._capacity, self._available + (cost or 1))
 
 
-def moment_after(seconds: float, headers: Mapping[str, str]) -> str:
-    """Return the date, by the service's own clock, that lies *seconds* after its answer."""
-    try:
-        date = datetime.fromtimestamp(_date(headers.get("date")) + seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return "no date within reach"
-    return f"{date:%Y-%m-%d %H:%M} UTC"
-
-
-def _seconds(text: str, date: str | None) -> float | None:
-    text = text.strip()
-    if SECONDS.fullmatch(text):
-        return float(text)
-    when = _timestamp(text)
-    # The service's clock may be hours off; its two dates are off by the same amount.
-    return None if when is None else when - _date(date)
-
-
-def _date(text: str | None) -> float:
-    sent = _timestamp(text) if text else None
-    return datetime.now(UTC).timestamp() if sent is None else sent
-
-
-def _timestamp(text: str) -> float | None:
-    if len(text) > 64:
-        return None
-    try:
-        date = parsedate_to_datetime(text)
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError, TypeError, IndexError):
-        return None
-
-
-def persist(
+def retry_call(
     attempt: Callable[[], T],
     *,
     seconds_left: Callable[[], float],
     sleep: Callable[[float], None],
-    hold: Callable[[float], None],
-    credit: RetryQuota,
+    pause: Callable[[float], None],
+    quota: RetryQuota,
 ) -> T:
-    """Return what *attempt* gives, trying as often as its failures are worth.
+    """Return the result of *attempt*, retried as often as its failures permit.
 
-    The last Failure is raised when that was not often enough, or at once when the wait before
-    the next attempt does not fit into *seconds_left* or *credit* does not pay for it.
+    Raises the last AttemptFailed when no attempt is left, when the next wait does not fit into
+    *seconds_left*, or when *quota* is used up. *pause* stops all requests during a backoff that
+    every thread has to observe.
     """
-    paid = 0
+    cost = 0
 
-    def pause(state: RetryCallState) -> float:
+    def wait(state: RetryCallState) -> float:
         failure = _failure(state)
-        seconds = BACKOFF(state) if failure.wait is None else failure.wait
-        if failure.everyone and failure.wait is None:
-            hold(seconds)
+        seconds = BACKOFF(state) if failure.retry_after is None else failure.retry_after
+        if failure.pauses_all and failure.retry_after is None:
+            pause(seconds)
         return seconds
 
-    def enough(state: RetryCallState) -> bool:
-        nonlocal paid
+    def stop(state: RetryCallState) -> bool:
+        nonlocal cost
         failure = _failure(state)
-        if state.attempt_number >= failure.attempts or state.upcoming_sleep >= seconds_left():
+        if state.attempt_number >= failure.max_attempts or state.upcoming_sleep >= seconds_left():
             return True
-        paid = credit.take(failure.kind)
-        return not paid
+        cost = quota.acquire(failure.kind)
+        return not cost
 
     result = Retrying(
         retry=retry_if_exception_type(AttemptFailed),
-        wait=pause,
-        stop=enough,
+        wait=wait,
+        stop=stop,
         sleep=sleep,
         reraise=True,
     )(attempt)
-    credit.earn(paid)
+    quota.release(cost)
     return result
 
 

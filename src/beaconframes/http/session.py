@@ -1,4 +1,4 @@
-"""A session: one service, one key, and the manners with which it is asked."""
+"""The session: requests to one service with one key, rate-limited, retried and bounded in time."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import weakref
 from functools import partial
 from typing import TYPE_CHECKING
 
-from beaconframes.client.quota import spent
 from beaconframes.config import check_url
 from beaconframes.errors import BeaconframesError, ConnectionFailed, RequestTimeout, UsageError
-from beaconframes.http.failure import AttemptFailed
+from beaconframes.http.rate_limit_headers import MAX_RETRY_AFTER, parse_retry_after
 from beaconframes.http.rate_limiter import TICK, Clock, RateLimiter
 from beaconframes.http.redact import Redactor
-from beaconframes.http.response import Answer, judge
-from beaconframes.http.retry import LONGEST_WAIT, asked_wait, persist
-from beaconframes.http.retry_quota import RetryQuota
-from beaconframes.http.transport import BODY_CAP, Timeouts, Transport
+from beaconframes.http.response import ResponsePage, parse_page
+from beaconframes.http.retry import RetryQuota, retry_call
+from beaconframes.http.status_errors import AttemptFailed
+from beaconframes.http.transport import MAX_BODY, Timeouts, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
     from beaconframes.config import Secret
     from beaconframes.endpoint import Request
 
-log = logging.getLogger("beaconframes.client")
+log = logging.getLogger("beaconframes.http")
 
 
 class Session:
-    """Asks one service, from as many threads as like, within its limits.
+    """Sends requests to one service, from any number of threads, within its limits.
 
-    The key goes into a header of every request and nowhere else. With no *rate* the permitted
-    rate is learned from the service. Sessions that share an allowance share a *pacer*, and
-    those of one client its *credit* for retries.
+    The key goes into one header of each request and nowhere else. Without a *rate* the permitted
+    rate is learned from the service. Sessions of one key share a *rate_limiter*, and sessions of
+    one client share a *retry_quota*.
     """
 
     def __init__(
@@ -46,35 +45,35 @@ class Session:
         *,
         rate: float | None = None,
         rate_limiter: RateLimiter | None = None,
-        credit: RetryQuota | None = None,
+        retry_quota: RetryQuota | None = None,
         timeouts: Timeouts | None = None,
-        body_cap: int = BODY_CAP,
+        max_body: int = MAX_BODY,
         clock: Clock | None = None,
         transport: httpx.BaseTransport | None = None,
         http_client: httpx.Client | None = None,
     ) -> None:
-        """Open nothing yet; refuse a *base_url* to which the key cannot go safely."""
+        """Open nothing yet; refuse a *base_url* that would expose the key."""
         self.base_url = check_url(base_url, has_key=key is not None)
         if key is not None:
-            # A key that stayed behind in another process says so here.
+            # Raises if the key was left behind in another process.
             key.reveal()
         self.rate_limiter = rate_limiter or RateLimiter(rate, clock=clock)
-        self.credit = credit or RetryQuota()
-        self.requests = 0
-        """Requests sent so far, every attempt counted."""
+        self.retry_quota = retry_quota or RetryQuota()
+        self.request_count = 0
+        """Requests sent so far, retries included."""
         self._timeouts = timeouts or Timeouts()
-        self._mask = Redactor(key)
-        self._open = partial(
+        self._redact = Redactor(key)
+        self._open_transport = partial(
             Transport,
             self.base_url,
             key,
             timeouts=self._timeouts,
-            body_cap=body_cap,
+            max_body=max_body,
             transport=transport,
             http_client=http_client,
         )
         self._transport: Transport | None = None
-        self._shut: Callable[[], object] | None = None
+        self._close_transport: Callable[[], object] | None = None
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._process = os.getpid()
@@ -82,94 +81,98 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({getattr(self, 'base_url', None)!r})"
 
-    def fetch(self, request: Request, *, stop: threading.Event | None = None) -> Answer:
-        """Return the answer to *request*, after as many attempts as it is worth.
+    def fetch(self, request: Request, *, stop: threading.Event | None = None) -> ResponsePage:
+        """Return the page that *request* selects, with retries.
 
         Setting *stop* from another thread ends the call within a fraction of a second.
         """
-        outcome = self._outcome(request, stop)
+        outcome = self._fetch(request, stop)
         # Raised here, where no frame of the traceback has held a header or a body.
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
-    def send(self, request: Request, call: Call) -> Answer:
-        """Return the answer to *request* if one attempt, in its turn, brings it."""
+    def send(self, request: Request, deadline: Deadline) -> ResponsePage:
+        """Return the page that *request* selects, in one attempt, as the rate limit permits."""
 
-        def heard(status: int, headers: dict[str, str]) -> None:
-            self.rate_limiter.learn(headers, status)
-            wait = asked_wait(status, headers)
-            if wait is not None and wait <= LONGEST_WAIT:
-                self.rate_limiter.hold(wait)
-            slot.answered()
+        def on_headers(status: int, headers: dict[str, str]) -> None:
+            self.rate_limiter.update(headers, status)
+            wait = parse_retry_after(status, headers)
+            if wait is not None and wait <= MAX_RETRY_AFTER:
+                self.rate_limiter.pause(wait)
+            permit.start_window()
 
-        with self.rate_limiter.slot(call.seconds_left) as slot:
-            call.seconds_left()
-            reply = self._line().exchange(request, time_left=call.seconds_left, heard=heard)
+        with self.rate_limiter.acquire(deadline.seconds_left) as permit:
+            deadline.seconds_left()
+            response = self._count_request().send(
+                request, seconds_left=deadline.seconds_left, on_headers=on_headers
+            )
         try:
-            return judge(reply, request.envelope, request.absent)
+            return parse_page(response, request.envelope, request.absent)
         except AttemptFailed:
-            # Judged again without the key: no part of it is quoted, wherever a text is cut.
-            masked = reply.masked(self._mask)
-        return judge(masked, request.envelope)
+            # Parsed again without the key, so that the error cannot quote any part of it.
+            response = response.redacted(self._redact)
+        return parse_page(response, request.envelope)
 
     def close(self) -> None:
-        """Close every connection and end the calls that wait; a later call opens new ones."""
+        """Close all connections and end the calls that wait; a later call opens new ones."""
         with self._lock:
-            shut, self._shut, self._transport = self._shut, None, None
+            close, self._close_transport, self._transport = self._close_transport, None, None
             closed, self._closed = self._closed, threading.Event()
         closed.set()
-        if shut is not None:
-            shut()
+        if close is not None:
+            close()
 
-    def _line(self) -> Transport:
-        """Return the connections for one more request, and count it."""
+    def _count_request(self) -> Transport:
+        """Count one more request and return the transport for it."""
         with self._lock:
-            self.requests += 1
+            self.request_count += 1
             if self._transport is None:
-                self._transport = self._open()
-                # For sessions that nobody closes.
-                self._shut = weakref.finalize(self, self._transport.close)
+                self._transport = self._open_transport()
+                # Closes the connections of a session that is never closed.
+                self._close_transport = weakref.finalize(self, self._transport.close)
             return self._transport
 
-    def _outcome(
+    def _fetch(
         self, request: Request, stop: threading.Event | None
-    ) -> Answer | BeaconframesError | KeyboardInterrupt:
+    ) -> ResponsePage | BeaconframesError | KeyboardInterrupt:
+        """Return the page, or the exception to raise."""
         if self._process != os.getpid():
             return UsageError(
                 "this session was opened in another process",
                 hint="Open a new one after the fork: two processes cannot share a connection",
             )
-        if (refused := spent(self.rate_limiter)) is not None:
-            return refused.public(request.endpoint, 0, self._mask)
-        call = Call(self._timeouts.total, self.rate_limiter.clock, self._closed, stop)
+        if (spent := self.rate_limiter.spent_quota_error()) is not None:
+            return spent.public_error(request.endpoint, 0, self._redact)
+        deadline = Deadline(self._timeouts.total, self.rate_limiter.clock, self._closed, stop)
+        attempts = 0
 
-        def attempt() -> Answer:
-            call.attempts += 1
+        def attempt() -> ResponsePage:
+            nonlocal attempts
+            attempts += 1
             try:
-                return self.send(request, call)
+                return self.send(request, deadline)
             except AttemptFailed as failure:
-                kind = failure.kind.category
-                log.debug("%s: attempt %d: %s", request.endpoint, call.attempts, kind)
+                log.debug("%s: attempt %d: %s", request.endpoint, attempts, failure.kind.category)
                 raise
 
         try:
-            return persist(
+            return retry_call(
                 attempt,
-                seconds_left=call.seconds_left,
-                sleep=call.sleep,
-                hold=self.rate_limiter.hold,
-                credit=self.credit,
+                seconds_left=deadline.seconds_left,
+                sleep=deadline.sleep,
+                pause=self.rate_limiter.pause,
+                quota=self.retry_quota,
             )
         except AttemptFailed as failure:
-            return failure.public(request.endpoint, call.attempts, self._mask)
+            return failure.public_error(request.endpoint, attempts, self._redact)
         except KeyboardInterrupt:
-            # The original one leads into frames of the HTTP library, which hold the key.
+            # The original traceback leads into frames that hold the key.
             return KeyboardInterrupt()
 
 
-class Call:
-    """One call of fetch: its deadline, and what may end it earlier."""
+class Deadline:
+    """The deadline of one call, which a stop or closing the session brings forward."""
 
     def __init__(
         self,
@@ -178,7 +181,6 @@ class Call:
         closed: threading.Event,
         stop: threading.Event | None = None,
     ) -> None:
-        self.attempts = 0
         self._seconds = seconds
         self._clock = clock
         self._end = clock.now() + seconds
@@ -186,22 +188,24 @@ class Call:
         self._stop = stop
 
     def seconds_left(self) -> float:
-        """Return the seconds until the deadline; raise Failure when the call is over."""
+        """Return the seconds until the deadline; raise AttemptFailed when the call is over."""
         if self._closed.is_set():
-            raise AttemptFailed(ConnectionFailed, "closed before an answer came", attempts=1)
+            raise AttemptFailed(
+                ConnectionFailed, "the session was closed before the response", max_attempts=1
+            )
         if self._stop is not None and self._stop.is_set():
-            raise AttemptFailed(ConnectionFailed, "stopped before an answer came", attempts=1)
+            raise AttemptFailed(
+                ConnectionFailed, "the call was stopped before the response", max_attempts=1
+            )
         seconds = self._end - self._clock.now()
         if seconds <= 0:
             raise AttemptFailed(
-                RequestTimeout,
-                f"no complete answer within {self._seconds:g} s",
-                attempts=1,
+                RequestTimeout, f"no complete response within {self._seconds:g} s", max_attempts=1
             )
         return seconds
 
     def sleep(self, seconds: float) -> None:
-        """Let *seconds* pass, noticing soon when the call is over."""
+        """Sleep for *seconds*; raise AttemptFailed when the call is over."""
         end = self._clock.now() + seconds
         while (left := end - self._clock.now()) > 0:
             self.seconds_left()

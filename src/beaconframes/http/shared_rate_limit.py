@@ -1,8 +1,8 @@
-"""What all processes of this machine that use one key know of each other.
+"""The rate limit that all processes of this machine share for one key.
 
-They keep to its rate together, because each writes into one small database when it sends and when
-it hears the answer. The time in it is that since the machine started, which is the same for all
-processes and goes on evenly whatever becomes of the date. A key is in it as a salted hash.
+Each process records in one small SQLite file when it sends a request and when its response begins.
+Times are seconds since the machine started: they are the same in all processes, and changes of the
+system's date do not affect them. The file identifies a key by a salted hash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
-from beaconframes.http.retry import LONGEST_WAIT
+from beaconframes.http.rate_limit_headers import MAX_RETRY_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,196 +30,207 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = logging.getLogger("beaconframes.client")
+log = logging.getLogger("beaconframes.http")
 
-FILE = "allowance.sqlite"
-BUSY = 2.0
-"""Seconds: so long another process may take, whose turns last a fraction of a millisecond."""
-FORGOTTEN = 60.0
-"""Seconds after which a request has surely arrived, though nobody has said that it was answered."""
-POLL = 0.05
+FILE = "rate_limits.sqlite"
+LOCK_TIMEOUT = 2.0
+"""Seconds to wait for another process's lock, which normally lasts a fraction of a millisecond."""
+REQUEST_LIFETIME = 60.0
+"""Seconds after which a request has surely arrived, even if its response was never recorded."""
+POLL_INTERVAL = 0.05
 TABLES = (
     "CREATE TABLE IF NOT EXISTS salt (one INTEGER PRIMARY KEY CHECK (one = 1), salt BLOB)",
-    "CREATE TABLE IF NOT EXISTS sent (id INTEGER PRIMARY KEY, whose TEXT, process, sent, answered)",
-    """CREATE TABLE IF NOT EXISTS allowance (
-        whose TEXT PRIMARY KEY, second INTEGER, minute INTEGER, hour INTEGER, monthly INTEGER,
-        month TEXT NOT NULL DEFAULT '', left INTEGER, used INTEGER NOT NULL DEFAULT 0,
-        told INTEGER, held REAL NOT NULL DEFAULT 0
+    """CREATE TABLE IF NOT EXISTS requests (
+        id INTEGER PRIMARY KEY, account TEXT, process, sent, answered
+    )""",
+    """CREATE TABLE IF NOT EXISTS limits (
+        account TEXT PRIMARY KEY,
+        per_second INTEGER, per_minute INTEGER, per_hour INTEGER, per_month INTEGER,
+        month TEXT NOT NULL DEFAULT '', remaining INTEGER, used INTEGER NOT NULL DEFAULT 0,
+        reported_at INTEGER, paused_until REAL NOT NULL DEFAULT 0
     ) WITHOUT ROWID""",
 )
-SALT = "INSERT INTO salt VALUES (1, ?) ON CONFLICT DO NOTHING"
-KNOWN = (
-    "SELECT second, minute, hour, monthly, month, left, used, told FROM allowance WHERE whose = ?"
+INSERT_SALT = "INSERT INTO salt VALUES (1, ?) ON CONFLICT DO NOTHING"
+SELECT_LIMITS = (
+    "SELECT per_second, per_minute, per_hour, per_month, month, remaining, used, reported_at"
+    " FROM limits WHERE account = ?"
 )
-LIMITS = "SELECT second, held FROM allowance WHERE whose = ?"
-SEND = "INSERT INTO sent (whose, process, sent) VALUES (?, ?, ?)"
-COUNT = "SELECT count(*) FROM sent WHERE whose = ?"
-TAKEN = (
-    "SELECT id, process, sent, answered FROM sent WHERE whose = ?"
+SELECT_RATE = "SELECT per_second, paused_until FROM limits WHERE account = ?"
+INSERT_REQUEST = "INSERT INTO requests (account, process, sent) VALUES (?, ?, ?)"
+COUNT_REQUESTS = "SELECT count(*) FROM requests WHERE account = ?"
+SELECT_REQUESTS = (
+    "SELECT id, process, sent, answered FROM requests WHERE account = ?"
     " ORDER BY answered IS NULL, answered"
 )
-FREE = "DELETE FROM sent WHERE whose = ? AND (answered <= ? OR sent > ?)"
-HOLD = (
-    "INSERT INTO allowance (whose, held) VALUES (?1, ?2) ON CONFLICT (whose)"
-    " DO UPDATE SET held = CASE WHEN held > ?2 + ?3 THEN ?2 ELSE max(held, ?2) END"
+SET_ANSWERED = "UPDATE requests SET answered = ?2 WHERE account = ?1 AND id = ?3"
+DELETE_EXPIRED = "DELETE FROM requests WHERE account = ? AND (answered <= ? OR sent > ?)"
+PAUSE = (
+    "INSERT INTO limits (account, paused_until) VALUES (?1, ?2) ON CONFLICT (account) DO UPDATE"
+    " SET paused_until = CASE WHEN paused_until > ?2 + ?3 THEN ?2 ELSE max(paused_until, ?2) END"
 )
-# A new month begins with nothing used. Within one, less is left and never more, whatever order
-# answers come in, unless the plan has changed.
-LEARN = (
-    "INSERT INTO allowance (whose, second, minute, hour, monthly, month, left, used, told)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (whose) DO UPDATE SET"
-    " second = ifnull(?2, second), minute = ifnull(?3, minute), hour = ifnull(?4, hour),"
-    " left = CASE WHEN month <> ?6 THEN ?7 WHEN ?7 IS NULL THEN left"
-    " WHEN left IS NULL OR monthly IS NOT ?5 THEN ?7 ELSE min(left, ?7) END,"
+# A new month starts with no request used. Within a month the remaining requests only decrease, in
+# whatever order the responses arrive, unless the plan has changed.
+UPDATE_LIMITS = (
+    "INSERT INTO limits (account, per_second, per_minute, per_hour, per_month, month, remaining,"
+    " used, reported_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+    " ON CONFLICT (account) DO UPDATE SET"
+    " per_second = ifnull(?2, per_second), per_minute = ifnull(?3, per_minute),"
+    " per_hour = ifnull(?4, per_hour),"
+    " remaining = CASE WHEN month <> ?6 THEN ?7 WHEN ?7 IS NULL THEN remaining"
+    " WHEN remaining IS NULL OR per_month IS NOT ?5 THEN ?7 ELSE min(remaining, ?7) END,"
     " used = ?8 + CASE month WHEN ?6 THEN used ELSE 0 END,"
-    " monthly = ifnull(?5, monthly), month = ?6, told = ifnull(?9, told)"
+    " per_month = ifnull(?5, per_month), month = ?6, reported_at = ifnull(?9, reported_at)"
 )
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known of one allowance; ``told`` is when the service last spoke of it (Unix time)."""
+class KnownLimits:
+    """The limits of one key that the service has reported, and the requests used this month.
 
-    second: int | None = None
-    minute: int | None = None
-    hour: int | None = None
-    monthly: int | None = None
+    ``reported_at`` is the Unix time of the service's latest report.
+    """
+
+    per_second: int | None = None
+    per_minute: int | None = None
+    per_hour: int | None = None
+    per_month: int | None = None
     month: str = ""
-    left: int | None = None
+    remaining: int | None = None
     used: int = 0
-    told: int | None = None
+    reported_at: int | None = None
 
 
 class SharedRateLimit:
-    """The allowance of one key with one service, shared by the processes of this machine.
+    """The rate limit of one key at one service, shared by the processes of this machine.
 
-    With no folder, or a file that cannot be used, each process keeps to the rate alone. Used by one
-    thread at a time.
+    Without a folder, or if the file cannot be used, the limit holds for this process alone. Not
+    thread-safe.
     """
 
     def __init__(self, folder: Path | None, host: str, key: Secret | None) -> None:
         """Open nothing yet."""
         self.host = host
         self._folder, self._key = folder, key
-        self.whose = ""
-        """The name of the allowance in the file, from which the key cannot be told."""
+        self.account = ""
+        """The name of key and host in the file; it does not reveal the key."""
         self._database: sqlite3.Connection | None = None
 
-    def known(self) -> Known:
-        """Return what is known."""
-        return self._turn(self._known)
+    def known_limits(self) -> KnownLimits:
+        """Return the limits that any process has learned."""
+        return self._transaction(self._select_limits)
 
-    def take(self, rate: float | None, now: Callable[[], float]) -> tuple[float, int]:
-        """Take a slot; return 0 and its number, or for how long there is none, and 0.
+    def acquire(self, rate: float | None, now: Callable[[], float]) -> tuple[float, int]:
+        """Acquire a permit: return 0 and its number, or the seconds until the next try and 0.
 
-        *rate* is what the user permits to this process; what the service permits is known here.
+        *rate* is the limit that the user set, for each process. The limit that the service
+        reported is known here.
         """
-        # What time it is, is asked in turn: what was written before must not lie ahead of it.
-        return self._turn(lambda database: self._take(database, rate, now()))
+        # The clock is read inside the transaction, so that no recorded time lies ahead of it.
+        return self._transaction(lambda database: self._acquire(database, rate, now()))
 
-    def answered(self, number: int, now: float) -> None:
-        """Say that the answer of the request that has this *number* began at *now*."""
+    def start_window(self, number: int, now: float) -> None:
+        """Record that the response to request *number* began at *now*."""
         if number:
-            self._write("UPDATE sent SET answered = ?2 WHERE whose = ?1 AND id = ?3", now, number)
+            self._write(SET_ANSWERED, now, number)
 
-    def hold(self, until: float) -> None:
-        """Let nobody send before *until*."""
-        self._write(HOLD, until, LONGEST_WAIT)
+    def pause(self, until: float) -> None:
+        """Stop all requests until this time."""
+        self._write(PAUSE, until, MAX_RETRY_AFTER)
 
-    def learn(self, told: RateLimitHeaders) -> None:
-        """Remember what the service *told*, and count the request."""
+    def update(self, headers: RateLimitHeaders) -> None:
+        """Record the limits in *headers*, and count the request."""
         self._write(
-            LEARN,
-            *(told.second, told.minute, told.hour, told.monthly),
-            *(told.month, told.left, int(told.counts)),
-            int(time.time()) if told.anything else None,
+            UPDATE_LIMITS,
+            *(headers.per_second, headers.per_minute, headers.per_hour, headers.per_month),
+            *(headers.month, headers.remaining, int(headers.is_counted)),
+            int(time.time()) if headers.has_limits else None,
         )
 
     def close(self) -> None:
-        """Close the file; what comes later opens it again."""
+        """Close the file; a later call opens it again."""
         database, self._database = self._database, None
         if database is not None:
             database.close()
 
-    def _known(self, database: sqlite3.Connection) -> Known:
-        row = database.execute(KNOWN, (self.whose,)).fetchone()
-        return Known() if row is None else Known(*row)
+    def _select_limits(self, database: sqlite3.Connection) -> KnownLimits:
+        row = database.execute(SELECT_LIMITS, (self.account,)).fetchone()
+        return KnownLimits() if row is None else KnownLimits(*row)
 
-    def _take(
+    def _acquire(
         self, database: sqlite3.Connection, rate: float | None, now: float
     ) -> tuple[float, int]:
-        row = database.execute(LIMITS, (self.whose,)).fetchone()
-        second, held = row or (None, 0.0)
-        # What lies further ahead was said before the machine was started anew.
-        if now < held <= now + LONGEST_WAIT:
-            return held - now, 0
-        permitted = max(rate or 0.0, second or 0.0) or math.inf
+        row = database.execute(SELECT_RATE, (self.account,)).fetchone()
+        reported, paused_until = row or (None, 0.0)
+        # A later time was recorded before the machine restarted.
+        if now < paused_until <= now + MAX_RETRY_AFTER:
+            return paused_until - now, 0
+        permitted = max(rate or 0.0, reported or 0.0) or math.inf
         delay = self._delay(database, permitted, now)
         if delay > 0:
             return delay, 0
-        sent = database.execute(SEND, (self.whose, os.getpid(), now))
-        return 0.0, sent.lastrowid or 0
+        inserted = database.execute(INSERT_REQUEST, (self.account, os.getpid(), now))
+        return 0.0, inserted.lastrowid or 0
 
-    def _delay(self, database: sqlite3.Connection, permitted: float, now: float) -> float:
-        """Return the seconds until one of the *permitted* slots may be free."""
-        window = 1.0 if math.isinf(permitted) else max(1.0, 1 / permitted)
-        database.execute(FREE, (self.whose, now - window, now))
-        if math.isinf(permitted):
+    def _delay(self, database: sqlite3.Connection, rate: float, now: float) -> float:
+        """Return the seconds until *rate* may permit another request."""
+        window = 1.0 if math.isinf(rate) else max(1.0, 1 / rate)
+        database.execute(DELETE_EXPIRED, (self.account, now - window, now))
+        if math.isinf(rate):
             return 0.0
-        slots = max(1, math.floor(permitted))
-        (count,) = database.execute(COUNT, (self.whose,)).fetchone()
-        if count < slots:
+        permits = max(1, math.floor(rate))
+        (count,) = database.execute(COUNT_REQUESTS, (self.account,)).fetchone()
+        if count < permits:
             return 0.0
-        rows = database.execute(TAKEN, (self.whose,)).fetchall()
+        rows = database.execute(SELECT_REQUESTS, (self.account,)).fetchall()
         for number, process, sent, answered in rows:
-            if answered is None and (sent < now - FORGOTTEN or not is_alive(process)):
-                # Its request may have arrived until now.
-                database.execute("UPDATE sent SET answered = ? WHERE id = ?", (now, number))
-        # With more taken than there are slots the answer that frees one is further down.
-        freeing = rows[len(rows) - slots][3]
-        return POLL if freeing is None else max(freeing + window - now, 1e-4)
+            if answered is None and (sent < now - REQUEST_LIFETIME or not is_alive(process)):
+                # The request may have arrived at any time until now.
+                database.execute(SET_ANSWERED, (self.account, now, number))
+        # If more requests are recorded than permitted, a later response frees a permit.
+        freed_by = rows[len(rows) - permits][3]
+        return POLL_INTERVAL if freed_by is None else max(freed_by + window - now, 1e-4)
 
     def _write(self, statement: str, *values: object) -> None:
-        self._turn(lambda database: database.execute(statement, (self.whose, *values)))
+        self._transaction(lambda database: database.execute(statement, (self.account, *values)))
 
-    def _turn(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what *work* does while no other process is in the file."""
+    def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return the result of *work*, which has the file to itself."""
         try:
-            return self._once(work)
+            return self._locked(work)
         except (sqlite3.Error, OSError) as error:
             if self._folder is None:
                 raise
             log.warning(
-                "what other processes send is not known, for %s cannot be used (%s): this one "
-                "keeps to the rate alone. BEACONFRAMES_STATE can name another folder",
+                "cannot use %s (%s): the rate limit is not shared with other processes. "
+                "Set BEACONFRAMES_STATE to another folder",
                 self._folder / FILE,
                 error,
             )
             self.close()
             self._folder = None
-        return self._once(work)
+        return self._locked(work)
 
-    def _once(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        database = self._database = self._database or self._opened_in_turn()
+    def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        database = self._database = self._database or self._open_with_retries()
         database.execute("BEGIN IMMEDIATE")
         try:
             return work(database)
         finally:
             database.execute("COMMIT")
 
-    def _opened_in_turn(self) -> sqlite3.Connection:
-        """Open the file, however many do so at the same moment."""
-        # SQLite itself does not wait for another one that is about to begin the log of a file.
+    def _open_with_retries(self) -> sqlite3.Connection:
+        """Open the file, also when several processes create it at the same time."""
+        # SQLite does not wait for a process that is just switching the file to WAL mode.
         attempts = Retrying(
             retry=retry_if_exception(is_busy),
-            stop=stop_after_delay(BUSY),
+            stop=stop_after_delay(LOCK_TIMEOUT),
             wait=wait_random(0.001, 0.02),
             reraise=True,
         )
-        return attempts(self._opened)
+        return attempts(self._open)
 
-    def _opened(self) -> sqlite3.Connection:
-        """Open the file, made for this user alone, and learn under which name the key is in it."""
+    def _open(self) -> sqlite3.Connection:
+        """Open the file, readable for this user only, and look up the name of the key in it."""
         file: Path | str = ":memory:"
         if self._folder is not None:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -227,22 +238,22 @@ class SharedRateLimit:
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             file.chmod(0o600)
         database = sqlite3.connect(
-            file, timeout=BUSY, isolation_level=None, check_same_thread=False
+            file, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
-            # What a power cut takes away is learned anew.
+            # A power cut may take the last entries: they are learned again.
             database.execute("PRAGMA synchronous = OFF")
             if self._folder and database.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 database.execute("PRAGMA journal_mode = WAL")
             database.execute("BEGIN IMMEDIATE")
             for statement in TABLES:
                 database.execute(statement)
-            database.execute(SALT, (secrets.token_bytes(16),))
+            database.execute(INSERT_SALT, (secrets.token_bytes(16),))
             (salt,) = database.execute("SELECT salt FROM salt").fetchone()
             database.execute("COMMIT")
             key = b"" if self._key is None else self._key.reveal().encode()
-            mark = blake2b(key, digest_size=12, salt=salt).hexdigest() if key else "nobody"
-            self.whose = f"{mark}@{self.host}"
+            name = blake2b(key, digest_size=12, salt=salt).hexdigest() if key else "anonymous"
+            self.account = f"{name}@{self.host}"
         except BaseException:
             database.close()
             raise
@@ -250,14 +261,14 @@ class SharedRateLimit:
 
 
 def is_busy(error: BaseException) -> bool:
-    """Tell whether another process has the file for the moment."""
+    """Return whether *error* says that another process has locked the file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def is_alive(process: int) -> bool:
-    """Tell whether a *process* of this machine still runs, as far as can be known."""
+    """Return whether this *process* of this machine still runs, as far as can be known."""
     if os.name != "posix":
-        # Elsewhere asking would end it.
+        # On Windows os.kill would end the process.
         return True
     try:
         os.kill(process, 0)

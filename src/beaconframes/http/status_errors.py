@@ -1,4 +1,4 @@
-"""What it means when no data came: whose fault it is, whether to ask again, and when."""
+"""Failed attempts: which error a response is, how often to retry it, and when."""
 
 from __future__ import annotations
 
@@ -6,121 +6,236 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import msgspec
+
 from beaconframes.errors import (
     BadRequest,
+    BeaconframesError,
     ChallengePage,
+    ConnectionFailed,
     NotFound,
     NotServed,
     ProtocolError,
     QuotaSpent,
     RateLimited,
+    RequestTimeout,
     ServerError,
     ServiceError,
     TierTooLow,
     TooManyIdentifiers,
     Unauthorized,
 )
-from beaconframes.http.envelope import error_in, is_page, members_if_any, words
-from beaconframes.http.failure import ATTEMPTS, AttemptFailed
-from beaconframes.http.retry import LONGEST_WAIT, asked_wait, moment_after
+from beaconframes.http.rate_limit_headers import (
+    MAX_RETRY_AFTER,
+    format_retry_date,
+    parse_retry_after,
+)
 
 if TYPE_CHECKING:
-    from beaconframes.http.body import Reply
+    from collections.abc import Callable, Mapping
 
+MAX_ATTEMPTS = 4
+MAX_QUOTED = 200
+"""Characters of the service's own text in an error."""
+
+HINTS: dict[type[BeaconframesError], str] = {
+    ConnectionFailed: "Check the address and the network, or try again later",
+    RequestTimeout: "Try again later, or request less in one call",
+    RateLimited: "Lower the request rate: bf.connect(rate=...), in requests per second",
+    QuotaSpent: "Another key or plan may have requests left",
+    Unauthorized: "Set the key with bf.connect(api_key=...) or in BEACONFRAMES_API_KEY",
+    TierTooLow: "The plan of this key does not include it; another plan or key may",
+    TooManyIdentifiers: "Request fewer validators, or use a key of a larger plan",
+    BadRequest: "Check the arguments of the call",
+    NotFound: "Check the arguments of the call",
+    NotServed: "Check the address: this service may not have the endpoint, or no longer",
+    ServerError: "The problem is on the service's side: try again later",
+    ChallengePage: "Use a key, wait a while, or try from another network",
+    ProtocolError: "Check that the address is that of a chain explorer, or try again later",
+}
+STATUS_ERRORS: dict[int, type[ServiceError]] = {
+    401: Unauthorized,
+    403: TierTooLow,
+    404: NotServed,
+    405: NotServed,
+    410: NotServed,
+}
+
+NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+BOM = b"\xef\xbb\xbf"
+MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 CHALLENGE = re.compile(
     rb"just a moment|challenge-platform|cf-chl|captcha|attention required", re.IGNORECASE
 )
-DATABASE = re.compile(r"could not (retrieve|parse|adjust) (db|query) results", re.IGNORECASE)
-TOO_MANY_NAMED = re.compile(r"identifiers? exceeds? (the )?(allowed )?limit", re.IGNORECASE)
+DATABASE_FAILED = re.compile(r"could not (retrieve|parse|adjust) (db|query) results", re.IGNORECASE)
+TOO_MANY_IDENTIFIERS = re.compile(r"identifiers? exceeds? (the )?(allowed )?limit", re.IGNORECASE)
 NO_SUCH_PATH = re.compile(r"page not found|no such (route|endpoint|path)", re.IGNORECASE)
 
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str | None)
 
-def refusal(reply: Reply) -> AttemptFailed:
-    """Return what a *reply* with another status than 200 means."""
-    status = reply.status
-    if (challenge := challenged(reply)) is not None:
+
+class AttemptFailed(Exception):
+    """One failed attempt: the error for the user, and whether and when to retry.
+
+    It never leaves this package. The public error is created from it, so that no traceback leads
+    into frames that hold headers or bodies.
+    """
+
+    def __init__(
+        self,
+        kind: type[BeaconframesError],
+        message: str,
+        *,
+        quoted: str = "",
+        hint: str | None = None,
+        max_attempts: int = MAX_ATTEMPTS,
+        retry_after: float | None = None,
+        pauses_all: bool = False,
+    ) -> None:
+        """State the *kind* of the public error and how many attempts it permits in all.
+
+        *quoted* is text of the service, of any length and content. *retry_after* is the wait that
+        the service requested, in seconds. With *pauses_all* no thread sends during the wait.
+        """
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.quoted = quoted
+        self.hint = hint
+        self.max_attempts = max_attempts
+        self.retry_after = retry_after
+        self.pauses_all = pauses_all
+
+    def public_error(
+        self, endpoint: str, attempts: int, redact: Callable[[str], str]
+    ) -> BeaconframesError:
+        """Return the error for the user, without the key."""
+        # Redacted before it is shortened: half a key is a leak too.
+        quoted = _shorten(redact(self.quoted))
+        return self.kind(
+            redact(f"{self.message}: {quoted}" if quoted else self.message),
+            hint=self.hint or HINTS.get(self.kind),
+            endpoint=endpoint or None,
+            retry_after=self.retry_after,
+            attempts=attempts,
+        )
+
+
+def error_for_status(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFailed:
+    """Return the error that a response with a *status* other than 200 means."""
+    if (challenge := find_challenge(status, headers, body)) is not None:
         return challenge
     if status < 400:
-        return _strange(reply)
+        return _unexpected_status(status, headers)
     if status == 429:
-        return _too_many(reply)
-    said = words(reply)
+        return _rate_limited(headers, body)
+    text = error_text(headers, body)
     if status >= 500 or status == 408:
-        wait = asked_wait(status, reply.headers)
+        wait = parse_retry_after(status, headers)
         return AttemptFailed(
             ServerError,
             f"the service failed with {status}",
-            said=said,
-            attempts=ATTEMPTS if wait is None or wait <= LONGEST_WAIT else 1,
-            wait=wait,
-            everyone=wait is not None,
+            quoted=text,
+            max_attempts=MAX_ATTEMPTS if wait is None or wait <= MAX_RETRY_AFTER else 1,
+            retry_after=wait,
+            pauses_all=wait is not None,
         )
-    if status == 400 and DATABASE.search(said):
-        return AttemptFailed(ServerError, "the service's database failed", said=said, attempts=2)
+    if status == 400 and DATABASE_FAILED.search(text):
+        return AttemptFailed(
+            ServerError, "the service's database failed", quoted=text, max_attempts=2
+        )
     return AttemptFailed(
-        _meaning(reply), f"the service refused with {status}", said=said, attempts=1
+        _client_error(status, body, text),
+        f"the service refused with {status}",
+        quoted=text,
+        max_attempts=1,
     )
 
 
-def challenged(reply: Reply) -> AttemptFailed | None:
-    """Return the Failure if not the service answered but a bot check in front of it."""
-    if reply.headers.get("cf-mitigated", "").strip().lower() != "challenge":
-        if reply.status not in {200, 403, 503}:
+def find_challenge(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFailed | None:
+    """Return the error if a bot check in front of the service responded; None if it did not."""
+    if headers.get("cf-mitigated", "").strip().lower() != "challenge":
+        if status not in {200, 403, 503}:
             return None
-        # When the service itself forbids something, it says so in JSON.
-        if reply.status == 403 and members_if_any(reply.body):
+        # The service itself refuses in JSON.
+        if status == 403 and parse_members(body):
             return None
-        if reply.status != 403 and not (is_page(reply) and CHALLENGE.search(reply.body)):
+        if status != 403 and not (is_html(headers, body) and CHALLENGE.search(body)):
             return None
     return AttemptFailed(
-        ChallengePage,
-        "a bot check in front of the service answered",
-        attempts=1,
+        ChallengePage, "a bot check in front of the service responded", max_attempts=1
     )
 
 
-def _meaning(reply: Reply) -> type[ServiceError]:
-    """Return what a 4xx *reply* says about the request."""
-    if reply.status == 404 and _absent(reply):
-        return NotFound
-    if reply.status == 403 and TOO_MANY_NAMED.search(words(reply)):
-        return TooManyIdentifiers
-    meanings: dict[int, type[ServiceError]] = {
-        401: Unauthorized,
-        403: TierTooLow,
-        404: NotServed,
-        405: NotServed,
-        410: NotServed,
-    }
-    return meanings.get(reply.status, BadRequest)
-
-
-def _absent(reply: Reply) -> bool:
-    """Tell a thing that does not exist, as V2 puts it, from a path that does not."""
-    found = members_if_any(reply.body)
-    error = error_in(found) if "error" in found else None
-    return error is not None and not NO_SUCH_PATH.search(error)
-
-
-def _strange(reply: Reply) -> AttemptFailed:
-    """Return the Failure of a status that is neither an answer nor a refusal."""
-    if reply.status < 300:
-        return AttemptFailed(ProtocolError, f"status {reply.status} instead of data")
+def parse_members(body: bytes) -> dict[str, bytes]:
+    """Return the members of a JSON object, each as raw JSON; none for any other *body*."""
     try:
-        host = urlsplit(reply.headers.get("location", "")).hostname
+        members = _MEMBERS.decode(body.removeprefix(BOM))
+    except NOT_JSON:
+        return {}
+    return {name: bytes(raw) for name, raw in members.items()}
+
+
+def error_message(members: Mapping[str, bytes]) -> str | None:
+    """Return the message of an error in a V1 or V2 envelope; None if it is not an error."""
+    for name in ("error", "status"):
+        if name not in members:
+            continue
+        try:
+            text: str | None = _TEXT.decode(members[name])
+        except NOT_JSON:
+            continue
+        if text is not None and name == "error":
+            return text
+        if text is not None and text.startswith("ERROR"):
+            return text.removeprefix("ERROR").removeprefix(":").strip()
+    return None
+
+
+def is_html(headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether a response is a page for a browser."""
+    content_type = headers.get("content-type", "").lower()
+    return "html" in content_type or body.removeprefix(BOM).lstrip()[:1] == b"<"
+
+
+def error_text(headers: Mapping[str, str], body: bytes) -> str:
+    """Return the error message in *body*, or its text without markup."""
+    message = error_message(parse_members(body))
+    if message is not None:
+        return message
+    text = body[: 2**14].decode(errors="replace")
+    return MARKUP.sub(" ", text) if is_html(headers, body) else text
+
+
+def _client_error(status: int, body: bytes, text: str) -> type[ServiceError]:
+    if status == 404:
+        # V2 reports a missing object in an envelope; an unknown path has none, or says so.
+        members = parse_members(body)
+        message = error_message(members) if "error" in members else None
+        return NotServed if message is None or NO_SUCH_PATH.search(message) else NotFound
+    if status == 403 and TOO_MANY_IDENTIFIERS.search(text):
+        return TooManyIdentifiers
+    return STATUS_ERRORS.get(status, BadRequest)
+
+
+def _unexpected_status(status: int, headers: Mapping[str, str]) -> AttemptFailed:
+    if status < 300:
+        return AttemptFailed(ProtocolError, f"status {status} instead of data")
+    try:
+        host = urlsplit(headers.get("location", "")).hostname
     except ValueError:
         host = None
     return AttemptFailed(
         ProtocolError,
-        f"the service redirects ({reply.status}), which is not followed",
-        said=host or "another path",
+        f"the service redirects ({status}); redirects are not followed",
+        quoted=host or "another path",
         hint="If the service has moved, connect to its new address: bf.connect(url=...)",
-        attempts=1,
+        max_attempts=1,
     )
 
 
-def _too_many(reply: Reply) -> AttemptFailed:
-    headers = reply.headers
+def _rate_limited(headers: Mapping[str, str], body: bytes) -> AttemptFailed:
     limits = [
         text.strip()
         for name, text in headers.items()
@@ -128,27 +243,38 @@ def _too_many(reply: Reply) -> AttemptFailed:
     ]
     if limits and all(text and not text.strip("0") for text in limits):
         return AttemptFailed(
-            Unauthorized, "the key is not active: it is allowed nothing", attempts=1
+            Unauthorized, "the key is not active: its limits are zero", max_attempts=1
         )
-    wait = asked_wait(429, headers)
+    text = error_text(headers, body)
+    wait = parse_retry_after(429, headers)
+    if wait is not None and wait <= MAX_RETRY_AFTER:
+        return AttemptFailed(
+            RateLimited, "too many requests", quoted=text, retry_after=wait, pauses_all=True
+        )
     window = headers.get("ratelimit-window", "").strip().lower()
-    when = "" if wait is None else f"; come back in {wait:.0f} s, at {moment_after(wait, headers)}"
-    if window in {"hour", "day", "month"} and (wait is None or wait > LONGEST_WAIT):
+    retry = (
+        "" if wait is None else f"; retry in {wait:.0f} s, at {format_retry_date(wait, headers)}"
+    )
+    if window in {"hour", "day", "month"}:
         return AttemptFailed(
             QuotaSpent,
-            f"the requests of this {window} are used up{when}",
-            said=words(reply),
-            wait=wait,
-            attempts=1,
+            f"the requests of this {window} are used up{retry}",
+            quoted=text,
+            retry_after=wait,
+            max_attempts=1,
         )
-    if wait is not None and wait > LONGEST_WAIT:
+    if wait is not None:
         return AttemptFailed(
-            RateLimited, f"too many requests{when}", said=words(reply), wait=wait, attempts=1
+            RateLimited,
+            f"too many requests{retry}",
+            quoted=text,
+            retry_after=wait,
+            max_attempts=1,
         )
-    return AttemptFailed(
-        RateLimited,
-        "too many requests",
-        said=words(reply),
-        wait=wait,
-        everyone=True,
-    )
+    return AttemptFailed(RateLimited, "too many requests", quoted=text, pauses_all=True)
+
+
+def _shorten(text: str) -> str:
+    """Return *text* on one line, without control characters, shortened to MAX_QUOTED."""
+    shown = " ".join("".join(c if c.isprintable() else " " for c in text[: 2**16]).split())
+    return shown if len(shown) <= MAX_QUOTED else f"{shown[: MAX_QUOTED - 1]}…"

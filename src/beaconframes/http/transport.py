@@ -1,52 +1,66 @@
-"""The wire: the one module that imports an HTTP library's client, and the last to see the key.
+"""The transport: one HTTP exchange, bounded in bytes and in time.
 
-One exchange is one request and its whole answer, or a Failure. Redirects are not followed,
-cookies are not kept, and what is read is bounded in bytes and in time.
+It is the only module that imports the HTTP client, and the last one to see the key. It follows no
+redirects and stores no cookies.
 """
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version
-from typing import TYPE_CHECKING, cast
+from ssl import PROTOCOL_TLS_CLIENT, SSLContext
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-import httpcore
 import httpx
 
-from beaconframes.errors import ConnectionFailed, ProtocolError, RequestTimeout
-from beaconframes.http.body import Reply, bounded
-from beaconframes.http.failure import AttemptFailed
-from beaconframes.http.sockets import Deadline, TimeLeft, open_pool
+from beaconframes.errors import ConfigError, ConnectionFailed, ProtocolError, RequestTimeout
+from beaconframes.http.response import HttpResponse, decode_body
+from beaconframes.http.status_errors import AttemptFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from beaconframes.config import Secret
     from beaconframes.endpoint import Request
 
-BODY_CAP = 64 * 2**20
-REFUSAL_CAP = 64 * 2**10
-"""Bytes of a refusal that are read: enough to see what it is."""
-REFUSAL_SECONDS = 5.0
+MAX_BODY = 64 * 2**20
+MAX_ERROR_BODY = 64 * 2**10
+"""Bytes to read of an error response: enough to classify it."""
+ERROR_BODY_SECONDS = 5.0
+TICK = 0.1
+"""Seconds: how often a waiting call checks its deadline and whether it was stopped."""
+LIMITS = httpx.Limits(
+    # The rate limiter limits the requests under way.
+    max_connections=None,
+    max_keepalive_connections=8,
+    keepalive_expiry=5.0,
+)
+
+SecondsLeft = Callable[[], float]
+"""Returns the seconds until the deadline of a call; raises AttemptFailed when the call is over."""
+OnHeaders = Callable[[int, dict[str, str]], None]
+"""Receives the status and the headers of a response as soon as they arrive."""
 
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Seconds: for a call with all its retries, for a connection, for silence in an answer."""
+    """Seconds for a call with all its retries, for connecting, and for silence in a response."""
 
     total: float = 300.0
     connect: float = 10.0
     read: float = 30.0
 
 
-Heard = Callable[[int, dict[str, str]], None]
-"""Is told the status and the headers of an answer as soon as it begins."""
-
-
 class Transport:
-    """A pool of connections to one service, and the key that the service is given."""
+    """The connections to one service, and the key to send."""
 
     def __init__(
         self,
@@ -54,123 +68,100 @@ class Transport:
         key: Secret | None = None,
         *,
         timeouts: Timeouts | None = None,
-        body_cap: int = BODY_CAP,
+        max_body: int = MAX_BODY,
         transport: httpx.BaseTransport | None = None,
         http_client: httpx.Client | None = None,
     ) -> None:
-        """Speak to *base_url*, through *transport* or *http_client* where one is handed in."""
+        """Connect to *base_url*, through *transport* or *http_client* if one is given."""
         address = urlsplit(base_url)
         self.host = f"{address.hostname}:{address.port}" if address.port else address.hostname
-        self._agent = f"beaconframes/{version('beaconframes')}"
+        self._user_agent = f"beaconframes/{version('beaconframes')}"
         self._base_url = base_url.rstrip("/")
         self._key = key
         self._timeouts = timeouts or Timeouts()
-        self._body_cap = body_cap
-        self._patience = Deadline()
-        self._client = http_client or httpx.Client(
-            transport=transport or _Wire(base_url, self._patience),
-            # A jar that takes nothing in.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            trust_env=False,
-        )
+        self._max_body = max_body
+        self._client = http_client or _open_client(base_url, transport)
 
-    def exchange(self, request: Request, *, time_left: TimeLeft, heard: Heard) -> Reply:
-        """Send *request* and return the whole answer, all within *time_left*."""
-        self._patience.left = time_left
+    def send(
+        self, request: Request, *, seconds_left: SecondsLeft, on_headers: OnHeaders
+    ) -> HttpResponse:
+        """Send *request* and return the complete response, or raise AttemptFailed.
+
+        The exchange has a thread of its own, so that this one notices its deadline, a stop and
+        Ctrl-C at any moment, whatever the exchange waits for. An abandoned exchange ends with the
+        next chunk that arrives, or after the read timeout.
+        """
+        exchange = _Exchange(
+            self._client, self._build(request), self._auth(request), self._max_body
+        )
+        exchange.start()
         try:
-            return self._exchange(request, time_left, heard)
+            _wait(exchange.head, seconds_left)
+            status, headers = exchange.head.result()
+            on_headers(status, headers)
+            if status == 200:
+                _wait(exchange.body, seconds_left)
+                return HttpResponse(status, headers, exchange.body.result())
+            # The status says enough: the body is optional.
+            _wait(exchange.body, seconds_left, at_most=ERROR_BODY_SECONDS)
+            return HttpResponse(status, headers, bytes(exchange.error_body))
         except AttemptFailed:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours to name
+        except Exception as error:  # noqa: BLE001 - any error of the HTTP client
             raise self._failure(error) from None
         finally:
-            self._patience.reset()
+            exchange.is_abandoned = True
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         self._client.close()
 
-    def _exchange(self, request: Request, time_left: TimeLeft, heard: Heard) -> Reply:
+    def _build(self, request: Request) -> httpx.Request:
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
         headers = {
             "Accept": request.accept or "application/json",
             "Accept-Encoding": "gzip",
-            "User-Agent": self._agent,
+            "User-Agent": self._user_agent,
         }
         if request.body is not None:
             headers["Content-Type"] = "application/json"
-        patience = self._timeouts
-        sent = self._client.build_request(
+        return self._client.build_request(
             request.method,
             f"{self._base_url}{request.path}{query}",
             content=request.body,
             headers=headers,
-            timeout=httpx.Timeout(patience.read, connect=patience.connect, pool=time_left()),
+            timeout=httpx.Timeout(self._timeouts.read, connect=self._timeouts.connect),
         )
-        sign = self._sign_v2 if request.path.startswith("/api/v2/") else self._sign_v1
-        response = self._client.send(sent, stream=True, auth=sign, follow_redirects=False)
-        try:
-            told = {name: text for name, text in response.headers.items() if name != "set-cookie"}
-            heard(response.status_code, told)
-            if response.is_stream_consumed:
-                # A transport that was handed in may have its answer ready, and decompressed.
-                told.pop("content-encoding", None)
-            if response.status_code == 200:
-                parts = _parts(response, time_left)
-                body = b"".join(bounded(parts, told, self._body_cap))
-            else:
-                body = self._refusal(response, told, time_left)
-        finally:
-            response.close()
-        return Reply(response.status_code, told, body)
 
-    def _sign_v1(self, request: httpx.Request) -> httpx.Request:
-        """Put the key on *request*: the last thing that happens to it."""
-        if self._key is not None:
-            request.headers["apikey"] = self._key.reveal()
-        return request
+    def _auth(self, request: Request) -> Callable[[httpx.Request], httpx.Request]:
+        """Return the function that adds the key: the last change before the request is sent."""
 
-    def _sign_v2(self, request: httpx.Request) -> httpx.Request:
-        if self._key is not None:
-            request.headers["Authorization"] = f"Bearer {self._key.reveal()}"
-        return request
+        def add_key(sent: httpx.Request) -> httpx.Request:
+            if self._key is not None and request.path.startswith("/api/v2/"):
+                sent.headers["Authorization"] = f"Bearer {self._key.reveal()}"
+            elif self._key is not None:
+                sent.headers["apikey"] = self._key.reveal()
+            return sent
 
-    def _refusal(
-        self, response: httpx.Response, told: dict[str, str], time_left: TimeLeft
-    ) -> bytes:
-        """Return the beginning of a body whose status has already said what matters."""
-        end = time.monotonic() + REFUSAL_SECONDS
-
-        def left() -> float:
-            return min(time_left(), end - time.monotonic())
-
-        self._patience.left = left
-        start = bytearray()
-        try:
-            for piece in bounded(_parts(response, left), told, REFUSAL_CAP):
-                start += piece
-        except Exception:  # noqa: BLE001 - what could be read is enough
-            time_left()
-        return bytes(start)
+        return add_key
 
     def _failure(self, error: Exception) -> AttemptFailed:
-        # By name and not by class: a client handed in may be of a library with the same names.
+        # By name, not by class: the client may come from another library with the same names.
         names = {kind.__name__ for kind in type(error).__mro__}
-        told = str(error)
+        text = str(error)
         if "TimeoutException" in names and "ConnectTimeout" not in names:
             return AttemptFailed(
-                RequestTimeout,
-                f"{self.host} was silent for {self._timeouts.read:g} s",
+                RequestTimeout, f"{self.host} sent nothing for {self._timeouts.read:g} s"
             )
-        if "RemoteProtocolError" in names and "disconnect" not in told and "closed" not in told:
-            return AttemptFailed(ProtocolError, f"{self.host} does not speak HTTP", said=told)
-        if "certificate" in told.lower():
+        if "RemoteProtocolError" in names and "disconnect" not in text and "closed" not in text:
+            return AttemptFailed(ProtocolError, f"{self.host} does not speak HTTP", quoted=text)
+        if "certificate" in text.lower():
             return AttemptFailed(
                 ConnectionFailed,
-                f"{self.host} cannot prove that it is {self.host}",
-                said=told,
-                hint="Nothing was sent. SSL_CERT_FILE can name an authority of your own",
-                attempts=1,
+                f"the TLS certificate of {self.host} is not valid",
+                quoted=text,
+                hint="Nothing was sent. SSL_CERT_FILE can name your own certificate authority",
+                max_attempts=1,
             )
         if names & {
             "NetworkError",
@@ -181,58 +172,99 @@ class Transport:
         }:
             return AttemptFailed(
                 ConnectionFailed,
-                f"no answer from {self.host}",
-                said=told or type(error).__name__,
+                f"cannot connect to {self.host}"
+                if "ConnectError" in names or "ConnectTimeout" in names
+                else f"the connection to {self.host} was lost",
+                quoted=text or type(error).__name__,
             )
-        # Such an error may quote what was to be sent, so it is named and not quoted.
+        # The text may quote the request with its headers.
         return AttemptFailed(
-            ProtocolError, f"cannot speak with {self.host} ({type(error).__name__})", attempts=1
+            ProtocolError,
+            f"the request to {self.host} failed ({type(error).__name__})",
+            max_attempts=1,
         )
 
 
-def _parts(response: httpx.Response, time_left: TimeLeft) -> Iterator[bytes]:
-    for part in [response.content] if response.is_stream_consumed else response.iter_raw():
-        time_left()
-        yield part
+class _Exchange(threading.Thread):
+    """One request and its response, on a daemon thread that the caller can abandon."""
 
+    def __init__(
+        self,
+        client: httpx.Client,
+        request: httpx.Request,
+        auth: Callable[[httpx.Request], httpx.Request],
+        max_body: int,
+    ) -> None:
+        super().__init__(name="beaconframes-http", daemon=True)
+        self._client = client
+        self._request = request
+        self._auth = auth
+        self._max_body = max_body
+        self.head: Future[tuple[int, dict[str, str]]] = Future()
+        self.body: Future[bytes] = Future()
+        self.error_body = bytearray()
+        """The body of an error response, as far as it was read."""
+        self.is_abandoned = False
 
-class _Wire(httpx.BaseTransport):
-    """The HTTP library's own connections, with our patience."""
-
-    def __init__(self, base_url: str, patience: Deadline) -> None:
-        secure = urlsplit(base_url).scheme == "https"
-        self._pool = open_pool(base_url, httpx.create_ssl_context() if secure else None, patience)
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        url = request.url
-        response = self._pool.handle_request(
-            httpcore.Request(
-                request.method,
-                httpcore.URL(
-                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-                ),
-                headers=request.headers.raw,
-                content=request.stream,
-                extensions=request.extensions,
+    def run(self) -> None:
+        pending: Future[Any] = self.head
+        try:
+            response = self._client.send(
+                self._request, stream=True, auth=self._auth, follow_redirects=False
             )
+            with closing(response):
+                headers = {
+                    name: text for name, text in response.headers.items() if name != "set-cookie"
+                }
+                self.head.set_result((response.status_code, headers))
+                pending = self.body
+                body = self._read_body(response)
+            self.body.set_result(body)
+        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
+            pending.set_exception(error)
+
+    def _read_body(self, response: httpx.Response) -> bytes:
+        # A transport from the caller may return a response that is already read and decompressed.
+        is_read = response.is_stream_consumed
+        headers = {} if is_read else response.headers
+        chunks = [response.content] if is_read else self._chunks(response)
+        if response.status_code == 200:
+            return b"".join(decode_body(chunks, headers, self._max_body))
+        with suppress(Exception):
+            for chunk in decode_body(chunks, headers, MAX_ERROR_BODY):
+                self.error_body += chunk
+        return b""
+
+    def _chunks(self, response: httpx.Response) -> Iterator[bytes]:
+        for chunk in response.iter_raw():
+            if self.is_abandoned:
+                return
+            yield chunk
+
+
+def _wait(future: Future[Any], seconds_left: SecondsLeft, at_most: float = math.inf) -> None:
+    """Wait until *future* is done, for *at_most* so many seconds."""
+    end = time.monotonic() + at_most
+    while not future.done() and (seconds := min(seconds_left(), end - time.monotonic())) > 0:
+        wait([future], min(seconds, TICK))
+
+
+def _open_client(base_url: str, transport: httpx.BaseTransport | None) -> httpx.Client:
+    is_https = urlsplit(base_url).scheme == "https"
+    try:
+        return httpx.Client(
+            transport=transport,
+            # Without https the certificates are not needed, and loading them takes 20 ms.
+            verify=httpx.create_ssl_context() if is_https else SSLContext(PROTOCOL_TLS_CLIENT),
+            # A proxy can read plain http: the environment's proxy is only used as an https tunnel.
+            trust_env=is_https,
+            limits=LIMITS,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
-        return httpx.Response(
-            response.status,
-            headers=response.headers,
-            stream=_Body(response),
-            extensions=response.extensions,
-        )
-
-    def close(self) -> None:
-        self._pool.close()
-
-
-class _Body(httpx.SyncByteStream):
-    def __init__(self, response: httpcore.Response) -> None:
-        self._response = response
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(cast("Iterable[bytes]", self._response.stream))
-
-    def close(self) -> None:
-        self._response.close()
+    except (ImportError, ValueError, OSError) as error:
+        raise AttemptFailed(
+            ConfigError,
+            f"cannot use the proxy or the certificates of the environment ({type(error).__name__})",
+            hint="Check HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE",
+            max_attempts=1,
+        ) from None
