@@ -1,4 +1,4 @@
-"""The permitted rate is kept as the service counts it, and used."""
+"""The rate limiter: it uses the permitted rate and never exceeds it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCKS = Request("POST", "/api/v2/ethereum/x", body=b"{}", envelope=Envelope.V2)
 
 
 class StillClock(Clock):
-    """A clock that stands still until it is waited for."""
+    """A clock that only waiting moves."""
 
     def __init__(self):
         self.time = 1000.0
@@ -34,18 +34,18 @@ class StillClock(Clock):
         self.time += seconds
 
 
-def moments(rate_limiter, count, *, latency=0.0):
-    """When so many requests in a row may be sent, on a clock that only waiting moves."""
-    found = []
+def send_times(rate_limiter, count, *, latency=0.0):
+    """Return when *count* requests in a row are sent, in seconds from now."""
+    times = []
     for _ in range(count):
         with rate_limiter.acquire():
-            found.append(rate_limiter.clock.now() - 1000)
+            times.append(rate_limiter.clock.now() - 1000)
             rate_limiter.clock.time += latency
-    return [round(moment, 6) for moment in found]
+    return [round(moment, 6) for moment in times]
 
 
-def test_rate_is_kept_by_threads():
-    """8 threads at 10/s: the server counts 10 in no second more, and every request once."""
+def test_threads_do_not_exceed_the_rate():
+    """8 threads at 10/s: the server counts at most 10 requests in any second."""
     with FaultServer() as server, ThreadPoolExecutor(8) as pool:
         session = Session(server.url, rate=10)
         list(pool.map(lambda _: session.fetch(EPOCHS), range(50)))
@@ -55,28 +55,28 @@ def test_rate_is_kept_by_threads():
     assert 50 == len(server.seen)
 
 
-def test_rate_is_used():
-    """At 10/s the next ten go as soon as they may: nothing of the rate is left lying."""
+def test_full_rate_is_used():
+    """At 10/s ten requests are sent at the start of each second."""
     rate_limiter = RateLimiter(10, clock=StillClock())
 
-    assert [n // 10 for n in range(600)] == moments(rate_limiter, 600)
+    assert [n // 10 for n in range(600)] == send_times(rate_limiter, 600)
 
 
 @pytest.mark.long
-def test_rate_is_used_by_threads():
-    """8 threads at 10/s use 95 % of the rate; only a machine without other work can show it."""
+def test_threads_use_the_rate():
+    """8 threads at 10/s use 95 % of the rate, on a machine without other load."""
     with FaultServer() as server, ThreadPoolExecutor(8) as pool:
         session = Session(server.url, rate=10)
         list(pool.map(lambda _: session.fetch(EPOCHS), range(50)))
         session.close()
 
     arrived = sorted(seen.arrived for seen in server.seen)
-    # The fifth burst of ten may be sent after four windows.
+    # The fifth ten requests may be sent after four windows.
     assert 40 / (arrived[40] - arrived[0]) >= 9.5
 
 
-def test_latency_makes_it_slower_but_never_faster_than_permitted():
-    """Answers that take 0.3 s: no second with more than 10, and at most 8 connections."""
+def test_latency_does_not_exceed_the_rate():
+    """Responses after 0.3 s: at most 10 requests in any second, on at most 8 connections."""
     with FaultServer(latency=0.3) as server, ThreadPoolExecutor(12) as pool:
         session = Session(server.url, rate=10)
         list(pool.map(lambda _: session.fetch(EPOCHS), range(15)))
@@ -87,23 +87,23 @@ def test_latency_makes_it_slower_but_never_faster_than_permitted():
 
 
 @pytest.mark.long
-def test_rate_is_used_as_far_as_latency_allows():
-    """Answers that take 0.4 s, at 10/s: no violation, and more than 6 a second."""
+def test_rate_is_used_despite_latency():
+    """Responses after 0.4 s at 10/s: more than 6 requests per second and never more than 10."""
     with FaultServer(latency=0.4) as server, ThreadPoolExecutor(12) as pool:
         session = Session(server.url, rate=10)
-        begun = time.monotonic()
+        start = time.monotonic()
         list(pool.map(lambda _: session.fetch(EPOCHS), range(30)))
-        took = time.monotonic() - begun
+        elapsed = time.monotonic() - start
         session.close()
 
     assert busiest(server.seen) <= 10
     assert server.most_open <= 8
-    assert 30 / took >= 6
+    assert 30 / elapsed >= 6
 
 
 @pytest.mark.more
-def test_both_generations_are_counted_together():
-    """One key, one allowance: V1 and V2 in turn, 8 threads, and no second with more than 5."""
+def test_v1_and_v2_share_the_rate():
+    """V1 and V2 alternate on 8 threads: at most 5 requests in any second."""
     with (
         FaultServer() as server,
         Explorer(server.url, rate=5, state=False) as explorer,
@@ -115,43 +115,43 @@ def test_both_generations_are_counted_together():
     assert busiest(server.seen) <= 5
 
 
-def test_wait_and_deadline_do_not_follow_the_date(monkeypatch):
-    """The date jumps by a day while a 429 is waited for: that wait stays one of a second."""
+def test_changed_date_does_not_change_a_wait(monkeypatch):
+    """The system's date jumps by a day during a wait of one second."""
     with FaultServer("429_seconds?retry_after=1&times=1") as server:
         session = Session(server.url, rate=1000, timeouts=Timeouts(total=20))
         real = time.time
-        begun = time.monotonic()
-        jumped = iter([86_400.0, -3600.0])
+        start = time.monotonic()
+        jumps = iter([86_400.0, -3600.0])
         timer = threading.Timer(
-            0.3, lambda: monkeypatch.setattr(time, "time", lambda: real() + next(jumped, 0.0))
+            0.3, lambda: monkeypatch.setattr(time, "time", lambda: real() + next(jumps, 0.0))
         )
         timer.start()
         session.fetch(EPOCHS)
         session.close()
         timer.join()
 
-    assert 1 <= time.monotonic() - begun <= 20
+    assert 1 <= time.monotonic() - start <= 20
 
 
-def test_slot_is_free_one_window_after_its_answer():
-    """A window begins when the answer does: the request arrived before that."""
+def test_permit_is_free_one_window_after_the_response():
+    """The window starts with the response: the request arrived before that."""
     rate_limiter = RateLimiter(2, clock=StillClock())
 
-    assert [0, 0.25, 1.25, 1.5, 2.5] == moments(rate_limiter, 5, latency=0.25)
+    assert [0, 0.25, 1.25, 1.5, 2.5] == send_times(rate_limiter, 5, latency=0.25)
 
 
-def test_answer_begins_a_window_however_long_its_body_takes():
-    """A slow body delays nobody: its request was counted when its headers came."""
+def test_window_starts_with_the_headers():
+    """A slow body does not delay the next request: the headers start the window."""
     rate_limiter = RateLimiter(1, clock=StillClock())
     with rate_limiter.acquire() as permit:
         permit.start_window()
         rate_limiter.clock.time += 5
 
-    assert [5] == moments(rate_limiter, 1)
+    assert [5] == send_times(rate_limiter, 1)
 
 
-def test_request_under_way_holds_its_slot():
-    """Nobody knows when a request without an answer will arrive, so its slot stays taken."""
+def test_request_under_way_holds_its_permit():
+    """A request without a response may arrive at any time, so its permit stays taken."""
     rate_limiter = RateLimiter(1, clock=StillClock())
 
     def check():
@@ -166,20 +166,20 @@ def test_request_under_way_holds_its_slot():
     ("rate", "expected"),
     [(1, [0, 1, 2]), (0.5, [0, 2, 4]), (2.9, [0, 0, 1, 1, 2]), (float("inf"), [0] * 50)],
 )
-def test_rate_becomes_slots_and_a_window(rate, expected):
-    """Whole requests per second, or one request per longer window."""
-    assert expected == moments(RateLimiter(rate, clock=StillClock()), len(expected))
+def test_rate_becomes_permits_and_a_window(rate, expected):
+    """A rate above one permits whole requests per second; below one the window is longer."""
+    assert expected == send_times(RateLimiter(rate, clock=StillClock()), len(expected))
 
 
 @pytest.mark.parametrize("rate", [0, -1, float("nan")])
-def test_impossible_rate_is_refused(rate):
-    """A rate is above zero; anything else would wait for ever."""
+def test_invalid_rate_is_refused(rate):
+    """A rate must be above zero."""
     with pytest.raises(UsageError, match="not a positive number"):
         RateLimiter(rate)
 
 
 def test_rate_is_learned_from_the_service():
-    """One request at a time until the first answer says how many there may be."""
+    """The first response states the rate; until then one request is sent at a time."""
     with FaultServer("learn?limit=5") as server, ThreadPoolExecutor(8) as pool:
         session = Session(server.url)
         list(pool.map(lambda _: session.fetch(EPOCHS), range(8)))
@@ -189,8 +189,8 @@ def test_rate_is_learned_from_the_service():
     assert busiest(server.seen) <= 5
 
 
-def test_given_rate_is_not_overruled():
-    """What the user said stands."""
+def test_given_rate_is_not_replaced():
+    """The service's headers do not replace a rate that the user set."""
     rate_limiter = RateLimiter(3)
     rate_limiter.update({"ratelimit-limit": "10", "ratelimit-window": "second"})
 
@@ -208,47 +208,47 @@ def test_given_rate_is_not_overruled():
         {"ratelimit-limit": "9" * 5000, "ratelimit-window": "second"},
     ],
 )
-def test_other_headers_teach_no_rate(headers):
-    """Only the limit of the second's window is a rate."""
+def test_other_headers_do_not_set_the_rate(headers):
+    """Only a valid limit per second is a rate."""
     rate_limiter = RateLimiter()
     rate_limiter.update(headers)
 
     assert rate_limiter.rate is None
 
 
-def test_lower_rate_counts_what_was_sent_before():
-    """Five requests, then the service says two a second: the next one waits for three slots."""
+def test_lower_rate_counts_earlier_requests():
+    """After five requests the service states 2/s: the next request waits for a free permit."""
     rate_limiter = RateLimiter(clock=StillClock())
-    moments(rate_limiter, 5)
+    send_times(rate_limiter, 5)
     rate_limiter.update({"ratelimit-limit": "2", "ratelimit-window": "second"})
 
-    assert [1, 1, 2] == moments(rate_limiter, 3)
+    assert [1, 1, 2] == send_times(rate_limiter, 3)
 
 
-def test_hold_lets_nobody_send():
-    """After a 429 everyone waits, and a shorter hold does not shorten a longer one."""
+def test_pause_stops_all_requests():
+    """A pause holds for every thread, and a shorter pause does not shorten a longer one."""
     rate_limiter = RateLimiter(10, clock=StillClock())
     rate_limiter.pause(7)
     rate_limiter.pause(2)
 
-    assert [7, 7] == moments(rate_limiter, 2)
+    assert [7, 7] == send_times(rate_limiter, 2)
 
 
-def test_wall_clock_does_not_matter(monkeypatch):
-    """Setting the computer's clock back an hour delays nothing."""
+def test_system_date_does_not_matter(monkeypatch):
+    """Setting the system's date back delays no request."""
     rate_limiter = RateLimiter(1000)
     with rate_limiter.acquire():
         pass
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    begun = time.monotonic()
+    start = time.monotonic()
     with rate_limiter.acquire():
         pass
 
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - start < 20
 
 
-def test_wait_for_a_slot_can_be_ended():
-    """What *check* raises ends the wait soon, and the slot is not taken."""
+def test_wait_for_a_permit_can_be_ended():
+    """An exception from *check* ends the wait."""
     rate_limiter = RateLimiter(10)
     rate_limiter.pause(60)
     stop = threading.Event()
@@ -258,8 +258,8 @@ def test_wait_for_a_slot_can_be_ended():
             raise KeyboardInterrupt
 
     threading.Timer(0.1, stop.set).start()
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt), rate_limiter.acquire(check):
         pass
 
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - start < 20

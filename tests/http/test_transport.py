@@ -1,4 +1,4 @@
-"""What goes over the wire, and how the connections are kept."""
+"""The requests on the wire, and the reuse of connections."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from beaconframes.http.rate_limiter import RateLimiter
 from beaconframes.http.session import Session
 from beaconframes.http.transport import Timeouts
 
-from ..support.faults import ROWS, FaultServer, v1_body
+from ..support.faults import ROWS, FastClock, FaultServer, v1_body
 
 V1 = Request("GET", "/api/v1/epoch/7", endpoint="GET /api/v1/epoch/{epoch}")
 V2 = Request("POST", "/api/v2/ethereum/x", body=b'{"a":1}', envelope=Envelope.V2)
@@ -41,8 +41,8 @@ def server():
         yield running
 
 
-def ask(server, request=V1, *, prefix="", key="a-key", **settings):
-    """The one request that a call makes, as the server saw it."""
+def fetch_once(server, request=V1, *, prefix="", key="a-key", **settings):
+    """Return the one request of a call, as the server received it."""
     session = Session(server.url + prefix, Secret(key) if key else None, **settings)
     session.fetch(request)
     session.close()
@@ -50,12 +50,12 @@ def ask(server, request=V1, *, prefix="", key="a-key", **settings):
     return seen
 
 
-def test_request_as_the_server_sees_it(server):
-    """Path and query as planned; the body, if any, is JSON."""
+def test_request_as_the_server_receives_it(server):
+    """Path, query and headers are those of the request."""
     request = Request(
         "GET", "/api/v1/validator/1,0xab/x", (("latest_epoch", "7"), ("q", "a b&c/ü"))
     )
-    seen = ask(server, request)
+    seen = fetch_once(server, request)
 
     assert ("GET", "/api/v1/validator/1,0xab/x?latest_epoch=7&q=a%20b%26c%2F%C3%BC", b"") == (
         seen.method,
@@ -70,9 +70,9 @@ def test_request_as_the_server_sees_it(server):
     assert seen.headers["user-agent"].startswith("beaconframes/")
 
 
-def test_post_carries_its_body(server):
-    """The body goes out byte for byte, announced as JSON."""
-    seen = ask(server, V2)
+def test_post_sends_its_body(server):
+    """The body is sent unchanged, with the content type of JSON."""
+    seen = fetch_once(server, V2)
 
     assert ("POST", b'{"a":1}', "application/json") == (
         seen.method,
@@ -90,29 +90,29 @@ def test_post_carries_its_body(server):
     ],
 )
 @pytest.mark.parametrize("prefix", ["", "/gate/way"])
-def test_key_in_the_header_of_its_generation(request_, header, other, expected, prefix, server):
-    """V1 takes it as apikey, V2 as a bearer token; never as both."""
-    seen = ask(server, request_, prefix=prefix)
+def test_key_is_in_the_header_of_its_api_version(request_, header, other, expected, prefix, server):
+    """V1 expects the header apikey, V2 a bearer token; never both are sent."""
+    seen = fetch_once(server, request_, prefix=prefix)
 
     assert expected == seen.headers[header]
     assert other not in seen.headers
 
 
-def test_without_a_key_none_is_sent(server):
-    """No key, no header."""
-    seen = ask(server, key=None)
+def test_no_key_no_header(server):
+    """Without a key neither header is sent."""
+    seen = fetch_once(server, key=None)
 
     assert not {"apikey", "authorization"} & set(seen.headers)
 
 
 @pytest.mark.parametrize("prefix", ["/gate/way", "/gate/way/"])
 def test_address_may_have_a_path(prefix, server):
-    """Gateways put services under a prefix."""
-    assert "/gate/way/api/v1/epoch/7" == ask(server, prefix=prefix).target
+    """Gateways serve the API under a path prefix."""
+    assert "/gate/way/api/v1/epoch/7" == fetch_once(server, prefix=prefix).target
 
 
 def test_connections_are_reused(server):
-    """Fifty calls in a row take one connection; eight threads at most eight."""
+    """Fifty calls in a row use one connection; 16 threads use at most eight."""
     session = Session(server.url, rate=float("inf"))
     for _ in range(50):
         session.fetch(V1)
@@ -127,68 +127,68 @@ def test_connections_are_reused(server):
     assert 250 == session.request_count == len(server.seen)
 
 
-def test_connection_that_the_server_closed_is_no_error():
-    """T19: a service that closes after each answer costs nothing but connections."""
+def test_closed_connection_is_replaced():
+    """T19: a service may close the connection after each response."""
     with FaultServer("no_length_close?fraction=1") as server:
         session = Session(server.url, rate=float("inf"))
-        answers = {session.fetch(V1).data for _ in range(100)}
+        pages = {session.fetch(V1).data for _ in range(100)}
         session.close()
 
-    assert 1 == len(answers)
+    assert 1 == len(pages)
 
 
 def test_inside_a_running_event_loop(server):
-    """A notebook cell runs inside one; the call just works."""
+    """A notebook cell runs inside an event loop, and calls work there."""
 
     async def cell():
-        return ask(server)
+        return fetch_once(server)
 
     assert "/api/v1/epoch/7" == asyncio.run(cell()).target
 
 
-def test_handed_in_client_is_used(server):
-    """An HTTP client of one's own is taken as it is, except that it follows no redirect."""
+def test_given_client_is_used(server):
+    """An HTTP client from the caller is used unchanged, but follows no redirects."""
     with httpx.Client(headers={"X-Own": "yes"}, follow_redirects=True) as client:
-        seen = ask(server, http_client=client)
-    with FaultServer("redirect") as loop, httpx.Client(follow_redirects=True) as client:
-        session = Session(loop.url, http_client=client)
+        seen = fetch_once(server, http_client=client)
+    with FaultServer("redirect") as redirecting, httpx.Client(follow_redirects=True) as client:
+        session = Session(redirecting.url, http_client=client)
         with pytest.raises(ProtocolError, match="redirects"):
             session.fetch(V1)
 
     assert ("yes", "a-key") == (seen.headers["x-own"], seen.headers["apikey"])
-    assert 1 == len(loop.seen)
+    assert 1 == len(redirecting.seen)
 
 
 @pytest.mark.parametrize("form", ["ready", "stream", "gzip"])
-def test_handed_in_transport_is_used(form):
-    """A transport that answers without a network serves tests."""
-    packed = gzip.compress(v1_body())
-    made = {
+def test_given_transport_is_used(form):
+    """A transport may respond without a network, decompressed or compressed."""
+    compressed = gzip.compress(v1_body())
+    responses = {
         "ready": lambda: httpx.Response(200, content=v1_body()),
         "stream": lambda: httpx.Response(200, stream=httpx.ByteStream(v1_body())),
         "gzip": lambda: httpx.Response(
-            200, stream=httpx.ByteStream(packed), headers={"Content-Encoding": "gzip"}
+            200, stream=httpx.ByteStream(compressed), headers={"Content-Encoding": "gzip"}
         ),
     }
-    transport = httpx.MockTransport(lambda request: made[form]())
-    answer = Session("https://explorer.example", transport=transport).fetch(V1)
+    transport = httpx.MockTransport(lambda request: responses[form]())
+    page = Session("https://explorer.example", transport=transport).fetch(V1)
 
-    assert len(ROWS) == answer.data.count(b"epoch")
+    assert len(ROWS) == page.data.count(b"epoch")
 
 
-def test_sessions_may_share_a_pacer(server):
-    """Two addresses, one allowance: the rate is kept by both together."""
+def test_sessions_may_share_a_rate_limiter(server):
+    """Two sessions with one rate limiter send at its rate together."""
     rate_limiter = RateLimiter(4)
     first, second = (Session(server.url, rate_limiter=rate_limiter) for _ in range(2))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: (first, second)[n % 2].fetch(V1), range(8)))
-    moments = sorted(one.arrived for one in server.seen)
+    times = sorted(request.arrived for request in server.seen)
 
-    assert moments[4] - moments[0] >= 1
+    assert times[4] - times[0] >= 1
 
 
 def test_nothing_is_opened_before_the_first_call():
-    """Making a session is free: no connection, no thread."""
+    """Creating a session opens no connection and starts no thread."""
     threads = threading.active_count()
     session = Session("https://explorer.invalid", Secret("a-key"))
     session.close()
@@ -198,37 +198,37 @@ def test_nothing_is_opened_before_the_first_call():
 
 
 @pytest.mark.parametrize("url", ["", "explorer.example", "ftp://explorer.example", "http://"])
-def test_wrong_address_is_refused_before_anything_is_sent(url):
-    """One clear error, at once."""
+def test_invalid_address_is_refused(url):
+    """An address that is not http or https raises ConfigError."""
     with pytest.raises(ConfigError):
         Session(url)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_forked_process_gets_a_clear_error(server):
-    """T29: two processes on one connection would read each other's answers."""
+    """T29: two processes on one connection would read each other's responses."""
     session = Session(server.url)
     session.fetch(V1)
-    ours, theirs = os.pipe()
+    reader, writer = os.pipe()
     child = os.fork()
     if child == 0:  # pragma: no cover - in the other process
         try:
             session.fetch(V1)
         except UsageError as error:
-            os.write(theirs, str(error).encode())
+            os.write(writer, str(error).encode())
         finally:
             os._exit(0)
     os.waitpid(child, 0)
     session.close()
 
-    assert b"opened in another process" in os.read(ours, 1000)
+    assert b"opened in another process" in os.read(reader, 1000)
 
 
 @pytest.fixture
 def certificate(tmp_path):
-    """A fresh certificate for localhost that only its own file vouches for, and how to use it."""
+    """Return a new self-signed certificate for localhost, and a server context with it."""
     if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificate")
+        pytest.skip("needs openssl to create the certificate")
     command = (
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 "
         "-subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem"
@@ -239,12 +239,14 @@ def certificate(tmp_path):
     return tmp_path / "cert.pem", context
 
 
-def test_certificate_that_proves_nothing_is_refused(certificate):
-    """T24: a self-signed certificate ends the matter before the key is sent, at once."""
+def test_self_signed_certificate_is_refused(certificate):
+    """T24: the call fails at the first attempt, before the key is sent."""
     _, context = certificate
     with FaultServer(tls=context) as server:
         session = Session(f"https://localhost:{server.port}", Secret("a-key"))
-        with pytest.raises(ConnectionFailed, match="cannot prove") as caught:
+        with pytest.raises(
+            ConnectionFailed, match=r"certificate of localhost:\d+ is not valid"
+        ) as caught:
             session.fetch(V1)
         session.close()
 
@@ -252,46 +254,82 @@ def test_certificate_that_proves_nothing_is_refused(certificate):
     assert 1 == caught.value.attempts
 
 
-def test_certificate_of_an_own_authority(certificate, monkeypatch):
-    """SSL_CERT_FILE names an authority; an answer over TLS may keep one waiting."""
+def test_own_certificate_authority(certificate, monkeypatch):
+    """SSL_CERT_FILE names a certificate authority to trust."""
     path, context = certificate
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     with FaultServer(tls=context, latency=0.5) as server:
         session = Session(f"https://localhost:{server.port}", Secret("a-key"))
-        answer = session.fetch(V1)
+        page = session.fetch(V1)
         session.close()
 
-    assert len(ROWS) == answer.data.count(b"epoch")
+    assert len(ROWS) == page.data.count(b"epoch")
+
+
+@pytest.fixture
+def proxy(monkeypatch):
+    """A proxy that the environment names for every scheme, except for localhost."""
+    with FaultServer("status?code=403") as running:
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
+            monkeypatch.setenv(name, running.url)
+            monkeypatch.setenv(name.upper(), running.url)
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.setenv(name, "localhost")
+        yield running
+
+
+def test_proxy_of_the_environment_is_used_as_a_tunnel(proxy):
+    """The proxy sees the host of an https request, and neither its path nor its key."""
+    session = Session("https://explorer.example", Secret("a-key"), clock=FastClock())
+    with pytest.raises(ConnectionFailed, match="403"):
+        session.fetch(V1)
+    session.close()
+    seen = proxy.seen[0]
+
+    assert ("CONNECT", "explorer.example:443") == (seen.method, seen.target)
+    assert "a-key" not in str(seen)
+
+
+def test_proxy_is_not_used_for_plain_http(proxy, server):
+    """A proxy could read the key in a plain http request."""
+    fetch_once(server)
+
+    assert [] == proxy.seen
+
+
+def test_no_proxy_is_respected(proxy, certificate, monkeypatch):
+    """Hosts in NO_PROXY are connected to directly."""
+    path, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    with FaultServer(tls=context) as server:
+        session = Session(f"https://localhost:{server.port}", Secret("a-key"))
+        session.fetch(V1)
+        session.close()
+
+    assert ([], 1) == (proxy.seen, len(server.seen))
 
 
 @pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("https://explorer.example", (b"http", b"proxy.example", 3128)),
-        ("https://inside.example", None),
-        ("http://explorer.example", None),
-        ("http://127.0.0.1:8080", None),
-    ],
+    ("name", "value"), [("ALL_PROXY", "gopher://proxy"), ("SSL_CERT_FILE", "/nowhere.pem")]
 )
-def test_proxy_is_used_as_a_tunnel_only(url, expected, monkeypatch):
-    """The environment's proxy serves https, where it sees nothing; and not where it is told off."""
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.setenv(name, "proxy.example:3128")
-    monkeypatch.setenv("no_proxy", "inside.example")
-    proxy = _proxy(url)
+def test_unusable_environment_is_a_configuration_error(name, value, monkeypatch):
+    """A proxy of an unknown kind and a missing certificate file name the variables to check."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=name) as caught:
+        Session("https://explorer.example").fetch(V1)
 
-    assert expected == (proxy and (proxy.url.scheme, proxy.url.host, proxy.url.port))
+    assert 1 == caught.value.attempts
 
 
-def test_unreachable_host_ends_in_time():
-    """T30: an address where nobody is: an error within the deadline, naming it."""
+def test_unreachable_host_fails_within_the_deadline():
+    """T30: the error names the host and the port."""
     session = Session("http://192.0.2.1:81", timeouts=Timeouts(total=1, connect=0.2))
     with pytest.raises(ConnectionFailed, match=r"192\.0\.2\.1:81"):
         session.fetch(V1)
 
 
 def test_one_module_imports_the_http_library():
-    """Everything else is handed its transport."""
+    """Only the transport depends on the HTTP library."""
     package = Path(beaconframes.__file__).parent
     found = set()
     for path in package.rglob("*.py"):

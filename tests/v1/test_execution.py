@@ -273,7 +273,7 @@ def chunk(kind, body):
             "no chart today",
         ),
         (b"<html>hello</html>", errors.ProtocolError, "page instead"),
-        (b"GIF89a", errors.ProtocolError, "no JSON object"),
+        (b"GIF89a", errors.ProtocolError, "not a JSON object"),
         (png()[:40], errors.ProtocolError, "damaged"),
         (png()[:8] + b"x" * 50, errors.ProtocolError, "pixels"),
         (
