@@ -25,7 +25,7 @@ from beaconframes.http.status_errors import (
     find_challenge,
     is_html,
 )
-from beaconframes.schema.decode_checked import mend_surrogates
+from beaconframes.schema.decode_checked import repair_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -179,7 +179,7 @@ def _parse_envelope(response: HttpResponse) -> dict[str, bytes]:
         try:
             members, name_count = _parse_members(body)
         except msgspec.DecodeError:
-            body = mend_surrogates(body)
+            body = repair_surrogates(body)
             members, name_count = _parse_members(body)
         if not body.isascii():
             # The parser does not check the encoding of strings that stay raw.
