@@ -266,7 +266,7 @@ def chunk(kind, body):
 @pytest.mark.parametrize(
     ("body", "kind", "words"),
     [
-        (b'{"status": "OK", "data": []}', errors.ProtocolError, "no PNG picture"),
+        (b'{"status": "OK", "data": []}', errors.ProtocolError, "not a PNG image"),
         (
             b'{"status": "ERROR: no chart today", "data": null}',
             errors.ServerError,
