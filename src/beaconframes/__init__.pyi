@@ -84,7 +84,7 @@ from beaconframes.v1 import (
 from beaconframes import v2 as v2
 
 # Record what the service serves for ten hours only.
-from beaconframes.v1._record import record as record
+from beaconframes.v1.recorder import record as record
 
 # Analyse and draw.
 from beaconframes import (

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from beaconframes.cli import commands
-from beaconframes.client.recorder import Recorder
+from beaconframes.v1.recorder import Recorder
 
 
 @pytest.fixture
@@ -27,6 +27,12 @@ def final(chain):
     return chain.meta["finalized_epoch"]
 
 
+def messages(stderr):
+    """Lines of standard error, without those that only the first command of a process prints."""
+    once = ("times are worked out for mainnet", "simulating a sample chain")
+    return [line for line in stderr.splitlines() if not any(words in line for words in once)]
+
+
 def test_recording_up_to_an_epoch(asking, final):
     """It tells what is kept of whom, and load has it from then on without asking."""
     options = ["record", "attestations", "--validators", "1,2", "--until", str(final), *asking]
@@ -39,7 +45,7 @@ def test_recording_up_to_an_epoch(asking, final):
          "--until", str(final), "--json", *asking, "--offline"],
     )  # fmt: skip
 
-    assert (0, "") == (told.exit_code, told.stderr)
+    assert (0, []) == (told.exit_code, messages(told.stderr))
     assert ["validator_index", "first_epoch", "last_epoch", "state"] == told.stdout.split()[:4]
     assert (True, 2) == (said["complete"], said["rows"])
     assert [(1, final, "kept"), (2, final, "kept")] == [
@@ -59,7 +65,7 @@ def test_a_validator_that_does_not_exist(asking, final):
     assert 3 == told.exit_code
     assert "beaconframes: warning: " in told.stderr
     assert "validator_index 5000" in told.stderr
-    assert 1 == told.stderr.count("\n")
+    assert 1 == len(messages(told.stderr))
     assert [(1, "kept"), (5000, "absent")] == [
         (row["validator_index"], row["state"]) for row in said["data"]
     ]
@@ -70,15 +76,18 @@ def test_a_validator_that_does_not_exist(asking, final):
 
 def test_a_store_that_is_damaged_at_the_end(asking, final, tmp_path, monkeypatch):
     """The report comes all the same, and tells what was forgotten as still open."""
-    load = Recorder.load
+    states = Recorder.states
+    damaged = []
 
-    def loaded(self, first, last):
-        load(self, first, last)
-        for file in tmp_path.glob("store/*/attestations/*.parquet"):
-            file.chmod(0o600)
-            file.write_bytes(file.read_bytes()[:-1])
+    def states_of_damaged(self, found):
+        if not damaged:
+            damaged.extend(tmp_path.glob("store/*/attestations/*.parquet"))
+            for file in damaged:
+                file.chmod(0o600)
+                file.write_bytes(file.read_bytes()[:-1])
+        return states(self, found)
 
-    monkeypatch.setattr(Recorder, "load", loaded)
+    monkeypatch.setattr(Recorder, "states", states_of_damaged)
     options = ["--validators", "1", "--until", str(final), "--json", *asking]
 
     told = CliRunner().invoke(commands, ["record", "attestations", *options])
@@ -95,13 +104,12 @@ def test_recordings_that_cannot_be(asking):
         ["attestations", "--validators", "one", *asking],
         ["attestations", *asking],
         ["incomes", "--validators", "1", *asking],
-        ["attestations", "--validators", "1", "--every", "0", *asking],
         ["attestations", "--validators", "1", "--for", "long", *asking],
     ):
         told = CliRunner().invoke(commands, ["record", *words])
 
         assert (2, "") == (told.exit_code, told.stdout), words
-        assert 1 == told.stderr.count("\n")
+        assert 1 == len(messages(told.stderr))
 
 
 def test_an_end_before_the_beginning(asking):
@@ -111,7 +119,7 @@ def test_an_end_before_the_beginning(asking):
     told = CliRunner().invoke(commands, words)
 
     assert (2, "") == (told.exit_code, told.stdout)
-    assert "--until 2020-01-01 is before mainnet began. Give an epoch" in told.stderr
+    assert "--until 2020-01-01 is before the genesis of mainnet" in told.stderr.replace("'", "")
 
 
 @pytest.mark.long
@@ -135,4 +143,4 @@ def test_a_signal_ends_a_recording_with_its_report(asking, tmp_path, number, sta
 
     assert status == process.returncode
     assert "kept" == json.loads(printed)["data"][0]["state"]
-    assert "beaconframes: stopped\n" == said
+    assert ["beaconframes: stopped"] == messages(said)

@@ -78,7 +78,7 @@ def frame(noun: str, given: dict[str, Any], shared: Mapping[str, Any]) -> tuple[
 
 def over(explorer: Explorer) -> dict[str, int]:
     """Return the epochs that are over, and whose duties are still served."""
-    from beaconframes.v1._record import SERVED
+    from beaconframes.v1.recorder import SERVED
 
     latest = explorer.chain_head.latest("epoch")
     return {"since": max(latest - SERVED + 1, 0), "until": max(latest - 1, 0)}

@@ -11,6 +11,7 @@ import pytest
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.calendar import MAINNET
+from beaconframes.v1 import recorder
 
 from ..support.faults import FaultServer
 
@@ -92,6 +93,15 @@ def server():
 
 
 @pytest.fixture
+def clock(server, monkeypatch):
+    """A clock that the recorder reads and waits on; it shows epoch 150."""
+    passing = Passing(server, 150)
+    monkeypatch.setattr(recorder, "now", passing.now)
+    monkeypatch.setattr(recorder, "sleep", passing.sleep)
+    return passing
+
+
+@pytest.fixture
 def store(tmp_path):
     return tmp_path / "store"
 
@@ -100,10 +110,10 @@ def connect(server, store, **more):
     return bf.Explorer(server.url, store=store, rate=10_000, **more)
 
 
-def record(clock, explorer, until=None, **more):
+def record(explorer, until=None, **more):
     """Record attestations until an epoch, counted from the base."""
     last = None if until is None else BASE + until
-    return bf.record("attestations", WHOM, until=last, explorer=explorer, clock=clock, **more)
+    return bf.record("attestations", WHOM, until=last, explorer=explorer, **more)
 
 
 def runs(report):
@@ -113,11 +123,10 @@ def runs(report):
     return [(first - BASE, last - BASE, state) for first, last, state in each[0]]
 
 
-def test_more_than_is_served(server, store):
+def test_more_than_is_served(server, store, clock):
     """A recording of 200 epochs has all of them, though only 100 are served at a time."""
-    clock = Passing(server, 150)
     with connect(server, store) as explorer:
-        report = record(clock, explorer, until=350)
+        report = record(explorer, until=350)
         with connect(server, store, offline=True) as later:
             kept = bf.load_attestations(WHOM, since=BASE + 53, until=BASE + 350, explorer=later)
 
@@ -126,43 +135,39 @@ def test_more_than_is_served(server, store):
     assert [row["inclusionslot"] for row in told] == kept["inclusion_slot"].to_list()
 
 
-def test_few_requests(server, store):
+def test_few_requests(server, store, clock):
     """It asks once for each window and once for where the chain ends, and sleeps in between."""
-    clock = Passing(server, 150)
     with connect(server, store) as explorer:
-        record(clock, explorer, until=350, every=90)
+        record(explorer, until=350)
 
-    assert 4 == len(clock.slept)
-    assert 2 * 4 >= server.requests
+    assert 6 == len(clock.slept)
+    assert 2 * 6 >= server.requests
 
 
-def test_gap(server, store):
+def test_gap(server, store, clock):
     """What was not recorded in time is named as lost, also by a later recording."""
-    clock = Passing(server, 150)
     with connect(server, store) as explorer:
-        record(clock, explorer, until=150)
+        record(explorer, until=150)
         clock.move(200)
-        report = record(clock, explorer, until=360)
+        report = record(explorer, until=360)
 
     oldest = report.filter(state="lost")["last_epoch"].max() + 1 - BASE
     assert [(53, 150, "kept"), (151, oldest - 1, "lost"), (oldest, 360, "kept")] == runs(report)
 
 
-def test_outage(server, store):
+def test_outage(server, store, clock):
     """An outage is waited for; what it cost is told."""
-    clock = Passing(server, 150)
     with connect(server, store) as explorer:
         explorer._session._timeouts = explorer._session._timeouts.__class__(total=0.2)
-        clock.then = lambda: server.fault("5xx?code=503" if 200 < clock.epoch - BASE < 203 else "")
-        report = record(clock, explorer, until=300, every=51)
+        clock.then = lambda: server.fault("5xx?code=503" if 198 < clock.epoch - BASE < 201 else "")
+        report = record(explorer, until=300)
 
     assert [(53, 300, "kept")] == runs(report)
     assert 1 in {round(epochs) for epochs in clock.slept}
 
 
-def test_interrupt(server, store):
+def test_interrupt(server, store, clock):
     """Ctrl-C ends it with the report, and another call goes on from there."""
-    clock = Passing(server, 150)
 
     def press():
         if clock.epoch > BASE + 240:
@@ -170,9 +175,9 @@ def test_interrupt(server, store):
 
     clock.then = press
     with connect(server, store) as explorer:
-        first = record(clock, explorer)
+        first = record(explorer)
         clock.then = lambda: None
-        second = record(clock, explorer, for_="12h")
+        second = record(explorer, for_="12h")
 
     assert [53, "kept"] == [runs(first)[0][0], runs(first)[0][2]]
     ((begin, end, state),) = runs(second)
@@ -183,23 +188,20 @@ def test_interrupt(server, store):
     ("call", "words"),
     [
         ({"what": "income"}, "cannot be recorded"),
-        ({"every": 98}, "every=98 epochs is none of 1 to 95"),
-        ({"every": 0}, "every=0"),
-        ({"until": -1}, "no epoch to come"),
-        ({"for_": "2026-01-01"}, "no length"),
-        ({"for_": "7d", "until": 9}, "both say when"),
-        ({"validators": []}, "nobody to record"),
+        ({"until": -1}, "until=-1 is negative"),
+        ({"for_": "2026-01-01"}, "not a duration"),
+        ({"for_": "7d", "until": 9}, "are both given"),
+        ({"validators": []}, "validators is empty"),
     ],
 )
-def test_refusals(server, store, call, words):
+def test_refusals(server, store, clock, call, words):
     """What cannot be recorded, or would lose epochs, is refused before anything is waited for."""
-    clock = Passing(server, 150)
     call = {"what": "attestations", "validators": WHOM, **call}
     with (
         connect(server, store) as explorer,
         pytest.raises(errors.UsageError, match=words),
     ):
-        bf.record(**call, explorer=explorer, clock=clock)
+        bf.record(**call, explorer=explorer)
 
 
 def test_needs_a_store(server):
@@ -208,11 +210,10 @@ def test_needs_a_store(server):
         bf.record("attestations", WHOM, explorer=explorer)
 
 
-def test_what_cannot_be_waited_for(server, store):
+def test_what_cannot_be_waited_for(server, store, clock):
     """A key that is no longer good ends it, and what was recorded is kept."""
-    clock = Passing(server, 150)
     clock.then = lambda: server.fault("status?code=401")
     with connect(server, store) as explorer:
         with pytest.raises(errors.Unauthorized):
-            record(clock, explorer, until=300)
+            record(explorer, until=300)
         assert 3 * 96 == bf.store(explorer).tables()["rows"].sum()

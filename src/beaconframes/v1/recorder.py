@@ -1,0 +1,251 @@
+"""The recorder: it stores attestation duties before the service drops them."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.cache.preparation import prepare
+from beaconframes.calendar import instants, resolve_span
+from beaconframes.client.connected import current
+from beaconframes.endpoint.cover import minus
+from beaconframes.errors import (
+    ConfigError,
+    DatasetError,
+    IntegrityError,
+    MissingRows,
+    ServiceError,
+    UsageError,
+)
+from beaconframes.v1.attestations import ATTESTATIONS
+
+if TYPE_CHECKING:
+    from datetime import date, timedelta
+
+    from beaconframes.cache.local_store import LocalStore
+    from beaconframes.cache.read_through import ReadThrough
+    from beaconframes.calendar import Chain
+    from beaconframes.client import Explorer, Subjects
+
+log = logging.getLogger("beaconframes.record")
+
+SERVED = 100
+"""Epochs that the service keeps."""
+
+MARGIN = 2
+"""Epochs by which the service may be ahead of the head that it reported."""
+
+TO_FINALITY = 3
+"""Epochs until an epoch is final."""
+
+NO_END = 2**62
+"""Last epoch of a recording without an end."""
+
+EVERY = 48
+"""Epochs between two loads: about five hours, which leaves another five hours for retries."""
+
+REPORT = {
+    "validator_index": pl.Int64(),
+    "first_epoch": pl.Int64(),
+    "last_epoch": pl.Int64(),
+    "state": pl.Enum(["kept", "absent", "open", "lost"]),
+}
+
+
+def now() -> datetime:
+    """Return the present."""
+    return datetime.now(UTC)
+
+
+def record(
+    what: str,
+    validators: Subjects,
+    *,
+    until: int | str | date | datetime | None = None,
+    for_: str | timedelta | None = None,
+    slim: bool = False,
+    explorer: Explorer | None = None,
+) -> pl.DataFrame:
+    """Record attestation duties in the store, one row per validator and interval of epochs.
+
+    The service keeps attestation duties for 100 epochs, about ten hours. This function loads them
+    at intervals and stores the final ones; `load_attestations` then reads them, for any range. It
+    returns at *until*, after *for_*, or on Ctrl-C. Recorded rows stay, and a later call continues.
+
+    Parameters
+    ----------
+    what
+        ``"attestations"``: the service keeps all other data.
+    validators
+        Indices or public keys: one, or a list, range or Series of them.
+    until
+        Last epoch, or a future time or date. Default: no end.
+    for_
+        Duration, such as ``"7d"``, instead of *until*.
+    slim
+        Whether to leave out ``committee_index``, which halves the bytes; see `load_attestations`.
+    explorer
+        The explorer to record from; it needs a store. Default: that of ``bf.connect``.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``validator_index, first_epoch, last_epoch, state``. States: ``kept`` is stored; ``absent``
+        is a validator without rows; ``open`` is still served, but was not received; ``lost`` is no
+        longer served. Epochs that are not final are not listed.
+
+    Notes
+    -----
+    Failed requests are retried after an epoch. Errors that a retry cannot cure (an invalid key, a
+    spent monthly quota) are raised; rows recorded before stay in the store.
+    """
+    if what != "attestations":
+        raise UsageError(
+            f"{what!r} cannot be recorded",
+            hint='Only "attestations" can: the service keeps all other data',
+        )
+    source = current() if explorer is None else explorer
+    if source.local_store is None or source.offline:
+        raise ConfigError(
+            f"{source!r} cannot record: it has no store, or is offline",
+            hint="Connect with store=True, or with the folder to record into",
+        )
+    recorder = Recorder(
+        source,
+        source.local_store,
+        {"validators": validators, "slim": slim},
+        last_epoch(source.chain, until, for_),
+    )
+    try:
+        while not recorder.is_done:
+            sleep(recorder.seconds_to_wait(is_loaded=recorder.load()))
+    except KeyboardInterrupt:
+        log.info("recording ends: interrupted")
+    return recorder.report()
+
+
+def last_epoch(chain: Chain, until: Any, for_: Any) -> int:
+    """Return the last epoch to record."""
+    if until is not None and for_ is not None:
+        raise UsageError("until= and for_= are both given", hint="Give one of them")
+    present = now()
+    if for_ is not None:
+        start, end = instants("for_", for_, lambda: present)
+        if not start == end < present:
+            raise UsageError(f"for_={for_!r} is not a duration", hint='Use for_="7d" or "12h"')
+        return chain.at("epoch", present + (present - start))
+    if until is None:
+        return NO_END
+    if isinstance(until, int) and until < 0:
+        raise UsageError(f"until={until} is negative", hint="Give the number of an epoch")
+    latest = chain.at("epoch", present)
+    return resolve_span(
+        0, until, unit="epoch", chain=chain, latest=lambda: latest, now=lambda: present
+    ).last
+
+
+@dataclass
+class Recorder:
+    """One recording: which duties, until when, and how far it is."""
+
+    explorer: Explorer
+    local_store: LocalStore
+    values: dict[str, Any]
+    last: int
+    start: int | None = None
+    """First epoch of the report: where the earliest recording in the store starts."""
+    oldest: int = 0
+    """First epoch that the service still has."""
+    final: int = -1
+    """Last epoch that was loaded."""
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the last epoch is loaded."""
+        return self.final >= self.last
+
+    def load(self) -> bool:
+        """Store the final epochs that the service has; return False if a retry is needed."""
+        try:
+            self.explorer.look_again()
+            newest = self.explorer.chain_head.latest("epoch")
+            finalized = self.explorer.chain_head.latest("epoch", finalized=True)
+            oldest = max(newest - SERVED + 1 + MARGIN, 0)
+            final = min(finalized, newest - 1, self.last)
+            if self.start is None:
+                found = self.stored(0, oldest)
+                known = self.local_store.coverage(
+                    found.table, found.want.subjects, found.want.parts
+                )
+                self.start = min([oldest, *(parts[0][0] for parts in known.values())])
+            first = max(oldest, self.start)
+            if final >= first:
+                with warnings.catch_warnings():
+                    if self.final >= 0:
+                        # The first load has warned, and the report has all that is missing.
+                        warnings.simplefilter("ignore", MissingRows)
+                    values = {**self.values, "since": first, "until": final}
+                    self.explorer.load(ATTESTATIONS, values, strict=False, lazy=True)
+                log.info("recorded up to epoch %d", final)
+            self.oldest, self.final = oldest, final
+        except (ServiceError, IntegrityError) as error:
+            if isinstance(error, ServiceError) and not error.retryable:
+                raise
+            log.warning("%s; retry in one epoch", error)
+            return False
+        return True
+
+    def seconds_to_wait(self, *, is_loaded: bool) -> float:
+        """Return the seconds until the next load; one epoch after a failure."""
+        if self.is_done:
+            return 0.0
+        chain = self.explorer.chain
+        epoch = float(chain.slots_per_epoch * chain.seconds_per_slot)
+        if not is_loaded:
+            return epoch
+        goal = min(self.final + EVERY, self.last)
+        return max((chain.time_of("epoch", goal + TO_FINALITY) - now()).total_seconds(), epoch)
+
+    def stored(self, first: int, last: int) -> ReadThrough:
+        """Return the part of the store that holds these epochs of the validators."""
+        values = {**self.values, "since": first, "until": last}
+        found, _ = prepare(self.explorer, self.local_store, ATTESTATIONS, values)
+        if found is None or not found.want.subjects:
+            raise UsageError("validators is empty", hint="Give validators that exist")
+        return found
+
+    def report(self) -> pl.DataFrame:
+        """Return the state of every interval of epochs, from the first recording to the end."""
+        if self.start is None or self.final < self.start:
+            return pl.DataFrame(schema=REPORT)
+        found = self.stored(self.start, self.final)
+        try:
+            rows = self.states(found)
+        except DatasetError:
+            # The store has dropped its damaged segment: those epochs are now missing.
+            rows = self.states(found)
+        return pl.DataFrame(rows, schema=REPORT, orient="row").sort(
+            "validator_index", "first_epoch"
+        )
+
+    def states(self, found: ReadThrough) -> list[tuple[int, int, int, str]]:
+        """Return the stored and the missing intervals of each validator."""
+        missing = found.missing()
+        served = found.select().rows.select("validator_index").unique().collect().to_series()
+        rows = []
+        for index in map(int, found.want.subjects):
+            gaps = missing.get(str(index), ())
+            state = "kept" if index in served else "absent"
+            rows += [(index, *part, state) for part in minus(found.want.parts, gaps)]
+            for first, last in gaps:
+                if first < self.oldest:
+                    rows.append((index, first, min(last, self.oldest - 1), "lost"))
+                if last >= self.oldest:
+                    rows.append((index, max(first, self.oldest), last, "open"))
+        return rows
