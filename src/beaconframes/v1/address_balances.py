@@ -178,26 +178,25 @@ def load_address_balances(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load what addresses hold, one row per address for its ether and one for each token.
+    """Load the balances of addresses, one row per address for its ether and one per token.
 
-    One request an address. At most 200 tokens of each; `load_token_balances` gives all of them.
+    One request per address. At most 200 tokens of each address; `load_token_balances` loads all.
 
     Parameters
     ----------
     addresses
         Addresses of 40 hex digits: one, or a list or Series of them.
     token
-        Contract of the only token to give beside the ether. Left out: all of them.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for addresses without an answer, instead of warning.
+        Contract of the only token to load beside the ether. Default: all tokens.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, addresses without a response raise
+        `MissingRows` instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``address``, ``token``, the ether first, whose ``token`` is null. ``balance`` is
-        text, exact as the service sends it, in ether and in tokens.
+        Sorted by ``address``, ``token``. Ether is first: its ``token`` is null. ``balance`` is
+        text, exact as the service sends it, in ether or tokens.
 
     Notes
     -----

@@ -48,27 +48,27 @@ def load_attestation_efficiency(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load how soon attestations were included, one row per validator. Less is better.
+    """Load the attestation efficiency of validators, one row per validator. Lower is better.
 
-    100 validators a request.
+    100 validators per request.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for validators without a row, instead of warning.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, validators without a row raise `MissingRows`
+        instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``. ``attestation_efficiency`` is 2 less the mean, over the 100
-        epochs before the latest, of 1 / (inclusion slot - attested slot), a missed duty counting 0.
-        So 1.0 is best (every attestation included in the next slot), 1.5 is two slots late on the
-        whole, and 2.0 is worst (none included). A skipped slot makes it worse, though the validator
-        cannot help it. The service has no row of a validator without duties.
+        Sorted by ``validator_index``. ``attestation_efficiency`` is 2 minus the mean of 1 /
+        (inclusion slot - attested slot) over the 100 epochs before the latest, where a missed duty
+        counts 0. 1.0 is best: every attestation was included in the next slot. 1.5 is an average
+        delay of two slots, and 2.0 is worst: none was included. A slot without a block increases
+        the value, although the validator is not at fault. The service has no row for a validator
+        without duties.
 
     Notes
     -----

@@ -119,36 +119,35 @@ def load_attestations(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load attestation duties, one row per validator per epoch, of the last 100 epochs.
+    """Load attestation duties of the last 100 epochs, one row per validator per epoch.
 
-    100 validators a request. The service keeps no older duties than that: a range that begins
-    earlier is refused.
+    100 validators per request. The service keeps no older duties: an earlier range raises an error.
+    `beaconframes.record` stores duties before they are dropped.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest (``since=-10`` is the last 10), a date, a datetime or ``"6h"``.
-        Left out: the last 100 processed epochs.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest
+        (``since=-10`` is the last 10), a date, a datetime or ``"6h"``. Default: the last 100
+        processed epochs.
     slim
-        Whether to ask for half the bytes: everything but ``committee_index``, which is then null.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+        Whether to leave out ``committee_index``, which halves the bytes; the column is then null.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
+        warning.
 
     Returns
     -------
     polars.DataFrame
         Sorted by ``validator_index``, ``epoch``. ``status`` is ``included`` or ``missed``. Duties
-        of the newest two epochs may be included yet, though they count as missed: leave these out
-        before counting misses. A validator has no rows for epochs in which it was not active.
+        of the latest two epochs may still be included, although their status is ``missed``: exclude
+        them when counting misses. A validator has no rows for epochs in which it was not active.
 
     Notes
     -----
-    ``GET /api/v1/validator/{indexOrPubkey}/attestations``. Final once the epoch is.
+    ``GET /api/v1/validator/{indexOrPubkey}/attestations``. Final once the epoch is finalized.
     """
     return load(
         ATTESTATIONS,

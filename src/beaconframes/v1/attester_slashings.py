@@ -73,29 +73,27 @@ def load_attester_slashings(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the attester slashings in blocks, one row per proof that a block included.
+    """Load the attester slashings in blocks, one row per included proof.
 
-    One request a slot. A slot without any has no rows; nor has one without a block.
+    One request per slot. A slot without any has no rows, and neither has a slot without a block.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
         Sorted by ``block_slot``, ``block_root``, ``block_index``. The ``_indices`` are list columns
-        of everybody who signed; slashed is who signed both:
+        of the validators that signed. Slashed are those that signed both:
         ``pl.col("attestation1_indices").list.set_intersection("attestation2_indices")``.
 
     Notes
     -----
-    ``GET /api/v1/slot/{slot}/attesterslashings``. Final once the slot's epoch is.
+    ``GET /api/v1/slot/{slot}/attesterslashings``. Final once the epoch of the slot is finalized.
     """
     return load(
         ATTESTER_SLASHINGS,

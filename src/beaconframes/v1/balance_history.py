@@ -60,29 +60,29 @@ def load_balance_history(
 ) -> Frame:
     """Load balances, one row per validator per epoch, in gwei.
 
-    100 validators and 100 epochs a request.
+    100 validators and 100 epochs per request.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest (``since=-250`` is the last 250), a date, a datetime or ``"30d"``.
-        Left out: the last 100 processed epochs.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest
+        (``since=-250`` is the last 250), a date, a datetime or ``"30d"``. Default: the last 100
+        processed epochs.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
+        warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``, ``epoch``. An exited and withdrawn validator has balance 0.
+        Sorted by ``validator_index``, ``epoch``. The balance of a validator that has exited and
+        withdrawn is 0.
 
     Notes
     -----
-    ``GET /api/v1/validator/{indexOrPubkey}/balancehistory``. Final once the epoch is.
+    ``GET /api/v1/validator/{indexOrPubkey}/balancehistory``. Final once the epoch is finalized.
     """
     return load(
         BALANCE_HISTORY,

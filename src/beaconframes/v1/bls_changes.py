@@ -77,27 +77,26 @@ def load_bls_changes(
 ) -> Frame:
     """Load the changes of withdrawal credentials from a BLS key to an address, one row per change.
 
-    100 validators a request.
+    100 validators per request.
 
     Parameters
     ----------
     validators
-        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-        The service fails a request with a key that no validator has.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. A validator that never changed has no rows; that is no gap.
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length. The
+        service refuses a request that contains an unknown public key.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``, ``slot``.
+        Sorted by ``validator_index``, ``slot``. A validator that never changed has no rows, and is
+        not missing.
 
     Notes
     -----
-    ``GET /api/v1/validator/{indexOrPubkey}/blsChange``. A change is final once its epoch is; more
-    validators may change at any time.
+    ``GET /api/v1/validator/{indexOrPubkey}/blsChange``. A change is final once its epoch is
+    finalized; other validators may still change.
     """
     return load(
         BLS_CHANGES,

@@ -77,28 +77,28 @@ def load_deposit_origin(
 ) -> Frame:
     """Load the validators that an address deposited for, one row per public key and validity.
 
-    2,000 keys a request.
+    2,000 public keys per request.
 
     Parameters
     ----------
     address
         An address of 40 hex digits or a name that ends in ``.eth``, or a list of them.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. An address that deposited nothing has no rows, and is not missing.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``from_address``, ``pubkey``, ``valid_signature``. A key that got deposits with
-        valid and with invalid signatures has two rows. The sender of the transaction counts, not
-        whom it acted for. Services have written 0 for a key that is no validator yet: where a 0
-        comes, one request more finds out whose it is, and all others are null.
+        Sorted by ``from_address``, ``pubkey``, ``valid_signature``. A public key with valid and
+        invalid signatures has two rows. The address is the sender of the transaction, even if it
+        acted for another. An address without deposits has no rows, and is not missing. Some
+        services write index 0 for a public key that is not a validator yet: one more request then
+        finds the key of validator 0, and every other 0 becomes null.
 
     Notes
     -----
-    ``GET /api/v1/validator/eth1/{eth1address}``. Never final: more may be deposited.
+    ``GET /api/v1/validator/eth1/{eth1address}``. Never final: more deposits are possible at any
+    time.
     """
     rows = load(
         DEPOSIT_ORIGIN,

@@ -58,30 +58,30 @@ def load_deposits(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the deposits of validators, one row per event of the deposit contract.
+    """Load the deposits of validators, one row per event of the deposit contract, in gwei.
 
-    100 validators a request. Top-ups are rows too, and so are deposits that came to nothing
-    because their signature is not valid.
+    100 validators per request. Top-ups have rows too, and so have deposits without effect, whose
+    signature is not valid.
 
     Parameters
     ----------
     validators
-        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-        A key that never became a validator has deposits all the same.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. A validator without deposits has no rows; that is no gap.
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length. A
+        public key that never became a validator can have deposits too.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. Amounts in gwei. Rows name
-        the validator by ``pubkey`` alone, as the deposit contract does.
+        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. Validators are named by
+        ``pubkey`` alone, as in the deposit contract. A validator without deposits has no rows, and
+        is not missing.
 
     Notes
     -----
-    ``GET /api/v1/validator/{indexOrPubkey}/deposits``. More may come at any time.
+    ``GET /api/v1/validator/{indexOrPubkey}/deposits``. Never final: more deposits are possible at
+    any time.
     """
     return load(
         DEPOSITS,

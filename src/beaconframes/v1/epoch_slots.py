@@ -63,30 +63,29 @@ def load_epoch_slots(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the blocks of epochs, one row per block; missed slots are rows too.
+    """Load the blocks of epochs, one row per block; a missed slot has a row too.
 
-    One request an epoch. A slot with an orphaned block beside the canonical one has two rows;
-    the running epoch has only the slots so far.
+    One request per epoch. A slot with an orphaned block beside the canonical one has two rows. The
+    current epoch has only the slots so far.
 
     Parameters
     ----------
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest, a date, a datetime or ``"12h"``. Left out: the latest epoch alone.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest,
+        a date, a datetime or ``"12h"``. Default: the latest epoch.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
+        warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``slot``, ``block_root``. ``status`` tells proposed, missed and orphaned apart;
-        execution fields are null where there is no payload.
+        Sorted by ``slot``, ``block_root``. ``status`` is proposed, missed or orphaned. Execution
+        columns are null for a block without a payload.
 
     Notes
     -----
-    ``GET /api/v1/epoch/{epoch}/slots``. Final once the epoch is.
+    ``GET /api/v1/epoch/{epoch}/slots``. Final once the epoch is finalized.
     """
     return load(
         EPOCH_SLOTS,

@@ -76,26 +76,27 @@ def load_epochs(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load epoch overviews, one row per epoch. One request each.
+    """Load epoch overviews, one row per epoch.
+
+    One request per epoch.
 
     Parameters
     ----------
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest, a date, a datetime or ``"12h"``. Left out: the latest epoch alone.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest,
+        a date, a datetime or ``"12h"``. Default: the latest epoch.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
+        warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``epoch``. Amounts in gwei. Counts and rates of a running epoch are provisional.
+        Sorted by ``epoch``. Amounts in gwei. Counts and rates of the current epoch are provisional.
 
     Notes
     -----
-    ``GET /api/v1/epoch/{epoch}``. Final once the epoch is.
+    ``GET /api/v1/epoch/{epoch}``. Final once the epoch is finalized.
     """
     return load(
         EPOCHS,

@@ -85,28 +85,29 @@ def load_execution_blocks(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load execution blocks by number, one row per block. 100 blocks a request.
+    """Load execution blocks by number, one row per block.
+
+    100 blocks per request.
 
     Parameters
     ----------
     blocks
         Numbers of execution blocks (not slots): one, or a list, range or Series of them, of any
         length. ``exec_block_number`` of `load_epoch_slots` is such a number.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for blocks that do not exist, instead of warning.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, blocks that do not exist raise `MissingRows`
+        instead of a warning.
 
     Returns
     -------
     polars.DataFrame
         Sorted by ``block_number``. Rewards and fees in wei, exact. ``slot``, ``epoch``,
-        ``proposer_index`` and ``finalized`` are null before the merge, and the ``relay_`` columns
-        where no relay brought the block.
+        ``proposer_index`` and ``finalized`` are null before the merge. The ``relay_`` columns are
+        null for a block without a relay.
 
     Notes
     -----
-    ``GET /api/v1/execution/block/{blockNumber}``. Final once its epoch is.
+    ``GET /api/v1/execution/block/{blockNumber}``. Final once its epoch is finalized.
     """
     return load(
         EXECUTION_BLOCKS,

@@ -50,25 +50,26 @@ def load_execution_performance(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load what proposing earned on the execution layer, one row per validator, in wei.
+    """Load the execution-layer rewards of validators in total and over 1 to 365 days, one row per
+    validator, in wei.
 
-    100 validators a request.
+    100 validators per request.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for validators without a row, instead of warning.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, validators without a row raise `MissingRows`
+        instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``. Of each block counts what its relay paid or, if none did,
-        the priority fees. The days are periods of 24 hours that end now. The service has no row of
-        a validator of which it has no figures yet, and no long periods from older versions: null.
+        Sorted by ``validator_index``. The reward of a block is the payment of its relay or, without
+        one, its priority fees. The periods are multiples of 24 hours that end now. The service has
+        no row for a validator before its first figures; older versions of the service omit the long
+        periods, which are then null.
 
     Notes
     -----

@@ -53,19 +53,17 @@ def load_gas_fees(
 
     Parameters
     ----------
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row. Fees in wei per gas; prices are floats, as the service sends them.
+        One row. Fees in wei per gas. Prices are floats, as the service sends them.
 
     Notes
     -----
-    ``GET /api/v1/execution/gasfees``, on the public service ``gasnow``. Never final.
+    ``GET /api/v1/execution/gasfees``; on the public service, ``gasnow``. Never final.
     """
     return load(
         GAS_FEES,

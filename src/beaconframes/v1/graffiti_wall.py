@@ -104,31 +104,29 @@ def load_graffiti_wall(
 ) -> Frame:
     """Load the graffiti wall, one row per painted pixel, oldest first.
 
-    One request for up to 500,000 slots.
+    One request per 500,000 slots.
 
     Parameters
     ----------
     region
-        ``(left, top, right, bottom)``, both corners included. Left out: the whole wall.
+        ``(left, top, right, bottom)``, both corners included. Default: the whole wall.
     since, until
-        First and last slot, both inclusive: a slot, a negative number counting back from the
-        latest (``since=-100_000``), a date, a datetime or ``"30d"``; ``since=0`` is all history.
-        Left out: the last 10,001 slots, as the service itself does.
+        First and last slot, inclusive: a slot, a negative number counting back from the latest
+        (``since=-100_000``), a date, a datetime or ``"30d"``; ``since=0`` is the whole history.
+        Default: the last 10,001 slots, as in the service.
     summarize
-        Whether to load only the newest paint of each pixel instead of every one.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+        Whether to load the latest paint of each pixel only, instead of every paint.
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``slot``, so that painting row after row gives the wall (`beaconframes.wall`).
+        Sorted by ``slot``: painting row after row draws the wall (`beaconframes.wall`).
 
     Notes
     -----
-    ``GET /api/v1/graffitiwall``. Final once the slot's epoch is.
+    ``GET /api/v1/graffitiwall``. Final once the epoch of the slot is finalized.
     """
     return load(
         GRAFFITI_WALL,

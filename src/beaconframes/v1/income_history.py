@@ -113,33 +113,33 @@ def load_income_history(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load income, one row per validator per epoch, in gwei (fees in wei).
+    """Load income by duty, one row per validator per epoch, in gwei (fees in wei).
 
-    100 validators and 100 epochs a request.
+    100 validators and 100 epochs per request.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest finalized epoch (``since=-250`` is the last 250), a date, a datetime or ``"30d"``.
-        Left out: the last 100 finalized epochs.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest
+        finalized epoch (``since=-250`` is the last 250), a date, a datetime or ``"30d"``. Default:
+        the last 100 finalized epochs.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
+        warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``, ``epoch``. Every amount is a positive magnitude: net income
-        is rewards less penalties (`beaconframes.analysis.income` adds them up).
-        A validator has no rows for epochs in which it had no duties.
+        Sorted by ``validator_index``, ``epoch``. Every amount is positive, penalties too: net
+        income is rewards less penalties (`beaconframes.analysis.income` computes it). A validator
+        has no rows for epochs in which it had no duties.
 
     Notes
     -----
-    ``GET /api/v1/validator/{indexOrPubkey}/incomedetailhistory``. Final once the epoch is.
+    ``GET /api/v1/validator/{indexOrPubkey}/incomedetailhistory``. Final once the epoch is
+    finalized.
     """
     return load(
         INCOME_HISTORY,

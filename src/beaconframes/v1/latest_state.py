@@ -91,19 +91,18 @@ def load_latest_state(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the head of the chain and the service's exchange rates, one row.
+    """Load the chain head and the exchange rates of the service, one row.
 
     Parameters
     ----------
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row. ``rates`` is flattened; prices are floats, as the service sends them.
+        One row. The fields of ``rates`` are columns of their own. Prices are floats, as the service
+        sends them.
 
     Notes
     -----

@@ -70,25 +70,24 @@ def load_leaderboard(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the 100 validators that earned most in 7 days, one row per validator, in gwei.
+    """Load the 100 validators with the highest income of 7 days, one row per validator, in gwei.
 
     One request.
 
     Parameters
     ----------
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``rank_7d``. Consensus-layer income, rewards less penalties; it may be negative.
+        Sorted by ``rank_7d``. Consensus-layer income: rewards less penalties, which may be
+        negative.
 
     Notes
     -----
-    ``GET /api/v1/validator/leaderboard``. Drawn up anew every day, so never final.
+    ``GET /api/v1/validator/leaderboard``. Updated every day, so never final.
     """
     return load(
         LEADERBOARD,

@@ -76,28 +76,27 @@ def load_names(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load names of addresses or addresses of names, one row per name or address asked for.
+    """Load the addresses of ENS names, and the names of addresses, one row per name or address.
 
-    One request each, in either direction.
+    One request each, in both directions.
 
     Parameters
     ----------
     names
-        Names ending in ``.eth`` or addresses: one, or a list or Series of them, mixed.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for names that nobody has, instead of warning.
+        Names that end in ``.eth``, or addresses: one, or a list or Series of them, mixed.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, unknown names raise `MissingRows` instead of a
+        warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``asked``. ``domain`` is the address's primary name, which may be another than
-        the name asked for; empty when the address has none.
+        Sorted by ``asked``, the requested name or address. ``domain`` is the primary name of the
+        address, which may differ from the requested name; it is empty for an address without one.
 
     Notes
     -----
-    ``GET /api/v1/ens/lookup/{domain}``. Never final: names change hands.
+    ``GET /api/v1/ens/lookup/{domain}``. Never final: names can change their owner.
     """
     return load(
         NAMES,

@@ -55,24 +55,24 @@ def load_performance(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load what validators earned on the consensus layer, one row per validator, in gwei.
+    """Load the consensus-layer income of validators in total and over 1 to 365 days, one row per
+    validator, in gwei.
 
-    100 validators a request.
+    100 validators per request.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for validators without a row, instead of warning.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, validators without a row raise `MissingRows`
+        instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``. Income is rewards less penalties, so it may be negative; of
-        a validator that was activated today, periods and rank are null.
+        Sorted by ``validator_index``. Income is rewards less penalties, so it may be negative.
+        Periods and rank are null for a validator that was activated today.
 
     Notes
     -----

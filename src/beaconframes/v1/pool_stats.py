@@ -68,21 +68,19 @@ def load_pool_stats(
 
     Parameters
     ----------
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row. Ether in wei; amounts of other tokens (``_base_units``) in their smallest unit,
-        10**18 of which are one token, and so never mistaken for ether.
+        One row. Ether in wei. Amounts of other tokens (``_base_units``) are in units of 10**-18
+        tokens, and are not ether.
 
     Notes
     -----
-    ``GET /api/v1/poolprotocol/stats``, on the public service ``rocketpool/stats``. The service
-    computes it anew every few minutes. Never final.
+    ``GET /api/v1/poolprotocol/stats``; on the public service, ``rocketpool/stats``. The service
+    updates it every few minutes. Never final.
     """
     return load(
         POOL_STATS,

@@ -79,29 +79,27 @@ def load_pool_validators(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load which validators belong to the liquid-staking pool and how, one row per validator.
+    """Load the validators of the liquid-staking pool, one row per validator.
 
-    100 validators a request.
+    100 validators per request.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. A validator outside the pool has no row; that is no gap.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``. Ether in wei. RPL, which is no ether, in its smallest unit:
-        divide ``_base_units`` by ``10**18`` for RPL. What is the node's is null when the service
-        does not know the node.
+        Sorted by ``validator_index``. Ether in wei. RPL (``_base_units``) in units of 10**-18 RPL:
+        divide by ``10**18``. Columns of the node are null if the service does not know the node. A
+        validator outside the pool has no row, and is not missing.
 
     Notes
     -----
-    ``GET /api/v1/poolprotocol/validator/{indexOrPubkey}``, on the public service ``rocketpool``.
+    ``GET /api/v1/poolprotocol/validator/{indexOrPubkey}``; on the public service, ``rocketpool``.
     Never final.
     """
     return load(

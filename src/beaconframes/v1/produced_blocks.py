@@ -150,29 +150,29 @@ def load_produced_blocks(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load every execution block of some producers, one row per block.
+    """Load the execution blocks of producers, one row per block.
 
-    20 addresses or 100 validators and 100 blocks a request.
+    20 addresses or 100 validators, and 100 blocks, per request.
 
     Parameters
     ----------
     producers
         Fee recipients (addresses of 40 hex digits), validator indices or public keys: one, or a
         list, range or Series of them, mixed, of any length.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. A producer without blocks has no rows, and is not missing.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        As of `load_execution_blocks`, sorted by ``block_number``. A block belongs to an address
-        that got its fees, or that a builder paid for it through a relay.
+        The columns of `load_execution_blocks`, sorted by ``block_number``. A block belongs to the
+        address that received its fees, and to the address that its builder paid through a relay. A
+        producer without blocks has no rows, and is not missing.
 
     Notes
     -----
-    ``GET /api/v1/execution/{addressIndexOrPubkey}/produced``. Final once the block's epoch is.
+    ``GET /api/v1/execution/{addressIndexOrPubkey}/produced``. Final once the epoch of the block is
+    finalized.
     """
     return load(
         PRODUCED_BLOCKS,

@@ -96,24 +96,23 @@ def load_proposal_luck(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the luck of a set of validators in proposing, one row for the whole set.
+    """Load the proposal luck of a set of validators, one row for the whole set.
 
-    One request; at most 100 validators, since the luck of parts does not add up.
+    One request. At most 100 validators: the luck of a set does not follow from that of its parts.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row; ``validators`` names the set. ``proposal_luck`` is a ratio: 1 is as expected, 2 is
-        twice as many blocks. It and ``time_frame`` are null for a set without proposals.
+        One row; ``validators`` names the set. ``proposal_luck`` is blocks proposed over blocks
+        expected: 1 is as expected, 2 is twice as many. It and ``time_frame`` are null for a set
+        without proposals.
 
     Notes
     -----

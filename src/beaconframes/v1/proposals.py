@@ -61,33 +61,32 @@ def load_proposals(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the blocks that validators were to propose, one row per block.
+    """Load the block proposals of validators, one row per block.
 
-    100 validators and 101 epochs a request. Missed, orphaned and scheduled proposals are rows too:
-    ``status`` tells them apart.
+    100 validators and 101 epochs per request. Missed, orphaned and scheduled proposals have rows
+    too; ``status`` distinguishes them.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest (``since=-250`` is the last 250), a date, a datetime or ``"30d"``.
-        Left out: the last 101 processed epochs.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. A validator that had nothing to propose has no rows; that is no gap.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest
+        (``since=-250`` is the last 250), a date, a datetime or ``"30d"``. Default: the last 101
+        processed epochs.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``slot``, ``block_root``; the columns of `load_epoch_slots`. The service does not
-        say how many withdrawals these blocks paid out: ``withdrawals_count`` is null.
+        Sorted by ``slot``, ``block_root``; the columns of `load_epoch_slots`. A validator without
+        proposals has no rows, and is not missing. ``withdrawals_count`` is null: the service does
+        not report it here.
 
     Notes
     -----
-    ``GET /api/v1/validator/{indexOrPubkey}/proposals``. Final once the epoch is.
+    ``GET /api/v1/validator/{indexOrPubkey}/proposals``. Final once the epoch is finalized.
     """
     return load(
         PROPOSALS,

@@ -64,17 +64,15 @@ def load_proposer_slashings(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the proposer slashings in blocks, one row per proof that a block included.
+    """Load the proposer slashings in blocks, one row per included proof.
 
-    One request a slot. A slot without any has no rows; nor has one without a block.
+    One request per slot. A slot without any has no rows, and neither has a slot without a block.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
@@ -84,7 +82,7 @@ def load_proposer_slashings(
 
     Notes
     -----
-    ``GET /api/v1/slot/{slot}/proposerslashings``. Final once the slot's epoch is.
+    ``GET /api/v1/slot/{slot}/proposerslashings``. Final once the epoch of the slot is finalized.
     """
     return load(
         PROPOSER_SLASHINGS,

@@ -63,29 +63,26 @@ def load_slot_attestations(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the attestations in blocks, one row per aggregate that a block included.
+    """Load the attestations in blocks, one row per included aggregate.
 
-    One request a slot. A slot without any has no rows; nor has one without a block.
+    One request per slot. A slot without any has no rows, and neither has a slot without a block.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``block_slot``, ``block_root``, ``block_index``. ``slot`` is the slot that was
-        attested; ``validators`` is a list column: ``frame.explode("validators")`` makes one row
-        per vote.
+        Sorted by ``block_slot``, ``block_root``, ``block_index``. ``slot`` is the attested slot.
+        ``validators`` is a list column: ``frame.explode("validators")`` returns one row per vote.
 
     Notes
     -----
-    ``GET /api/v1/slot/{slot}/attestations``. Final once the slot's epoch is.
+    ``GET /api/v1/slot/{slot}/attestations``. Final once the epoch of the slot is finalized.
     """
     return load(
         SLOT_ATTESTATIONS,

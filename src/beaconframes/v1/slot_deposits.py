@@ -59,28 +59,26 @@ def load_slot_deposits(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the deposits of slots, one row per deposit that a block included, in gwei.
+    """Load the deposits in blocks, one row per included deposit, in gwei.
 
-    One request a slot. A slot without any has no rows; nor has one without a block.
+    One request per slot. A slot without any has no rows, and neither has a slot without a block.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``block_slot``, ``block_root``, ``block_index``. Blocks since Electra hold none:
-        deposits come in as execution requests (`load_deposits`).
+        Sorted by ``block_slot``, ``block_root``, ``block_index``. Blocks since Electra have none:
+        deposits are now execution requests (`load_deposits`).
 
     Notes
     -----
-    ``GET /api/v1/slot/{slot}/deposits``. Final once the slot's epoch is.
+    ``GET /api/v1/slot/{slot}/deposits``. Final once the epoch of the slot is finalized.
     """
     return load(
         SLOT_DEPOSITS,

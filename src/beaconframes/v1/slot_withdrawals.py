@@ -53,27 +53,25 @@ def load_slot_withdrawals(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the withdrawals of slots, one row per withdrawal that a block paid out, in gwei.
+    """Load the withdrawals in blocks, one row per withdrawal, in gwei.
 
-    One request a slot. A slot without any has no rows; nor has one without a block.
+    One request per slot. A slot without any has no rows, and neither has a slot without a block.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``block_slot``, ``withdrawal_index``; a block pays out 16 at most.
+        Sorted by ``block_slot``, ``withdrawal_index``. A block has at most 16 withdrawals.
 
     Notes
     -----
-    ``GET /api/v1/slot/{slot}/withdrawals``. Final once the slot's epoch is.
+    ``GET /api/v1/slot/{slot}/withdrawals``. Final once the epoch of the slot is finalized.
     """
     return load(
         SLOT_WITHDRAWALS,

@@ -102,31 +102,30 @@ def load_slots(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load blocks by slot or root, one row per block. One request each.
+    """Load blocks by slot or root, one row per block.
 
-    `load_epoch_slots` brings the slots of whole epochs, missed ones too, in far fewer requests.
+    One request per block. `load_epoch_slots` loads whole epochs, missed slots included, in far
+    fewer requests.
 
     Parameters
     ----------
     slots
         Slots or block roots: one, or a list, range or Series of them, mixed. ``"latest"`` is the
-        latest processed slot, ``"head"`` the newest block.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for slots and roots without a block, instead of
-        warning.
+        latest processed slot, ``"head"`` the latest block.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, slots and roots without a block raise
+        `MissingRows` instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``slot``, ``block_root``. Where an orphaned block stands beside the canonical
-        one, the service chooses which it gives: ``status`` says. ``votes`` counts the votes for
+        Sorted by ``slot``, ``block_root``. If a slot has an orphaned block beside the canonical
+        one, the service returns one of them: ``status`` says which. ``votes`` counts the votes for
         the block.
 
     Notes
     -----
-    ``GET /api/v1/slot/{slotOrHash}``. Final once the slot's epoch is.
+    ``GET /api/v1/slot/{slotOrHash}``. Final once the epoch of the slot is finalized.
     """
     return load(
         SLOTS,

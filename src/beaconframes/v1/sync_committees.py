@@ -66,25 +66,24 @@ def load_sync_committees(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load sync committees, one row per seat: ``period, seat, validator_index``.
+    """Load the members of sync committees, one row per seat.
 
-    One request a period.
+    One request per period.
 
     Parameters
     ----------
     periods
-        Periods: one, or a list, range or Series of them; ``"latest"`` is the current one,
-        ``"next"`` the one after it. An epoch's period is ``epoch // 256``.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for periods without a committee, instead of warning.
+        Periods: one, or a list, range or Series of them; ``"latest"`` is the current period,
+        ``"next"`` the one after it. The period of an epoch is ``epoch // 256``.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, periods without a committee raise `MissingRows`
+        instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``period``, ``seat``. The order of seats is the order of the bits in
-        ``sync_aggregate_bits``; a validator with several seats has several rows.
+        Sorted by ``period``, ``seat``. The order of the seats is that of the bits in
+        ``sync_aggregate_bits``. A validator with several seats has several rows.
 
     Notes
     -----

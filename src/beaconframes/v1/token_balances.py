@@ -73,22 +73,23 @@ def load_token_balances(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load every token of an address, one row per token. 200 tokens a request.
+    """Load all token balances of an address, one row per token.
+
+    200 tokens per request.
 
     Parameters
     ----------
     address
         An address of 40 hex digits, or a list or Series of them.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. An address without tokens has no rows, and is not missing.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``address``, ``token``. ``balance`` is text, exact as the service sends it: how
-        many places a token has is known to its contract alone. ``symbol`` is whatever that says.
+        Sorted by ``address``, ``token``. ``balance`` is text, exact as the service sends it: only
+        the contract defines the number of decimals. ``symbol`` is set by the contract and cannot be
+        trusted. An address without tokens has no rows, and is not missing.
 
     Notes
     -----

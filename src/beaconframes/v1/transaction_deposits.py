@@ -53,29 +53,27 @@ def load_transaction_deposits(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the deposits that transactions made, one row per deposit, in gwei.
+    """Load the deposits of transactions, one row per deposit, in gwei.
 
-    One request a transaction.
+    One request per transaction.
 
     Parameters
     ----------
     tx_hashes
         Hashes of execution transactions: one, or a list or Series of them.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for transactions that deposited nothing, instead of
-        warning.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, transactions without deposits raise
+        `MissingRows` instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. A transaction may deposit
+        Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. One transaction may deposit
         for many validators.
 
     Notes
     -----
-    ``GET /api/v1/eth1deposit/{txhash}``. Final as soon as its block is, a few minutes later.
+    ``GET /api/v1/eth1deposit/{txhash}``. Final as soon as its block is final, some minutes later.
     """
     return load(
         TRANSACTION_DEPOSITS,

@@ -53,20 +53,18 @@ def load_validator_queue(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load how many validators, and how much, wait to enter and to leave: one row.
+    """Load the number and the balance of validators that wait to enter and to leave, one row.
 
     Parameters
     ----------
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row. Since Electra the count of those that enter says little: deposits wait, and one
-        key may wait for much.
+        One row. Since Electra, deposits wait, not validators: one public key may wait with several
+        deposits, so read the balances rather than the counts.
 
     Notes
     -----

@@ -146,32 +146,31 @@ def load_validator_stats(
 ) -> Frame:
     """Load daily statistics, one row per validator per day of the chain, in gwei.
 
-    One request a validator, whatever the range. The service takes indices only: public keys are
-    looked up first, 100 a request.
+    One request per validator, whatever the range. The service takes indices only: public keys are
+    looked up first, 100 per request.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
     since, until
-        First and last day, both inclusive: a day (full days since genesis), a negative number
-        counting back from the latest complete day, a date, a datetime or ``"30d"``.
-        *since* left out: from the first there is. *until* left out: to the latest.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+        First and last day, inclusive: a day (full days since genesis), a negative number counting
+        back from the latest complete day, a date, a datetime or ``"30d"``. Default: from the first
+        to the latest day.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
+        warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``, ``day``. Day -1, which comes when *since* is left out, holds
-        the deposits that the chain began with. Balances may be null; the least and the largest
-        balance are often 0, which then means that nobody kept them.
+        Sorted by ``validator_index``, ``day``. Without *since*, the rows include day -1, which has
+        the deposits of genesis. Balances may be null. The smallest and the largest balance are
+        often 0, which means that the service has no value.
 
     Notes
     -----
-    ``GET /api/v1/validator/stats/{index}``. A day comes when it is over, and is final then.
+    ``GET /api/v1/validator/stats/{index}``. A day is published when it is over, and is then final.
     """
     indices = find_indices(validators, explorer=explorer, strict=strict, max_requests=max_requests)
     return load(

@@ -78,29 +78,28 @@ def load_validator_withdrawals(
 ) -> Frame:
     """Load the withdrawals of validators, one row per withdrawal, in gwei.
 
-    100 validators and 100 epochs a request.
+    100 validators and 100 epochs per request.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest (``since=-250`` is the last 250), a date, a datetime or ``"30d"``.
-        Left out: the last 100 processed epochs.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. A validator without withdrawals has no rows; that is no gap.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest
+        (``since=-250`` is the last 250), a date, a datetime or ``"30d"``. Default: the last 100
+        processed epochs.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``withdrawal_index``, which is by time.
+        Sorted by ``withdrawal_index``, which is chronological. A validator without withdrawals has
+        no rows, and is not missing.
 
     Notes
     -----
-    ``GET /api/v1/validator/{indexOrPubkey}/withdrawals``. Final once the epoch is.
+    ``GET /api/v1/validator/{indexOrPubkey}/withdrawals``. Final once the epoch is finalized.
     """
     return load(
         VALIDATOR_WITHDRAWALS,

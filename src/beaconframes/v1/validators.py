@@ -85,28 +85,37 @@ def load_validators(
 ) -> Frame:
     """Load validators, one row per validator, as of the latest processed epoch.
 
-    100 validators a request; a batch of public keys too long for a URL goes by POST.
+    100 validators per request; public keys that are too long for a URL are sent by POST.
 
     Parameters
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
     explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for validators that do not exist, instead of warning.
-        What does not come is asked for once more first. What lacks then between final rows, where
-        the chain cannot lack it, is an ``IntegrityError`` in any case. Either error has all that
-        came in ``rows``, and what did not in ``missing``.
+        The explorer to load from. Default: that of ``bf.connect`` or ``bf.local``.
+    strict
+        Whether missing rows, such as unknown validators, raise `MissingRows` instead of a warning.
+        Missing rows are requested once more first. A gap between final rows raises
+        ``IntegrityError`` in any case. Both errors have the received rows in ``rows`` and list the
+        missing ones in ``missing``.
+    lazy
+        Whether to return a `polars.LazyFrame` over the store, for results larger than memory. Its
+        rows are not sorted.
+    frame
+        ``"polars"`` or ``"pandas"``: the kind of frame. Default: that of the explorer.
+    max_requests
+        Raise `RequestLimitExceeded` if the call needs more requests than this, before it sends any.
+        Where the number of pages is unknown, it is raised after so many requests; see
+        `beaconframes.plan`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``. Amounts in gwei; epochs that lie in the far future are null.
+        Sorted by ``validator_index``. Amounts in gwei. An epoch that is not set yet is null.
 
     Notes
     -----
-    ``GET /api/v1/validator/{indexOrPubkey}`` and ``POST /api/v1/validator``.
+    ``GET /api/v1/validator/{indexOrPubkey}`` and ``POST /api/v1/validator``. Never final.
     """
     return load(
         VALIDATORS,

@@ -54,28 +54,26 @@ def load_voluntary_exits(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the voluntary exits in blocks, one row per exit that a block included.
+    """Load the voluntary exits in blocks, one row per included exit.
 
-    One request a slot. A slot without any has no rows; nor has one without a block.
+    One request per slot. A slot without any has no rows, and neither has a slot without a block.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed one.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
+        Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
+    explorer, strict, lazy, frame, max_requests
         See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``block_slot``, ``block_root``, ``block_index``. When the validator leaves is its
-        ``exit_epoch`` (`load_validators`), not ``epoch``.
+        Sorted by ``block_slot``, ``block_root``, ``block_index``. A validator leaves at its
+        ``exit_epoch`` (`load_validators`), not at ``epoch``.
 
     Notes
     -----
-    ``GET /api/v1/slot/{slot}/voluntaryexits``. Final once the slot's epoch is.
+    ``GET /api/v1/slot/{slot}/voluntaryexits``. Final once the epoch of the slot is finalized.
     """
     return load(
         VOLUNTARY_EXITS,

@@ -83,29 +83,28 @@ def load_withdrawal_credentials(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the validators that withdraw to some credentials or address, one row per validator.
+    """Load the validators with some withdrawal credentials or address, one row per validator.
 
-    200 validators a request.
+    200 validators per request.
 
     Parameters
     ----------
     credentials
-        Credentials of 64 hex digits, an address of 40 or a name that ends in ``.eth``, or a list
-        of them. An address means all credentials that pay to it.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. Credentials that nobody has give no rows, and are not missing.
+        Credentials of 64 hex digits, an address of 40, or a name that ends in ``.eth``; or a list
+        of them. An address stands for all credentials that pay to it.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``credentials``, ``validator_index``.
+        Sorted by ``credentials``, ``validator_index``. Credentials without validators have no rows,
+        and are not missing.
 
     Notes
     -----
     ``GET /api/v1/validator/withdrawalCredentials/{withdrawalCredentialsOrEth1address}``. Never
-    final: credentials can be changed, and more validators can come.
+    final: validators can change their credentials, and more validators can follow.
     """
     return load(
         WITHDRAWAL_CREDENTIALS,

@@ -73,27 +73,28 @@ def load_yield_index(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the daily yield index, one row per day of the chain. One request each.
+    """Load the daily yield index, one row per day of the chain.
+
+    One request per day.
 
     Parameters
     ----------
     since, until
-        First and last day, both inclusive: a day (full days since genesis), a negative number
-        counting back from the latest complete day, a date, a datetime or ``"30d"``.
-        Left out: the latest published day alone.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for days that are not published, instead of warning.
+        First and last day, inclusive: a day (full days since genesis), a negative number counting
+        back from the latest complete day, a date, a datetime or ``"30d"``. Default: the latest
+        published day.
+    explorer, strict, lazy, frame, max_requests
+        See `load_validators`. With ``strict=True``, days that are not published raise `MissingRows`
+        instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``day``. Amounts in wei, exact; rates are fractions (0.03 is 3 % a year).
+        Sorted by ``day``. Amounts in wei, exact. Rates are fractions: 0.03 is 3 % a year.
 
     Notes
     -----
-    ``GET /api/v1/yieldindex/{day}``, on the public service ``ethstore``. Final when published.
+    ``GET /api/v1/yieldindex/{day}``; on the public service, ``ethstore``. Final when published.
     """
     return load(
         YIELD_INDEX,

@@ -135,32 +135,32 @@ def load_apy_roi(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load what a set of validators yielded over a window: one row, as shares (0.03 is 3 per cent).
+    """Load the return on investment and the yearly yield of a set of validators over a window, one
+    row.
 
-    One request, always: the yield of a set does not follow from those of its parts, so more than
-    100 validators (20 on the smallest plans) are refused. A dashboard may be of any size.
+    Figures are fractions: 0.03 is 3 per cent. One request. At most 100 validators (20 on the
+    smallest plans) or a dashboard of any size: the yield of a set does not follow from those of its
+    parts.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
     window
-        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``: it ends with the latest
+        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends with the latest
         finalized epoch.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row, and which epochs it is of. The service writes numbers of per cents, or, in an
-        older form, texts of shares: both become shares. The older form tells nothing missed.
+        One row, with the epochs of the window. The service writes numbers in per cent, or in an
+        older form fractions as text; both become fractions. The older form has no missed returns.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/apy-roi``.
+    ``POST /api/v2/ethereum/validators/apy-roi``. Never final: the window moves.
     """
     return load(
         APY_ROI,

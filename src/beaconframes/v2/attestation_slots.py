@@ -66,33 +66,31 @@ def load_attestation_slots(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the slots that validators were to attest, one row per slot, with how many of them.
+    """Load the slots that validators had to attest, one row per slot, with counts.
 
-    One request a page, of 100 validators at most (20 on the smallest plans): a row counts those of
-    its request alone. A dashboard may be of any
-    size. `beaconframes.load_attestations` has the single votes, 100 epochs back.
+    One request per page. At most 100 validators (20 on the smallest plans) or a dashboard of any
+    size: a row counts the validators of its request only. `beaconframes.load_attestations` loads
+    the single votes of the last 100 epochs.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
     since, until
-        First and last slot, both inclusive: a slot, a negative number counting back from the
-        latest, a date, a datetime or ``"30d"``. Left out: since the chain began, until now.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        First and last slot, inclusive: a slot, a negative number counting back from the latest, a
+        date, a datetime or ``"30d"``. Default: from genesis to the latest slot.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        In the order of the service. Every field of its records is a column.
+        In the order of the service. Every field of a record is a column.
 
     Notes
     -----
     ``POST /api/v2/ethereum/validators/attestation-slots``. Finalized slots only. The shape of its
-    answer is not published: names and types follow from what comes.
+    response is not published: names and types of columns follow from the response.
     """
     return load(
         ATTESTATION_SLOTS,

@@ -70,21 +70,20 @@ def load_balances(
 ) -> Frame:
     """Load balances, one row per validator per epoch, in wei.
 
-    One epoch a call and ten rows a request: a year of one validator is 82,000 requests, and of a
-    hundred 820,000. `beaconframes.load_balance_history` has a hundred validators and epochs in one.
+    One epoch per call and ten rows per request: a year of one validator is 82,000 requests, and of
+    a hundred 820,000. `beaconframes.load_balance_history` loads a hundred validators and epochs per
+    request.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest (``since=-10`` is the last ten), a date, a datetime or ``"2h"``.
-        Left out: the latest epoch.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_rewards`.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest
+        (``since=-10`` is the last ten), a date, a datetime or ``"2h"``. Default: the latest epoch.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`. With ``strict=True``, missing rows raise `MissingRows`
+        instead of a warning.
 
     Returns
     -------
@@ -93,7 +92,7 @@ def load_balances(
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/balances``. Final once the epoch is.
+    ``POST /api/v2/ethereum/validators/balances``. Final once the epoch is finalized.
     """
     return load(
         BALANCES,

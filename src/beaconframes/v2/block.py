@@ -76,20 +76,19 @@ def load_block(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load execution blocks, one row per block: gas, fees burned, blobs. One request each.
+    """Load execution blocks with gas, burned fees and blobs, one row per block.
 
-    `beaconframes.load_execution_blocks` has a hundred in one request, with what they earned;
-    `load_block_rewards` has who earned it.
+    One request per block. `beaconframes.load_execution_blocks` loads a hundred per request, with
+    their rewards; `load_block_rewards` loads the recipients of rewards.
 
     Parameters
     ----------
     blocks
         Numbers of execution blocks (not slots): one, or a list, range or Series of them; or
         ``"latest"``, ``"finalized"``.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for blocks that do not exist, instead of warning.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`. With ``strict=True``, blocks that do not exist raise
+        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -98,7 +97,7 @@ def load_block(
 
     Notes
     -----
-    ``POST /api/v2/ethereum/block``. Final once its epoch is.
+    ``POST /api/v2/ethereum/block``. Final once its epoch is finalized.
     """
     return load(
         BLOCK,

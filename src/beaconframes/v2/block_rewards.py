@@ -85,20 +85,19 @@ def load_block_rewards(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load what execution blocks paid and to whom, one row per block, in wei. One request each.
+    """Load the rewards of execution blocks and their recipients, one row per block, in wei.
 
-    Never add ``mev_wei`` and ``priority_fees_wei``: with a builder, the fees are the builder's,
-    who pays the proposer out of them.
+    One request per block. Never add ``mev_wei`` and ``priority_fees_wei``: with a builder, the fees
+    belong to the builder, who pays the proposer out of them.
 
     Parameters
     ----------
     blocks
         Numbers of execution blocks (not slots): one, or a list, range or Series of them; or
         ``"latest"``, ``"finalized"``.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for blocks that do not exist, instead of warning.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`. With ``strict=True``, blocks that do not exist raise
+        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -107,8 +106,8 @@ def load_block_rewards(
 
     Notes
     -----
-    ``POST /api/v2/ethereum/block/rewards``. Final once its epoch is.
-    `beaconframes.load_execution_blocks` has a hundred blocks in one request.
+    ``POST /api/v2/ethereum/block/rewards``. Final once its epoch is finalized.
+    `beaconframes.load_execution_blocks` loads a hundred blocks per request.
     """
     return load(
         BLOCK_REWARDS,

@@ -45,24 +45,23 @@ def load_config(
 ) -> Frame:
     """Load the settings of the network, one row.
 
-    `beaconframes.Chain` has what beaconframes itself goes by.
+    `beaconframes.Chain` has the settings that beaconframes itself uses.
 
     Parameters
     ----------
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Every field of the answer is a column.
+        Every field of the response is a column.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/config``. The shape of its answer is not published: names and types
-    follow from what comes. A service that does not have it yet raises `NotServed`. Never final.
+    ``POST /api/v2/ethereum/config``. The shape of its response is not published: names and types of
+    columns follow from the response. If the service does not have it yet, the call raises
+    `NotServed`. Never final.
     """
     return load(
         CONFIG,

@@ -60,34 +60,33 @@ def load_deposit_slots(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the slots that had deposits for validators, one row per record of the service.
+    """Load the slots with deposits for validators, one row per record of the service.
 
-    One request a page, of 100 validators at most (20 on the smallest plans): rows may not say whose
-    they are, so that those of several requests could not be told apart. A dashboard may be of any
-    size. `beaconframes.load_deposits` has every deposit, in described columns.
+    One request per page. At most 100 validators (20 on the smallest plans) or a dashboard of any
+    size: rows may not name their validator, so rows of several requests could not be distinguished.
+    `beaconframes.load_deposits` loads every deposit, with documented columns.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
     since, until
-        First and last slot, both inclusive: a slot, a negative number counting back from the
-        latest, a date, a datetime or ``"30d"``. Left out: since the chain began, until now.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        First and last slot, inclusive: a slot, a negative number counting back from the latest, a
+        date, a datetime or ``"30d"``. Default: from genesis to the latest slot.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        In the order of the service. Every field of its records is a column.
+        In the order of the service. Every field of a record is a column.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/deposit-slots``. Its request is taken to be that of
-    validators/proposal-slots, and the shape of its answer is not published: names and types follow
-    from what comes. A service that does not have it yet raises `NotServed`.
+    ``POST /api/v2/ethereum/validators/deposit-slots``. Its request is assumed to be that of
+    ``validators/proposal-slots``. The shape of its response is not published: names and types of
+    columns follow from the response. If the service does not have it yet, the call raises
+    `NotServed`.
     """
     return load(
         DEPOSIT_SLOTS,

@@ -73,32 +73,30 @@ def load_entities(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load who runs how many validators and how well, one row per entity.
+    """Load entities with their size and score, one row per entity.
 
-    Ten rows a request. For the larger plans only: others raise `TierTooLow`.
+    Ten rows per request. Requires a larger plan; others raise `TierTooLow`.
 
     Parameters
     ----------
     window
         ``"24h"``, ``"7d"``, ``"30d"`` or ``"90d"``.
     sort_by, sort_order
-        ``"net_share"``, ``"beaconscore"``, ``"validator_count"`` or ``"sub_entity_count"``, and
+        ``"net_share"``, ``"beaconscore"``, ``"validator_count"`` or ``"sub_entity_count"``;
         ``"desc"`` or ``"asc"``.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        In the order that was asked for. The figures are worked out once an hour: when that happens
-        between two pages, all of them are asked for once more.
+        In the requested order. The service updates the figures once an hour. If that happens
+        between two pages, all pages are requested once more.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/entities``. The service has announced to end it on 2026-12-17:
-    `load_owners` and `load_operators` replace it.
+    ``POST /api/v2/ethereum/entities``. The service has announced its end on 2026-12-17;
+    `load_owners` and `load_operators` replace it. Never final.
     """
     return load(
         ENTITIES,

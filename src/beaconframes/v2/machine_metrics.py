@@ -147,29 +147,30 @@ def load_machine_metrics(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load what machines pushed with this key, one row per machine, process and reading.
+    """Load the metrics that machines pushed with this key, one row per machine, process and
+    reading.
+
+    Ten readings per request.
 
     Parameters
     ----------
     machines
-        Names of machines; `load_machine_names` lists them. Left out: all.
+        Names of machines; `load_machine_names` lists them. Default: all.
     since, until
-        First and last instant, both inclusive: a date, a datetime or ``"12h"``. Left out: whatever
-        the service keeps. A machine's time is no chain's, so no number is taken.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        First and last instant, inclusive: a date, a datetime or ``"12h"``. Numbers are refused: a
+        machine has no epochs. Default: everything that the service still has.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
         Sorted by ``machine``, ``process``, ``client_name``, ``time``. Totals count from the start
-        of a process. What a kind of process does not have is null.
+        of a process. A column that a kind of process does not have is null.
 
     Notes
     -----
-    ``POST /api/v2/machine-metrics``. Ten readings a request. Times are taken for Unix seconds.
+    ``POST /api/v2/machine-metrics``. Its times are assumed to be Unix seconds. Never final.
     """
     return load(
         MACHINE_METRICS,

@@ -77,14 +77,14 @@ def load_machine_names(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the machines that pushed metrics with this key, one row per machine.
+    """Load the names of machines that pushed metrics with this key, one row per machine.
+
+    One request.
 
     Parameters
     ----------
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def load_machine_names(
 
     Notes
     -----
-    ``POST /api/v2/machine-metrics/machine-names``. One request.
+    ``POST /api/v2/machine-metrics/machine-names``. Never final.
     """
     return load(
         MACHINE_NAMES,

@@ -66,28 +66,28 @@ def load_metadata(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load who deposited for validators and who runs them, one row per validator.
+    """Load depositor, operator and withdrawal credentials of validators, one row per validator.
 
-    100 validators a call, ten rows a request. For the larger plans only: others raise `TierTooLow`.
+    100 validators per call, ten rows per request. Requires a larger plan; others raise
+    `TierTooLow`.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``, ``pubkey``. The service has announced that owner and
-        operator replace entity and sub-entity on 2026-12-17; both are columns, whichever come.
+        Sorted by ``validator_index``, ``pubkey``. The service has announced that owner and operator
+        replace entity and sub-entity on 2026-12-17. All four are columns; those that the service
+        does not send are null.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/metadata``.
+    ``POST /api/v2/ethereum/validators/metadata``. Never final.
     """
     return load(
         METADATA,

@@ -43,26 +43,24 @@ def load_network_performance(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load how all validators together did over a window: one row. One request.
+    """Load the duty scores of all validators together over a window, one row.
 
-    What to hold your own set against. The service would silently ignore validators here: for
-    those there is the performance of a set.
+    One request. Use it as a benchmark for your own validators: `load_performance_aggregate` has
+    their scores.
 
     Parameters
     ----------
     window
-        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``: it ends now.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends now.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row, and which epochs the service took. Scores are fractions; never average those of
-        several windows: add the duties up. To show a score in public, the service asks for its
-        badge beside it.
+        One row, with the epochs of the window. Scores are fractions. Do not average the scores of
+        several windows: add up the counts. The service requires its badge beside every BeaconScore
+        that is published.
 
     Notes
     -----

@@ -87,36 +87,34 @@ def load_operators(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load who runs how many validators and how well, one row per operator.
+    """Load operators with their size and score, one row per operator.
 
-    Ten rows a request. For the larger plans only: others raise `TierTooLow`.
+    Ten rows per request. Requires a larger plan; others raise `TierTooLow`.
 
     Parameters
     ----------
     window
         ``"24h"``, ``"7d"``, ``"30d"`` or ``"90d"``.
     sort_by, sort_order
-        ``"validator_count"``, ``"beaconscore"`` or ``"net_share"``, and ``"desc"`` or ``"asc"``.
+        ``"validator_count"``, ``"beaconscore"`` or ``"net_share"``; ``"desc"`` or ``"asc"``.
     search
-        Only those whose name has this text. Left out: all.
+        Only names that contain this text. Default: all.
     owner
         Only operators that run validators of this owner: an id or a path; see `owner`.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        In the requested order; see `load_entities`. Every field of a record is a column, among them
-        the path, such as ``"lido/csm"``, that `owner` and `operator` take. Operators form a tree:
-        the validators of one belong to the ones above it as well.
+        In the requested order; see `load_entities`. Every field of a record is a column, such as
+        the path (``"lido/csm"``) that `owner` and `operator` take. Operators form a tree: the
+        validators of one belong to those above it as well.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/entities/operators``. The shape of its answer is not published:
-    names and types follow from what comes.
+    ``POST /api/v2/ethereum/entities/operators``. The shape of its response is not published: names
+    and types of columns follow from the response. Never final.
     """
     return load(
         OPERATORS,

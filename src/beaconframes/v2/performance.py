@@ -65,35 +65,36 @@ def load_performance(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load how validators did their duties, one row per validator per epoch: scores and counts.
+    """Load the duty scores of validators (BeaconScore and its counts), one row per validator per
+    epoch.
 
-    One epoch a call and ten rows a request: a year of one validator is 82,000 requests.
-    `load_performance_aggregate` has a set and a window in one, and `beaconframes.load_attestations`
-    the single votes of a hundred validators and epochs.
+    One epoch per call and ten rows per request: a year of one validator is 82,000 requests.
+    `load_performance_aggregate` loads a set over a window in one request;
+    `beaconframes.load_attestations` loads the single votes of a hundred validators and epochs per
+    request.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest finalized epoch (``since=-10`` is the last ten), a date, a datetime or ``"2h"``.
-        Left out: the latest finalized epoch.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_rewards`.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest
+        finalized epoch (``since=-10`` is the last ten), a date, a datetime or ``"2h"``. Default:
+        the latest finalized epoch.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`. With ``strict=True``, missing rows raise `MissingRows`
+        instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``, ``pubkey``, ``epoch``. Scores of several rows are not to be
-        averaged: add up the duties, or ask for the aggregate. Whoever shows BeaconScores in public
-        owes the service its badge.
+        Sorted by ``validator_index``, ``pubkey``, ``epoch``. Do not average scores: add up the
+        counts, or load the aggregate. The service requires its badge beside every BeaconScore that
+        is published.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/performance-list``. Final once the epoch is.
+    ``POST /api/v2/ethereum/validators/performance-list``. Final once the epoch is finalized.
     """
     return load(
         PERFORMANCE,

@@ -61,32 +61,30 @@ def load_performance_aggregate(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load how a set of validators did its duties over a window: one row.
+    """Load the duty scores of a set of validators over a window, one row.
 
-    One request, always: the score of a set does not follow from the scores of its parts, so more
-    than 100 validators (20 on the smallest plans) are refused. A dashboard may be of any size.
+    One request. At most 100 validators (20 on the smallest plans) or a dashboard of any size: the
+    score of a set does not follow from those of its parts.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
     window
-        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``: it ends with the latest
+        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends with the latest
         finalized epoch.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row, and which epochs it is of. Whoever shows BeaconScores in public owes the service
-        its badge.
+        One row, with the epochs of the window. The service requires its badge beside every
+        BeaconScore that is published.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/performance-aggregate``.
+    ``POST /api/v2/ethereum/validators/performance-aggregate``. Never final: the window moves.
     """
     return load(
         PERFORMANCE_AGGREGATE,

@@ -70,27 +70,26 @@ def load_proposal_slots(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the slots that validators were to propose in, one row per slot.
+    """Load the slots in which validators had to propose, one row per slot.
 
-    Ten rows a request, of 100 validators (20 on the smallest plans) and any span of time.
+    Ten rows per request, for 100 validators (20 on the smallest plans) and any range.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
     since, until
-        First and last slot, both inclusive: a slot, a negative number counting back from the
-        latest, a date, a datetime or ``"30d"``. Left out: since the chain began, until now.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`. A validator that had nothing to propose has no rows; that is no gap.
+        First and last slot, inclusive: a slot, a negative number counting back from the latest, a
+        date, a datetime or ``"30d"``. Default: from genesis to the latest slot.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``slot``. Finalized slots only. Whether a slot without a block was missed or its
-        block orphaned is for `load_slot` or `beaconframes.load_proposals` to tell.
+        Sorted by ``slot``. Finalized slots only. A validator without proposals has no rows, and is
+        not missing. `load_slot` and `beaconframes.load_proposals` say whether a slot without a
+        block was missed or orphaned.
 
     Notes
     -----

@@ -191,27 +191,24 @@ def load_queues(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load what waits to enter and to leave the network, and until when, one row, in wei.
+    """Load the queues of the network (deposits, exits, withdrawals), one row, in wei.
 
     Parameters
     ----------
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row. When something comes through is the service's estimate from the churn of today,
-        for the very last in each queue. What comes in is ``deposit_balance_wei`` and
-        ``topup_balance_wei``, what goes out ``exit_balance_wei`` and
-        ``manual_withdrawal_balance_wei``.
+        One row. Times are estimates of the service from the current churn, for the last entry of
+        each queue. ``deposit_balance_wei`` and ``topup_balance_wei`` enter; ``exit_balance_wei``
+        and ``manual_withdrawal_balance_wei`` leave.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/queues`` in its version 2.1; the shape before that is understood too.
-    Queues that nobody has described, such as those of consolidations, are in ``more``. Never final.
+    ``POST /api/v2/ethereum/queues``, version 2.1; the earlier shape is decoded too. Queues without
+    documentation, such as consolidations, are in ``more``. Never final.
     """
     return load(
         QUEUES,

@@ -65,29 +65,30 @@ def load_rewards(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load rewards of both layers, one row per validator per epoch, in wei.
+    """Load the rewards of both layers by duty, one row per validator per epoch, in wei.
 
-    One epoch a call and ten rows a request: a year of one validator is 82,000 requests, and of a
-    hundred 820,000. `load_rewards_aggregate` has the sum of a window in one; of the consensus
-    layer, `beaconframes.load_income_history` has a hundred validators and epochs in one.
+    One epoch per call and ten rows per request: a year of one validator is 82,000 requests, and of
+    a hundred 820,000. `load_rewards_aggregate` loads the sum over a window in one request. For the
+    consensus layer alone, `beaconframes.load_income_history` loads a hundred validators and epochs
+    per request.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
     since, until
-        First and last epoch, both inclusive: an epoch, a negative number counting back from the
-        latest finalized epoch (``since=-10`` is the last ten), a date, a datetime or ``"2h"``.
-        Left out: the latest finalized epoch.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for what did not come back, instead of warning.
+        First and last epoch, inclusive: an epoch, a negative number counting back from the latest
+        finalized epoch (``since=-10`` is the last ten), a date, a datetime or ``"2h"``. Default:
+        the latest finalized epoch.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`. With ``strict=True``, missing rows raise `MissingRows`
+        instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``, ``pubkey``, ``epoch``. Only ``*total_wei`` may be negative.
+        Sorted by ``validator_index``, ``pubkey``, ``epoch``. Penalties are positive amounts; only
+        ``*total_wei`` may be negative.
 
     Notes
     -----

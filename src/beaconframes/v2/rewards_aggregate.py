@@ -75,33 +75,31 @@ def load_rewards_aggregate(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the rewards of a set of validators over a window: one row, in wei.
+    """Load the rewards of a set of validators over a window, one row, in wei.
 
-    One request; of more than 100 validators (20 on the smallest plans) one for each hundred, whose
-    amounts are added exactly.
+    One request. More than 100 validators (20 on the smallest plans) take one request per hundred,
+    and their amounts are added exactly.
 
     Parameters
     ----------
     validators
-        Indices, public keys, or a set; see `load_validators`. Many validators are named either
-        all by index or all by key, or one could count twice.
+        Indices, public keys, or a set; see `load_validators`. Name more than a hundred validators
+        all by index or all by public key: otherwise one could count twice.
     window
-        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``: it ends with the latest
+        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends with the latest
         finalized epoch.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        One row, and which epochs the service added up. Warns with `WindowMoved` when several
-        requests did not get the same ones.
+        One row, with the epochs that the service added up. If several requests return different
+        epochs, the call warns with `WindowMoved`.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/rewards-aggregate``.
+    ``POST /api/v2/ethereum/validators/rewards-aggregate``. Never final: the window moves.
     """
     return load(
         REWARDS_AGGREGATE,

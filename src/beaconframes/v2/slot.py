@@ -134,30 +134,29 @@ def load_slot(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load slots, one row per slot, with what their blocks held and moved. One request each.
+    """Load slots with the contents of their blocks, one row per slot.
 
-    `beaconframes.load_epoch_slots` has the blocks of a whole epoch in one request.
+    One request per slot. `beaconframes.load_epoch_slots` loads the blocks of a whole epoch in one
+    request.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; or roots of blocks; ``"latest"`` and
-        ``"finalized"`` are looked up first.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for slots and roots that do not exist, instead of
-        warning.
+        Slots: one, or a list, range or Series of them; or block roots. ``"latest"`` and
+        ``"finalized"`` are resolved to a number first.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`. With ``strict=True``, slots and roots that do not exist
+        raise `MissingRows` instead of a warning.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``slot``, ``block_root``. A slot without a block is a row too; ``status`` says
-        so, and what only a block has is null.
+        Sorted by ``slot``, ``block_root``. A slot without a block has a row too: ``status`` says
+        so, and the columns of the block are null.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/slot``. Final once the slot's epoch is.
+    ``POST /api/v2/ethereum/slot``. Final once the epoch of the slot is finalized.
     """
     return load(
         SLOT,

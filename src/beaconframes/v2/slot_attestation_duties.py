@@ -106,34 +106,33 @@ def load_slot_attestation_duties(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load who had to attest slots and what came of it, one row per slot per validator, in wei.
+    """Load attestation duties of slots with their rewards, one row per slot per validator, in wei.
 
-    One slot a call and ten rows a request: on mainnet a slot has 30,000 duties, so name validators.
-    `beaconframes.load_attestations` has a hundred validators and epochs in one request, without
-    rewards.
+    One slot per call and ten rows per request. A slot on mainnet has 30,000 duties, so name
+    validators. `beaconframes.load_attestations` loads a hundred validators and epochs per request,
+    without rewards.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; ``"latest"`` and ``"finalized"`` are looked
-        up first. The service takes no roots here.
+        Slots: one, or a list, range or Series of them. ``"latest"`` and ``"finalized"`` are
+        resolved to a number first. The service takes no block roots here.
     validators
-        Only those of these validators: indices, public keys, or a set; see `load_validators`.
-        Left out: all.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        Only rows of these validators: indices, public keys, or a set; see `load_validators`.
+        Default: all.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``slot``, ``validator_index``. Only the ``*total_wei`` may be negative; all
-        amounts are null until they are known.
+        Sorted by ``slot``, ``validator_index``. Only ``*total_wei`` may be negative. Amounts are
+        null until the service knows them.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/slot/attestation-duties``. Final once the slot's epoch is, and the next.
+    ``POST /api/v2/ethereum/slot/attestation-duties``. Final once the epoch of the slot and the next
+    one are finalized.
     """
     return load(
         SLOT_ATTESTATION_DUTIES,

@@ -58,32 +58,30 @@ def load_slot_deposits(
 ) -> Frame:
     """Load the deposits of slots, one row per deposit.
 
-    One slot a call and ten rows a request. `beaconframes.load_slot_deposits` and
-    `beaconframes.load_deposits` have deposits of generation 1, in described columns.
+    One slot per call and ten rows per request. `beaconframes.load_slot_deposits` and
+    `beaconframes.load_deposits` load deposits from V1, with documented columns.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; or roots of blocks; ``"latest"`` and
-        ``"finalized"`` are looked up first.
+        Slots: one, or a list, range or Series of them; or block roots. ``"latest"`` and
+        ``"finalized"`` are resolved to a number first.
     validators
-        Only those of these validators: indices, public keys, or a set; see `load_validators`.
-        Left out: all.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        Only rows of these validators: indices, public keys, or a set; see `load_validators`.
+        Default: all.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        In the order of the service. Every field of its records is a column.
+        In the order of the service. Every field of a record is a column.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/slot/deposits``. Its request is taken to be that of slot/withdrawals,
-    and the shape of its answer is not published: names and types follow from what comes. A
-    service that does not have it yet raises `NotServed`.
+    ``POST /api/v2/ethereum/slot/deposits``. Its request is assumed to be that of
+    ``slot/withdrawals``. The shape of its response is not published: names and types of columns
+    follow from the response. If the service does not have it yet, the call raises `NotServed`.
     """
     return load(
         SLOT_DEPOSITS,

@@ -74,33 +74,32 @@ def load_slot_sync_committee_duties(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load who of the sync committee signed slots, one row per slot per validator, in wei.
+    """Load sync-committee duties of slots with their rewards, one row per slot per validator, in
+    wei.
 
-    One slot a call and ten rows a request: 52 requests for all 512 seats of a slot. A validator
+    One slot per call and ten rows per request: 52 requests for the 512 seats of a slot. A validator
     with several seats has one row.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; ``"latest"`` and ``"finalized"`` are looked
-        up first. The service takes no roots here.
+        Slots: one, or a list, range or Series of them. ``"latest"`` and ``"finalized"`` are
+        resolved to a number first. The service takes no block roots here.
     validators
-        Only those of these validators: indices, public keys, or a set; see `load_validators`.
-        Left out: all.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        Only rows of these validators: indices, public keys, or a set; see `load_validators`.
+        Default: all.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``slot``, ``validator_index``. ``beaconframes.load_epoch_slots`` has the bits of
-        32 slots in one request, without rewards.
+        Sorted by ``slot``, ``validator_index``. `beaconframes.load_epoch_slots` loads the signature
+        bits of 32 slots in one request, without rewards.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/slot/sync-committee-duties``. The service has finalized slots only.
+    ``POST /api/v2/ethereum/slot/sync-committee-duties``. Finalized slots only.
     """
     return load(
         SLOT_SYNC_COMMITTEE_DUTIES,

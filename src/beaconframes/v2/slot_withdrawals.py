@@ -139,35 +139,33 @@ def load_slot_withdrawals(
 ) -> Frame:
     """Load the withdrawals of slots, one row per withdrawal, in wei.
 
-    One slot a call and ten rows a request; a payload pays out 16 at most. A slot without any has
-    no rows. `beaconframes.load_slot_withdrawals` gives those that were paid out in one request a
+    One slot per call and ten rows per request; a block pays at most 16. A slot without withdrawals
+    has no rows. `beaconframes.load_slot_withdrawals` loads paid withdrawals in one request per
     slot, without their types.
 
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them; or roots of blocks; ``"latest"`` and
-        ``"finalized"`` are looked up first, so that all pages are of one slot.
+        Slots: one, or a list, range or Series of them; or block roots. ``"latest"`` and
+        ``"finalized"`` are resolved to a number first.
     validators
-        Only those of these validators: indices, public keys, or a set; see `load_validators`.
-        Left out: all.
+        Only rows of these validators: indices, public keys, or a set; see `load_validators`.
+        Default: all.
     type_filter
         Only these types: ``"manual"``, ``"partial_sweep"``, ``"full_exit_sweep"``, ``"system"``.
-        Left out: all.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        Default: all.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Sorted by ``slot``, ``validator_index``, ``type``, ``nth``. Two rows that are alike in
-        everything cannot be told from one that was sent twice, and are one.
+        Sorted by ``slot``, ``validator_index``, ``type``, ``nth``. Two identical records cannot be
+        distinguished from a repeated one, and become one row.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/slot/withdrawals``. Final once the slot's epoch is.
+    ``POST /api/v2/ethereum/slot/withdrawals``. Final once the epoch of the slot is finalized.
     """
     return load(
         SLOT_WITHDRAWALS,

@@ -45,24 +45,23 @@ def load_state(
 ) -> Frame:
     """Load the state of the network, one row.
 
-    `beaconframes.load_latest_state` has that of generation 1, in described columns.
+    `beaconframes.load_latest_state` loads that of V1, with documented columns.
 
     Parameters
     ----------
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Every field of the answer is a column.
+        Every field of the response is a column.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/state``. The shape of its answer is not published: names and types
-    follow from what comes. A service that does not have it yet raises `NotServed`. Never final.
+    ``POST /api/v2/ethereum/state``. The shape of its response is not published: names and types of
+    columns follow from the response. If the service does not have it yet, the call raises
+    `NotServed`. Never final.
     """
     return load(
         STATE,

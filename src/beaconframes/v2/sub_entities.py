@@ -87,9 +87,9 @@ def load_sub_entities(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the parts of entities and how well they do, one row per sub-entity of an entity.
+    """Load the sub-entities of entities with their size and score, one row per sub-entity.
 
-    An entity a call and ten rows a request. For the larger plans only: others raise `TierTooLow`.
+    One entity per call and ten rows per request. Requires a larger plan; others raise `TierTooLow`.
 
     Parameters
     ----------
@@ -98,21 +98,19 @@ def load_sub_entities(
     window
         ``"24h"``, ``"7d"``, ``"30d"`` or ``"90d"``.
     sort_by, sort_order
-        ``"net_share"``, ``"beaconscore"`` or ``"validator_count"``, and ``"desc"`` or ``"asc"``.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        ``"net_share"``, ``"beaconscore"`` or ``"validator_count"``; ``"desc"`` or ``"asc"``.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        Entity by entity, each in the order that was asked for; see `load_entities`.
+        Entity by entity, each in the requested order; see `load_entities`.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/entity/sub-entities``. The service has announced to end it on
-    2026-12-17: `load_owners` and `load_operators` replace it.
+    ``POST /api/v2/ethereum/entity/sub-entities``. The service has announced its end on 2026-12-17;
+    `load_owners` and `load_operators` replace it. Never final.
     """
     return load(
         SUB_ENTITIES,

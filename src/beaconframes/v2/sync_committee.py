@@ -54,20 +54,19 @@ def load_sync_committee(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load when sync committees are on duty, one row per period. One request each.
+    """Load the periods of sync committees with their epochs and times, one row per period.
 
-    Who sits in them is in `load_sync_committee_validators`, and by seat in
-    `beaconframes.load_sync_committees`.
+    One request per period. `load_sync_committee_validators` loads the members, and
+    `beaconframes.load_sync_committees` loads them by seat.
 
     Parameters
     ----------
     periods
-        Periods: one, or a list, range or Series of them; ``"latest"`` is the current one,
-        ``"next"`` the one after it. An epoch's period is ``epoch // 256``.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for periods without a committee, instead of warning.
+        Periods: one, or a list, range or Series of them; ``"latest"`` is the current period,
+        ``"next"`` the one after it. The period of an epoch is ``epoch // 256``.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`. With ``strict=True``, periods without a committee raise
+        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -76,7 +75,7 @@ def load_sync_committee(
 
     Notes
     -----
-    ``POST /api/v2/ethereum/sync-committee``. Final once its last epoch is.
+    ``POST /api/v2/ethereum/sync-committee``. Final once its last epoch is finalized.
     """
     return load(
         SYNC_COMMITTEE,

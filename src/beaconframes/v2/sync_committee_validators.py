@@ -60,30 +60,29 @@ def load_sync_committee_validators(
 ) -> Frame:
     """Load the members of sync committees, one row per member.
 
-    `beaconframes.load_sync_committees` has those of generation 1 by seat, in one request a period.
+    `beaconframes.load_sync_committees` loads them from V1 by seat, one request per period.
 
     Parameters
     ----------
     periods
-        Periods: one, or a list, range or Series of them; ``"latest"`` is the current one,
-        ``"next"`` the one after it. An epoch's period is ``epoch // 256``.
+        Periods: one, or a list, range or Series of them; ``"latest"`` is the current period,
+        ``"next"`` the one after it. The period of an epoch is ``epoch // 256``.
     validators
-        Only those of these validators: indices, public keys, or a set; see `load_validators`.
-        Left out: all.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+        Only rows of these validators: indices, public keys, or a set; see `load_validators`.
+        Default: all.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        In the order of the service. Every field of its records is a column.
+        In the order of the service. Every field of a record is a column.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/sync-committee/validators``. The shape of its answer is not published:
-    names and types follow from what comes. A service that does not have it yet raises `NotServed`.
+    ``POST /api/v2/ethereum/sync-committee/validators``. The shape of its response is not published:
+    names and types of columns follow from the response. If the service does not have it yet, the
+    call raises `NotServed`.
     """
     return load(
         SYNC_COMMITTEE_VALIDATORS,

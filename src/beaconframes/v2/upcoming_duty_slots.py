@@ -48,31 +48,29 @@ def load_upcoming_duty_slots(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the slots in which validators will have duties, one row per record of the service.
+    """Load the slots with future duties of validators, one row per record of the service.
 
-    One request a page, of 100 validators at most (20 on the smallest plans): rows may not say whose
-    they are, so that those of several requests could not be told apart. A dashboard may be of any
-    size.
+    One request per page. At most 100 validators (20 on the smallest plans) or a dashboard of any
+    size: rows may not name their validator, so rows of several requests could not be distinguished.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        In the order of the service. Every field of its records is a column.
+        In the order of the service. Every field of a record is a column.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/upcoming-duty-slots``. Its request is taken to be that of
-    validators/sync-committee-periods, and the shape of its answer is not published: names and types
-    follow from what comes. A service that does not have it yet raises `NotServed`.
+    ``POST /api/v2/ethereum/validators/upcoming-duty-slots``. Its request is assumed to be that of
+    ``validators/sync-committee-periods``. The shape of its response is not published: names and
+    types of columns follow from the response. If the service does not have it yet, the call raises
+    `NotServed`.
     """
     return load(
         UPCOMING_DUTY_SLOTS,

@@ -85,20 +85,19 @@ def load_validators(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load validators, one row per validator, as of now, amounts in wei.
+    """Load validators, one row per validator, as of now, with amounts in wei.
 
-    100 validators a call (20 on the smallest plans), ten rows a request.
+    100 validators per call (20 on the smallest plans), ten rows per request.
 
     Parameters
     ----------
     validators
-        Indices or public keys: one, or a list, range or Series of them, mixed, of any length. Or
-        a set: `dashboard`, or on the larger plans `withdrawal`, `deposit_address`, `entity`,
-        `owner`, `operator`.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        ``strict=True`` raises `MissingRows` for validators that do not exist, instead of warning.
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length. Or a
+        set: `dashboard`, or on the larger plans `withdrawal`, `deposit_address`, `entity`, `owner`,
+        `operator`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`. With ``strict=True``, validators that do not exist raise
+        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -107,8 +106,8 @@ def load_validators(
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators``. `beaconframes.load_validators` gives the same of
-    generation 1, a hundred rows a request.
+    ``POST /api/v2/ethereum/validators``. `beaconframes.load_validators` loads the same from V1, a
+    hundred rows per request. Never final.
     """
     return load(
         VALIDATORS,

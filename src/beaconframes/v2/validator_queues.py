@@ -47,30 +47,29 @@ def load_validator_queues(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load where validators stand in queues and until when, one row per record of the service.
+    """Load the places of validators in queues, one row per record of the service.
 
-    100 validators a request (20 on the smallest plans). What comes when is an estimate from the
-    present churn. `load_queues` has the queues as a whole.
+    100 validators per request (20 on the smallest plans). Times are estimates from the current
+    churn. `load_queues` loads the queues as a whole.
 
     Parameters
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
-    explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
-    options
-        See `load_validators`.
+    explorer, strict, lazy, frame, max_requests
+        See `beaconframes.load_validators`.
 
     Returns
     -------
     polars.DataFrame
-        In the order of the service. Every field of its records is a column.
+        In the order of the service. Every field of a record is a column.
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/queues``. Its request is taken to be that of
-    validators/sync-committee-periods, and the shape of its answer is not published: names and types
-    follow from what comes. A service that does not have it yet raises `NotServed`.
+    ``POST /api/v2/ethereum/validators/queues``. Its request is assumed to be that of
+    ``validators/sync-committee-periods``. The shape of its response is not published: names and
+    types of columns follow from the response. If the service does not have it yet, the call raises
+    `NotServed`.
     """
     return load(
         VALIDATOR_QUEUES,
