@@ -135,8 +135,7 @@ def load_apy_roi(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the return on investment and the yearly yield of a set of validators over a window, one
-    row.
+    """Load the return and the yearly yield of a set of validators over a window, one row.
 
     Figures are fractions: 0.03 is 3 per cent. One request. At most 100 validators (20 on the
     smallest plans) or a dashboard of any size: the yield of a set does not follow from those of its
