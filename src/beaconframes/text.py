@@ -53,6 +53,11 @@ def shorten(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
+def type_name(dtype: object) -> str:
+    """Return the name of a polars type in data dictionaries, such as ``Datetime(us, UTC)``."""
+    return re.sub(r"\w+=|'", "", str(dtype))
+
+
 def for_plotly(text: object, most: int = LABEL) -> str:
     """Escape *text* for a title, label, legend or hover text of plotly, which parses tags."""
     safe = visible(text, most)

@@ -751,7 +751,7 @@ class TestTrouble:
         grid, told = dataset.grids()["balance_history"], dataset.coverage("balance_history")
         dataset.prune("balance_history")
         with dataset.writing() as writer:
-            writer.keep("balance_history", old, grid, told)
+            writer.add_covered("balance_history", old, grid, told)
 
         found = tally(server, store, self.call)
         assert_frame_equal(tally(server, False, self.call).rows, found.rows)

@@ -36,7 +36,7 @@ def rows(validators, epochs):
 def keep(dataset, validators, first, last, frame=None):
     found = rows(validators, range(first, last + 1)) if frame is None else frame
     with dataset.writing() as writer:
-        writer.keep("t", found, GRID, {str(v): ((first, last),) for v in validators})
+        writer.add_covered("t", found, GRID, {str(v): ((first, last),) for v in validators})
 
 
 def read(dataset, validators, *parts):
@@ -84,7 +84,7 @@ class TestCovering:
             for name in names:
                 method(truth[name], range(first, last + 1))
             if step % 50 == 0:
-                told = coverage.get(connection, "t")
+                told = coverage.read(connection, "t")
                 for name, units in truth.items():
                     parts = told.get(name, ())
                     assert units == {u for a, b in parts for u in range(a, b + 1)}
@@ -93,7 +93,7 @@ class TestCovering:
 
     def test_many_subjects_and_runs(self, dataset):
         """1,000 subjects with 100 runs each: telling and adding take a fraction of a second."""
-        with ledger.writing(dataset.path) as connection:
+        with ledger.write_transaction(dataset.path) as connection:
             connection.executemany(
                 "INSERT INTO coverage VALUES ('t', ?, ?, ?)",
                 [(str(n), 100 * k, 100 * k + 49) for n in range(1000) for k in range(100)],
@@ -122,7 +122,7 @@ class TestCovering:
         grid = Grid(None, "epoch", ("epoch",))
         frame = rows([1], range(10))
         with dataset.writing() as writer:
-            writer.keep("chain", frame, grid, {"": ((0, 9),)})
+            writer.add_covered("chain", frame, grid, {"": ((0, 9),)})
 
         assert {"": ((0, 9),)} == dataset.coverage("chain")
         found = dataset.select("chain", [""], [(2, 3), (8, 20)], schema=SCHEMA).collect()
@@ -135,9 +135,9 @@ class TestKeeping:
         frame = rows([1, 2], range(10)).filter(
             ~((pl.col("validator") == 2) & pl.col("epoch").is_in([3, 4, 9]))
         )
-        found = coverage.cells(frame, GRID)
+        found = coverage.find_covered(frame, GRID)
         with dataset.writing() as writer:
-            writer.keep("t", rows([1, 2], range(10)), GRID, found)
+            writer.add_covered("t", rows([1, 2], range(10)), GRID, found)
 
         assert {"1": ((0, 9),), "2": ((0, 2), (5, 8))} == found == dataset.coverage("t")
         assert frame.equals(dataset.scan("t").collect())
@@ -170,7 +170,7 @@ class TestKeeping:
         """What one commit brings twice is there once as well, and one segment holds it sorted."""
         with dataset.writing() as writer:
             for validators, epochs in [([3, 1], range(5, 10)), ([1, 2], range(8))]:
-                writer.keep(
+                writer.add_covered(
                     "t",
                     rows(validators, epochs),
                     GRID,
@@ -186,7 +186,7 @@ class TestKeeping:
 
         def fail():
             with dataset.writing() as writer:
-                writer.keep("t", rows([1], range(9)), GRID, {"1": ((0, 8),)})
+                writer.add_covered("t", rows([1], range(9)), GRID, {"1": ((0, 8),)})
                 raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
@@ -220,7 +220,7 @@ class TestKeeping:
             pytest.raises(UsageError, match="table t is covered by other columns"),
             dataset.writing() as w,
         ):
-            w.keep("t", rows([1], [5]), Grid(None, "epoch", ("epoch",)), {"": ((5, 5),)})
+            w.add_covered("t", rows([1], [5]), Grid(None, "epoch", ("epoch",)), {"": ((5, 5),)})
 
 
 class TestSelecting:
@@ -311,7 +311,9 @@ class TestCompacting:
                 reward=pl.when(pl.col("validator") == 2).then(epoch)
             )
             with dataset.writing() as writer:
-                writer.keep("t", frame, grid, {"1": ((epoch, epoch),), "2": ((epoch, epoch),)})
+                writer.add_covered(
+                    "t", frame, grid, {"1": ((epoch, epoch),), "2": ((epoch, epoch),)}
+                )
         dataset.compact()
 
         expected = [*range(8), *[None] * 8]
@@ -479,7 +481,7 @@ for first in range(0, 400, 10):
     if missing:
         rows = [(v, e, v * 1_000_003 + e) for v in missing for e in range(first, first + 10)]
         with data.writing() as writer:
-            writer.keep("t", pl.DataFrame(rows, schema=schema, orient="row"), grid,
+            writer.add_covered("t", pl.DataFrame(rows, schema=schema, orient="row"), grid,
                         {str(v): ((first, first + 9),) for v in missing})
     if first % 50 == 40:
         data.compact()

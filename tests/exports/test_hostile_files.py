@@ -21,7 +21,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.dataset import Dataset, published
-from beaconframes.dataset.parquet import lie
+from beaconframes.dataset.parquet_footer import find_invalid_claim
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import BeaconframesError, DatasetError
 from beaconframes.exports import journal
@@ -118,16 +118,22 @@ HOSTILE = {
     "claims them once": (claims_in_all, "claims 1,000,000,000 rows"),
     "claims them in a group": (claims_in_a_group, "rows instead of 1,000"),
     "claims a huge page": (lambda data: page(data, unpacked=LARGEST), "a page of 2,147,483,647"),
-    "claims many values": (lambda data: page(data, values=LARGEST), "and its pages 2,147,483,647"),
+    "claims many values": (
+        lambda data: page(data, values=LARGEST),
+        "pages claim 2,147,483,647",
+    ),
     "claims a page before none": (lambda data: page(data, unpacked=-1), "claims a page of -1"),
     "is a bomb": (lambda data: page(data, unpacked=LARGEST, content=bomb()), "claims a page of"),
-    "leads out of itself": (elsewhere, "where none can be"),
+    "leads out of itself": (elsewhere, "outside of its data"),
     "leads to another file": (in_another_file, "in another file"),
     "is nested": (deep, "nested too deeply"),
-    "has no end": (lambda data: data[:-200], "no Parquet file"),
-    "has a long footer": (lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1", "no Parquet file"),
-    "is empty": (lambda _: b"", "no Parquet file"),
-    "is something else": (lambda _: b"PAR1" + b"\0" * 100 + b"PAR1", "no Parquet file"),
+    "has no end": (lambda data: data[:-200], "readable Parquet file"),
+    "has a long footer": (
+        lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1",
+        "readable Parquet file",
+    ),
+    "is empty": (lambda _: b"", "readable Parquet file"),
+    "is something else": (lambda _: b"PAR1" + b"\0" * 100 + b"PAR1", "readable Parquet file"),
 }
 
 
@@ -181,7 +187,7 @@ def test_a_manifest_that_lies_along_is_refused(tmp_path):
     folder = exported(tmp_path / "out")
     forged(folder, claims_everywhere((folder / FILE).read_bytes()), rows=HUGE)
     for way in ways(folder, tmp_path / "beside"):
-        with pytest.raises(DatasetError, match="1,000,000,000 rows in one piece"):
+        with pytest.raises(DatasetError, match="1,000,000,000 rows in one row group"):
             way()
 
 
@@ -246,7 +252,7 @@ def test_nothing_outside_is_read(tmp_path):
         told["tables"]["rows"]["files"][0]["path"] = name
         rewritten(folder, told)
         for way in ways(folder, tmp_path / "beside"):
-            with pytest.raises(DatasetError, match=r"no file of its own|is damaged"):
+            with pytest.raises(DatasetError, match=r"outside of its dataset|is damaged"):
                 way()
     folder = exported(tmp_path / "file-link")
     (folder / FILE).unlink()
@@ -254,7 +260,7 @@ def test_nothing_outside_is_read(tmp_path):
     other = exported(tmp_path / "folder-link")
     shutil.move(other / "rows", tmp_path / "away")
     (other / "rows").symlink_to(tmp_path / "away")
-    for place, words in ((folder, "not a plain file"), (other, "behind a symbolic link")):
+    for place, words in ((folder, "not a regular file"), (other, "behind a symbolic link")):
         for way in ways(place, tmp_path / "beside"):
             with pytest.raises(DatasetError, match=words):
                 way()
@@ -336,7 +342,7 @@ def test_a_manifest_that_nobody_can_go_on_with_is_refused(tmp_path, explorer, ki
 
 def test_a_format_that_there_is_not_is_refused_at_once(tmp_path):
     """Who opens a dataset knows of every format that there is."""
-    known = typing.get_type_hints(published.Table)["format"]
+    known = typing.get_type_hints(published.ManifestTable)["format"]
     assert set(FORMATS) == set(typing.get_args(known))
     folder = exported(tmp_path / "out")
     told = json.loads((folder / "manifest.json").read_text())
@@ -395,7 +401,7 @@ def test_footers_of_anything_end_in_time(tmp_path):
         for _ in range(dice.choice((1, 3, 20))):
             spoiled[-8 - dice.randrange(1, size + 1)] = dice.randrange(256)
         path.write_bytes(spoiled)
-        found.add(lie(path, ROWS))
+        found.add(find_invalid_claim(path, ROWS))
     assert None in found
     assert len(found) > 10
 
@@ -417,21 +423,21 @@ def test_honest_files_are_believed(tmp_path):
     assert frame.equals(Dataset.open(tmp_path / "out").scan("rows").collect())
     path = tmp_path / "rows.parquet"
     frame.head(0).write_parquet(path)
-    assert lie(path, 0) is None
+    assert find_invalid_claim(path, 0) is None
     for options in ({}, {"compression": "zstd"}, {"data_page_version": "2.0"}, {"version": "1.0"}):
         table = rows().to_arrow(compat_level=pl.CompatLevel.oldest())
         pq.write_table(table, path, row_group_size=300, **options)
-        assert lie(path, ROWS) is None
+        assert find_invalid_claim(path, ROWS) is None
     many = pl.select(n=pl.int_range(300_000), text=pl.lit("x"))
     many.write_parquet(path, statistics="full")
-    assert lie(path, 300_000) is None
+    assert find_invalid_claim(path, 300_000) is None
 
 
 def test_a_ledger_that_runs_something_is_refused(tmp_path):
     """A view in the place of a table could go on for ever; one of ours has none."""
     dataset = Dataset.create(tmp_path / "out", meta={})
     dataset.write("rows", [rows()])
-    dataset.vet()
+    dataset.check_files()
     with sqlite3.connect(tmp_path / "out/ledger.sqlite") as connection:
         connection.execute("ALTER TABLE segments RENAME TO others")
         connection.execute("CREATE VIEW segments AS SELECT * FROM others")

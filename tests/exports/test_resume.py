@@ -434,7 +434,7 @@ def test_a_published_file_that_was_changed_is_found(tmp_path, explorer, spoiled)
         from beaconframes.dataset.published import checksum
 
         manifest.write_text(json.dumps({**told, "checksum": checksum(told)}))
-        words = "is no file of its own"
+        words = "outside of its dataset"
     with pytest.raises(DatasetError, match=words):
         export(tmp_path / "out", until=300)
 

@@ -64,7 +64,7 @@ def test_damage_is_found_and_nothing_is_written(tmp_path):
     path.unlink()
     with pytest.raises(DatasetError, match="is missing"):
         opened.scan("rows")
-    with pytest.raises(DatasetError, match="does not change"):
+    with pytest.raises(DatasetError, match="is read-only"):
         opened.write("rows", [])
     with pytest.raises(DatasetError, match="has no table 'other'"):
         opened.scan("other")

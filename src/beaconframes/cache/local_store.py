@@ -81,7 +81,7 @@ class LocalStore:
     def _open(self) -> None:
         try:
             found = Dataset.open(self.path)
-            if not found.is_sound:
+            if not found.has_intact_ledger:
                 raise DatasetError(f"the ledger of {self.path} is damaged")
             meta = found.meta
         except DatasetBusy as error:
@@ -153,9 +153,9 @@ class LocalStore:
 
         def commit(dataset: Dataset) -> bool:
             with dataset.writing() as writer:
-                writer.keep(table, rows, grid, complete)
+                writer.add_covered(table, rows, grid, complete)
                 if finalized > self._finalized:
-                    writer.describe(ends(self._chain, finalized))
+                    writer.set_meta(ends(self._chain, finalized))
             self._finalized = max(self._finalized, finalized)
             return True
 
@@ -167,7 +167,7 @@ class LocalStore:
         """Return a mark that is another one after something was forgotten, by whomever."""
         mark = ""
         with suppress(DatasetError, OSError):
-            mark = "" if (dataset := self.dataset) is None else dataset.forgotten
+            mark = "" if (dataset := self.dataset) is None else dataset.prune_mark
         return self._asides, mark
 
     def newest(self, table: str, unit: str) -> int:
@@ -234,7 +234,7 @@ class LocalStore:
         try:
             return use(dataset)
         except DatasetError as error:
-            if dataset.is_sound:
+            if dataset.has_intact_ledger:
                 self._warn(error.message, error.hint)
             else:
                 with self._lock:

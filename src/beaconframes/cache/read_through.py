@@ -10,7 +10,7 @@ import polars as pl
 from beaconframes.cache import finality
 from beaconframes.cache.missing import lost_of, not_kept, only, runs_in
 from beaconframes.dataset import Grid, Selection
-from beaconframes.dataset.coverage import cells, held
+from beaconframes.dataset.coverage import filter_covered, find_covered
 from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
 from beaconframes.endpoint.cover import minus, runs, within
 from beaconframes.errors import DatasetError, ResponseError, ServiceError, UsageError
@@ -174,17 +174,17 @@ class ReadThrough:
         is_final = pl.all_horizontal(pl.col(self.grid.unit) <= last, *self.keeping.settled)
         final = rows.filter(is_final.fill_null(value=False))
         if self.want.every:
-            complete = cells(self.whole(final), self.grid)
+            complete = find_covered(self.whole(final), self.grid)
         else:
             complete = asked_for(came.calls, self.grid, last)
         if not complete:
             self.loose.append(rows)
         elif self.local_store.keep(self.table, final, self.grid, complete, finalized):
             self.loose.append(rows.filter(~is_final.fill_null(value=False)))
-            self.loose.append(held(final, self.grid, complete, inside=False))
+            self.loose.append(filter_covered(final, self.grid, complete, inside=False))
         else:
             covered = self.local_store.coverage(self.table, self.want.subjects, self.want.parts)
-            self.loose.append(held(rows, self.grid, covered, inside=False))
+            self.loose.append(filter_covered(rows, self.grid, covered, inside=False))
         self.loose = [frame for frame in self.loose if not frame.is_empty()]
 
     def whole(self, rows: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes.client.connected import current
 from beaconframes.dataset import Dataset
-from beaconframes.dataset.coverage import FARTHEST
+from beaconframes.dataset.coverage import MAX_UNIT
 from beaconframes.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Store:
         subjects: Iterable[int | str] | None = None,
         *,
         first: int = 0,
-        last: int = FARTHEST,
+        last: int = MAX_UNIT,
     ) -> None:
         """Forget a table, or some of its *subjects* and units, or with no table everything."""
         dataset = self.dataset

@@ -1,30 +1,31 @@
-"""The one format at rest: a folder of immutable Parquet segments and a ledger that names them.
+"""The storage format: a folder of immutable Parquet segments and a ledger that lists them.
 
-What the simulator writes, what loaders keep, what the local explorer serves and what is published
-is this, so that each can stand in for the other::
+The simulator, the store, the local explorer and exports share this format, so that each can read
+what another one wrote::
 
-    somewhere/
-      ledger.sqlite                      which segments exist, and whose data it is
+    folder/
+      ledger.sqlite                      which segments exist, and where the data is from
       income_history/000001-8c1f….parquet
       blocks/000002-03ab….parquet
 
-A dataset stores polars frames by table name, beside facts about them (``meta``). It knows nothing
-of chains, endpoints or HTTP. Nothing in it is ever changed in place: a commit writes new segments
-beside, makes them durable, and names them all in one transaction of the ledger. A file that the
-ledger does not name does not exist.
+A dataset stores polars frames by table name, and facts about them (``meta``). It does not depend on
+chains, endpoints or HTTP. No file is changed in place: a commit writes new segments, makes them
+durable, and lists them in one transaction of the ledger. A file that the ledger does not list is
+not part of the dataset.
 """
 
 from beaconframes.dataset.coverage import Covered, Grid
-from beaconframes.dataset.covering import Damage, Selection
-from beaconframes.dataset.folder import Dataset, TableSize
+from beaconframes.dataset.covered_tables import Damage, Selection
+from beaconframes.dataset.dataset import Dataset, PublishedDataset, TableSize
 from beaconframes.dataset.segments import Segment
-from beaconframes.dataset.writing import Writer
+from beaconframes.dataset.writer import Writer
 
 __all__ = [
     "Covered",
     "Damage",
     "Dataset",
     "Grid",
+    "PublishedDataset",
     "Segment",
     "Selection",
     "TableSize",

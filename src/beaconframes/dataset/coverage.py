@@ -1,9 +1,9 @@
-"""Coverage: which keys of a table are complete, for each subject as runs of units.
+"""Coverage: which units of each subject are complete in a table, as intervals.
 
-A subject is whatever rows are of (a validator), by its text; "" where rows are of the chain. A
-unit is what time is counted in: an epoch, a slot, a day. Covered means that every row there is for
-it is in the segments, also when that is none. Because rows come in together with their coverage,
-and only those that were not covered yet, no row is ever there twice.
+A subject is what rows are of, such as a validator, as text; ``""`` for rows of the whole chain. A
+unit is an epoch, a slot or a day. A covered unit has all of its rows in the segments, also when
+there are none. Rows are added together with their coverage, and only for units that were not
+covered before, so no row is stored twice.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Covered: TypeAlias = "dict[str, tuple[tuple[int, int], ...]]"
-"""The covered runs of each subject, first and last unit, in order and apart from one another."""
+"""The covered intervals of each subject: first and last unit, sorted, with gaps between them."""
 
-EVERYTHING = ""
-"""The subject of rows that are of the chain as a whole."""
+WHOLE_CHAIN = ""
+"""The subject of rows of the whole chain."""
 
-FARTHEST = 2**63 - 1
+MAX_UNIT = 2**63 - 1
 GRIDS = "_grids"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The columns by which a table is covered: subject and unit; and the key it is sorted by."""
+    """The columns of subject and unit of a table with coverage, and its sort key."""
 
     subject: str | None
     unit: str
     key: tuple[str, ...]
 
 
-def get(
+def read(
     connection: sqlite3.Connection,
     table: str,
     subjects: Iterable[str] | None = None,
     first: int = 0,
-    last: int = FARTHEST,
+    last: int = MAX_UNIT,
 ) -> Covered:
-    """Return what is covered between *first* and *last*, of some subjects or of all."""
+    """Return the coverage from *first* to *last*, of some subjects or of all."""
     named = "" if subjects is None else "AND subject IN (SELECT value FROM json_each(?4))"
     rows = connection.execute(
-        "SELECT subject, max(first, ?2), min(last, ?3) FROM coverage"  # noqa: S608 - words of ours
+        "SELECT subject, max(first, ?2), min(last, ?3) FROM coverage"  # noqa: S608 - a constant
         f" WHERE table_name = ?1 AND first <= ?3 AND last >= ?2 {named} ORDER BY subject, first",
         (table, first, last, *([] if subjects is None else [json.dumps(list(subjects))])),
     )
@@ -58,9 +58,10 @@ def get(
 
 
 def add(connection: sqlite3.Connection, table: str, complete: Covered) -> None:
-    """Cover the runs of each subject in *complete*; what adjoins becomes one."""
-    for subject, first, last in ((s, *run) for s, parts in complete.items() for run in parts):
-        # Runs are apart, so those that touch begin in between, or are the one before.
+    """Add the intervals of *complete*; adjacent and overlapping ones are merged."""
+    for subject, first, last in ((s, *part) for s, parts in complete.items() for part in parts):
+        # Stored intervals have gaps between them. The ones that touch start inside the new
+        # interval, or are the last one before it.
         before, after = connection.execute(
             "SELECT min(first), max(last) FROM coverage WHERE table_name = ?1 AND subject = ?2"
             " AND first <= ?4 + 1 AND last >= ?3 - 1 AND first >= coalesce((SELECT max(first)"
@@ -83,8 +84,8 @@ def remove(
     first: int,
     last: int,
 ) -> None:
-    """Take the units from *first* to *last* out of what is covered, for some subjects or all."""
-    for subject in list(get(connection, table, subjects, first, last)):
+    """Remove the units from *first* to *last*, of some subjects or of all."""
+    for subject in list(read(connection, table, subjects, first, last)):
         touched = connection.execute(
             "SELECT first, last FROM coverage WHERE table_name = ? AND subject = ?"
             " AND first <= ? AND last >= ?",
@@ -102,63 +103,65 @@ def remove(
         )
 
 
-def get_grids(meta: dict[str, Any]) -> dict[str, Grid]:
-    """Return the grid of each table that has coverage."""
+def decode_grids(meta: dict[str, Any]) -> dict[str, Grid]:
+    """Return the grid of each table with coverage, from the ledger's *meta*."""
     return {
-        table: Grid(told["subject"], told["unit"], tuple(told["key"]))
-        for table, told in meta.get(GRIDS, {}).items()
+        table: Grid(fields["subject"], fields["unit"], tuple(fields["key"]))
+        for table, fields in meta.get(GRIDS, {}).items()
     }
 
 
-def told(grids: dict[str, Grid]) -> dict[str, Any]:
-    """Return *grids* as the ledger keeps them."""
+def encode_grids(grids: dict[str, Grid]) -> dict[str, Any]:
+    """Return *grids* as the ledger's meta stores them."""
     return {GRIDS: {table: asdict(grid) for table, grid in grids.items()}}
 
 
-def held(rows: pl.DataFrame, grid: Grid, covered: Covered, *, inside: bool = True) -> pl.DataFrame:
-    """Return the *rows* that are covered; those that are not with ``inside=False``."""
-    runs = [(subject, *run) for subject, parts in covered.items() for run in parts]
+def filter_covered(
+    rows: pl.DataFrame, grid: Grid, covered: Covered, *, inside: bool = True
+) -> pl.DataFrame:
+    """Return the *rows* that are covered, or with ``inside=False`` the others."""
+    intervals = [(subject, *part) for subject, parts in covered.items() for part in parts]
     schema = {"subject": pl.String, "first": pl.Int64, "last": pl.Int64}
-    known = pl.DataFrame(runs, schema=schema, orient="row").sort("first")
-    place = rows.select(
-        place=pl.int_range(pl.len()),
+    starts = pl.DataFrame(intervals, schema=schema, orient="row").sort("first")
+    cells = rows.select(
+        row=pl.int_range(pl.len()),
         unit=pl.col(grid.unit).cast(pl.Int64),
-        subject=subject_of(grid),
+        subject=subject_expr(grid),
     )
-    beside = place.sort("unit").join_asof(
-        known, left_on="unit", right_on="first", by="subject", check_sortedness=False
+    joined = cells.sort("unit").join_asof(
+        starts, left_on="unit", right_on="first", by="subject", check_sortedness=False
     )
-    here = (pl.col("unit") <= pl.col("last")).fill_null(value=False)
-    found = beside.filter(here if inside else ~here)
-    return rows if found.height == rows.height else rows[found["place"].sort()]
+    is_covered = (pl.col("unit") <= pl.col("last")).fill_null(value=False)
+    found = joined.filter(is_covered if inside else ~is_covered)
+    return rows if found.height == rows.height else rows[found["row"].sort()]
 
 
-def cells(rows: pl.DataFrame, grid: Grid) -> Covered:
-    """Return the subjects and units that *rows* are of, as runs."""
-    there = rows.select(subject=subject_of(grid), unit=pl.col(grid.unit).cast(pl.Int64))
-    there = there.drop_nulls().unique().sort("subject", "unit")
-    runs = (
-        there.with_columns(run=pl.col("unit") - pl.int_range(pl.len()))
-        .group_by("subject", "run", maintain_order=True)
+def find_covered(rows: pl.DataFrame, grid: Grid) -> Covered:
+    """Return the subjects and units of *rows* as intervals."""
+    cells = rows.select(subject=subject_expr(grid), unit=pl.col(grid.unit).cast(pl.Int64))
+    cells = cells.drop_nulls().unique().sort("subject", "unit")
+    intervals = (
+        cells.with_columns(interval=pl.col("unit") - pl.int_range(pl.len()))
+        .group_by("subject", "interval", maintain_order=True)
         .agg(first=pl.col("unit").min(), last=pl.col("unit").max())
     )
     found: dict[str, list[tuple[int, int]]] = {}
-    for subject, first, last in runs.select("subject", "first", "last").iter_rows():
+    for subject, first, last in intervals.select("subject", "first", "last").iter_rows():
         found.setdefault(subject, []).append((first, last))
     return {subject: tuple(parts) for subject, parts in found.items()}
 
 
-def subject_of(grid: Grid) -> pl.Expr:
-    """Return the subject of each row as coverage has it."""
+def subject_expr(grid: Grid) -> pl.Expr:
+    """Return the expression of each row's subject."""
     if grid.subject is None:
-        return pl.lit(EVERYTHING)
+        return pl.lit(WHOLE_CHAIN)
     return pl.col(grid.subject).cast(pl.String)
 
 
-def inside(
+def build_filter(
     grid: Grid, subjects: Sequence[str] | None, parts: Sequence[tuple[int, int]], schema: pl.Schema
 ) -> pl.Expr:
-    """Return which rows are of one of *subjects* (None: of any) and in one of *parts*."""
+    """Return the expression of the rows of *subjects* (None: of all) in any of *parts*."""
     in_time = pl.any_horizontal([pl.col(grid.unit).is_between(a, b) for a, b in parts])
     if grid.subject is None or subjects is None:
         return in_time

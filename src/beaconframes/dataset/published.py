@@ -1,7 +1,7 @@
-"""A published dataset, read: the same folder of tables, named by a manifest instead of a ledger.
+"""The manifest of a published dataset, which lists its files instead of a ledger.
 
-The manifest is text that anybody can read and check. It never changes in place, so what it names
-can be trusted as far as it can be verified: by size when it is opened, by SHA-256 with ``verify``.
+The manifest is JSON, so any tool can read it and check the files. Opening a dataset checks their
+sizes, ``verify`` their SHA-256.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import polars as pl
 from msgspec import Meta, Struct, ValidationError, convert
 
 from beaconframes.dataset.segments import Segment
 from beaconframes.errors import DatasetError
-from beaconframes.text import visible
+from beaconframes.text import type_name, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ NAME = "manifest.json"
 FORMAT = "beaconframes-export"
 FORMAT_VERSION = 1
 LARGEST = 2**28
-"""Bytes of a manifest that are read: a million files are less."""
+"""Most bytes of a manifest; one of a million files is smaller."""
 
 _STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_=.\-]{0,119}")
 
@@ -34,8 +35,8 @@ Ranges = dict[str, tuple[int | str | bool, int | str | bool]]
 TableName = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]{0,63}$")]
 
 
-class File(Struct):
-    """What a manifest says of a file."""
+class ManifestFile(Struct):
+    """A file in a manifest."""
 
     path: str
     rows: Count
@@ -44,8 +45,8 @@ class File(Struct):
     ranges: Ranges
 
 
-class Named(Struct):
-    """What a manifest says of a column."""
+class ManifestColumn(Struct):
+    """A column in a manifest."""
 
     name: str
     type: str
@@ -54,12 +55,12 @@ class Named(Struct):
     meaning: str
 
 
-class Table(Struct):
-    """What a manifest says of a table, as far as reading it, or adding to it, depends on it."""
+class ManifestTable(Struct):
+    """A table in a manifest: the fields that reading and extending need."""
 
     title: str
     rows: Count
-    columns: list[Named]
+    columns: list[ManifestColumn]
     key: list[str]
     ranges: Ranges
     format: Literal["parquet", "csv", "jsonl", "arrow", "duckdb", "xlsx"]
@@ -69,12 +70,12 @@ class Table(Struct):
     endpoint: str | None
     request: dict[str, Any]
     gaps: list[dict[str, Any]]
-    files: list[File]
+    files: list[ManifestFile]
     sorted_by: list[str] | None = None
 
 
-class Chain(Struct):
-    """What a manifest says of the chain."""
+class ManifestChain(Struct):
+    """The chain in a manifest."""
 
     name: str
     genesis: str
@@ -83,9 +84,9 @@ class Chain(Struct):
 
 
 class Provenance(Struct):
-    """What a manifest says of where its rows are from."""
+    """The origin of the rows in a manifest."""
 
-    chain: Chain | None = None
+    chain: ManifestChain | None = None
     finalized_epoch: int | None = None
     finalized_time: str | None = None
     latest_epoch: int | None = None
@@ -93,52 +94,54 @@ class Provenance(Struct):
 
 
 class Manifest(Struct):
-    """The shape of a manifest: whatever else is in it, this is."""
+    """The required fields of a manifest; it has others too."""
 
-    tables: dict[TableName, Table]
+    tables: dict[TableName, ManifestTable]
     provenance: Provenance
 
 
-def checksum(told: dict[str, Any]) -> str:
-    """Return the SHA-256 of what a manifest says, whatever its layout."""
-    said = {name: value for name, value in told.items() if name != "checksum"}
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def checksum(manifest: dict[str, Any]) -> str:
+    """Return the SHA-256 of a manifest's content, which does not depend on its layout."""
+    content = {name: value for name, value in manifest.items() if name != "checksum"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a folder; a DatasetError says why it cannot be trusted."""
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a folder; raise DatasetError for an invalid one."""
     path = folder / NAME
     try:
         if path.stat().st_size > LARGEST:
             raise DatasetError(f"{path} is too large for a manifest")
-        told = json.loads(path.read_bytes())
+        manifest = json.loads(path.read_bytes())
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, str(error)) from error
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise DatasetError(f"{path} is not the manifest of a dataset of beaconframes")
-    if told.get("format_version") != FORMAT_VERSION:
+        raise _damage_error(path, str(error)) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise DatasetError(f"{path} is not the manifest of a beaconframes dataset")
+    if manifest.get("format_version") != FORMAT_VERSION:
         raise DatasetError(
-            f"{folder} has format version {told.get('format_version')}, this beaconframes knows "
-            f"{FORMAT_VERSION}",
-            hint="Install a newer beaconframes, or make the dataset anew",
+            f"{folder} has format version {manifest.get('format_version')}, "
+            f"this beaconframes reads version {FORMAT_VERSION}",
+            hint="Install a newer beaconframes, or export the dataset again",
         )
-    if told.get("checksum") != checksum(told):
-        raise _damaged(path, "it was edited: its checksum is another one")
+    if manifest.get("checksum") != checksum(manifest):
+        raise _damage_error(path, "it was edited: its checksum does not match its content")
     try:
-        found = convert(told, Manifest)
+        checked = convert(manifest, Manifest)
     except ValidationError as error:
-        raise _damaged(path, visible(str(error), 200)) from error
-    for name, table in found.tables.items():
-        if column := mixed([table.ranges, *(file.ranges for file in table.files)]):
-            raise _damaged(path, f"{name} has ranges of {visible(column, 60)} that do not compare")
-    return told
+        raise _damage_error(path, visible(str(error), 200)) from error
+    for name, table in checked.tables.items():
+        if column := find_mixed_types([table.ranges, *(file.ranges for file in table.files)]):
+            raise _damage_error(
+                path, f"the ranges of {name}.{visible(column, 60)} have both texts and numbers"
+            )
+    return manifest
 
 
-def mixed(every: list[Ranges]) -> str | None:
-    """Return the first column that has a text in one range and a number in another, if any."""
+def find_mixed_types(every: list[Ranges]) -> str | None:
+    """Return the first column with texts and numbers in its ranges, None if there is none."""
     texts: dict[str, bool] = {}
     for ranges in every:
         for column, pair in ranges.items():
@@ -148,36 +151,61 @@ def mixed(every: list[Ranges]) -> str | None:
     return None
 
 
-def segments(told: dict[str, Any], path: Path, table: str | None = None) -> list[Segment]:
-    """Return the files that a manifest names, of one table or of all; they lie beside it."""
+def list_segments(manifest: dict[str, Any], path: Path, table: str | None = None) -> list[Segment]:
+    """Return the files that the manifest at *path* lists, of one table or of all."""
     found: dict[str, Segment] = {}
-    for name, described in told["tables"].items():
+    for name, described in manifest["tables"].items():
         if table not in (None, name):
             continue
         for file in described["files"]:
             where = file["path"]
-            if not safe(where) or not where.startswith(f"{name}/"):
+            if not is_safe_path(where) or not where.startswith(f"{name}/"):
                 raise DatasetError(
-                    f"{path} names {visible(where, 60)!r}, which is no file of its own"
+                    f"{path} lists {visible(where, 60)!r}, which is outside of its dataset"
                 )
             if where in found:
-                raise _damaged(path, f"it names {where} twice")
+                raise _damage_error(path, f"it lists {where} twice")
             ranges = {key: tuple(pair) for key, pair in file["ranges"].items()}
             found[where] = Segment(name, where, file["rows"], file["bytes"], file["sha256"], ranges)
     return list(found.values())
 
 
-def damage(segment: Segment, folder: Path, *, thorough: bool) -> str | None:
-    """Say what is wrong with a file, if anything; *thorough* reads all of it."""
-    return segment.damage(folder, thorough=thorough, named=safe)
+def find_last_epoch(manifest: dict[str, Any], slots_per_epoch: int) -> int | None:
+    """Return the last epoch in the key ranges of all tables, None if there is none."""
+    found: list[int] = []
+    for table in manifest["tables"].values():
+        ends = {name: last for name, (_, last) in table["ranges"].items()}
+        units = (("epoch", 1), ("slot", slots_per_epoch), ("block_slot", slots_per_epoch))
+        found += [ends[name] // size for name, size in units if isinstance(ends.get(name), int)]
+    return max(found, default=None)
 
 
-def safe(path: object) -> bool:
-    """Tell whether a path leads to a file inside the dataset, and nowhere else."""
+def find_damage(segment: Segment, folder: Path, *, thorough: bool) -> str | None:
+    """Return what is wrong with a file, None if nothing is; *thorough* reads all of it."""
+    return segment.find_damage(folder, thorough=thorough, is_valid=is_safe_path)
+
+
+def find_other_column(manifest: dict[str, Any], segment: Segment, folder: Path) -> str | None:
+    """Return how the columns of a file differ from the manifest, None if they do not."""
+    columns = manifest["tables"][segment.table]["columns"]
+    expected = {column["name"]: column["type"] for column in columns}
+    try:
+        schema = pl.read_parquet_schema(folder / segment.path)
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        return f"cannot be read: {visible(str(error).splitlines()[0], 100)}"
+    actual = {name: type_name(dtype) for name, dtype in schema.items()}
+    if actual == expected:
+        return None
+    name = next((n for n in [*expected, *actual] if expected.get(n) != actual.get(n)), "")
+    return f"has {actual.get(name, 'no column')} where {name} is {expected.get(name, 'nothing')}"
+
+
+def is_safe_path(path: object) -> bool:
+    """Return whether a path certainly leads to a file inside the dataset."""
     return isinstance(path, str) and all(_STEP.fullmatch(step) for step in path.split("/"))
 
 
-def _damaged(path: Path, why: str) -> DatasetError:
+def _damage_error(path: Path, reason: str) -> DatasetError:
     return DatasetError(
-        f"{path} is damaged: {why}", hint="Restore it from a copy, or export the dataset anew"
+        f"{path} is damaged: {reason}", hint="Restore it from a copy, or export the dataset again"
     )

@@ -1,4 +1,4 @@
-"""Segments: Parquet files that are written once, durably, and never changed."""
+"""Segments: Parquet files that are written once and never changed."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.dataset.parquet import lie
+from beaconframes.dataset.parquet_footer import find_invalid_claim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
 ROW_GROUP = 131_072
-WIDE_ROW_GROUP = 2_048  # of rows that are mostly text, so that a few of them are soon unpacked
-WIDE = 8  # columns of text that make a row wide
-ROWS = 2 * ROW_GROUP  # of a full segment: what a writer keeps in memory
-BYTES = 2**26  # in memory: a segment of wide rows is full earlier
+WIDE_ROW_GROUP = 2_048  # for rows that are mostly text: reading a few of them unpacks little
+WIDE = 8  # more text columns make a row wide
+ROWS = 2 * ROW_GROUP  # rows of a full segment, which a writer holds in memory
+BYTES = 2**26  # memory of a full segment: with wide rows it has fewer rows
 
 _TABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PATH = re.compile(r"[a-z][a-z0-9_]{0,63}/[0-9]{6,}-[0-9a-f]{12}\.parquet")
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 
-_RANGED = 2  # leading columns whose range the ledger keeps
+_LEADING = 2  # first columns whose range the ledger stores
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One file of a table, as the ledger knows it.
+    """One file of a table, as the ledger lists it.
 
-    ``path`` is relative to the dataset, with forward slashes. ``ranges`` has the least and the
-    greatest value of the first two columns and of those that coverage goes by, where these are
-    integers or text.
+    ``path`` is relative to the dataset, with forward slashes. ``ranges`` has the lowest and the
+    highest value of the first two columns, and of the grid's columns, where these are integers or
+    text.
     """
 
     table: str
@@ -48,9 +48,9 @@ class Segment:
     sha256: str
     ranges: Mapping[str, tuple[int | str, int | str]] = field(default_factory=dict)
 
-    def may_have(self, within: Mapping[str, tuple[int, int]]) -> bool:
-        """Tell whether there may be rows whose columns are *within* these bounds."""
-        for name, (low, high) in within.items():
+    def may_contain(self, bounds: Mapping[str, tuple[int, int]]) -> bool:
+        """Return whether there may be rows whose columns are within these *bounds*."""
+        for name, (low, high) in bounds.items():
             least, greatest = self.ranges.get(name, (low, high))
             known = isinstance(least, int) and isinstance(greatest, int)
             if known and (greatest < low or least > high):  # type: ignore[operator]
@@ -58,20 +58,20 @@ class Segment:
         return True
 
     def is_within(self, column: str, parts: Iterable[tuple[int, int]]) -> bool:
-        """Tell whether all rows certainly have a *column* in one of *parts*."""
+        """Return whether *column* of all rows is certainly inside one of *parts*."""
         least, greatest = self.ranges.get(column, ("", ""))
         if not isinstance(least, int) or not isinstance(greatest, int):
             return False
         return any(first <= least and greatest <= last for first, last in parts)
 
-    def damage(
-        self, folder: Path, *, thorough: bool, named: Callable[[str], object] = _PATH.fullmatch
+    def find_damage(
+        self, folder: Path, *, thorough: bool, is_valid: Callable[[str], object] = _PATH.fullmatch
     ) -> str | None:
-        """Say what is wrong with the file, if anything; *thorough* reads all of it."""
-        if not named(self.path):
-            return "is no path of a segment"
+        """Return what is wrong with the file, None if nothing is; *thorough* reads all of it."""
+        if not is_valid(self.path):
+            return "is not a valid path of a segment"
         if any((folder / above).is_symlink() for above in PurePosixPath(self.path).parents[:-1]):
-            return "lies behind a symbolic link"
+            return "is behind a symbolic link"
         try:
             status = (folder / self.path).lstat()
         except FileNotFoundError:
@@ -79,7 +79,7 @@ class Segment:
         except OSError as error:
             return f"cannot be read: {error.strerror}"
         if not stat.S_ISREG(status.st_mode):
-            return "is not a plain file"
+            return "is not a regular file"
         if status.st_size != self.bytes:
             return f"has {status.st_size:,} bytes instead of {self.bytes:,}"
         if thorough:
@@ -88,27 +88,27 @@ class Segment:
                     return "does not have the content that was written"
             except OSError as error:
                 return f"cannot be read: {error.strerror}"
-            return self.lie(folder)
+            return self.find_invalid_claim(folder)
         return None
 
-    def lie(self, folder: Path) -> str | None:
-        """Say what is wrong with what the file says of itself, if anything."""
+    def find_invalid_claim(self, folder: Path) -> str | None:
+        """Return what is wrong with the metadata in a Parquet file, None if nothing is."""
         if not self.path.endswith(".parquet"):
             return None
-        return lie(folder / self.path, self.rows)
+        return find_invalid_claim(folder / self.path, self.rows)
 
 
-def is_table(name: object) -> bool:
-    """Tell whether a table can have this name: lower-case words joined by underscores."""
+def is_table_name(name: object) -> bool:
+    """Return whether *name* is valid for a table: lower-case words joined by underscores."""
     return isinstance(name, str) and _TABLE.fullmatch(name) is not None
 
 
-def write(
-    folder: Path, table: str, number: int, frame: pl.DataFrame, ranged: Iterable[str] = ()
+def write_segment(
+    folder: Path, table: str, number: int, frame: pl.DataFrame, range_columns: Iterable[str] = ()
 ) -> Segment:
-    """Write a frame as a segment and make it durable; it exists when the ledger names it.
+    """Write a frame as a segment and make it durable; the caller lists it in the ledger.
 
-    The ledger is to know the ranges of the columns *ranged*, besides those of the first two.
+    The ranges are those of *range_columns*, and of the first two columns.
     """
     home = folder / table
     private = is_private(folder)
@@ -117,11 +117,11 @@ def write(
         sync(folder)
     draft = home / f".{number:06d}.tmp"
     texts = sum(dtype == pl.String for dtype in frame.schema.values())
-    # One chunk: the cut into pages, and with it every byte, must not depend on how rows came in.
+    # One chunk: the bytes of the file must not depend on how the rows were split into frames.
     frame.rechunk().write_parquet(
         draft,
         compression="zstd",
-        compression_level=1,  # random hex gets no smaller with more, and takes four times as long
+        compression_level=1,  # higher: four times slower, and random hex gets no smaller
         statistics=True,
         row_group_size=WIDE_ROW_GROUP if texts > WIDE else ROW_GROUP,
     )
@@ -133,43 +133,43 @@ def write(
     draft.replace(folder / path)
     sync(home)
     size = (folder / path).stat().st_size
-    return Segment(table, path, frame.height, size, sha256, _ranges(frame, ranged))
+    return Segment(table, path, frame.height, size, sha256, _find_ranges(frame, range_columns))
 
 
-def schema_of(folder: Path, named: Iterable[Segment]) -> pl.Schema | None:
-    """Return the columns of a table by the first of its segments that can be read."""
-    for segment in named:
+def read_schema(folder: Path, segments: Iterable[Segment]) -> pl.Schema | None:
+    """Return the schema of the first readable one of *segments*, None if there is none."""
+    for segment in segments:
         try:
             return pl.Schema(pl.read_parquet_schema(folder / segment.path))
         except (OSError, pl.exceptions.PolarsError):
-            # It is found damaged when its rows are asked for.
+            # Reading its rows reports the damage.
             continue
     return None
 
 
 def is_private(folder: Path) -> bool:
-    """Tell whether only the owner may look into *folder*; then that goes for its files too."""
+    """Return whether only the owner may read *folder*, and so its files."""
     return stat.S_IMODE(folder.stat().st_mode) & 0o077 == 0
 
 
-def sweep(folder: Path, named: Collection[str]) -> None:
-    """Remove what unfinished commits left behind: drafts, and segments that nobody names."""
+def delete_unlisted(folder: Path, listed: Collection[str]) -> None:
+    """Delete the files of unfinished commits: drafts, and segments that are not *listed*."""
     for home in folder.iterdir():
-        if home.is_symlink() or not home.is_dir() or not is_table(home.name):
+        if home.is_symlink() or not home.is_dir() or not is_table_name(home.name):
             continue
         for file in home.iterdir():
             path = f"{home.name}/{file.name}"
             draft = file.name.startswith(".") and file.name.endswith(".tmp")
-            if draft or (_PATH.fullmatch(path) and path not in named):
+            if draft or (_PATH.fullmatch(path) and path not in listed):
                 file.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:
-    """Make a file or a folder survive a power cut."""
+    """Write a file or a folder to the disk with fsync."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except PermissionError:
-        return  # some systems do not open folders; there the file system keeps order by itself
+        return  # some systems cannot open folders, and need no fsync for them
     try:
         os.fsync(handle)
     finally:
@@ -182,13 +182,15 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _ranges(frame: pl.DataFrame, ranged: Iterable[str]) -> dict[str, tuple[int | str, int | str]]:
-    leading = [
+def _find_ranges(
+    frame: pl.DataFrame, range_columns: Iterable[str]
+) -> dict[str, tuple[int | str, int | str]]:
+    columns = [
         name
-        for name in dict.fromkeys([*frame.columns[:_RANGED], *ranged])
+        for name in dict.fromkeys([*frame.columns[:_LEADING], *range_columns])
         if frame.schema[name].is_integer() or frame.schema[name] == pl.String
     ]
-    ranges = {name: (frame[name].min(), frame[name].max()) for name in leading}
+    ranges = {name: (frame[name].min(), frame[name].max()) for name in columns}
     return {
         name: (low, high)
         for name, (low, high) in ranges.items()

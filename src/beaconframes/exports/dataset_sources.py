@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.calendar import Chain
-from beaconframes.dataset.manifested import Published
+from beaconframes.dataset import PublishedDataset
 from beaconframes.dataset.segments import ROW_GROUP
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.atomic_files import judged
@@ -64,7 +64,7 @@ def of_table(dataset: Dataset, name: str, chain: Chain | None, facts: dict[str, 
                 yield rows
                 del rows  # before the next ones come into memory
 
-    gaps = dataset.told["tables"][name]["gaps"] if isinstance(dataset, Published) else []
+    gaps = dataset.manifest["tables"][name]["gaps"] if isinstance(dataset, PublishedDataset) else []
     return Source(of_rows(schema, name), rows, chain, facts, gaps=[*gaps])
 
 

@@ -40,10 +40,10 @@ def before(path: Path) -> ExistingDataset:
     manifest = path / published.NAME
     if manifest.is_symlink() or not manifest.exists():
         return ExistingDataset()
-    told = published.read(path)
-    segments = published.segments(told, manifest)
+    told = published.read_manifest(path)
+    segments = published.list_segments(told, manifest)
     for segment in segments:
-        if reason := published.damage(segment, path, thorough=True):
+        if reason := published.find_damage(segment, path, thorough=True):
             raise DatasetError(
                 f"{path / segment.path} {reason}",
                 hint="Restore it from a copy, or export to another folder",
@@ -142,7 +142,7 @@ def resume(
         files = [s for path, s in work.made.items() if path.rpartition("/")[0] == folder]
         if folder != begun or not all(fits(file, source) for file in files):
             break
-        if any(published.damage(file, work.target, thorough=True) for file in files):
+        if any(published.find_damage(file, work.target, thorough=True) for file in files):
             break
         done.append(number)
     plan = (work.plan or {}).get(name, {})

@@ -37,7 +37,7 @@ _FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z
 """What a file of an export is called: its table, its partition, its number."""
 
 
-class JournalFile(published.File):
+class JournalFile(published.ManifestFile):
     """What the journal says of a file."""
 
     table: str
@@ -116,7 +116,7 @@ class ExportJournal:
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files of this export, each if it is what was written: the journal may lie."""
         for path in set(paths) - self.named:
-            if published.damage(self.made[path], self.target, thorough=True) is None:
+            if published.find_damage(self.made[path], self.target, thorough=True) is None:
                 with judged(self.target / path, "cannot be removed"):
                     (self.target / path).unlink()
 

@@ -209,10 +209,10 @@ def bring(remote: RemoteTarget, folder: Path, *, goes_on: bool) -> dict[str, Any
     beside = folder / ".there"
     beside.mkdir(exist_ok=True)
     (beside / published.NAME).write_bytes(text)
-    told = published.read(beside)
+    told = published.read_manifest(beside)
     shutil.rmtree(beside)
-    for segment in published.segments(told, Path(published.NAME)):
-        if published.damage(segment, folder, thorough=True):
+    for segment in published.list_segments(told, Path(published.NAME)):
+        if published.find_damage(segment, folder, thorough=True):
             path = folder / segment.path
             path.parent.mkdir(parents=True, exist_ok=True)
             _get(remote, segment.path, path)
@@ -229,8 +229,8 @@ def send(remote: RemoteTarget, folder: Path, version: dict[str, Any] | None) -> 
     import obstore
     from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
-    told = published.read(folder)
-    named = [s.path for s in published.segments(told, folder / published.NAME)]
+    told = published.read_manifest(folder)
+    named = [s.path for s in published.list_segments(told, folder / published.NAME)]
     for path in named:
         if not _there(remote, folder / path, path):
             _refuse_other(remote, path)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.dataset.maintenance import cuts
+from beaconframes.dataset.maintenance import split_key_ranges
 from beaconframes.dataset.segments import ROWS
 from beaconframes.exports.atomic_files import judged
 from beaconframes.exports.partitions import PART
@@ -186,7 +186,7 @@ def _parted(
 def _cut(rows: pl.LazyFrame, key: Sequence[str]) -> Iterator[pl.LazyFrame]:
     """Yield *rows* in the order of *key*, in parts of which each makes a full file."""
     lead = pl.col(key[0])
-    for low, high in [*cuts(rows, key[0]), (None, None)]:
+    for low, high in [*split_key_ranges(rows, key[0]), (None, None)]:
         part = rows.filter(lead.is_null() if low is None else lead.is_between(low, high))
         if low == high and len(key) > 1:
             yield from _cut(part, key[1:])  # one epoch may have more rows than a file

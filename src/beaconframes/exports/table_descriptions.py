@@ -11,7 +11,7 @@ import polars as pl
 
 from beaconframes.errors import UsageError
 from beaconframes.exports.formats.json_values import kinds
-from beaconframes.schema import type_name
+from beaconframes.text import type_name
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 

@@ -1,6 +1,6 @@
 """Column types and tables: they declare rows, and decode and encode them."""
 
-from beaconframes.schema.columns import WEEK_OF_EPOCH, CalendarField, Column, type_name
+from beaconframes.schema.columns import WEEK_OF_EPOCH, CalendarField, Column
 from beaconframes.schema.envelope_context import EnvelopeContext
 from beaconframes.schema.numbers import (
     FAR_FUTURE,
@@ -64,5 +64,4 @@ __all__ = [
     "UnixMillis",
     "UnixTime",
     "Wei",
-    "type_name",
 ]

@@ -7,7 +7,6 @@ in wire form (``encode``, used by the local explorer).
 
 from __future__ import annotations
 
-import re
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,11 +14,6 @@ import polars as pl
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
-
-
-def type_name(dtype: PolarsDataType) -> str:
-    """Return the name of a column type in data dictionaries, such as ``Datetime(us, UTC)``."""
-    return re.sub(r"\w+=|'", "", str(dtype))
 
 
 @dataclass(eq=False)

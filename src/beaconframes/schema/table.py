@@ -10,12 +10,12 @@ import polars as pl
 
 from beaconframes.errors import IntegrityError
 from beaconframes.schema import encode
-from beaconframes.schema.columns import CalendarField, Column, TableSpec, type_name
+from beaconframes.schema.columns import CalendarField, Column, TableSpec
 from beaconframes.schema.decode import decode
 from beaconframes.schema.decode_inferred import decode_inferred
 from beaconframes.schema.numbers import Position
 from beaconframes.schema.texts import RequestField
-from beaconframes.text import shorten
+from beaconframes.text import shorten, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

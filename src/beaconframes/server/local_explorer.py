@@ -208,7 +208,7 @@ def open_dataset(folder: str | os.PathLike[str]) -> Dataset:
         other columns than its loader.
     """
     dataset = Dataset.open(folder)
-    dataset.vet()
+    dataset.check_files()
     known = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
     for name in dataset.tables().keys() & known.keys():
         found = dataset.schema(name) or pl.Schema()

@@ -186,7 +186,7 @@ class _Simulation:
         self.writer.add("yield_index", yields.index([*past, *self.days.days], chain))
         slot = self.last * chain.slots_per_epoch + self.head
         self.writer.add("latest_state", snapshot.latest_state(chain, head, slot, self.finalized))
-        self.writer.describe(
+        self.writer.set_meta(
             {
                 "chain": {**asdict(chain), "genesis": chain.genesis.isoformat()},
                 "preset": asdict(self.preset),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.schema import type_name
+from beaconframes.text import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

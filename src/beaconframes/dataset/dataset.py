@@ -1,0 +1,291 @@
+"""Datasets: a folder of tables, listed by a ledger (`Dataset`) or a manifest (an export)."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import polars as pl
+
+from beaconframes.dataset import ledger, maintenance, published, segments
+from beaconframes.dataset.covered_tables import CoveredTables, Damage
+from beaconframes.dataset.writer import Writer
+from beaconframes.errors import DatasetError, UsageError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from beaconframes.dataset.coverage import Grid
+    from beaconframes.dataset.covered_tables import Schema
+    from beaconframes.dataset.segments import Segment
+
+RESTORE = "Restore the file from a copy, or create the dataset again"
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """The size of a table."""
+
+    rows: int
+    bytes: int
+    segments: int
+
+
+class Dataset(CoveredTables):
+    """A folder of tables; ``Dataset.create`` makes one, ``Dataset.open`` opens one.
+
+    It holds no open file, so several threads and processes can use it at once: readers never wait,
+    writers take turns.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._cleaned = False
+        self._verified: dict[str, tuple[int, ...]] = {}
+
+    def __repr__(self) -> str:
+        return f"Dataset({str(self.path)!r})"
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], *, meta: Mapping[str, Any], private: bool = False
+    ) -> Dataset:
+        """Create an empty dataset in a folder that is new or empty.
+
+        *meta* states where the data is from (service, chain, simulated or real, finalized epoch,
+        ...), in values that JSON can hold. With *private* only the owner of the files can read it.
+        """
+        folder = Path(path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if private:
+                folder.chmod(segments.PRIVATE_FOLDER)
+            if (folder / ledger.NAME).exists():
+                raise DatasetError(f"{folder} is already a dataset", hint="Choose another folder")
+            if any(folder.iterdir()):
+                raise DatasetError(f"{folder} is not empty", hint="Choose another folder")
+            ledger.create(folder, meta)
+            segments.sync(folder)
+        except FileExistsError as error:
+            raise DatasetError(f"{folder} is a file", hint="Choose another folder") from error
+        except OSError as error:
+            raise DatasetError(
+                f"no dataset can be created in {folder}: {error.strerror or error}",
+                hint="Choose a writable folder",
+            ) from error
+        return cls(folder)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Dataset:
+        """Open an existing dataset or export; raise DatasetError for one that cannot be used."""
+        folder = Path(path)
+        if (folder / published.NAME).is_file() and not (folder / ledger.NAME).exists():
+            export = PublishedDataset(folder)
+            export.segments()
+            return export
+        ledger.check_format(folder)
+        return cls(folder)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Return the facts about the data: where it is from, and up to which epoch."""
+        with ledger.read_transaction(self.path) as connection:
+            return {"format_version": ledger.FORMAT, **ledger.get_meta(connection)}
+
+    @property
+    def has_intact_ledger(self) -> bool:
+        """Whether the ledger is intact; `verify` checks the segments."""
+        return ledger.is_intact(self.path)
+
+    def tables(self) -> dict[str, TableSize]:
+        """Return rows, bytes and number of segments of each table, by name."""
+        sizes: dict[str, TableSize] = {}
+        for segment in sorted(self.segments(), key=lambda segment: segment.table):
+            size = sizes.get(segment.table, TableSize(0, 0, 0))
+            sizes[segment.table] = TableSize(
+                size.rows + segment.rows, size.bytes + segment.bytes, size.segments + 1
+            )
+        return sizes
+
+    def segments(self, table: str | None = None) -> list[Segment]:
+        """Return the segments of one table, or of all, in the order of writing."""
+        with ledger.read_transaction(self.path) as connection:
+            return ledger.get_segments(connection, table)
+
+    def schema(self, table: str) -> pl.Schema | None:
+        """Return the columns of a table, None if it does not exist or cannot be read."""
+        return segments.read_schema(self.path, self.segments(table))
+
+    def scan(self, table: str, *, schema: Schema | None = None) -> pl.LazyFrame:
+        """Return a table as a LazyFrame over its segments, in the order of writing.
+
+        For a table that does not exist this returns no rows if *schema* is given, and raises
+        DatasetError otherwise. A segment that is missing or has another size raises it too.
+        """
+        listed = self.segments(table)
+        if not listed:
+            return self._scan_missing_table(table, schema)
+        for segment in listed:
+            if reason := self._find_damage(segment, thorough=False):
+                raise self._damage_error(segment, reason, RESTORE)
+        return pl.scan_parquet([self.path / segment.path for segment in listed], glob=False)
+
+    def read(self, segment: Segment) -> pl.LazyFrame:
+        """Return the rows of one segment; raise DatasetError if it is damaged."""
+        return maintenance.scan_segments(self.path, [segment])
+
+    def check_files(self) -> None:
+        """Raise DatasetError for a file with invalid metadata, before a library reads it.
+
+        This is for datasets from untrusted sources, and fast: it reads the footers and the page
+        headers. `verify` reads whole files.
+        """
+        for segment in self.segments():
+            reason = self._find_damage(segment, thorough=False)
+            if reason := reason or segment.find_invalid_claim(self.path):
+                raise self._damage_error(segment, reason, RESTORE)
+
+    def write(
+        self,
+        table: str,
+        frames: Iterable[pl.DataFrame],
+        *,
+        schema: Schema | None = None,
+    ) -> None:
+        """Add rows to a table in one commit, streaming: memory holds one segment at a time.
+
+        With *schema* the table is created even without frames. A new table with neither frames nor
+        a schema raises UsageError.
+        """
+        with self.writing() as writer:
+            if schema is not None:
+                writer.add(table, pl.DataFrame(schema=schema))
+            for frame in frames:
+                writer.add(table, frame)
+            if not writer.has_table(table):
+                raise UsageError(
+                    f"no frame was given for table {table}",
+                    hint="Give schema= to create an empty table",
+                )
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """Open a commit: its end adds everything that the block wrote, an exception adds nothing.
+
+        ::
+
+            with dataset.writing() as writer:
+                writer.add("blocks", blocks)
+                writer.add("epochs", epochs)
+                writer.set_meta({"finalized_epoch": 1574})
+        """
+        with ledger.write_transaction(self.path) as connection:
+            if not self._cleaned:
+                listed = {segment.path for segment in ledger.get_segments(connection)}
+                retired = maintenance.list_retired_files(connection)
+                segments.delete_unlisted(self.path, listed | retired)
+                self._cleaned = True
+            writer = Writer(self.path, connection)
+            yield writer
+            writer.flush()
+
+    def verify(self) -> list[Damage]:
+        """Read every segment and return the damaged ones."""
+        return [
+            Damage(segment.table, segment.path, reason)
+            for segment in self.segments()
+            if (reason := self._find_damage(segment, thorough=True))
+        ]
+
+    def _scan_missing_table(self, table: str, schema: Schema | None) -> pl.LazyFrame:
+        if schema is not None:
+            return pl.LazyFrame(schema=schema)
+        raise DatasetError(
+            f"{self.path} has no table {table!r}",
+            hint=f"It has: {', '.join(self.tables()) or 'none'}",
+        )
+
+
+class PublishedDataset(Dataset):
+    """An export as a dataset: it can be read and served, and does not change."""
+
+    _damage_hint = "Restore the file from a copy, or export the dataset again"
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Return the manifest, which is read once."""
+        return published.read_manifest(self.path)
+
+    @cached_property
+    def _files(self) -> list[Segment]:
+        return published.list_segments(self.manifest, self.path / published.NAME)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Return the facts about the data: where it is from, and up to which epoch."""
+        facts = dict(self.manifest["provenance"])
+        chain = facts.get("chain")
+        if isinstance(chain, dict):
+            size = chain["slots_per_epoch"]
+            if facts.get("finalized_epoch") is None:
+                facts["finalized_epoch"] = published.find_last_epoch(self.manifest, size)
+            if facts.get("latest_epoch") is None:
+                facts["latest_epoch"] = facts["finalized_epoch"]
+            if facts.get("latest_slot") is None and facts["latest_epoch"] is not None:
+                facts["latest_slot"] = (facts["latest_epoch"] + 1) * size - 1
+        return {"format_version": published.FORMAT_VERSION, **facts}
+
+    def grids(self) -> dict[str, Grid]:
+        """Return nothing: the manifest lists gaps instead of coverage."""
+        return {}
+
+    def segments(self, table: str | None = None) -> list[Segment]:
+        """Return the files of one table, or of all, by path."""
+        return [segment for segment in self._files if table in (None, segment.table)]
+
+    def scan(self, table: str, *, schema: Schema | None = None) -> pl.LazyFrame:
+        """Return a table as a LazyFrame over its files; see `Dataset.scan`."""
+        listed = self.segments(table)
+        if not listed:
+            return self._scan_missing_table(table, schema)
+        form = self.manifest["tables"][table]["format"]
+        if form != "parquet":
+            raise DatasetError(
+                f"table {table} of {self.path} is in {form}, and only Parquet can be opened",
+                hint='Export it with format="parquet", or read it with another library',
+            )
+        for segment in listed:
+            self._check_segment(segment)
+        paths = [self.path / segment.path for segment in listed]
+        return pl.scan_parquet(paths, glob=False, hive_partitioning=False)
+
+    def read(self, segment: Segment) -> pl.LazyFrame:
+        """Return the rows of one file; raise DatasetError if it is damaged."""
+        self._check_segment(segment)
+        if reason := self._find_damage(segment, thorough=True):
+            raise self._damage_error(segment, reason, self._damage_hint)
+        return pl.scan_parquet(self.path / segment.path, glob=False, hive_partitioning=False)
+
+    def writing(self) -> NoReturn:
+        """Raise DatasetError: an export is read-only."""
+        raise DatasetError(
+            f"{self.path} is an export, which is read-only",
+            hint="Use bf.export() to add newly finalized rows to it",
+        )
+
+    def check_files(self) -> None:
+        """Raise DatasetError for a file that does not match the manifest; see `Dataset`."""
+        for segment in self.segments():
+            if self.manifest["tables"][segment.table]["format"] == "parquet":
+                self._check_segment(segment)
+
+    def _find_damage(self, segment: Segment, *, thorough: bool) -> str | None:
+        return published.find_damage(segment, self.path, thorough=thorough)
+
+    def _find_damaged_content(self, segment: Segment) -> str | None:
+        reason = segment.find_invalid_claim(self.path)
+        return reason or published.find_other_column(self.manifest, segment, self.path)
