@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 FILL = """
 from beaconframes.fetch import api_source
-asking.PIECE_SECONDS = 0.0
+api_source.PIECE_SECONDS = 0.0
 print("begins", flush=True)
 for since in range(0, int(count), 10):
     load(since=since, until=since + 9)
@@ -34,7 +34,7 @@ print("done", flush=True)
 """
 TWICE = """
 from beaconframes.fetch import api_source
-asking.PIECE_SECONDS = 0.0
+api_source.PIECE_SECONDS = 0.0
 for since in 0, 10:
     load(since=since, until=since + 9)
 bf.store(explorer).compact()
