@@ -22,7 +22,7 @@ from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.simulator import rewards as formulas
-from beaconframes.simulator import run, simulate
+from beaconframes.simulator import simulate, simulation
 from beaconframes.simulator.preset import Preset
 from beaconframes.v1 import ENDPOINTS
 
@@ -1060,7 +1060,7 @@ class TestCalls:
     def test_target_must_be_new(self, tmp_path):
         """A folder with anything in it stays as it is; an empty one will do."""
         (tmp_path / "file").write_text("mine")
-        with pytest.raises(DatasetError, match="exists already"):
+        with pytest.raises(DatasetError, match="already exists"):
             simulate(tmp_path, **self.SMALL)
         (tmp_path / "empty").mkdir()
 
@@ -1073,7 +1073,7 @@ class TestCalls:
         def stop(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(run._Simulation, "_finish", stop)
+        monkeypatch.setattr(simulation._Simulation, "_finish", stop)
         with pytest.raises(KeyboardInterrupt):
             simulate(tmp_path / "x", **self.SMALL)
 

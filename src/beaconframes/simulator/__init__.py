@@ -1,31 +1,32 @@
-"""The simulator: a whole chain, coherent to the gwei, from a seed.
+"""The simulator: a whole chain from a seed, whose tables agree to the gwei.
 
-``simulate`` runs the validators of a chain epoch by epoch (``engine``), by the formulas of the
-consensus specification (``rewards``) and constants that are written into the dataset (``preset``).
-Every table follows from that one run: balances move by exactly the income, deposits and
-withdrawals; the bits of a block's sync aggregate are what its committee was paid for; the wall is
-what the blocks' graffiti paint; the yield index is summed up from the validators' days. What is not
-the chain itself follows from its rows when they are written (``derived``).
+``simulate`` runs a chain epoch by epoch (``engine``), by the formulas of the consensus
+specification (``rewards``) and with constants that the dataset states (``preset``). All tables
+follow from that run: balances change by exactly the income, deposits and withdrawals; the bits of a
+block's sync aggregate match the rewards of its committee; the wall shows what the blocks' graffiti
+paint; the yield index is the sum of the validators' days. All other tables are derived from the
+rows of the chain (``derived``).
 
-What is simpler than in reality, on purpose:
+Deliberate simplifications:
 
-- What an epoch earns is settled at its end, attestations included: the state at the first slot of
-  the next epoch has it. (On mainnet attestations are settled an epoch later.)
-- Deposits take effect at the end of their epoch; exits are not held back by a queue.
-- Finality always comes after two epochs, so there is no inactivity leak.
+- Rewards of an epoch, attestations included, are processed at its end: the state at the first slot
+  of the next epoch contains them. (Mainnet processes attestations an epoch later.)
+- Deposits take effect at the end of their epoch; there is no exit queue.
+- Each epoch is final two epochs later, so there is no inactivity leak.
 - Sync committees are drawn from validators that will not exit before their period ends.
-- A slot's block is orphaned either as its only block, or as the twin in a double proposal, for
-  which its proposer is slashed. Orphaned blocks never paint.
-- The first validators, an eighth of all, never leave: a first look at low indices meets no gaps.
-- Who sends a deposit waits for some slots only. One whose signature is not valid for a new key is
-  dropped before any block includes it.
-- Items of blocks are those of canonical blocks: an orphaned twin counts them, but has none.
+- An orphaned block is either the only block of its slot, or the second block of a double proposal,
+  for which its proposer is slashed. Orphaned blocks never paint.
+- The first validators, an eighth of all, never exit: examples with low indices have no gaps.
+- Blocks include a deposit some slots after its transaction. A deposit for a new key with an invalid
+  signature is dropped before any block includes it.
+- Only canonical blocks have operations: the second block of a double proposal states their counts,
+  but there are no rows for it.
 - Income of the last year or of all time is that of the epochs simulated in detail.
-- Priority fees grow with the stake, like rewards do, so that the yield of a small chain is not
-  absurd: about 3 % from consensus and 0.5 % from fees.
+- Priority fees grow with the stake, as rewards do, so that the yield of a small chain is plausible:
+  about 3 % from consensus rewards and 0.5 % from fees.
 """
 
-from beaconframes.simulator.run import simulate
+from beaconframes.simulator.simulation import simulate
 from beaconframes.simulator.simulation_store import (
     SAMPLE,
     fingerprint,

@@ -1,4 +1,4 @@
-"""The duties of an epoch: who proposes, who signs, who votes, and what came of it."""
+"""The duties of an epoch: proposals, sync committee signatures and attestations."""
 
 from __future__ import annotations
 
@@ -11,128 +11,129 @@ import numpy as np
 
 if TYPE_CHECKING:
     from beaconframes.simulator.preset import Bools, Ints
-    from beaconframes.simulator.registry import Plan, Registry
+    from beaconframes.simulator.registry import EventPlan, Registry
 
-NOBODY = -1  # proposer of the genesis block
-VARIANTS = 3  # of a vote: right, wrong head, wrong target
+NO_PROPOSER = -1  # of the genesis block
+VOTE_VARIANTS = 3  # correct, wrong head, wrong target
 
-# What came of a slot; the numbers are the codes of the API. Orphaned: its only block did not become
-# canonical.
-FATES = ("scheduled", "proposed", "missed", "orphaned")
-SCHEDULED, PROPOSED, MISSED, ORPHANED = range(len(FATES))
+# The positions are the codes of the API. Orphaned: the only block of the slot is not canonical.
+SLOT_STATUSES = ("scheduled", "proposed", "missed", "orphaned")
+SCHEDULED, PROPOSED, MISSED, ORPHANED = range(len(SLOT_STATUSES))
 
 
 @dataclass
 class Slots:
-    """The slots of an epoch, known one epoch ahead: proposers, fates, and who will be there."""
+    """The slots of an epoch, drawn one epoch ahead: proposers, statuses, online validators."""
 
     proposers: Ints
-    fates: Ints
-    late: Bools  # blocks that came too late for most votes of their slot
+    statuses: Ints
+    late: Bools  # blocks that most attesters of the slot received too late
     online: Bools  # per validator
 
     @cached_property
     def canonical(self) -> Bools:
         """Return which slots have a canonical block."""
-        canonical: Bools = self.fates == PROPOSED
+        canonical: Bools = self.statuses == PROPOSED
         return canonical
 
     @cached_property
-    def earning(self) -> Bools:
-        """Return which slots have a canonical block that somebody proposed."""
-        earning: Bools = self.canonical & (self.proposers != NOBODY)
-        return earning
+    def rewarded(self) -> Bools:
+        """Return which slots have a canonical block with a proposer: not the genesis block."""
+        rewarded: Bools = self.canonical & (self.proposers != NO_PROPOSER)
+        return rewarded
 
 
 @dataclass
-class Votes:
-    """The attestations of an epoch; one entry per active validator."""
+class Attestations:
+    """Attestations of an epoch and their participation flags, one entry per active validator."""
 
-    voters: Ints
-    duty: Ints  # slot in the epoch
-    inclusion: Ints  # slot in the epoch, or in the next one when beyond its end; -1 never
-    source: Bools
-    target: Bools
-    head: Bools
-    variant: Ints
+    validators: Ints
+    slots: Ints  # in the epoch
+    inclusion_slots: Ints  # in this epoch, or counted on into the next one; -1 if never included
+    timely_source: Bools
+    timely_target: Bools
+    timely_head: Bools
+    variants: Ints
 
 
-def go_on_and_offline(
-    rng: np.random.Generator, registry: Registry, plan: Plan, epoch: int
-) -> Bools:
-    """Return who is online in an epoch, given who was in the one before."""
+def draw_online(rng: np.random.Generator, registry: Registry, plan: EventPlan, epoch: int) -> Bools:
+    """Draw which validators are online in an epoch, given those in the previous epoch."""
     chance = rng.random(len(registry.online))
-    online = np.where(registry.online, chance >= registry.flake, chance < registry.mend)
-    # Nobody is switched off by chance together: outages are planned, and stay below a third.
+    online = np.where(
+        registry.online, chance >= registry.offline_chance, chance < registry.recovery_chance
+    )
+    # Validators go offline independently, except in the planned outage of less than a third.
     online &= epoch < plan.offline_from
     if epoch in plan.outage:
-        online &= ~plan.hit_by_outage
+        online &= ~plan.in_outage
     return online & ~registry.slashed
 
 
 def draw_slots(rng: np.random.Generator, registry: Registry, epoch: int, slots: int) -> Slots:
-    """Draw the proposers of an epoch by effective balance, and what will come of their slots."""
+    """Draw the proposers of an epoch by effective balance, and the statuses of their slots."""
     online = registry.online
     candidates = np.flatnonzero(registry.active(epoch))
     proposers = draw_by_balance(rng, registry.effective, candidates, slots)
     chance = rng.random(slots)
-    fates = np.where(
+    statuses = np.where(
         (chance < 0.004) | ~online[proposers],
         MISSED,
         np.where(chance < 0.0065, ORPHANED, PROPOSED),
     ).astype(np.int64)
-    return Slots(proposers, fates, rng.random(slots) < 0.02, online)
+    return Slots(proposers, statuses, rng.random(slots) < 0.02, online)
 
 
 def draw_by_balance(
     rng: np.random.Generator, effective: Ints, candidates: Ints, count: int
 ) -> Ints:
-    """Draw validators with chances proportional to effective balance; some more than once."""
+    """Draw validators with probability proportional to effective balance, with replacement."""
     upper = np.cumsum(effective[candidates] // 10**9)
     return candidates[np.searchsorted(upper, rng.integers(0, upper[-1], count), side="right")]
 
 
-def sign(rng: np.random.Generator, committee: Ints, online: Bools, slots: int) -> Bools:
-    """Return who of the sync committee signs in which slot: slots x seats."""
-    heard = np.frombuffer(rng.bytes(slots * len(committee)), np.uint8) != 0
-    signed: Bools = heard.reshape(slots, len(committee)) & online[committee]
-    return signed
+def draw_sync_bits(rng: np.random.Generator, committee: Ints, online: Bools, slots: int) -> Bools:
+    """Draw which seats of the sync committee sign in which slots: slots x seats."""
+    available = np.frombuffer(rng.bytes(slots * len(committee)), np.uint8) != 0
+    bits: Bools = available.reshape(slots, len(committee)) & online[committee]
+    return bits
 
 
-def vote(rng: np.random.Generator, voters: Ints, here: Slots, ahead: Slots) -> Votes:
-    """Let every active validator attest once, and find the block that includes it.
+def draw_attestations(
+    rng: np.random.Generator, validators: Ints, current: Slots, upcoming: Slots
+) -> Attestations:
+    """Draw one attestation per validator, and find the block that includes it.
 
     An attestation can be included from the slot after its own to the end of the next epoch.
     """
-    slots = len(here.fates)
-    count = len(voters)
-    never = 2 * slots
-    present = np.concatenate([here.canonical, ahead.canonical])
+    slot_count = len(current.statuses)
+    count = len(validators)
+    never = 2 * slot_count
+    has_block = np.concatenate([current.canonical, upcoming.canonical])
     # following[p] is the first slot from p on that has a canonical block.
     following = np.full(never + 2, never)
-    following[:never] = np.where(present, np.arange(never), never)
+    following[:never] = np.where(has_block, np.arange(never), never)
     following = np.minimum.accumulate(following[::-1])[::-1]
 
-    duty = rng.permutation(count) % slots
-    inclusion = following[duty + 1]
-    straggles = rng.random(count) < 0.004
-    inclusion = np.where(straggles, following[np.minimum(inclusion + 1, never)], inclusion)
-    inclusion = np.where(here.online[voters] & (inclusion < never), inclusion, -1)
+    slots = rng.permutation(count) % slot_count
+    inclusion = following[slots + 1]
+    is_late = rng.random(count) < 0.004
+    inclusion = np.where(is_late, following[np.minimum(inclusion + 1, never)], inclusion)
+    inclusion = np.where(current.online[validators] & (inclusion < never), inclusion, -1)
     included = inclusion >= 0
-    delay = inclusion - duty
+    delay = inclusion - slots
 
-    sees_target = np.full(slots, 0.9985)
-    if here.late[0] or not here.canonical[0]:
+    sees_target = np.full(slot_count, 0.9985)
+    if current.late[0] or not current.canonical[0]:
         sees_target[0] = 0.85
-    sees_head = np.where(here.late | ~here.canonical, 0.6, 0.988)
-    right_target = rng.random(count) < sees_target[duty]
-    right_head = right_target & (rng.random(count) < sees_head[duty])
-    return Votes(
-        voters=voters,
-        duty=duty,
-        inclusion=inclusion,
-        source=included & (delay <= math.isqrt(slots)),
-        target=included & right_target,
-        head=included & right_head & (delay == 1),
-        variant=np.where(right_head, 0, np.where(right_target, 1, 2)),
+    sees_head = np.where(current.late | ~current.canonical, 0.6, 0.988)
+    correct_target = rng.random(count) < sees_target[slots]
+    correct_head = correct_target & (rng.random(count) < sees_head[slots])
+    return Attestations(
+        validators=validators,
+        slots=slots,
+        inclusion_slots=inclusion,
+        timely_source=included & (delay <= math.isqrt(slot_count)),
+        timely_target=included & correct_target,
+        timely_head=included & correct_head & (delay == 1),
+        variants=np.where(correct_head, 0, np.where(correct_target, 1, 2)),
     )

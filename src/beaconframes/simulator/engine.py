@@ -1,7 +1,7 @@
-"""The chain itself: one epoch after the other, every gwei accounted for.
+"""The engine: it processes a chain epoch by epoch.
 
-What an epoch earns is settled at its end: the state at the first slot of the next epoch is this
-epoch's state, plus net income, plus deposits, less withdrawals.
+Rewards of an epoch are processed at its end: balances at the first slot of the next epoch are those
+of this epoch, plus net income and deposits, minus withdrawals.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from beaconframes.simulator import duties, rewards
-from beaconframes.simulator.duties import NOBODY, PROPOSED, SCHEDULED
+from beaconframes.simulator.block_operations import BlockOperations
+from beaconframes.simulator.duties import NO_PROPOSER, PROPOSED, SCHEDULED
 from beaconframes.simulator.epoch import Epoch
-from beaconframes.simulator.events import Events
+from beaconframes.simulator.epoch_processing import (
+    PendingAttestations,
+    process_rewards_and_penalties,
+)
 from beaconframes.simulator.income import Income
-from beaconframes.simulator.preset import FAR_FUTURE
-from beaconframes.simulator.settlement import Pending, settle
-from beaconframes.simulator.sweep import sweep
+from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
+from beaconframes.simulator.withdrawals import process_withdrawals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from beaconframes.simulator.duties import Slots
     from beaconframes.simulator.fees import FeeTable
     from beaconframes.simulator.preset import Ints, Preset
-    from beaconframes.simulator.registry import Plan, Registry
+    from beaconframes.simulator.registry import EventPlan, Registry
 
 
 class Engine:
@@ -38,7 +41,7 @@ class Engine:
         chain: Chain,
         preset: Preset,
         registry: Registry,
-        plan: Plan,
+        plan: EventPlan,
         *,
         first: int,
         last: int,
@@ -50,123 +53,125 @@ class Engine:
         self.first, self.last, self.head = first, last, head
         self._seed, self._fees = seed, fees
         self._slots_rng = np.random.default_rng([seed, 2, 0])
-        self._votes_rng = np.random.default_rng([seed, 2, 1])
-        self._signatures_rng = np.random.default_rng([seed, 2, 2])
+        self._attestations_rng = np.random.default_rng([seed, 2, 1])
+        self._sync_rng = np.random.default_rng([seed, 2, 2])
         self._fees_rng = np.random.default_rng([seed, 2, 3])
-        self._events = Events(seed, preset, registry, plan)
+        self._operations = BlockOperations(seed, preset, registry, plan)
         self._committees: dict[int, Ints] = {}
-        self._pending = Pending()
-        self._sweep_from = 0
+        self._pending = PendingAttestations()
+        self._next_withdrawal_validator = 0
 
     def run(self) -> Iterator[Epoch]:
         """Yield the epochs, in order."""
-        here = self._draw(self.first)
+        current = self._draw_slots(self.first)
         if self.first == 0:
-            here.proposers[0], here.fates[0] = NOBODY, PROPOSED
+            current.proposers[0], current.statuses[0] = NO_PROPOSER, PROPOSED
         for number in range(self.first, self.last + 1):
-            epoch = self._open(number, here)
-            self._events.include(epoch)
-            ahead = self._draw(number + 1)
-            epoch.votes = duties.vote(self._votes_rng, np.flatnonzero(epoch.active), here, ahead)
-            self._pending = settle(
+            epoch = self._start_epoch(number, current)
+            self._operations.process(epoch)
+            upcoming = self._draw_slots(number + 1)
+            epoch.attestations = duties.draw_attestations(
+                self._attestations_rng, np.flatnonzero(epoch.active), current, upcoming
+            )
+            self._pending = process_rewards_and_penalties(
                 self.preset,
                 self.registry,
                 epoch,
-                epoch.votes,
+                epoch.attestations,
                 self._pending,
-                self._events.slashed_around(number),
+                self._operations.sum_recent_slashings(number),
             )
-            self._close(epoch)
+            self._finish_epoch(epoch)
             yield epoch
-            here = ahead
+            current = upcoming
 
     def committee(self, period: int) -> Ints:
-        """Return the seats of a sync committee, drawn when it is first asked for.
+        """Return the validators of a sync committee by seat, drawn on the first call for a period.
 
-        Only validators that will not exit before the period ends are drawn.
+        Only validators that do not exit before the end of the period are drawn.
         """
         if period not in self._committees:
             registry, known = self.registry, self.registry.known
             per = self.chain.epochs_per_sync_period
-            now = min(max(period * per, self.first), self.last)
-            stays = registry.active(now) & ~registry.slashed[:known]
-            stays &= registry.exit[:known] == FAR_FUTURE
-            stays &= self.plan.exit_request[:known] >= (period + 1) * per
+            epoch = min(max(period * per, self.first), self.last)
+            candidates = registry.active(epoch) & ~registry.slashed[:known]
+            candidates &= registry.exit[:known] == FAR_FUTURE_EPOCH
+            candidates &= self.plan.exit_request_epoch[:known] >= (period + 1) * per
             self._committees[period] = duties.draw_by_balance(
                 np.random.default_rng([self._seed, 3, period]),
                 registry.effective,
-                np.flatnonzero(stays),
+                np.flatnonzero(candidates),
                 self.chain.sync_committee_size,
             )
         return self._committees[period]
 
-    def _draw(self, number: int) -> Slots:
-        """Draw who proposes in an epoch and who will be there, one epoch ahead."""
+    def _draw_slots(self, number: int) -> Slots:
+        """Draw proposers and online validators of an epoch, one epoch ahead."""
         rng, registry = self._slots_rng, self.registry
-        registry.online = duties.go_on_and_offline(rng, registry, self.plan, number)
+        registry.online = duties.draw_online(rng, registry, self.plan, number)
         slots = duties.draw_slots(rng, registry, number, self.chain.slots_per_epoch)
         if number >= self.last:
             head = self.head if number == self.last else -1
-            slots.fates[head + 1 :] = SCHEDULED
+            slots.statuses[head + 1 :] = SCHEDULED
         return slots
 
-    def _open(self, number: int, here: Slots) -> Epoch:
+    def _start_epoch(self, number: int, slots: Slots) -> Epoch:
         registry, known, size = self.registry, self.registry.known, self.chain.slots_per_epoch
         active = registry.active(number)
         committee = self.committee(number // self.chain.epochs_per_sync_period)
-        withdrawals, self._sweep_from = sweep(
-            self.preset, registry, number, here.earning, self._sweep_from
+        withdrawals, self._next_withdrawal_validator = process_withdrawals(
+            self.preset, registry, number, slots.rewarded, self._next_withdrawal_validator
         )
         return Epoch(
             number=number,
             balance=registry.balance[:known].copy(),
             effective=registry.effective[:known].copy(),
             active=active,
-            total=int(registry.effective[:known][active].sum()),
-            slots=here,
+            active_balance=int(registry.effective[:known][active].sum()),
+            slots=slots,
             income=Income(known),
             committee=committee,
-            signed=duties.sign(self._signatures_rng, committee, here.online, size),
+            sync_bits=duties.draw_sync_bits(self._sync_rng, committee, slots.online, size),
             withdrawals=withdrawals,
-            fees=np.where(here.earning, self._fees.draw(self._fees_rng, size), 0),
-            attestations=np.zeros(size, np.int64),
+            fees=np.where(slots.rewarded, self._fees.draw(self._fees_rng, size), 0),
+            included_attestations=np.zeros(size, np.int64),
         )
 
-    def _close(self, epoch: Epoch) -> None:
-        """End the epoch: balances, activations, new validators, effective balances."""
-        registry, known, votes = self.registry, self.registry.known, epoch.votes
-        assert votes is not None
-        included = votes.inclusion >= 0
-        attested = epoch.number * self.chain.slots_per_epoch + votes.duty
-        registry.last_attestation[votes.voters[included]] = attested[included]
-        paid = epoch.withdrawals
-        registry.withdrawn[paid.validators] += paid.amounts
+    def _finish_epoch(self, epoch: Epoch) -> None:
+        """Update balances, activations, deposits and effective balances at the end of an epoch."""
+        registry, known, attestations = self.registry, self.registry.known, epoch.attestations
+        assert attestations is not None
+        included = attestations.inclusion_slots >= 0
+        attested = epoch.number * self.chain.slots_per_epoch + attestations.slots
+        registry.last_attestation[attestations.validators[included]] = attested[included]
+        withdrawals = epoch.withdrawals
+        registry.withdrawn[withdrawals.validators] += withdrawals.amounts
         if epoch.number == self.last:
-            return  # still running: what it earns is not settled yet
+            return  # the epoch has not ended yet
         registry.balance[:known] += epoch.income.net()
-        registry.balance[paid.validators] -= paid.amounts
-        self._activate(epoch.number)
+        registry.balance[withdrawals.validators] -= withdrawals.amounts
+        self._process_activations(epoch.number)
         for _, validator, gwei in epoch.deposits:
             registry.known = max(registry.known, validator + 1)
             registry.balance[validator] += gwei
         known = registry.known
-        registry.effective[:known] = rewards.update_effective(
+        registry.effective[:known] = rewards.update_effective_balances(
             self.preset,
             registry.balance[:known],
             registry.effective[:known],
-            registry.ceiling[:known],
+            registry.max_effective[:known],
         )
 
-    def _activate(self, number: int) -> None:
+    def _process_activations(self, number: int) -> None:
         registry, preset, known = self.registry, self.preset, self.registry.known
-        ready = (registry.eligibility[:known] == FAR_FUTURE) & (
+        ready = (registry.eligibility[:known] == FAR_FUTURE_EPOCH) & (
             registry.effective[:known] >= preset.min_activation_balance
         )
         for validator in np.flatnonzero(ready).tolist():
             registry.eligibility[validator] = number + 1
-            registry.queue.append(validator)
+            registry.activation_queue.append(validator)
         finalized = number - preset.finality_distance
-        for validator in registry.queue[: preset.max_activations_per_epoch]:
+        for validator in registry.activation_queue[: preset.max_activations_per_epoch]:
             if registry.eligibility[validator] <= finalized:
                 registry.activation[validator] = number + 1 + preset.max_seed_lookahead
-                registry.queue.remove(validator)
+                registry.activation_queue.remove(validator)

@@ -1,4 +1,4 @@
-"""What happened in an epoch: the one thing that the engine makes and everybody else reads."""
+"""The record of an epoch: the engine writes it, and all table writers read it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.duties import Slots, Votes
+    from beaconframes.simulator.duties import Attestations, Slots
     from beaconframes.simulator.income import Income
     from beaconframes.simulator.preset import Bools, Ints
-    from beaconframes.simulator.sweep import Withdrawals
+    from beaconframes.simulator.withdrawals import Withdrawals
 
 
 @dataclass
@@ -19,28 +19,28 @@ class Slashing:
     slot: int  # in the epoch
     validator: int
     kind: Literal["attester", "proposer"]
-    offence: int  # slot in the epoch; of a proposer, where the twin is
+    offence_slot: int  # in the epoch; of a proposer, the slot of both blocks
 
 
 @dataclass
 class Epoch:
-    """Everything that happened in an epoch; balances are those at its first slot."""
+    """The state of an epoch and its events; balances are those at its first slot."""
 
     number: int
     balance: Ints
     effective: Ints
     active: Bools
-    total: int  # of the effective balances of the active, gwei
+    active_balance: int  # total effective balance of the active validators, gwei
     slots: Slots
     income: Income
     committee: Ints
-    signed: Bools  # slots x seats
+    sync_bits: Bools  # slots x seats
     withdrawals: Withdrawals
     fees: Ints  # per slot, wei
-    attestations: Ints  # included, per slot
-    voted: int = 0  # effective balance that voted for the right target, gwei
+    included_attestations: Ints  # count per slot
+    target_balance: int = 0  # effective balance of the timely target votes, gwei
     deposits: list[tuple[int, int, int]] = field(default_factory=list)  # slot, validator, gwei
     exits: list[tuple[int, int]] = field(default_factory=list)  # slot, validator
     slashings: list[Slashing] = field(default_factory=list)
     bls_changes: list[tuple[int, int]] = field(default_factory=list)  # slot, validator
-    votes: Votes | None = None
+    attestations: Attestations | None = None

@@ -1,4 +1,4 @@
-"""Priority fees: what users pay the proposer of a block, in whole wei."""
+"""Priority fees of blocks, in whole wei."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from beaconframes.simulator.preset import Ints
 
 _STEPS: Final = 1024
-_BITS: Final = 20  # of the place between two steps
+_BITS: Final = 20  # of the position between two steps
 _SPREAD: Final = 0.9
 _YIELD_PER_MILLE: Final = 5  # of the stake, in a year
 _BLOCKS_PER_YEAR: Final = 2_628_000
 
 
 class FeeTable:
-    """Draws log-normal fees whose mean grows with the stake, so that the yield stays plausible.
+    """Draws log-normal fees whose mean grows with the stake, so that the yield is plausible.
 
-    Drawn by integers from a table of quantiles: the last digits are then the same everywhere.
+    Fees are drawn from a table of quantiles with integers: all systems give the same digits.
     """
 
     def __init__(self, stake: int) -> None:
@@ -31,7 +31,7 @@ class FeeTable:
         normal = NormalDist()
         quantiles = [normal.inv_cdf((step + 0.5) / (_STEPS + 1)) for step in range(_STEPS + 1)]
         self._table = np.array(
-            # Rounded to a millionth, so that no system's exp() is seen in the result.
+            # Rounded to a millionth: the results of exp() differ between systems.
             [round(math.exp(_SPREAD * q) * 10**6) * median // 10**6 for q in quantiles],
             dtype=np.int64,
         )
@@ -44,10 +44,10 @@ class FeeTable:
     def draw(self, rng: np.random.Generator, count: int) -> Ints:
         """Return the fees of *count* blocks."""
         drawn = rng.integers(0, _STEPS << _BITS, count)
-        step, place = drawn >> _BITS, drawn & ((1 << _BITS) - 1)
+        step, position = drawn >> _BITS, drawn & ((1 << _BITS) - 1)
         low, high = self._table[step], self._table[step + 1]
-        # The quotient first: fee times place would pass 64 bits for a very large stake.
+        # The quotient first: fee times position would overflow 64 bits for a very large stake.
         width = high - low
-        whole = (width >> _BITS) * place
-        drawn_fees: Ints = low + whole + (((width & ((1 << _BITS) - 1)) * place) >> _BITS)
+        whole = (width >> _BITS) * position
+        drawn_fees: Ints = low + whole + (((width & ((1 << _BITS) - 1)) * position) >> _BITS)
         return drawn_fees

@@ -1,4 +1,4 @@
-"""Who runs the validators: keys, addresses, withdrawal credentials, names."""
+"""Identities: public keys, addresses, withdrawal credentials, operators, builders."""
 
 from __future__ import annotations
 
@@ -18,93 +18,93 @@ OPERATORS: Final = (
     "Fyrlykt",
     "Keeper's Cottage",
 )
-LARGEST: Final = 0  # operator of nearly half of the validators
+LARGEST: Final = 0  # operator with nearly half of the validators
 RELAYS: Final = ("sim-foghorn", "sim-semaphore", "sim-heliograph")
 _BUILDERS: Final = 5
 
 
 @dataclass(frozen=True)
 class Builder:
-    """Who builds blocks for others, and the relay that brings them."""
+    """A block builder and its relay."""
 
     address: str
     pubkey: str
     relay: str
 
 
-def pubkey(seed: int, what: str) -> str:
-    """Return a public key: 48 bytes that have the form of a compressed point."""
+def make_pubkey(seed: int, what: str) -> str:
+    """Return a public key: 48 bytes in the form of a compressed point."""
     key = bytearray(hashlib.blake2b(f"{what} {seed}".encode(), digest_size=48).digest())
     key[0] = 0x80 | key[0] & 0x3F
     return "0x" + key.hex()
 
 
-def pubkeys(seed: int, count: int) -> list[str]:
+def make_pubkeys(seed: int, count: int) -> list[str]:
     """Return the public keys of the validators."""
-    return [pubkey(seed, f"key {index}") for index in range(count)]
+    return [make_pubkey(seed, f"key {index}") for index in range(count)]
 
 
-def address(seed: int, what: str) -> str:
-    """Return the address of something on the execution layer."""
+def make_address(seed: int, what: str) -> str:
+    """Return the execution address of the owner *what*."""
     return "0x" + hashlib.blake2b(f"{what} {seed}".encode(), digest_size=20).hexdigest()
 
 
-def operator(index: int, count: int) -> int:
-    """Return the number of the operator that runs a validator of *count*."""
+def find_operator(index: int, count: int) -> int:
+    """Return the operator of one of *count* validators."""
     return LARGEST if count // 4 <= index < count * 7 // 10 else index // 24
 
 
-def operators(count: int) -> list[int]:
+def find_operators(count: int) -> list[int]:
     """Return the operator of each validator."""
-    return [operator(index, count) for index in range(count)]
+    return [find_operator(index, count) for index in range(count)]
 
 
-def operator_addresses(seed: int, count: int) -> list[str]:
+def make_operator_addresses(seed: int, count: int) -> list[str]:
     """Return, for each validator, the address of its operator."""
-    numbers = operators(count)
-    known = {number: address(seed, f"operator {number}") for number in sorted(set(numbers))}
+    numbers = find_operators(count)
+    known = {number: make_address(seed, f"operator {number}") for number in sorted(set(numbers))}
     return [known[number] for number in numbers]
 
 
-def in_pool(number: int) -> bool:
-    """Tell whether an operator is a node of the pool: its validators pay to contracts."""
+def is_pool_node(number: int) -> bool:
+    """Return whether an operator is a node of the pool, whose validators pay to contracts."""
     return number % 4 == 1
 
 
-def credentials(seed: int, prefix: Ints) -> list[str]:
-    """Return the withdrawal credentials; an operator's validators share an address."""
-    owners = operator_addresses(seed, len(prefix))
-    numbers = operators(len(prefix))
+def make_credentials(seed: int, prefix: Ints) -> list[str]:
+    """Return the withdrawal credentials; validators of one operator share an address."""
+    owners = make_operator_addresses(seed, len(prefix))
+    numbers = find_operators(len(prefix))
     texts = []
     for index, kind in enumerate(prefix.tolist()):
         if kind == 0:
-            texts.append(bls_credentials(seed, index))
+            texts.append(make_bls_credentials(seed, index))
             continue
-        pooled = kind == 1 and in_pool(numbers[index])
-        owner = address(seed, f"minipool {index}") if pooled else owners[index]
+        pooled = kind == 1 and is_pool_node(numbers[index])
+        owner = make_address(seed, f"minipool {index}") if pooled else owners[index]
         texts.append(f"0x{kind:02x}{'0' * 22}{owner[2:]}")
     return texts
 
 
-def bls_credentials(seed: int, index: int) -> str:
-    """Return the credentials of a validator that has not chosen an address."""
+def make_bls_credentials(seed: int, index: int) -> str:
+    """Return the BLS withdrawal credentials of a validator."""
     return "0x00" + hashlib.blake2b(f"bls {index} {seed}".encode(), digest_size=31).hexdigest()
 
 
-def names(count: int) -> list[str]:
-    """Return the names; most operators have none."""
+def make_names(count: int) -> list[str]:
+    """Return the name of each validator; most operators have none."""
     return [
         OPERATORS[number // 3 % len(OPERATORS)] if number % 3 == 0 else ""
-        for number in operators(count)
+        for number in find_operators(count)
     ]
 
 
-def builders(seed: int) -> Sequence[Builder]:
+def make_builders(seed: int) -> Sequence[Builder]:
     """Return the builders."""
     return [
         Builder(
-            address(seed, f"builder {number}"),
-            pubkey(seed, f"builder {number}"),
+            make_address(seed, f"builder {number}"),
+            make_pubkey(seed, f"builder {number}"),
             RELAYS[number % len(RELAYS)],
         )
         for number in range(_BUILDERS)

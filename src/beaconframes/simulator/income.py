@@ -1,4 +1,4 @@
-"""Income: what each duty earned or cost, per validator, for one epoch."""
+"""Income of an epoch: rewards and penalties of each duty, per validator."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _ROW = {name: row for row, name in enumerate(PARTS)}
 
 
 class Income:
-    """The amounts of one epoch: non-negative magnitudes, one array per part."""
+    """The amounts of one epoch: one array of non-negative amounts per reward or penalty."""
 
     def __init__(self, known: int) -> None:
         self.amounts = np.zeros((len(PARTS), known), np.int64)
         self.fees = np.zeros(known, np.int64)  # wei
-        self.missed = np.zeros(known, np.int64)
-        self.entitled = np.zeros(known, np.bool_)  # who has a row
+        self.missed_proposals = np.zeros(known, np.int64)
+        self.is_eligible = np.zeros(known, np.bool_)  # for rewards and penalties: has a row
 
     def __getitem__(self, part: str) -> Ints:
-        """Return the amounts of one part, to be changed in place."""
+        """Return the amounts of one reward or penalty, which the caller may change in place."""
         amounts: Ints = self.amounts[_ROW[part]]
         return amounts
 
     def net(self) -> Ints:
-        """Return rewards less penalties, in gwei."""
+        """Return rewards minus penalties, in gwei."""
         net: Ints = self.amounts[: len(REWARDS)].sum(0) - self.amounts[len(REWARDS) :].sum(0)
         return net

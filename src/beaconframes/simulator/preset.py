@@ -1,4 +1,4 @@
-"""The constants of the simulated chain: the consensus specification's, but for a few named here."""
+"""The constants of the simulated chain, which are mostly those of the specification."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
 
-FAR_FUTURE: Final = 2**63 - 1
+FAR_FUTURE_EPOCH: Final = 2**63 - 1
 ETH: Final = 10**9  # in gwei
-DETAIL_BEGINS: Final = datetime(2026, 9, 30, 12, 0, 23, tzinfo=UTC)
+DETAIL_START: Final = datetime(2026, 9, 30, 12, 0, 23, tzinfo=UTC)
 TARGET_APR: Final = 0.028  # of the consensus layer; fees come on top
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Hold the constants that rewards, penalties and delays are computed with.
+    """The constants of rewards, penalties and delays.
 
-    They are the specification's (Altair rewards; Electra balances and slashings), except
+    They are those of the specification (Altair rewards; Electra balances and slashings), except
 
     - ``base_reward_factor``: 64 on mainnet. Rewards grow with the inverse root of the stake, so
-      that a few thousand validators would earn absurd yields; the simulated chain takes the factor
-      that comes closest to an annual yield of 3 %.
+      that a few thousand validators would have implausible yields; the simulated chain uses the
+      factor that comes closest to an annual yield of 3 %.
     - ``epochs_per_slashings_vector``: 8192 on mainnet. Four sync periods here, so that a slashed
-      validator goes all the way within a week.
+      validator is withdrawable within a week.
     """
 
     base_reward_factor: int
@@ -62,9 +62,9 @@ class Preset:
 
 
 def choose_preset(chain: Chain, stake: int) -> Preset:
-    """Return the preset under which *stake* (gwei) earns about the target yield."""
+    """Return the preset with which *stake* (gwei) earns about the target yield."""
     epochs_per_year = 365 * chain.epochs_per_day
-    # A year's base rewards per increment are factor x epochs / root of the stake, in increments.
+    # The base rewards of a year per increment are factor x epochs / root of the stake.
     factor = max(1, round(TARGET_APR * math.isqrt(stake) / epochs_per_year))
     return Preset(
         base_reward_factor=factor,
@@ -72,6 +72,6 @@ def choose_preset(chain: Chain, stake: int) -> Preset:
     )
 
 
-def simulated_chain(history_days: int) -> Chain:
-    """Return the default chain: mainnet's clock, its detailed epochs from 30 September 2026 on."""
-    return Chain("simulated", genesis=DETAIL_BEGINS - timedelta(days=history_days))
+def create_chain(history_days: int) -> Chain:
+    """Return the default chain: mainnet's clock, detailed epochs from 30 September 2026 on."""
+    return Chain("simulated", genesis=DETAIL_START - timedelta(days=history_days))

@@ -1,4 +1,4 @@
-"""The validators: who they are at first, and what is in store for them."""
+"""The validator registry at the first epoch, and the plan of its events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from beaconframes.simulator.preset import ETH, FAR_FUTURE
+from beaconframes.simulator.preset import ETH, FAR_FUTURE_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Registry:
-    """The state of all validators; entries from ``known`` on have not deposited yet."""
+    """The state of all validators; those from index ``known`` on have not deposited yet."""
 
     known: int
     prefix: Ints  # of the withdrawal credentials: 0 BLS, 1 address, 2 compounding
-    ceiling: Ints  # of the effective balance
+    max_effective: Ints  # maximum effective balance
     balance: Ints
     effective: Ints
     eligibility: Ints
@@ -32,201 +32,212 @@ class Registry:
     online: Bools
     last_attestation: Ints
     withdrawn: Ints
-    flake: Floats  # chance to go offline, per epoch
-    mend: Floats  # chance to come back
-    queue: list[int] = field(default_factory=list)  # eligible, waiting for activation
+    offline_chance: Floats  # probability of going offline, per epoch
+    recovery_chance: Floats  # probability of coming back online
+    activation_queue: list[int] = field(default_factory=list)
 
     def active(self, epoch: int) -> Bools:
-        """Return who of the known is active in an epoch."""
+        """Return which of the known validators are active in an epoch."""
         known = self.known
         return (self.activation[:known] <= epoch) & (epoch < self.exit[:known])
 
 
 @dataclass
-class Plan:
-    """What will happen when; the rest is chance. All lists are by epoch."""
+class EventPlan:
+    """The planned events, by epoch; all other events are drawn at random."""
 
-    steady: int  # validators below this index never exit, so that a first look meets no gaps
-    arrivals: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # validator, gwei
+    first_exitable: int  # validators below this index never exit
+    first_deposits: dict[int, list[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # validator, gwei
     top_ups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     exits: dict[int, list[int]] = field(default_factory=dict)
     slashings: dict[int, Literal["attester", "proposer"]] = field(default_factory=dict)
     bls_changes: dict[int, list[int]] = field(default_factory=dict)
-    exit_request: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    exit_request_epoch: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     offline_from: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     outage: range = range(0)
-    hit_by_outage: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
+    in_outage: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
 
 
-def populate(
+def create_registry(
     seed: int, validators: int, first: int, last: int, epochs_per_day: int
-) -> tuple[Registry, Plan]:
-    """Return the validators as they stand at the first epoch, and the plan for their lives."""
+) -> tuple[Registry, EventPlan]:
+    """Return the validators at the first epoch, and the plan of their events."""
     rng = np.random.default_rng([seed, 1])
-    newcomers = max(4, validators * 15 // 1000)
-    known = validators - newcomers
-    registry = _first_validators(rng, validators, known, first)
-    plan = Plan(steady=validators // 8)
-    plan.exit_request = np.full(validators, FAR_FUTURE, np.int64)
-    plan.offline_from = np.full(validators, FAR_FUTURE, np.int64)
+    new_validators = max(4, validators * 15 // 1000)
+    known = validators - new_validators
+    registry = _create_validators(rng, validators, known, first)
+    plan = EventPlan(first_exitable=validators // 8)
+    plan.exit_request_epoch = np.full(validators, FAR_FUTURE_EPOCH, np.int64)
+    plan.offline_from = np.full(validators, FAR_FUTURE_EPOCH, np.int64)
 
-    # Everybody with a fate is drawn once, so that no two fates meet in one validator.
-    drawn = plan.steady + rng.permutation(known - plan.steady)
-    plain = [int(i) for i in drawn if registry.prefix[i] == 1]
+    # Drawn without replacement, so that each validator has at most one planned event.
+    drawn = plan.first_exitable + rng.permutation(known - plan.first_exitable)
+    candidates = [int(i) for i in drawn if registry.prefix[i] == 1]
     count = max(4, validators * 12 // 1000)
-    leaving, dim = plain[:count], plain[count : count + max(2, validators * 6 // 1000)]
-    _plan_exits(rng, plan, leaving, first, last)
-    plan.offline_from[dim] = first + rng.integers(2, max(3, last - first), len(dim))
+    exiting, going_offline = (
+        candidates[:count],
+        candidates[count : count + max(2, validators * 6 // 1000)],
+    )
+    _plan_exits(rng, plan, exiting, first, last)
+    plan.offline_from[going_offline] = first + rng.integers(
+        2, max(3, last - first), len(going_offline)
+    )
     _plan_slashings(rng, plan, max(3, validators * 3 // 1000), first, last)
-    _plan_newcomers(rng, plan, range(known, validators), first, last)
-    _plan_top_ups(rng, plan, registry, plain[count + len(dim) :], first, last)
+    _plan_new_validators(rng, plan, range(known, validators), first, last)
+    _plan_top_ups(rng, plan, registry, candidates[count + len(going_offline) :], first, last)
 
-    begins = first + (last - first) * 3 // 5
-    plan.outage = range(begins, begins + min(14, (last - first) // 8))
-    plan.hit_by_outage = rng.random(validators) < 0.09
+    outage_start = first + (last - first) * 3 // 5
+    plan.outage = range(outage_start, outage_start + min(14, (last - first) // 8))
+    plan.in_outage = rng.random(validators) < 0.09
     _plan_bls_changes(plan, np.flatnonzero(registry.prefix[:known] == 0).tolist(), first, last)
     if first:
-        _give_a_past(rng, registry, plain[::-1], first, 90 * epochs_per_day)
+        _add_past_exits(rng, registry, candidates[::-1], first, 90 * epochs_per_day)
     return registry, plan
 
 
-def _first_validators(
+def _create_validators(
     rng: np.random.Generator, validators: int, known: int, first: int
 ) -> Registry:
     kinds = rng.random(validators)
     prefix = np.where(kinds < 0.03, 0, np.where(kinds < 0.05, 2, 1)).astype(np.int64)
-    prefix[known - 1] = 2  # there is one of every kind, however few there are
-    prefix[known - 3 : known - 1] = 0  # and of the kind that changes, two
-    ceiling = np.where(prefix == 2, 2048, 32) * ETH
+    prefix[known - 1] = 2  # each kind of credentials occurs, in small chains as well
+    prefix[known - 3 : known - 1] = 0  # two with BLS credentials: some of them change
+    max_effective = np.where(prefix == 2, 2048, 32) * ETH
     balance = np.full(validators, 32 * ETH)
-    big = prefix == 2
-    balance[big] += np.minimum(rng.geometric(1 / 250, int(big.sum())), 2000) * ETH
-    balance[big] += rng.integers(0, ETH, int(big.sum()))
-    if first:  # a running chain has rewards that wait for the sweep, or have nowhere to go
-        balance[~big] += rng.integers(0, 60_000, int((~big).sum()))
+    compounding = prefix == 2
+    balance[compounding] += np.minimum(rng.geometric(1 / 250, int(compounding.sum())), 2000) * ETH
+    balance[compounding] += rng.integers(0, ETH, int(compounding.sum()))
+    if first:  # validators of a running chain have rewards that were not withdrawn
+        balance[~compounding] += rng.integers(0, 60_000, int((~compounding).sum()))
         balance[prefix == 0] += rng.integers(0, ETH, int((prefix == 0).sum()))
     balance[known:] = 0
-    entered = np.zeros(validators, np.int64)
+    activation = np.zeros(validators, np.int64)
     if first:
-        entered = np.sort(rng.integers(0, max(1, first - 300), validators))
-        entered[: validators // 5] = 0
-    entered[known:] = FAR_FUTURE
-    shaky = rng.random(validators) < 0.05
-    flake = np.where(shaky, 0.012, rng.uniform(0.0002, 0.0018, validators))
-    flake[big] = 0.0002
+        activation = np.sort(rng.integers(0, max(1, first - 300), validators))
+        activation[: validators // 5] = 0
+    activation[known:] = FAR_FUTURE_EPOCH
+    unreliable = rng.random(validators) < 0.05
+    offline_chance = np.where(unreliable, 0.012, rng.uniform(0.0002, 0.0018, validators))
+    offline_chance[compounding] = 0.0002
     return Registry(
         known=known,
         prefix=prefix,
-        ceiling=ceiling,
+        max_effective=max_effective,
         balance=balance,
-        effective=np.minimum(balance - balance % ETH, ceiling),
+        effective=np.minimum(balance - balance % ETH, max_effective),
         eligibility=np.where(
-            entered < 10, 0, np.where(entered == FAR_FUTURE, entered, entered - 9)
+            activation < 10, 0, np.where(activation == FAR_FUTURE_EPOCH, activation, activation - 9)
         ),
-        activation=np.where(entered < 10, 0, entered),
-        exit=np.full(validators, FAR_FUTURE),
-        withdrawable=np.full(validators, FAR_FUTURE),
+        activation=np.where(activation < 10, 0, activation),
+        exit=np.full(validators, FAR_FUTURE_EPOCH),
+        withdrawable=np.full(validators, FAR_FUTURE_EPOCH),
         slashed=np.zeros(validators, np.bool_),
         online=rng.random(validators) > 0.006,
         last_attestation=np.zeros(validators, np.int64),
         withdrawn=np.zeros(validators, np.int64),
-        flake=flake,
-        mend=rng.uniform(0.08, 0.5, validators),
+        offline_chance=offline_chance,
+        recovery_chance=rng.uniform(0.08, 0.5, validators),
     )
 
 
 def _plan_exits(
-    rng: np.random.Generator, plan: Plan, leaving: Sequence[int], first: int, last: int
+    rng: np.random.Generator, plan: EventPlan, exiting: Sequence[int], first: int, last: int
 ) -> None:
-    """Spread voluntary exits: one early enough to see its end, the last two still under way."""
-    when = first + rng.integers(3, max(4, last - first - 6), len(leaving))
-    when[0] = first + min(3, last - first - 2)
-    when[-2:] = last - 2
-    plan.offline_from[leaving[-1]] = last - 3
-    for validator, epoch in zip(leaving, when.tolist(), strict=True):
+    """Plan voluntary exits: one is complete early, the last two are not complete at the end."""
+    epochs = first + rng.integers(3, max(4, last - first - 6), len(exiting))
+    epochs[0] = first + min(3, last - first - 2)
+    epochs[-2:] = last - 2
+    plan.offline_from[exiting[-1]] = last - 3
+    for validator, epoch in zip(exiting, epochs.tolist(), strict=True):
         plan.exits.setdefault(epoch, []).append(validator)
-        plan.exit_request[validator] = epoch
+        plan.exit_request_epoch[validator] = epoch
 
 
 def _plan_slashings(
-    rng: np.random.Generator, plan: Plan, count: int, first: int, last: int
+    rng: np.random.Generator, plan: EventPlan, count: int, first: int, last: int
 ) -> None:
-    """Spread slashings, at most one an epoch; the last two are too fresh to have left."""
-    when = first + rng.integers(3, max(4, last - first - 6), count)
-    when[0] = first + min(5, last - first - 2)
-    when[-2:] = last - 4, last - 1
-    for turn, epoch in enumerate(sorted(int(e) for e in when if e > first)):
-        plan.slashings[epoch] = "attester" if turn % 2 else "proposer"
+    """Plan slashings, at most one per epoch; the last two have not exited at the end."""
+    epochs = first + rng.integers(3, max(4, last - first - 6), count)
+    epochs[0] = first + min(5, last - first - 2)
+    epochs[-2:] = last - 4, last - 1
+    for number, epoch in enumerate(sorted(int(e) for e in epochs if e > first)):
+        plan.slashings[epoch] = "attester" if number % 2 else "proposer"
 
 
-def _plan_newcomers(
-    rng: np.random.Generator, plan: Plan, newcomers: range, first: int, last: int
+def _plan_new_validators(
+    rng: np.random.Generator, plan: EventPlan, new_validators: range, first: int, last: int
 ) -> None:
-    """Let new validators deposit, in the order of their indices; the last are still waiting."""
-    when = np.sort(first + rng.integers(2, max(3, (last - first) * 9 // 10), len(newcomers)))
-    when[0] = first + min(2, last - first - 3)
-    when[-2:] = last - 5 if last - first > 6 else first + 1, last - 3
-    when = np.maximum.accumulate(np.clip(when, first + 1, last - 3))
-    for validator, epoch in zip(newcomers, when.tolist(), strict=True):
+    """Plan first deposits, in the order of the indices; the last are not active at the end."""
+    epochs = np.sort(first + rng.integers(2, max(3, (last - first) * 9 // 10), len(new_validators)))
+    epochs[0] = first + min(2, last - first - 3)
+    epochs[-2:] = last - 5 if last - first > 6 else first + 1, last - 3
+    epochs = np.maximum.accumulate(np.clip(epochs, first + 1, last - 3))
+    for validator, epoch in zip(new_validators, epochs.tolist(), strict=True):
         amount = 32 * ETH
-        if validator == newcomers[1]:  # tries with a little first
+        if validator == new_validators[1]:  # a small deposit first
             amount = ETH
-            later = min(epoch + 20, last - 3)
-            plan.top_ups.setdefault(later, []).append((validator, 31 * ETH))
-        elif validator == newcomers[-2]:  # only ever deposits a little
+            top_up_epoch = min(epoch + 20, last - 3)
+            plan.top_ups.setdefault(top_up_epoch, []).append((validator, 31 * ETH))
+        elif validator == new_validators[-2]:  # never enough to activate
             amount = ETH
-        plan.arrivals.setdefault(epoch, []).append((validator, amount))
+        plan.first_deposits.setdefault(epoch, []).append((validator, amount))
 
 
 def _plan_top_ups(
     rng: np.random.Generator,
-    plan: Plan,
+    plan: EventPlan,
     registry: Registry,
     others: Sequence[int],
     first: int,
     last: int,
 ) -> None:
-    big = np.flatnonzero(registry.prefix[: registry.known] == 2)
+    compounding = np.flatnonzero(registry.prefix[: registry.known] == 2)
     count = max(6, registry.known * (last - first) // 100_000)
-    for turn in range(count):
+    for number in range(count):
         epoch = int(first + rng.integers(2, max(3, last - first - 2)))
-        validator, eth = int(rng.choice(big)), int(rng.integers(1, 64))
+        validator, eth = int(rng.choice(compounding)), int(rng.integers(1, 64))
         amount = eth * ETH + int(rng.integers(0, 2)) * int(rng.integers(0, ETH))
-        if turn == 0:  # so that the balance ends up where the effective one does not follow yet
-            epoch, validator = first + 1, int(big[0])
+        if number == 0:  # hysteresis: the effective balance does not follow this balance
+            epoch, validator = first + 1, int(compounding[0])
             amount = ETH * 9 // 8 - int(registry.balance[validator] % ETH)
-        elif turn % 3 == 2 and others:
+        elif number % 3 == 2 and others:
             validator, amount = int(rng.choice(others)), int(rng.integers(ETH // 10, ETH))
         plan.top_ups.setdefault(epoch, []).append((validator, amount))
 
 
-def _plan_bls_changes(plan: Plan, candidates: Sequence[int], first: int, last: int) -> None:
-    """Let two in five of the BLS credentials become addresses, one after the other."""
+def _plan_bls_changes(plan: EventPlan, candidates: Sequence[int], first: int, last: int) -> None:
+    """Plan BLS changes of two fifths of the validators with BLS credentials."""
     changing = candidates[: max(1, len(candidates) * 2 // 5)]
-    for turn, validator in enumerate(changing):
-        epoch = first + 1 + (last - first - 3) * turn // len(changing)
+    for number, validator in enumerate(changing):
+        epoch = first + 1 + (last - first - 3) * number // len(changing)
         plan.bls_changes.setdefault(epoch, []).append(validator)
 
 
-def _give_a_past(
+def _add_past_exits(
     rng: np.random.Generator,
     registry: Registry,
     candidates: Sequence[int],
     first: int,
-    season: int,
+    max_age: int,
 ) -> None:
-    """Let some have left before the first epoch, within a *season*; the others were paid so far."""
-    served = np.maximum(first - registry.activation, 0) * (registry.prefix == 1)
-    served[registry.known :] = 0
-    registry.withdrawn[:] = served * rng.integers(10_900, 11_300, len(served))
-    gone = list(candidates[: max(2, registry.known // 80)])
-    # Long enough ago to be withdrawable, and after an activation that leaves time for a life.
-    left = np.maximum(first - rng.integers(300, max(301, min(first, season)), len(gone)), 20)
-    registry.activation[gone] = np.minimum(registry.activation[gone], left - 10)
-    registry.eligibility[gone] = np.minimum(registry.eligibility[gone], registry.activation[gone])
-    registry.exit[gone] = left
-    registry.withdrawable[gone] = left + 256
-    registry.slashed[gone[: max(1, len(gone) // 8)]] = True
-    registry.withdrawn[gone] = 32 * ETH + rng.integers(0, ETH, len(gone))
-    registry.balance[gone] = registry.effective[gone] = 0
-    registry.online[gone] = False
+    """Add withdrawals so far, and exits up to *max_age* epochs before the first epoch."""
+    active_epochs = np.maximum(first - registry.activation, 0) * (registry.prefix == 1)
+    active_epochs[registry.known :] = 0
+    registry.withdrawn[:] = active_epochs * rng.integers(10_900, 11_300, len(active_epochs))
+    exited = list(candidates[: max(2, registry.known // 80)])
+    # Early enough to be withdrawable, and after an activation some time before.
+    exit_epoch = np.maximum(
+        first - rng.integers(300, max(301, min(first, max_age)), len(exited)), 20
+    )
+    registry.activation[exited] = np.minimum(registry.activation[exited], exit_epoch - 10)
+    registry.eligibility[exited] = np.minimum(
+        registry.eligibility[exited], registry.activation[exited]
+    )
+    registry.exit[exited] = exit_epoch
+    registry.withdrawable[exited] = exit_epoch + 256
+    registry.slashed[exited[: max(1, len(exited) // 8)]] = True
+    registry.withdrawn[exited] = 32 * ETH + rng.integers(0, ETH, len(exited))
+    registry.balance[exited] = registry.effective[exited] = 0
+    registry.online[exited] = False

@@ -1,4 +1,4 @@
-"""Rewards and penalties: the formulas of the consensus specification, in whole gwei.
+"""Formulas of rewards and penalties from the consensus specification, in whole gwei.
 
 All divisions round down where the specification does. Arrays have one entry per validator.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def base_reward_per_increment(preset: Preset, total_active_balance: int) -> int:
-    """Return what one increment of effective balance can earn in an epoch by all duties."""
+    """Return the base reward of one increment of effective balance per epoch."""
     increment = preset.effective_balance_increment
     return increment * preset.base_reward_factor // math.isqrt(total_active_balance)
 
@@ -23,21 +23,21 @@ def base_reward_per_increment(preset: Preset, total_active_balance: int) -> int:
 def flag_rewards(
     preset: Preset, weight: int, base: Ints, increments: Ints, timely: Bools, active_increments: int
 ) -> Ints:
-    """Return the rewards of one attestation flag; *timely* are the unslashed that earned it."""
+    """Return the rewards of one participation flag, for the *timely* unslashed validators."""
     participating = int(increments[timely].sum())
     reward = base * weight * participating // (active_increments * preset.weight_denominator)
     return np.where(timely, reward, 0)
 
 
 def flag_penalties(preset: Preset, weight: int, base: Ints, missed: Bools) -> Ints:
-    """Return the penalties of one attestation flag (source or target; head has none)."""
+    """Return the penalties of one participation flag (source or target; head has none)."""
     return np.where(missed, base * weight // preset.weight_denominator, 0)
 
 
 def inclusion_rewards(preset: Preset, numerators: Ints) -> Ints:
     """Return the proposer's reward for each included attestation.
 
-    A numerator is the sum of base reward times weight over the flags that the attestation sets.
+    A numerator is the sum of base reward times weight over the flags that an attestation sets.
     """
     weights = preset.weight_denominator - preset.proposer_weight
     return numerators // (weights * preset.weight_denominator // preset.proposer_weight)
@@ -46,19 +46,19 @@ def inclusion_rewards(preset: Preset, numerators: Ints) -> Ints:
 def sync_rewards(
     preset: Preset, per_increment: int, active_increments: int, slots: int, seats: int
 ) -> tuple[int, int]:
-    """Return what a seat of the sync committee and the proposer get per signature in a block.
+    """Return the rewards of a sync committee seat and of the proposer per signature in a block.
 
-    A seat that does not sign loses as much as it would have earned.
+    A seat that does not sign loses the amount of its reward.
     """
-    of_all = per_increment * active_increments
-    of_block = of_all * preset.sync_reward_weight // preset.weight_denominator // slots
-    seat = of_block // seats
+    total = per_increment * active_increments
+    per_block = total * preset.sync_reward_weight // preset.weight_denominator // slots
+    seat = per_block // seats
     proposer = preset.proposer_weight
     return seat, seat * proposer // (preset.weight_denominator - proposer)
 
 
 def slashing_amounts(preset: Preset, effective_balance: int) -> tuple[int, int, int]:
-    """Return initial penalty, the proposer's share and the whistleblower's share of a slashing."""
+    """Return initial penalty, proposer reward and whistleblower reward of a slashing."""
     penalty = effective_balance // preset.min_slashing_penalty_quotient
     reward = effective_balance // preset.whistleblower_reward_quotient
     proposer = reward * preset.proposer_weight // preset.weight_denominator
@@ -68,17 +68,19 @@ def slashing_amounts(preset: Preset, effective_balance: int) -> tuple[int, int, 
 def correlation_penalty(
     preset: Preset, effective_balance: int, slashed_balance: int, total_active_balance: int
 ) -> int:
-    """Return the penalty half-way to withdrawal, which grows with all that was slashed around."""
+    """Return the penalty half-way to withdrawal, which grows with the recently slashed balance."""
     increment = preset.effective_balance_increment
     adjusted = min(slashed_balance * preset.proportional_slashing_multiplier, total_active_balance)
     return adjusted // (total_active_balance // increment) * (effective_balance // increment)
 
 
-def update_effective(preset: Preset, balance: Ints, effective: Ints, ceiling: Ints) -> Ints:
-    """Return the effective balances after an epoch; small movements change nothing."""
+def update_effective_balances(
+    preset: Preset, balance: Ints, effective: Ints, max_effective: Ints
+) -> Ints:
+    """Return the effective balances after an epoch, with hysteresis."""
     increment = preset.effective_balance_increment
     step = increment // preset.hysteresis_quotient
-    moved = (balance + step * preset.hysteresis_downward_multiplier < effective) | (
+    changed = (balance + step * preset.hysteresis_downward_multiplier < effective) | (
         effective + step * preset.hysteresis_upward_multiplier < balance
     )
-    return np.where(moved, np.minimum(balance - balance % increment, ceiling), effective)
+    return np.where(changed, np.minimum(balance - balance % increment, max_effective), effective)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import platformdirs
 
 from beaconframes.dataset import Dataset
-from beaconframes.simulator.run import simulate
+from beaconframes.simulator.simulation import simulate
 from beaconframes.v1 import ENDPOINTS
 
 if sys.platform != "win32":

@@ -1,4 +1,4 @@
-"""The tables that a simulation writes, and how columns become frames."""
+"""The tables that the engine writes, and frames with their schemas."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SERVED = {
         YieldIndex,
     )
 }
-"""Tables that endpoints serve; their columns are those of the loaders."""
+"""Schemas of tables that endpoints serve, with the columns of the loaders."""
 
 EVENTS = {
     "deposit_events": pl.Schema(
@@ -62,15 +62,17 @@ EVENTS = {
         }
     ),
 }
-"""What happened besides: the reasons of balances and statuses. No endpoint serves these."""
+"""Schemas of event tables, which explain balances and statuses. No endpoint serves them."""
 
 SCHEMAS = {**SERVED, **EVENTS}
 
 
-def frame(table: str, columns: Mapping[str, Any], *, chain: Chain | None = None) -> pl.DataFrame:
-    """Return the rows of a table; *columns* may come in any order and in narrower types.
+def build_frame(
+    table: str, columns: Mapping[str, Any], *, chain: Chain | None = None
+) -> pl.DataFrame:
+    """Return rows of a table; *columns* may have any order and narrower types.
 
-    With a *chain*, a ``time`` column is added: the start of the row's slot or epoch.
+    With a *chain*, the ``time`` column is added: the start of the row's slot or epoch.
     """
     schema = SCHEMAS[table]
     rows = pl.DataFrame(columns)

@@ -1,9 +1,8 @@
-"""What follows from the chain: every table that is not the chain itself.
+"""Derived tables: all tables that the engine does not write.
 
-The engine writes the chain (blocks, balances, income, events). Everything here is worked out from
-those rows when they are written, one module per idea, so that no table can disagree with another.
-What no row says (prices, tokens, the pool's contracts) is made up from digests of the seed, and
-named so that nobody takes it for real.
+The engine writes blocks, balances, income and events. The modules here derive all other tables from
+those rows, so that no two tables disagree. Data without a source in the chain (prices, tokens, the
+pool's contracts) is generated from hashes of the seed, under names that are clearly fictional.
 """
 
 from __future__ import annotations
@@ -12,34 +11,34 @@ from typing import TYPE_CHECKING
 
 from beaconframes.simulator.derived import (
     accounts,
+    daily_stats,
     deposits,
     duties,
     execution,
-    ledgers,
     luck,
+    operations,
     pool,
     rankings,
     slashings,
-    stats,
 )
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.derived.duties import Votes
-    from beaconframes.simulator.derived.source import Source
+    from beaconframes.simulator.derived.chain_data import ChainData
+    from beaconframes.simulator.derived.duties import AttestationCollector
 
 
-def write(source: Source, votes: Votes) -> None:
-    """Write all derived tables; those that follow from others come after them."""
-    duties.write(source, votes)
-    ledgers.write(source)
-    deposits.write(source)
-    slashings.write(source)
-    produced = execution.write(source)
-    days = stats.write(source)
-    rankings.write(source, days, produced)
-    luck.write(source)
-    accounts.write(source, produced)
-    pool.write(source)
+def write_derived_tables(data: ChainData, attestations: AttestationCollector) -> None:
+    """Write all derived tables, each after the tables that it needs."""
+    duties.write_tables(data, attestations)
+    operations.write_tables(data)
+    deposits.write_tables(data)
+    slashings.write_tables(data)
+    produced = execution.write_tables(data)
+    days = daily_stats.write_tables(data)
+    rankings.write_tables(data, days, produced)
+    luck.write_tables(data)
+    accounts.write_tables(data, produced)
+    pool.write_tables(data)
 
 
-__all__ = ["write"]
+__all__ = ["write_derived_tables"]

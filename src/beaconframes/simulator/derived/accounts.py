@@ -1,4 +1,4 @@
-"""Addresses of the execution layer: ether, tokens, names; whose validators pay to them; gas."""
+"""Addresses of the execution layer, with ether, tokens and names; gas fees; validator queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from beaconframes.simulator import identities
-from beaconframes.simulator.derived.source import number
+from beaconframes.simulator.hex_text import hash_number
 from beaconframes.v1.address_balances import AddressBalances
 from beaconframes.v1.gas_fees import GasFees
 from beaconframes.v1.names import Names
@@ -17,136 +17,144 @@ from beaconframes.v1.validator_queue import ValidatorQueue
 from beaconframes.v1.withdrawal_credentials import WithdrawalCredentials
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.derived.source import Source
+    from beaconframes.simulator.derived.chain_data import ChainData
 
-_WEI: Final = 10**18  # in an ether
-_GWEI: Final = 10**9  # wei in it
+_WEI_PER_ETH: Final = 10**18
+_WEI_PER_GWEI: Final = 10**9
 _TOKENS: Final = ("simUSD", "simRPL", "simETH", "simGOLD")
-_AIRDROPS: Final = 430  # that the largest operator got, so that its list has several pages
-_PLACES: Final = 16  # of a token's balance, as the service rounds it
+_AIRDROPS: Final = 430  # tokens of the largest operator, so that its list has several pages
+_DIGITS: Final = 16  # of token balances, as on the service
 
 
-def write(source: Source, produced: pl.DataFrame) -> None:
-    """Write addresses and readings, ether from what the *produced* blocks and validators paid."""
-    validators = source.validators
-    owners = identities.operator_addresses(source.seed, validators.height)
-    operators = dict(zip(identities.operators(validators.height), owners, strict=True))
-    ether = _ether(source, operators, produced)
-    tokens = _tokens(source, operators)
-    source.add(TokenBalances, tokens)
-    source.add(
+def write_tables(data: ChainData, produced: pl.DataFrame) -> None:
+    """Write the tables of addresses, gas fees and queue; *produced* has the paid block rewards."""
+    validators = data.validators
+    addresses = identities.make_operator_addresses(data.seed, validators.height)
+    operators = dict(zip(identities.find_operators(validators.height), addresses, strict=True))
+    ether = _ether(data, operators, produced)
+    tokens = _tokens(data, operators)
+    data.add(TokenBalances, tokens)
+    data.add(
         AddressBalances,
         pl.concat([ether, tokens], how="diagonal").sort("address", "token", nulls_last=True),
     )
-    source.add(Names, _names(operators))
-    source.add(
+    data.add(Names, _names(operators))
+    data.add(
         WithdrawalCredentials,
         validators.select("validator_index", "pubkey", credentials="withdrawal_credentials").sort(
             "credentials", "validator_index"
         ),
     )
-    source.add(GasFees, _gas_fees(source))
-    source.add(ValidatorQueue, _queue(source))
+    data.add(GasFees, _gas_fees(data))
+    data.add(ValidatorQueue, _queue(data))
 
 
-def decimal(units: int, places: int) -> str:
-    """Return units of 10**-places as an exact decimal text."""
-    whole, rest = divmod(units, 10**places)
-    return f"{whole}.{rest:0{places}d}".rstrip("0").rstrip(".")
+def format_decimal(units: int, digits: int) -> str:
+    """Return *units* of 10**-digits as an exact decimal text."""
+    whole, rest = divmod(units, 10**digits)
+    return f"{whole}.{rest:0{digits}d}".rstrip("0").rstrip(".")
 
 
-def _ether(source: Source, operators: dict[int, str], produced: pl.DataFrame) -> pl.DataFrame:
-    """Return what addresses have: all that they were paid, and a little of their own."""
-    seed = source.seed
+def _ether(data: ChainData, operators: dict[int, str], produced: pl.DataFrame) -> pl.DataFrame:
+    """Return ether balances: all payments to an address, and a small initial balance."""
+    seed = data.seed
     paid: dict[str, int] = dict.fromkeys(operators.values(), 0)
-    paid |= {builder.address: 0 for builder in identities.builders(seed)}
+    paid |= {builder.address: 0 for builder in identities.make_builders(seed)}
     payable = pl.col("withdrawal_credentials").str.slice(0, 4) != "0x00"
-    for credentials, gwei in source.validators.filter(payable).select(
+    for credentials, gwei in data.validators.filter(payable).select(
         "withdrawal_credentials", "total_withdrawals_gwei"
     ).rows():  # fmt: skip
         address = "0x" + credentials[-40:]
-        paid[address] = paid.get(address, 0) + gwei * _GWEI
+        paid[address] = paid.get(address, 0) + gwei * _WEI_PER_GWEI
     recipient = pl.coalesce("relay_producer_fee_recipient", "fee_recipient")
     rewards = produced.group_by(recipient.alias("address")).agg(pl.col("producer_reward_wei").sum())
     for address, wei in rewards.rows():
         paid[address] = paid.get(address, 0) + int(wei)
-    own = {address: number(seed, f"own {address}", 5 * _WEI) for address in paid}
+    initial = {address: hash_number(seed, f"own {address}", 5 * _WEI_PER_ETH) for address in paid}
     return pl.DataFrame(
         {
             "address": list(paid),
-            "balance": [decimal(wei + own[address], 18) for address, wei in paid.items()],
+            "balance": [
+                format_decimal(wei + initial[address], 18) for address, wei in paid.items()
+            ],
         }
     )
 
 
-def _tokens(source: Source, operators: dict[int, str]) -> pl.DataFrame:
-    """Return the tokens of addresses. One row per address and token; many addresses have none."""
-    seed = source.seed
-    contracts = [(symbol, identities.address(seed, symbol)) for symbol in _TOKENS]
+def _tokens(data: ChainData, operators: dict[int, str]) -> pl.DataFrame:
+    """Return token balances, one row per address and token; many addresses have none."""
+    seed = data.seed
+    contracts = [(symbol, identities.make_address(seed, symbol)) for symbol in _TOKENS]
     rows = []
-    for owner, address in operators.items():
-        held = contracts[: 1 + owner % len(contracts)] if owner % 3 != 1 else []
-        if owner == identities.LARGEST:
-            drops = [f"simDROP{turn:03d}" for turn in range(_AIRDROPS)]
-            held = [*contracts, *((symbol, identities.address(seed, symbol)) for symbol in drops)]
-        for symbol, contract in held:
-            units = 1 + number(seed, f"{symbol} of {address}", 10 ** (_PLACES + 3))
-            rows.append((address, contract, symbol, decimal(units, _PLACES)))
+    for operator, address in operators.items():
+        tokens = contracts[: 1 + operator % len(contracts)] if operator % 3 != 1 else []
+        if operator == identities.LARGEST:
+            drops = [f"simDROP{count:03d}" for count in range(_AIRDROPS)]
+            tokens = [
+                *contracts,
+                *((symbol, identities.make_address(seed, symbol)) for symbol in drops),
+            ]
+        for symbol, contract in tokens:
+            units = 1 + hash_number(seed, f"{symbol} of {address}", 10 ** (_DIGITS + 3))
+            rows.append((address, contract, symbol, format_decimal(units, _DIGITS)))
     schema = TokenBalances.schema()
     return pl.DataFrame(rows, schema=schema, orient="row").sort("address", "token")
 
 
 def _names(operators: dict[int, str]) -> pl.DataFrame:
-    """Return names of operators and back. One row per name, and per address that has one.
+    """Return names and reverse lookups, one row per name and per address with a name.
 
-    The largest has a second name, which is not its primary one; the next has no primary name.
+    The largest operator has a second name, which is not its primary name. The next operator has no
+    primary name.
     """
     rows: dict[str, tuple[str, str]] = {}
-    for owner, address in sorted(operators.items()):
-        if owner % 3 and owner > 1:
+    for operator, address in sorted(operators.items()):
+        if operator % 3 and operator > 1:
             continue
-        name = f"sim-{owner:04d}.eth"
-        domain = "" if owner == 1 else name
+        name = f"sim-{operator:04d}.eth"
+        domain = "" if operator == 1 else name
         rows[name] = rows[address] = address, domain
     largest = operators[identities.LARGEST]
     rows["sim-lighthouse.eth"] = rows[largest]
-    asked = sorted(rows)
-    return pl.DataFrame([(name, *rows[name]) for name in asked], Names.schema(), orient="row")
+    lookups = sorted(rows)
+    return pl.DataFrame([(name, *rows[name]) for name in lookups], Names.schema(), orient="row")
 
 
-def _gas_fees(source: Source) -> pl.DataFrame:
-    """Return what to pay for gas after the newest block."""
-    state = source.scan("latest_state").collect().row(0, named=True)
-    newest = source.blocks.filter(pl.col("exec_block_number").is_not_null()).tail(1)
+def _gas_fees(data: ChainData) -> pl.DataFrame:
+    """Return gas prices after the newest block, one row."""
+    state = data.scan("latest_state").collect().row(0, named=True)
+    newest = data.blocks.filter(pl.col("exec_block_number").is_not_null()).tail(1)
     (base,) = (
-        source.scan("blocks").filter(status="proposed", slot=newest["slot"].item())
+        data.scan("blocks").filter(status="proposed", slot=newest["slot"].item())
         .select("exec_base_fee_per_gas_wei").collect().to_series().to_list()
     )  # fmt: skip
     base = int(base)
     prices = json.loads(state["main_currency_ticker_prices"])
     return pl.DataFrame(
         {
-            "rapid_wei": [base * 3 // 2 + 2 * _GWEI],
-            "fast_wei": [base * 5 // 4 + _GWEI],
-            "standard_wei": [base * 9 // 8 + _GWEI // 2],
-            "slow_wei": [base + _GWEI // 10],
+            "rapid_wei": [base * 3 // 2 + 2 * _WEI_PER_GWEI],
+            "fast_wei": [base * 5 // 4 + _WEI_PER_GWEI],
+            "standard_wei": [base * 9 // 8 + _WEI_PER_GWEI // 2],
+            "slow_wei": [base + _WEI_PER_GWEI // 10],
             "price": [state["main_currency_ticker_price"]],
             "price_usd": [float(prices["USD"]["roundPrice"])],
         }
-    ).with_columns(time=source.chain.time_expr("slot", pl.lit(source.head.slot)))
+    ).with_columns(time=data.chain.time_expr("slot", pl.lit(data.head.slot)))
 
 
-def _queue(source: Source) -> pl.DataFrame:
-    """Return who waits to become active, and who to leave."""
-    now = source.head.epoch
+def _queue(data: ChainData) -> pl.DataFrame:
+    """Return the validator queue, one row."""
+    epoch = data.head.epoch
     entering = pl.col("status") == "pending"
-    leaving = pl.col("exit_epoch") > now
-    active = (pl.col("activation_epoch") <= now) & (pl.col("exit_epoch").fill_null(now + 1) > now)
+    exiting = pl.col("exit_epoch") > epoch
+    active = (pl.col("activation_epoch") <= epoch) & (
+        pl.col("exit_epoch").fill_null(epoch + 1) > epoch
+    )
     stake = pl.col("effective_balance_gwei")
-    return source.validators.select(
+    return data.validators.select(
         validators_count=active.sum(),
         entering_count=entering.sum(),
-        exiting_count=leaving.sum(),
+        exiting_count=exiting.sum(),
         entering_balance_gwei=stake.filter(entering).sum(),
-        exiting_balance_gwei=stake.filter(leaving).sum(),
+        exiting_balance_gwei=stake.filter(exiting).sum(),
     )

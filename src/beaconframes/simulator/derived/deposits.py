@@ -1,8 +1,8 @@
-"""Deposits: the contract's events, what the blocks include of them, and who sent them.
+"""Deposits: events of the deposit contract, deposits in blocks, and their senders.
 
-Every validator has deposited: those of the first epoch before it, the others when the chain took
-their deposits in. Two signatures are not valid: that of a top-up, which need not be, and that of
-a key which never becomes a validator, because the chain drops the deposit.
+Every validator has a deposit: the initial validators before the first epoch, the others in the
+blocks of the chain. Two signatures are invalid: that of a top-up, which the chain does not check,
+and that of a new key, whose deposit the chain drops.
 """
 
 from __future__ import annotations
@@ -19,51 +19,52 @@ from beaconframes.v1.deposit_origin import DepositOrigin
 from beaconframes.v1.slot_deposits import SlotDeposits
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.derived.source import Source
+    from beaconframes.simulator.derived.chain_data import ChainData
 
-_WAITS: Final = 16  # slots from the contract's event to its inclusion, at least
-_BEFORE_ELIGIBLE: Final = 2  # epochs
-_FIRST_PLACE: Final = 3  # of a transaction in its block
-_CALL: Final = "0x22895118"
-_LIMIT: Final = 32 * ETH
+_MIN_INCLUSION_DELAY: Final = 16  # slots from the contract's event to its inclusion
+_EPOCHS_BEFORE_ELIGIBLE: Final = 2
+_FIRST_TX_INDEX: Final = 3
+_SELECTOR: Final = "0x22895118"
+_DEPOSIT_AMOUNT: Final = 32 * ETH
 
 
-def write(source: Source) -> None:
+def write_tables(data: ChainData) -> None:
     """Write all deposits."""
-    known = _first_deposits(source)
-    included = _later_deposits(source)
-    rows = _described(source, pl.concat([known, included, _dropped(source)], how="diagonal"))
-    source.add(Deposits, rows.sort(Deposits.key()))
-    source.add(SlotDeposits, _in_slots(source, rows))
-    source.add(DepositOrigin, _origins(rows))
+    initial = _find_initial_deposits(data)
+    included = _find_included_deposits(data)
+    dropped = _make_dropped_deposit(data)
+    rows = _add_details(data, pl.concat([initial, included, dropped], how="diagonal"))
+    data.add(Deposits, rows.sort(Deposits.key()))
+    data.add(SlotDeposits, _select_included(data, rows))
+    data.add(DepositOrigin, _select_origins(rows))
 
 
-def _first_deposits(source: Source) -> pl.DataFrame:
-    """Return the deposits from before the first epoch. One row per validator known then."""
-    first = source.first
-    size = source.chain.slots_per_epoch
-    state = source.scan("balance_history").filter(epoch=first).collect()
-    eligible = pl.col("activation_eligibility_epoch") - _BEFORE_ELIGIBLE
-    lives = source.validators.select("validator_index", slot=eligible.clip(0) * size)
+def _find_initial_deposits(data: ChainData) -> pl.DataFrame:
+    """Return the deposits before the first epoch, one row per initial validator."""
+    first = data.first
+    size = data.chain.slots_per_epoch
+    state = data.scan("balance_history").filter(epoch=first).collect()
+    eligible = pl.col("activation_eligibility_epoch") - _EPOCHS_BEFORE_ELIGIBLE
+    slots = data.validators.select("validator_index", slot=eligible.clip(0) * size)
     balance = pl.col("balance_gwei")
-    # What a running chain has above a whole number was earned; who has left had deposited, too.
-    amount = balance if first == 0 else (balance - balance % ETH).clip(_LIMIT)
+    # In a running chain, fractions of an ether are rewards; exited validators have deposits, too.
+    amount = balance if first == 0 else (balance - balance % ETH).clip(_DEPOSIT_AMOUNT)
     rows = state.select("validator_index", amount_gwei=amount)
-    return rows.join(lives, "validator_index", maintain_order="left").with_columns(
-        block_number="slot", time=source.time_of("slot"), valid_signature=True
+    return rows.join(slots, "validator_index", maintain_order="left").with_columns(
+        block_number="slot", time=data.time_of("slot"), valid_signature=True
     )
 
 
-def _later_deposits(source: Source) -> pl.DataFrame:
-    """Return the deposits that blocks include, in that order, with the block of their event."""
-    events = source.scan("deposit_events").collect()
-    blocks = source.blocks.filter(pl.col("exec_block_number").is_not_null())
-    place = np.searchsorted(
-        blocks["slot"].to_numpy(), events["slot"].to_numpy() - _WAITS, side="right"
+def _find_included_deposits(data: ChainData) -> pl.DataFrame:
+    """Return the deposits in blocks, in their order, with the block of the contract's event."""
+    events = data.scan("deposit_events").collect()
+    blocks = data.blocks.filter(pl.col("exec_block_number").is_not_null())
+    position = np.searchsorted(
+        blocks["slot"].to_numpy(), events["slot"].to_numpy() - _MIN_INCLUSION_DELAY, side="right"
     )
-    origin = blocks[np.maximum(place - 1, 0)]
-    old = events["validator_index"] < _newcomers(source)
-    topped_up = old & (old.cum_sum() == 1)
+    origin = blocks[np.maximum(position - 1, 0)]
+    is_initial = events["validator_index"] < _count_initial_validators(data)
+    is_first_top_up = is_initial & (is_initial.cum_sum() == 1)
     return pl.DataFrame(
         {
             "validator_index": events["validator_index"],
@@ -72,63 +73,69 @@ def _later_deposits(source: Source) -> pl.DataFrame:
             "slot": origin["slot"],
             "block_number": origin["exec_block_number"],
             "time": origin["exec_time"],
-            "valid_signature": ~topped_up,
+            "valid_signature": ~is_first_top_up,
         }
     )
 
 
-def _newcomers(source: Source) -> int:
-    """Return the first validator that joined later."""
-    first = source.scan("balance_history").filter(epoch=source.first)
+def _count_initial_validators(data: ChainData) -> int:
+    """Return the number of validators at the first epoch."""
+    first = data.scan("balance_history").filter(epoch=data.first)
     return int(first.select(pl.len()).collect().item())
 
 
-def _dropped(source: Source) -> pl.DataFrame:
-    """Return the deposit that nothing comes of: its signature is not valid."""
-    block = source.blocks.filter(pl.col("exec_block_number").is_not_null()).tail(1)
+def _make_dropped_deposit(data: ChainData) -> pl.DataFrame:
+    """Return a deposit for a new key with an invalid signature, one row."""
+    block = data.blocks.filter(pl.col("exec_block_number").is_not_null()).tail(1)
     return block.select(
         "slot",
         block_number="exec_block_number",
         time="exec_time",
-        amount_gwei=_LIMIT,
+        amount_gwei=_DEPOSIT_AMOUNT,
         valid_signature=False,
     )
 
 
-def _described(source: Source, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return deposits with sender, transaction and number, in the contract's order."""
-    seed, count = source.seed, source.validators.height
+def _add_details(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return deposits with keys, sender and transaction, in the contract's order."""
+    seed, count = data.seed, data.validators.height
     rows = rows.sort("slot", maintain_order=True).with_row_index("number")
-    owners = identities.operator_addresses(seed, count)
-    who = rows["validator_index"].to_list()
+    senders = identities.make_operator_addresses(seed, count)
+    validators = rows["validator_index"].to_list()
     numbers = rows["number"].to_list()
-    keys = source.validators["pubkey"].to_list()
-    credentials = source.validators["withdrawal_credentials"].to_list()
-    for index in source.scan("bls_change_events").collect()["validator_index"].to_list():
-        credentials[index] = identities.bls_credentials(seed, index)
-    nobody = (identities.pubkey(seed, "nobody"), identities.bls_credentials(seed, -1), owners[-1])
+    keys = data.validators["pubkey"].to_list()
+    credentials = data.validators["withdrawal_credentials"].to_list()
+    for index in data.scan("bls_change_events").collect()["validator_index"].to_list():
+        credentials[index] = identities.make_bls_credentials(seed, index)
+    unknown = (
+        identities.make_pubkey(seed, "nobody"),
+        identities.make_bls_credentials(seed, -1),
+        senders[-1],
+    )
     texts = {
-        "pubkey": [nobody[0] if i is None else keys[i] for i in who],
-        "withdrawal_credentials": [nobody[1] if i is None else credentials[i] for i in who],
-        "from_address": [nobody[2] if i is None else owners[i] for i in who],
-        "signature": source.texts("deposit", numbers, 96),
-        "root": source.texts("deposit root", numbers, 32),
+        "pubkey": [unknown[0] if i is None else keys[i] for i in validators],
+        "withdrawal_credentials": [unknown[1] if i is None else credentials[i] for i in validators],
+        "from_address": [unknown[2] if i is None else senders[i] for i in validators],
+        "signature": data.hash_keys("deposit", numbers, 96),
+        "root": data.hash_keys("deposit root", numbers, 32),
         "merkletree_index": ["0x" + n.to_bytes(8, "little").hex() for n in numbers],
     }
     rows = rows.with_columns(pl.Series(n, column, dtype=pl.String) for n, column in texts.items())
     sent = rows.select("block_number", "from_address").unique(maintain_order=True)
     names = [f"{block} {sender}" for block, sender in sent.rows()]
     sent = sent.with_columns(
-        pl.Series("tx_hash", source.texts("deposit of", names, 32), dtype=pl.String),
-        tx_index=pl.int_range(pl.len()).over("block_number") + _FIRST_PLACE,
+        pl.Series("tx_hash", data.hash_keys("deposit of", names, 32), dtype=pl.String),
+        tx_index=pl.int_range(pl.len()).over("block_number") + _FIRST_TX_INDEX,
     )
     rows = rows.join(sent, ["block_number", "from_address"], maintain_order="left")
-    alone = pl.len().over("tx_hash") == 1  # of several, a contract has made the calls
-    return rows.with_columns(removed=False, tx_input=pl.when(alone).then(_call()))
+    is_single = (
+        pl.len().over("tx_hash") == 1
+    )  # several deposits in one transaction are calls of a contract
+    return rows.with_columns(removed=False, tx_input=pl.when(is_single).then(_encode_call()))
 
 
-def _call() -> pl.Expr:
-    """Return the call of the contract: the places of three byte strings, a root, the strings."""
+def _encode_call() -> pl.Expr:
+    """Return the call of the contract: offsets of three byte strings, a root, the strings."""
 
     def word(number: int) -> pl.Expr:
         return pl.lit(f"{number:064x}")
@@ -137,8 +144,8 @@ def _call() -> pl.Expr:
         return pl.col(name).str.slice(2)
 
     return pl.concat_str(
-        pl.lit(_CALL),
-        *(word(place) for place in (0x80, 0xE0, 0x120)),
+        pl.lit(_SELECTOR),
+        *(word(offset) for offset in (0x80, 0xE0, 0x120)),
         digits("root"),
         word(48),
         digits("pubkey") + "0" * 32,
@@ -149,22 +156,22 @@ def _call() -> pl.Expr:
     )
 
 
-def _in_slots(source: Source, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return what the blocks include. One row per deposit, in the contract's order."""
-    roots = source.blocks.select("block_root", included="slot")
+def _select_included(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the deposits in blocks, one row per deposit, in the contract's order."""
+    roots = data.blocks.select("block_root", included="slot")
     return (
         rows.filter(pl.col("included").is_not_null())
         .join(roots, "included", maintain_order="left")
         .with_columns(
             block_slot="included",
             block_index=pl.int_range(pl.len()).over("included"),
-            time=source.time_of("included"),
+            time=data.time_of("included"),
             proof=pl.lit(None, pl.String),
         )
     )
 
 
-def _origins(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return who deposited for whom. One row per sender, key and validity of the signatures."""
+def _select_origins(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return deposit origins, one row per sender, key and validity of the signatures."""
     key = DepositOrigin.key()
     return rows.select(*key, "validator_index").unique(key).sort(key)

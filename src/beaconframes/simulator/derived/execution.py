@@ -1,4 +1,4 @@
-"""Execution blocks, from the beacon blocks that carry them and the fees that they pay."""
+"""Execution blocks, from beacon blocks and priority fees."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from beaconframes.simulator import identities
 from beaconframes.v1._execution import ExecutionBlocks
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.derived.source import Source
+    from beaconframes.simulator.derived.chain_data import ChainData
 
 _NO_UNCLES: Final = "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"
-_LEAST: Final = 88  # per cent of the fees that a builder pays
-_RANGE: Final = 61
+_MIN_PERCENT: Final = 88  # of the fees, as payment of a builder
+_PERCENT_RANGE: Final = 61
 
 
-def write(source: Source) -> pl.DataFrame:
-    """Write the blocks; return who got what in each."""
-    rows = execution_blocks(source)
-    source.add(ExecutionBlocks, rows)
+def write_tables(data: ChainData) -> pl.DataFrame:
+    """Write execution blocks; return the rewards of each block and their recipients."""
+    rows = build_execution_blocks(data)
+    data.add(ExecutionBlocks, rows)
     return rows.select(
         "slot",
         "block_number",
@@ -32,21 +32,21 @@ def write(source: Source) -> pl.DataFrame:
     )
 
 
-def execution_blocks(source: Source) -> pl.DataFrame:
-    """Return the canonical blocks. One row per block."""
-    seed = source.seed
+def build_execution_blocks(data: ChainData) -> pl.DataFrame:
+    """Return canonical execution blocks, one row per block."""
+    seed = data.seed
     builders = pl.DataFrame(
-        [(b.address, b.pubkey, b.relay) for b in identities.builders(seed)],
+        [(b.address, b.pubkey, b.relay) for b in identities.make_builders(seed)],
         schema=["fee_recipient", "relay_builder_pubkey", "relay_tag"],
         orient="row",
     )
-    owners = identities.operator_addresses(seed, source.validators.height)
+    owners = identities.make_operator_addresses(seed, data.validators.height)
     proposers = pl.DataFrame({"proposer_index": range(len(owners)), "owner": owners})
-    built = pl.col("relay_tag").is_not_null()
-    hashed = pl.col("block_hash").str.slice(2, 4).str.to_integer(base=16)
-    paid = pl.col("block_reward_wei") * (_LEAST + hashed % _RANGE) // 100
+    is_relayed = pl.col("relay_tag").is_not_null()
+    hash_number = pl.col("block_hash").str.slice(2, 4).str.to_integer(base=16)
+    paid = pl.col("block_reward_wei") * (_MIN_PERCENT + hash_number % _PERCENT_RANGE) // 100
     return (
-        source.scan("blocks")
+        data.scan("blocks")
         .filter(pl.col("status") == "proposed", pl.col("exec_block_number").is_not_null())
         .select(
             "slot",
@@ -62,11 +62,11 @@ def execution_blocks(source: Source) -> pl.DataFrame:
             gas_used="exec_gas_used",
             base_fee_per_gas_wei="exec_base_fee_per_gas_wei",
             transactions_count="exec_transactions_count",
-            finalized=pl.col("epoch") <= source.head.finalized_epoch,
+            finalized=pl.col("epoch") <= data.head.finalized_epoch,
         )
         .collect()
         .join(
-            source.scan("fee_events").rename({"amount_wei": "block_reward_wei"}).collect(),
+            data.scan("fee_events").rename({"amount_wei": "block_reward_wei"}).collect(),
             "slot",
             maintain_order="left",
         )
@@ -78,13 +78,13 @@ def execution_blocks(source: Source) -> pl.DataFrame:
             uncle_hash=pl.lit(_NO_UNCLES),
             difficulty=0,
             consensus_algorithm=pl.lit("pos"),
-            block_mev_reward_wei=pl.when(built)
+            block_mev_reward_wei=pl.when(is_relayed)
             .then(paid.cast(pl.Decimal(28, 0)))
             .otherwise(pl.lit(0, pl.Decimal(28, 0))),
-            relay_producer_fee_recipient=pl.when(built).then("owner"),
+            relay_producer_fee_recipient=pl.when(is_relayed).then("owner"),
         )
         .with_columns(
-            producer_reward_wei=pl.when(built)
+            producer_reward_wei=pl.when(is_relayed)
             .then("block_mev_reward_wei")
             .otherwise("block_reward_wei")
         )

@@ -1,4 +1,4 @@
-"""The luck of a few sets of validators, as the local explorer works it out for any."""
+"""The proposal luck of a few sets of validators."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from beaconframes.v1._luck import luck
 from beaconframes.v1.proposal_luck import ProposalLuck
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.derived.source import Source
+    from beaconframes.simulator.derived.chain_data import ChainData
 
-_ALONE: Final = 10
+_COUNT: Final = 10
 
 
-def write(source: Source) -> None:
-    """Write the luck of the first validators, each alone and all together."""
-    first = source.validators["validator_index"].head(_ALONE).to_list()
+def write_tables(data: ChainData) -> None:
+    """Write the luck of the first validators, separately and together."""
+    first = data.validators["validator_index"].head(_COUNT).to_list()
     rows = [
-        {"validators": ",".join(map(str, members)), **luck(members, source)}
+        {"validators": ",".join(map(str, members)), **luck(members, data)}
         for members in [*([index] for index in first), first]
     ]
-    source.add(ProposalLuck, pl.DataFrame(rows, schema=ProposalLuck.schema()).sort("validators"))
+    data.add(ProposalLuck, pl.DataFrame(rows, schema=ProposalLuck.schema()).sort("validators"))

@@ -1,4 +1,4 @@
-"""How things stand at the head: the validators, the epochs, the latest state."""
+"""The tables of validators, epochs and latest state, as of the head."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from beaconframes.simulator import tables
-from beaconframes.simulator.duties import FATES, MISSED, ORPHANED, PROPOSED, SCHEDULED
-from beaconframes.simulator.preset import FAR_FUTURE
+from beaconframes.simulator.duties import MISSED, ORPHANED, PROPOSED, SCHEDULED, SLOT_STATUSES
+from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
@@ -19,29 +19,31 @@ if TYPE_CHECKING:
     from beaconframes.simulator.registry import Registry
 
 _PRICES = {"USD": ("$", 2_500), "EUR": ("€", 2_150), "GBP": ("£", 1_875), "JPY": ("¥", 372_500)}
-_ONLINE_WITHIN = 64  # slots of the newest attestation
+_ONLINE_SLOTS = 64  # since the newest attestation
 
 
-def validators(
+def build_validators(
     registry: Registry, head: Epoch, *, pubkeys: list[str], credentials: list[str], names: list[str]
 ) -> pl.DataFrame:
-    """Return the validators as they stand at the first slot of the *head* epoch."""
+    """Return validators at the first slot of the *head* epoch, one row per validator."""
     known = len(head.balance)
     attested = registry.last_attestation[:known]
-    return tables.frame(
+    return tables.build_frame(
         "validators",
         {
             "validator_index": np.arange(known),
             "pubkey": pubkeys[:known],
-            "status": statuses(registry, head.number, known),
+            "status": find_statuses(registry, head.number, known),
             "slashed": registry.slashed[:known],
             "balance_gwei": head.balance,
             "effective_balance_gwei": head.effective,
-            "activation_eligibility_epoch": _or_null(registry.eligibility[:known], FAR_FUTURE),
-            "activation_epoch": _or_null(registry.activation[:known], FAR_FUTURE),
-            "exit_epoch": _or_null(registry.exit[:known], FAR_FUTURE),
-            "withdrawable_epoch": _or_null(registry.withdrawable[:known], FAR_FUTURE),
-            "last_attestation_slot": _or_null(attested, 0),
+            "activation_eligibility_epoch": _null_where(
+                registry.eligibility[:known], FAR_FUTURE_EPOCH
+            ),
+            "activation_epoch": _null_where(registry.activation[:known], FAR_FUTURE_EPOCH),
+            "exit_epoch": _null_where(registry.exit[:known], FAR_FUTURE_EPOCH),
+            "withdrawable_epoch": _null_where(registry.withdrawable[:known], FAR_FUTURE_EPOCH),
+            "last_attestation_slot": _null_where(attested, 0),
             "withdrawal_credentials": credentials[:known],
             "name": names[:known],
             "total_withdrawals_gwei": registry.withdrawn[:known],
@@ -49,45 +51,47 @@ def validators(
     )
 
 
-def statuses(registry: Registry, epoch: int, known: int) -> list[str]:
-    """Return each validator's status; the first that fits, in the order of the service."""
+def find_statuses(registry: Registry, epoch: int, known: int) -> list[str]:
+    """Return the status of each validator: the first match, in the order of the service."""
     slashed, exit_epoch = registry.slashed[:known], registry.exit[:known]
     attested = registry.last_attestation[:known]
-    offline = attested < attested.max() - _ONLINE_WITHIN
-    left = exit_epoch <= epoch
-    state = np.where(slashed, "slashing", np.where(exit_epoch < FAR_FUTURE, "exiting", "active"))
-    working = np.char.add(state, np.where(offline, "_offline", "_online"))
+    offline = attested < attested.max() - _ONLINE_SLOTS
+    has_exited = exit_epoch <= epoch
+    phase = np.where(
+        slashed, "slashing", np.where(exit_epoch < FAR_FUTURE_EPOCH, "exiting", "active")
+    )
+    active = np.char.add(phase, np.where(offline, "_offline", "_online"))
     return list(
         np.select(
             [
-                left & slashed,
-                left,
-                registry.eligibility[:known] == FAR_FUTURE,
+                has_exited & slashed,
+                has_exited,
+                registry.eligibility[:known] == FAR_FUTURE_EPOCH,
                 registry.activation[:known] > epoch,
             ],
             ["slashed", "exited", "deposited", "pending"],
-            default=working,
+            default=active,
         ).tolist()
     )
 
 
-def epoch_row(epoch: Epoch, *, latest: int, finalized: int) -> dict[str, Any]:
-    """Return the overview of an epoch; that of the running one is counted when it has ended."""
+def build_epoch_row(epoch: Epoch, *, latest: int, finalized: int) -> dict[str, Any]:
+    """Return the row of an epoch; the counts of the running epoch are 0."""
     slots, active = epoch.slots, epoch.active
     total, count = int(epoch.balance[active].sum()), int(active.sum())
-    fates = np.bincount(slots.fates, minlength=len(FATES))
-    twins = sum(s.kind == "proposer" for s in epoch.slashings)
-    over = epoch.number < latest
+    statuses = np.bincount(slots.statuses, minlength=len(SLOT_STATUSES))
+    double_proposals = sum(s.kind == "proposer" for s in epoch.slashings)
+    has_ended = epoch.number < latest
     kinds = [slashing.kind for slashing in epoch.slashings]
     counts = {
-        "blocks_count": fates[PROPOSED],
-        "attestations_count": epoch.attestations[slots.canonical].sum(),
+        "blocks_count": statuses[PROPOSED],
+        "attestations_count": epoch.included_attestations[slots.canonical].sum(),
         "attester_slashings_count": kinds.count("attester"),
         "proposer_slashings_count": kinds.count("proposer"),
         "deposits_count": len(epoch.deposits),
         "withdrawals_count": len(epoch.withdrawals.validators),
         "voluntary_exits_count": len(epoch.exits),
-        "voted_ether_gwei": epoch.voted,
+        "voted_ether_gwei": epoch.target_balance,
     }
     return {
         "epoch": epoch.number,
@@ -95,23 +99,25 @@ def epoch_row(epoch: Epoch, *, latest: int, finalized: int) -> dict[str, Any]:
         "validators_count": count,
         "average_validator_balance_gwei": total // count,
         "total_validator_balance_gwei": total,
-        "global_participation_rate": epoch.voted / epoch.total if over else 0.0,
-        "eligible_ether_gwei": epoch.total,
-        "proposed_blocks": int(fates[PROPOSED]),
-        "missed_blocks": int(fates[MISSED]),
-        "orphaned_blocks": int(fates[ORPHANED]) + twins,
-        "scheduled_blocks": int(fates[SCHEDULED]),
+        "global_participation_rate": epoch.target_balance / epoch.active_balance
+        if has_ended
+        else 0.0,
+        "eligible_ether_gwei": epoch.active_balance,
+        "proposed_blocks": int(statuses[PROPOSED]),
+        "missed_blocks": int(statuses[MISSED]),
+        "orphaned_blocks": int(statuses[ORPHANED]) + double_proposals,
+        "scheduled_blocks": int(statuses[SCHEDULED]),
         "rewards_exported": epoch.number <= finalized,
-        **{name: int(value) if over else 0 for name, value in counts.items()},
+        **{name: int(value) if has_ended else 0 for name, value in counts.items()},
     }
 
 
-def latest_state(chain: Chain, head: Epoch, slot: int, finalized: int) -> pl.DataFrame:
-    """Return the latest state, with made-up exchange rates."""
+def build_latest_state(chain: Chain, head: Epoch, slot: int, finalized: int) -> pl.DataFrame:
+    """Return the latest state with fictional exchange rates, one row."""
     blocks = np.flatnonzero(head.slots.canonical)
     first = head.number * chain.slots_per_epoch
     symbol, price = _PRICES["USD"]
-    written = f'{price // 1000}<span class="thousands-separator"></span>{price % 1000:03}'
+    formatted = f'{price // 1000}<span class="thousands-separator"></span>{price % 1000:03}'
     ether: dict[str, Any] = {}
     for layer in ("main", "el", "cl"):
         ether |= {
@@ -133,8 +139,8 @@ def latest_state(chain: Chain, head: Epoch, slot: int, finalized: int) -> pl.Dat
         "selected_currency": "ETH",
         "selected_currency_symbol": "ETH",
         "main_currency_ticker_price": float(price),
-        "main_currency_ticker_price_formatted": written,
-        "main_currency_ticker_price_k_formatted": written,
+        "main_currency_ticker_price_formatted": formatted,
+        "main_currency_ticker_price_k_formatted": formatted,
         "main_currency_ticker_prices": json.dumps(
             {
                 code: {"symbol": sign, "roundPrice": amount, "truncPrice": f"{amount / 1000:.1f}k"}
@@ -145,9 +151,9 @@ def latest_state(chain: Chain, head: Epoch, slot: int, finalized: int) -> pl.Dat
         **ether,
     }
     rows = pl.DataFrame([row]).with_columns(time=chain.time_expr("slot", pl.col("current_slot")))
-    return tables.frame("latest_state", rows.to_dict())
+    return tables.build_frame("latest_state", rows.to_dict())
 
 
-def _or_null(numbers: Ints, marker: int) -> pl.Series:
+def _null_where(numbers: Ints, marker: int) -> pl.Series:
     series = pl.Series(numbers)
     return series.set(series == marker, None)

@@ -1,4 +1,4 @@
-"""From arguments to a dataset."""
+"""The simulation of a chain: it runs the engine and writes the dataset."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import numpy as np
 from beaconframes.calendar import get_chain
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.simulator import derived, identities, snapshot, tables, yields
-from beaconframes.simulator import registry as people
-from beaconframes.simulator.blocks import Blocks
-from beaconframes.simulator.derived.duties import Votes
-from beaconframes.simulator.derived.source import Source
+from beaconframes.simulator import derived, head_tables, identities, tables, yield_index
+from beaconframes.simulator.block_writer import BlockWriter
+from beaconframes.simulator.derived.chain_data import ChainData
+from beaconframes.simulator.derived.duties import AttestationCollector
 from beaconframes.simulator.engine import Engine
-from beaconframes.simulator.event_tables import EventTables
+from beaconframes.simulator.event_writer import EventWriter
 from beaconframes.simulator.fees import FeeTable
-from beaconframes.simulator.histories import Histories
-from beaconframes.simulator.mural import Mural
-from beaconframes.simulator.preset import choose_preset, simulated_chain
+from beaconframes.simulator.graffiti import GraffitiWriter
+from beaconframes.simulator.history_writer import HistoryWriter
+from beaconframes.simulator.preset import choose_preset, create_chain
+from beaconframes.simulator.registry import create_registry
 
 if TYPE_CHECKING:
     import os
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Writer
     from beaconframes.simulator.epoch import Epoch
 
-_LEAST = {"validators": 50, "epochs": 8, "history_days": 0, "seed": 0}
+_MINIMUM = {"validators": 50, "epochs": 8, "history_days": 0, "seed": 0}
 
 
 def simulate(
@@ -46,24 +46,24 @@ def simulate(
     history_days: int = 0,
     chain: str | Chain | None = None,
 ) -> Dataset:
-    """Simulate a whole chain into a new dataset folder; same arguments, same bytes.
+    """Simulate a chain into a new dataset folder; the same arguments give the same bytes.
 
     Parameters
     ----------
     target
-        The folder to make. It appears when it is complete: an interrupted simulation leaves none.
+        The new folder. It appears when it is complete: an interrupted simulation leaves none.
     validators
-        How many validators there are in the end; some of them deposit on the way.
+        The number of validators at the end; some of them deposit during the simulation.
     epochs
-        How many epochs are simulated in detail. A week is 1575.
+        The number of epochs to simulate in detail. A week has 1575.
     seed
-        What chance begins with.
+        The seed of the random numbers.
     history_days
         Days of the yield index before the first detailed epoch, from a day-level model. The
-        detailed epochs then begin on that day.
+        first detailed epoch is the first of the following day.
     chain
-        The clock: a chain or its name; left out, mainnet's with the detailed epochs from
-        30 September 2026 on. It has sync committees from its genesis.
+        The clock: a chain or its name. By default mainnet's clock, with the detailed epochs from
+        30 September 2026 on. Sync committees exist from genesis.
 
     Returns
     -------
@@ -72,13 +72,16 @@ def simulate(
     """
     given = {"validators": validators, "epochs": epochs, "history_days": history_days, "seed": seed}
     for name, value in given.items():
-        if type(value) is not int or value < _LEAST[name]:
-            raise UsageError(f"{name}={value!r} is no whole number from {_LEAST[name]} up")
-    clock = simulated_chain(history_days) if chain is None else get_chain(chain)
+        if type(value) is not int or value < _MINIMUM[name]:
+            raise UsageError(
+                f"{name}={value!r} is not valid",
+                hint=f"Use an integer of {_MINIMUM[name]} or more",
+            )
+    clock = create_chain(history_days) if chain is None else get_chain(chain)
     clock = replace(clock, first_sync_epoch=0)
     folder = Path(target).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DatasetError(f"{folder} exists already", hint="Choose a folder that is new or empty")
+        raise DatasetError(f"{folder} already exists", hint="Choose a new or an empty folder")
     draft = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}.tmp")
     try:
         dataset = Dataset.create(draft, meta={"service": "simulated", "simulated": True})
@@ -86,9 +89,11 @@ def simulate(
             simulation = _Simulation(writer, clock, given)
             simulation.run()
         with dataset.writing() as writer:
-            derived.write(Source(dataset, writer), simulation.votes)
+            derived.write_derived_tables(
+                ChainData(dataset, writer), simulation.attestation_collector
+            )
         if folder.exists():
-            folder.rmdir()  # empty: an empty folder may be given, and not every system replaces it
+            folder.rmdir()  # it is empty, and some systems cannot replace an empty folder
         draft.replace(folder)
     except OSError as error:
         reason = error.strerror or error
@@ -99,15 +104,15 @@ def simulate(
 
 
 class _Simulation:
-    """One run: the engine turns, collectors listen."""
+    """One run of the engine, whose epochs go to the table writers."""
 
     def __init__(self, writer: Writer, chain: Chain, given: dict[str, int]) -> None:
         self.writer, self.chain, self.given = writer, chain, given
         seed, validators, size = given["seed"], given["validators"], chain.slots_per_epoch
         self.first = given["history_days"] * chain.epochs_per_day
         self.last = self.first + given["epochs"] - 1
-        self.head = size * 5 // 8  # the running epoch has come this far
-        self.registry, plan = people.populate(
+        self.head = size * 5 // 8  # latest slot of the running epoch
+        self.registry, plan = create_registry(
             seed, validators, self.first, self.last, chain.epochs_per_day
         )
         stake = int(self.registry.effective[: self.registry.known].sum())
@@ -126,66 +131,70 @@ class _Simulation:
             fees=self.fees,
         )
         slots = (given["epochs"] - 1) * size + self.head + 1
-        self.histories = Histories(writer, chain, validators, self.finalized)
-        self.votes = Votes(chain, self.last)
-        self.blocks = Blocks(
+        self.history_writer = HistoryWriter(writer, chain, validators, self.finalized)
+        self.attestation_collector = AttestationCollector(chain, self.last)
+        self.block_writer = BlockWriter(
             writer,
             chain,
-            Mural(seed, self.first * size, slots),
+            GraffitiWriter(seed, self.first * size, slots),
             seed=seed,
-            recipients=identities.operator_addresses(seed, validators),
-            deposits=self.registry.known,
+            recipients=identities.make_operator_addresses(seed, validators),
+            deposit_count=self.registry.known,
             first_number=self.first * size,
-            counted_from=self.votes.counted_from,
+            counted_from=self.attestation_collector.counted_from,
         )
-        self.days = yields.Days(chain, self.registry, self.finalized)
-        self.overviews: list[dict[str, Any]] = []
-        self.events = EventTables(writer, chain, self.finalized)
+        self.day_collector = yield_index.DayCollector(chain, self.registry, self.finalized)
+        self.epoch_rows: list[dict[str, Any]] = []
+        self.event_writer = EventWriter(writer, chain, self.finalized)
 
     def run(self) -> None:
         """Write all tables."""
         for name, schema in tables.SCHEMAS.items():
             self.writer.add(name, schema.to_frame())
         for epoch in self.engine.run():
-            self.histories.add(epoch)
-            self.blocks.add(epoch)
-            self.days.add(epoch)
-            self.overviews.append(
-                snapshot.epoch_row(epoch, latest=self.last, finalized=self.finalized)
+            self.history_writer.add(epoch)
+            self.block_writer.add(epoch)
+            self.day_collector.add(epoch)
+            self.epoch_rows.append(
+                head_tables.build_epoch_row(epoch, latest=self.last, finalized=self.finalized)
             )
-            self.events.add(epoch)
-            self.votes.add(epoch)
-        for collector in (self.histories, self.events):
-            collector.flush()
-        self.blocks.flush(self.votes.counts())
+            self.event_writer.add(epoch)
+            self.attestation_collector.add(epoch)
+        for writer in (self.history_writer, self.event_writer):
+            writer.flush()
+        self.block_writer.flush(self.attestation_collector.count_votes())
         self._finish(epoch)
 
     def _finish(self, head: Epoch) -> None:
         chain, seed, count = self.chain, self.given["seed"], self.given["validators"]
-        rows = {name: [row[name] for row in self.overviews] for name in self.overviews[0]}
-        self.writer.add("epochs", tables.frame("epochs", rows, chain=chain))
-        self.writer.add("sync_committees", self._committees())
+        rows = {name: [row[name] for row in self.epoch_rows] for name in self.epoch_rows[0]}
+        self.writer.add("epochs", tables.build_frame("epochs", rows, chain=chain))
+        self.writer.add("sync_committees", self._build_sync_committees())
         self.writer.add(
             "validators",
-            snapshot.validators(
+            head_tables.build_validators(
                 self.registry,
                 head,
-                pubkeys=identities.pubkeys(seed, count),
-                credentials=identities.credentials(seed, self.registry.prefix),
-                names=identities.names(count),
+                pubkeys=identities.make_pubkeys(seed, count),
+                credentials=identities.make_credentials(seed, self.registry.prefix),
+                names=identities.make_names(count),
             ),
         )
-        past = yields.past(
+        past = yield_index.model_past_days(
             seed,
             self.given["history_days"],
-            *self.days.beginning,
+            *self.day_collector.first_start,
             preset=self.preset,
             mean_fee=self.fees.mean,
             chain=chain,
         )
-        self.writer.add("yield_index", yields.index([*past, *self.days.days], chain))
+        self.writer.add(
+            "yield_index", yield_index.build_yield_index([*past, *self.day_collector.days], chain)
+        )
         slot = self.last * chain.slots_per_epoch + self.head
-        self.writer.add("latest_state", snapshot.latest_state(chain, head, slot, self.finalized))
+        self.writer.add(
+            "latest_state", head_tables.build_latest_state(chain, head, slot, self.finalized)
+        )
         self.writer.set_meta(
             {
                 "chain": {**asdict(chain), "genesis": chain.genesis.isoformat()},
@@ -198,14 +207,14 @@ class _Simulation:
             }
         )
 
-    def _committees(self) -> pl.DataFrame:
-        """Return the committees of every period that the detail touches, and the next one."""
+    def _build_sync_committees(self) -> pl.DataFrame:
+        """Return the committees of all periods with detailed epochs, and of the next period."""
         per = self.chain.epochs_per_sync_period
         periods = range(self.first // per, self.last // per + 2)
         seats = np.arange(self.chain.sync_committee_size)
         size = len(seats)
         numbers = np.repeat(np.array(periods), size)
-        return tables.frame(
+        return tables.build_frame(
             "sync_committees",
             {
                 "period": numbers,

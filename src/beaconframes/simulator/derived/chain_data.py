@@ -1,8 +1,7 @@
-"""The rows that the chain has written, and the way to write what follows from them."""
+"""The tables that the engine has written, and the writer of derived tables."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.endpoint.chain_metadata import ChainMetadata
+from beaconframes.simulator.hex_text import hash_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Head
     from beaconframes.schema import Table
 
-_ROWS = 65_536  # of a chunk
+_CHUNK_ROWS = 65_536
 
 
 @dataclass(frozen=True)
-class Source:
-    """A chain that is complete at rest, and a writer for more tables of the same dataset."""
+class ChainData:
+    """The complete tables of the engine, and a writer for more tables of the same dataset."""
 
     dataset: Dataset
     writer: Writer
 
     @cached_property
     def meta(self) -> dict[str, Any]:
-        """Return what the dataset says of itself."""
+        """Return the metadata of the dataset."""
         return self.dataset.meta
 
     @cached_property
@@ -41,12 +41,12 @@ class Source:
 
     @cached_property
     def head(self) -> Head:
-        """Return where the chain ends."""
+        """Return the head of the chain."""
         return ChainMetadata.parse(self.meta).head
 
     @property
     def seed(self) -> int:
-        """Return what chance began with."""
+        """Return the seed of the random numbers."""
         return int(self.meta["seed"])
 
     @property
@@ -56,12 +56,12 @@ class Source:
 
     @property
     def days(self) -> range:
-        """Return the days that are complete and final."""
+        """Return the complete and final days."""
         per_day = self.chain.epochs_per_day
         return range(self.first // per_day, self.head.finalized_epoch // per_day)
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """Return the rows of a table that the chain wrote."""
+        """Return the rows of a table that the engine wrote."""
         return self.dataset.scan(table)
 
     def index_of(self, pubkey: str) -> int | None:
@@ -76,12 +76,12 @@ class Source:
 
     @cached_property
     def validators(self) -> pl.DataFrame:
-        """Return the validators as they stand at the head."""
+        """Return the validators at the head."""
         return self.scan("validators").collect()
 
     @cached_property
     def blocks(self) -> pl.DataFrame:
-        """Return the canonical blocks, what is long left out."""
+        """Return the canonical blocks, without large columns."""
         return (
             self.scan("blocks")
             .filter(status="proposed")
@@ -106,30 +106,13 @@ class Source:
         """Return the start of the slots in a column."""
         return self.chain.time_expr("slot", pl.col(slot))
 
-    def texts(self, what: str, keys: Iterable[object], size: int) -> list[str]:
-        """Return *size* bytes of hex that stand for something, one for each of *keys*."""
-        return [digest(self.seed, f"{what} {key}", size) for key in keys]
+    def hash_keys(self, what: str, keys: Iterable[object], size: int) -> list[str]:
+        """Return a hash of *size* bytes for each of *keys*, as hex."""
+        return [hash_bytes(self.seed, f"{what} {key}", size) for key in keys]
 
     def add(self, table: type[Table], rows: pl.DataFrame) -> None:
-        """Write rows, their columns in any order and in types that can be cast."""
-        whole = [pl.col(name).cast(dtype) for name, dtype in table.schema().items()]
+        """Write rows of a table; columns may have any order, and types that can be cast."""
+        columns = [pl.col(name).cast(dtype) for name, dtype in table.schema().items()]
         self.writer.add(table.table_name, table.empty())
-        for part in rows.iter_slices(_ROWS):
-            self.writer.add(table.table_name, part.select(whole))
-
-
-def digest(seed: int, what: str, size: int) -> str:
-    """Return bytes of hex that stand for something of the chain with this seed."""
-    longest = hashlib.blake2b.MAX_DIGEST_SIZE
-    text = "".join(
-        hashlib.blake2b(
-            f"{what} {seed} {start}".encode(), digest_size=min(longest, size - start)
-        ).hexdigest()
-        for start in range(0, size, longest)
-    )
-    return "0x" + text
-
-
-def number(seed: int, what: str, below: int) -> int:
-    """Return a number from 0 to *below* that stands for something of the chain with this seed."""
-    return int(digest(seed, what, 16), 16) % below
+        for part in rows.iter_slices(_CHUNK_ROWS):
+            self.writer.add(table.table_name, part.select(columns))

@@ -1,4 +1,4 @@
-"""The picture on the wall: a lighthouse at night, drawn for any size."""
+"""The picture on the wall: a lighthouse at night, in any size."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LETTER, _LETTER_SHADE, _FRAME = 0xFFB52E, 0x3B2415, 0xC9A227
 
 
 class Canvas:
-    """Pixels to paint on; remembers which of them matter most."""
+    """The pixels of a picture, and which of them are part of its main shapes."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -41,32 +41,32 @@ class Canvas:
         self.dither: Floats = (bayer[self.y % 4, self.x % 4] + 0.5) / 16
 
     def paint(self, where: Bools, color: int | Ints, *, bright: bool = True) -> None:
-        """Paint some pixels."""
+        """Paint the pixels *where* the mask is true."""
         self.colors = np.where(where, color, self.colors)
         if bright:
             self.bright |= where
 
 
-def draw(width: int, height: int) -> tuple[Ints, Bools]:
-    """Return the picture as RGB numbers (height x width), and which pixels make it out."""
+def draw_picture(width: int, height: int) -> tuple[Ints, Bools]:
+    """Return the picture as RGB numbers (height x width), and the mask of its main shapes."""
     canvas = Canvas(width, height)
-    _sky(canvas)
-    _sea(canvas)
-    _beam(canvas)
-    _island(canvas)
-    _tower(canvas)
-    _boat(canvas)
-    _word(canvas)
+    _draw_sky(canvas)
+    _draw_sea(canvas)
+    _draw_beam(canvas)
+    _draw_island(canvas)
+    _draw_tower(canvas)
+    _draw_boat(canvas)
+    _draw_word(canvas)
     edge = (canvas.x == 0) | (canvas.y == 0) | (canvas.x == width - 1) | (canvas.y == height - 1)
     canvas.paint(edge, _FRAME)
     return canvas.colors, canvas.bright
 
 
-def _sky(canvas: Canvas) -> None:
+def _draw_sky(canvas: Canvas) -> None:
     depth = np.clip(canvas.v / 0.72, 0, 0.999) ** 1.3 * (len(_SKY) - 1)
     shade = np.minimum(np.floor(depth + canvas.dither), len(_SKY) - 1).astype(np.int64)
     canvas.paint(np.ones_like(canvas.bright), np.array(_SKY)[shade], bright=False)
-    rng = np.random.default_rng(12)  # the same stars over every chain
+    rng = np.random.default_rng(12)  # the same stars for every seed
     for u, v, big in zip(rng.random(70), rng.random(70) * 0.5, rng.random(70), strict=True):
         x, y = int(u * canvas.width), int(v * canvas.height)
         star = (canvas.x == x) & (canvas.y == y)
@@ -78,7 +78,7 @@ def _sky(canvas: Canvas) -> None:
     canvas.paint(disc & ~bite, _MOON)
 
 
-def _sea(canvas: Canvas) -> None:
+def _draw_sea(canvas: Canvas) -> None:
     sea = canvas.v > 0.72
     depth = (canvas.v - 0.72) / 0.28 * (len(_SEA) - 1)
     shade = np.clip(np.floor(depth + canvas.dither), 0, len(_SEA) - 1).astype(np.int64)
@@ -90,8 +90,8 @@ def _sea(canvas: Canvas) -> None:
     canvas.paint(sea & first & (swell > 1.05), _FOAM)
 
 
-def _beam(canvas: Canvas) -> None:
-    """Two cones of light, fading with distance."""
+def _draw_beam(canvas: Canvas) -> None:
+    """Draw two cones of light that fade with distance."""
     across, down = canvas.u - 0.76, (canvas.v - 0.23) * 0.6
     reach = np.hypot(across, down)
     angle = np.arctan2(down - across * -0.13, np.abs(across) + 1e-9)
@@ -103,7 +103,7 @@ def _beam(canvas: Canvas) -> None:
         canvas.paint(lit & (level < 3) & (strength + canvas.dither > 0.75), colors)
 
 
-def _island(canvas: Canvas) -> None:
+def _draw_island(canvas: Canvas) -> None:
     top = 0.86 - 0.13 * np.clip(1 - ((canvas.u - 0.78) / 0.19) ** 2, 0, 1)
     top += 0.012 * np.sin(canvas.u * 70) + 0.01 * np.sin(canvas.u * 151)
     inside = (np.abs(canvas.u - 0.78) < 0.2) & (canvas.v > top) & (canvas.v < 0.9)
@@ -111,7 +111,7 @@ def _island(canvas: Canvas) -> None:
     canvas.paint(inside & (canvas.v < top + 1.6 / canvas.height), _ROCK_EDGE)
 
 
-def _tower(canvas: Canvas) -> None:
+def _draw_tower(canvas: Canvas) -> None:
     foot, gallery, half = 0.76, 0.31, 0.021 + 0.019 * (canvas.v - 0.31) / 0.45
     off = canvas.u - 0.76
     wall = (np.abs(off) < half) & (canvas.v > gallery) & (canvas.v < foot)
@@ -128,7 +128,7 @@ def _tower(canvas: Canvas) -> None:
     canvas.paint(roof, _RED)
 
 
-def _boat(canvas: Canvas) -> None:
+def _draw_boat(canvas: Canvas) -> None:
     across, up = canvas.u - 0.34, 0.745 - canvas.v
     hull = (up > -0.02) & (up < 0.012) & (np.abs(across) < 0.026 + 0.4 * up)
     canvas.paint(hull, _DARK)
@@ -137,7 +137,7 @@ def _boat(canvas: Canvas) -> None:
     canvas.paint(sail | jib, _WHITE)
 
 
-def _word(canvas: Canvas) -> None:
+def _draw_word(canvas: Canvas) -> None:
     """Write the word in a pixel font, with a shadow."""
     scale = max(1, canvas.width // 62)
     left, top = math.ceil(canvas.width * 0.05), math.ceil(canvas.height * 0.79)

@@ -1,0 +1,165 @@
+"""Epoch processing: the rewards and penalties of each validator in an epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from beaconframes.simulator import rewards
+from beaconframes.simulator.duties import MISSED, NO_PROPOSER, VOTE_VARIANTS
+
+if TYPE_CHECKING:
+    from beaconframes.simulator.duties import Attestations
+    from beaconframes.simulator.epoch import Epoch
+    from beaconframes.simulator.preset import Ints, Preset
+    from beaconframes.simulator.registry import Registry
+
+
+def _empty() -> Ints:
+    return np.empty(0, np.int64)
+
+
+@dataclass
+class PendingAttestations:
+    """Attestations that blocks of the next epoch include."""
+
+    validators: Ints = field(default_factory=_empty)
+    weights: Ints = field(default_factory=_empty)
+    codes: Ints = field(default_factory=_empty)
+
+
+def process_rewards_and_penalties(
+    preset: Preset,
+    registry: Registry,
+    epoch: Epoch,
+    attestations: Attestations,
+    pending: PendingAttestations,
+    slashed_balance: int,
+) -> PendingAttestations:
+    """Add the income of an epoch; *slashed_balance* is the recently slashed effective balance.
+
+    Returns the attestations that are not included yet.
+    """
+    increments = epoch.effective // preset.effective_balance_increment
+    per_increment = rewards.base_reward_per_increment(preset, epoch.active_balance)
+    base = increments * per_increment
+    _process_participation_flags(preset, registry, epoch, attestations, base, increments)
+    pending = _process_inclusion(preset, epoch, attestations, pending, base)
+    _process_sync_aggregates(preset, epoch, per_increment)
+    _process_slashings(preset, registry, epoch, slashed_balance)
+    _process_blocks(epoch)
+    return pending
+
+
+def _process_participation_flags(
+    preset: Preset,
+    registry: Registry,
+    epoch: Epoch,
+    attestations: Attestations,
+    base: Ints,
+    increments: Ints,
+) -> None:
+    income, known = epoch.income, len(epoch.balance)
+    slashed = registry.slashed[:known]
+    # Eligible: active validators, and slashed validators until they are withdrawable.
+    income.is_eligible |= epoch.active
+    income.is_eligible |= slashed & (epoch.number + 1 < registry.withdrawable[:known])
+    active_increments = epoch.active_balance // preset.effective_balance_increment
+    for flag, has_flag, weight in (
+        ("source", attestations.timely_source, preset.timely_source_weight),
+        ("target", attestations.timely_target, preset.timely_target_weight),
+        ("head", attestations.timely_head, preset.timely_head_weight),
+    ):
+        timely = np.zeros(known, np.bool_)
+        timely[attestations.validators] = has_flag
+        timely &= ~slashed
+        income[f"attestation_{flag}_reward_gwei"][:] = rewards.flag_rewards(
+            preset, weight, base, increments, timely, active_increments
+        )
+        if flag != "head":
+            income[f"attestation_{flag}_penalty_gwei"][:] = rewards.flag_penalties(
+                preset, weight, base, income.is_eligible & ~timely
+            )
+        if flag == "target":
+            epoch.target_balance = int(epoch.effective[timely].sum())
+
+
+def _process_inclusion(
+    preset: Preset,
+    epoch: Epoch,
+    attestations: Attestations,
+    pending: PendingAttestations,
+    base: Ints,
+) -> PendingAttestations:
+    """Reward proposers for each included aggregate: the equal votes of one slot in one block."""
+    size = len(epoch.included_attestations)
+    weights = (
+        attestations.timely_source * preset.timely_source_weight
+        + attestations.timely_target * preset.timely_target_weight
+        + attestations.timely_head * preset.timely_head_weight
+    )
+    inclusion = attestations.inclusion_slots
+    codes = (inclusion * size + attestations.slots) * VOTE_VARIANTS + attestations.variants
+    now = (inclusion >= 0) & (inclusion < size)
+    later = inclusion >= size
+    rewarded = epoch.slots.rewarded
+    kinds = size * VOTE_VARIANTS
+    for validators, weight, code in (
+        (pending.validators, pending.weights, pending.codes),
+        (attestations.validators[now], weights[now], codes[now]),
+    ):
+        # All values are integers far below 2**53, so the float sums are exact.
+        sums = np.bincount(code, base[validators] * weight, size * kinds).astype(np.int64)
+        shares = rewards.inclusion_rewards(preset, sums).reshape(size, kinds).sum(axis=1)
+        is_included = np.bincount(code, minlength=size * kinds).reshape(size, kinds) > 0
+        epoch.included_attestations += is_included.sum(axis=1)
+        np.add.at(
+            epoch.income["proposer_attestation_inclusion_reward_gwei"],
+            epoch.slots.proposers[rewarded],
+            shares[rewarded],
+        )
+    return PendingAttestations(
+        attestations.validators[later], weights[later], codes[later] - size * kinds
+    )
+
+
+def _process_sync_aggregates(preset: Preset, epoch: Epoch, per_increment: int) -> None:
+    rewarded = epoch.slots.rewarded
+    seat, proposer = rewards.sync_rewards(
+        preset,
+        per_increment,
+        epoch.active_balance // preset.effective_balance_increment,
+        slots=len(rewarded),
+        seats=len(epoch.committee),
+    )
+    bits = epoch.sync_bits[rewarded]
+    signed = bits.sum(axis=0)
+    for kind, count in (("reward", signed), ("penalty", len(bits) - signed)):
+        per_validator = np.bincount(epoch.committee, count, len(epoch.balance))
+        epoch.income[f"sync_committee_{kind}_gwei"][:] = per_validator.astype(np.int64) * seat
+    np.add.at(
+        epoch.income["proposer_sync_inclusion_reward_gwei"],
+        epoch.slots.proposers[rewarded],
+        bits.sum(axis=1) * proposer,
+    )
+
+
+def _process_slashings(
+    preset: Preset, registry: Registry, epoch: Epoch, slashed_balance: int
+) -> None:
+    known = len(epoch.balance)
+    withdrawable = epoch.number + preset.epochs_per_slashings_vector // 2
+    half_way = registry.slashed[:known] & (registry.withdrawable[:known] == withdrawable)
+    for validator in np.flatnonzero(half_way).tolist():
+        epoch.income["slashing_penalty_gwei"][validator] += rewards.correlation_penalty(
+            preset, int(epoch.effective[validator]), slashed_balance, epoch.active_balance
+        )
+
+
+def _process_blocks(epoch: Epoch) -> None:
+    slots, income = epoch.slots, epoch.income
+    np.add.at(income.fees, slots.proposers[slots.rewarded], epoch.fees[slots.rewarded])
+    missed = (slots.statuses >= MISSED) & (slots.proposers != NO_PROPOSER)
+    np.add.at(income.missed_proposals, slots.proposers[missed], 1)

@@ -1,0 +1,87 @@
+"""The event tables: deposits, withdrawals, fees, exits, slashings and more, by slot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from beaconframes.simulator import tables
+
+if TYPE_CHECKING:
+    from beaconframes.calendar import Chain
+    from beaconframes.dataset import Writer
+    from beaconframes.simulator.epoch import Epoch
+    from beaconframes.simulator.preset import Ints
+
+_CHUNK_EPOCHS = 128
+
+
+class EventWriter:
+    """Collects the events of epochs and writes them, sorted by slot."""
+
+    def __init__(self, writer: Writer, chain: Chain, finalized: int) -> None:
+        """Write missed attestations up to *finalized*: later ones may still be included."""
+        self._writer, self._size, self._finalized = writer, chain.slots_per_epoch, finalized
+        self._columns: dict[str, list[tuple[Ints, ...]]] = {}
+        self._rows: dict[str, list[tuple[Any, ...]]] = {}
+        self._withdrawals = 0
+
+    def add(self, epoch: Epoch) -> None:
+        """Add the events of an epoch."""
+        first, withdrawals, blocks = (
+            epoch.number * self._size,
+            epoch.withdrawals,
+            epoch.slots.rewarded,
+        )
+        numbers = self._withdrawals + np.arange(len(withdrawals.slots))
+        self._withdrawals += len(numbers)
+        columns_by_table: dict[str, tuple[Ints, ...]] = {
+            "withdrawal_events": (
+                numbers,
+                first + withdrawals.slots,
+                withdrawals.validators,
+                withdrawals.amounts,
+            ),
+            "fee_events": (first + np.flatnonzero(blocks), epoch.fees[blocks]),
+        }
+        if epoch.attestations is not None and epoch.number <= self._finalized:
+            missed = epoch.attestations.validators[epoch.attestations.inclusion_slots < 0]
+            columns_by_table["missed_attestation_events"] = (
+                np.full_like(missed, epoch.number),
+                missed,
+            )
+        rows_by_table: dict[str, list[tuple[Any, ...]]] = {
+            "deposit_events": [
+                (first + slot, validator, gwei) for slot, validator, gwei in epoch.deposits
+            ],
+            "bls_change_events": [
+                (first + slot, validator) for slot, validator in epoch.bls_changes
+            ],
+            "exit_events": [(first + slot, validator) for slot, validator in epoch.exits],
+            "slashing_events": [
+                (first + s.slot, s.validator, s.kind, first + s.offence_slot)
+                for s in epoch.slashings
+            ],
+        }
+        for table, columns in columns_by_table.items():
+            self._columns.setdefault(table, []).append(columns)
+        for table, rows in rows_by_table.items():
+            self._rows.setdefault(table, []).extend(rows)
+        if len(self._columns["fee_events"]) == _CHUNK_EPOCHS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the collected events."""
+        for table, events in self._rows.items():
+            if events:
+                self._write(table, list(zip(*events, strict=True)))
+        for table, parts in self._columns.items():
+            self._write(table, [np.concatenate(columns) for columns in zip(*parts, strict=True)])
+        self._rows.clear()
+        self._columns.clear()
+
+    def _write(self, table: str, columns: list[Any]) -> None:
+        names = tables.EVENTS[table].names()
+        rows = tables.build_frame(table, dict(zip(names, columns, strict=True)))
+        self._writer.add(table, rows)

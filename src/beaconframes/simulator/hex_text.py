@@ -1,0 +1,50 @@
+"""Hex text: random bytes in bulk, and hashes of the seed."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from beaconframes.simulator.preset import Bools
+
+
+def draw_hex(rng: np.random.Generator, count: int, size: int) -> list[str]:
+    """Return *count* random hex texts of *size* bytes each."""
+    return split_hex(rng.bytes(count * size).hex(), 2 * size)
+
+
+def split_hex(text: str, width: int) -> list[str]:
+    """Split hex digits into texts of *width* digits each."""
+    return ["0x" + text[start : start + width] for start in range(0, len(text), width)]
+
+
+def hash_text(seed: int, what: str) -> str:
+    """Return 32 bytes of hex that depend on *what* and the seed only."""
+    return "0x" + hashlib.blake2b(f"{what} {seed}".encode(), digest_size=32).hexdigest()
+
+
+def null_unless(condition: Bools, values: list[Any]) -> pl.Series:
+    """Return *values*, null where the condition is false."""
+    return pl.Series([v if c else None for v, c in zip(values, condition.tolist(), strict=True)])
+
+
+def hash_bytes(seed: int, what: str, size: int) -> str:
+    """Return *size* bytes of hex that depend on *what* and the seed only."""
+    longest = hashlib.blake2b.MAX_DIGEST_SIZE
+    text = "".join(
+        hashlib.blake2b(
+            f"{what} {seed} {start}".encode(), digest_size=min(longest, size - start)
+        ).hexdigest()
+        for start in range(0, size, longest)
+    )
+    return "0x" + text
+
+
+def hash_number(seed: int, what: str, below: int) -> int:
+    """Return a number from 0 to *below* that depends on *what* and the seed only."""
+    return int(hash_bytes(seed, what, 16), 16) % below
