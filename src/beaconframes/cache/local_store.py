@@ -245,13 +245,14 @@ class LocalStore:
         return None
 
     def _warn(self, message: str, hint: str | None) -> None:
-        """Say once that nothing can be kept."""
-        log.warning("%s", message)
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                StoreUnavailable(f"the store is not used: {message}", hint=hint), stacklevel=2
-            )
+        """Warn once that the store cannot be used; log what follows."""
+        if self._warned:
+            log.debug("the store is not used: %s", message)
+            return
+        self._warned = True
+        warnings.warn(
+            StoreUnavailable(f"the store is not used: {message}", hint=hint), stacklevel=2
+        )
 
 
 def chain_facts(chain: Chain) -> dict[str, Any]:

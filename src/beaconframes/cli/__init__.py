@@ -1,7 +1,7 @@
 """The command line: ``beaconframes``, or ``python -m beaconframes``.
 
-A command is a module of this package, imported when it is asked for; it imports what is heavy only
-when it runs. ``exits`` has the statuses, ``running`` turns errors into lines.
+Each command is a module of this package. It is imported on first use, and imports heavy libraries
+when it runs.
 """
 
 from __future__ import annotations
@@ -13,28 +13,30 @@ from typing import Any, NoReturn
 
 import click
 
-from beaconframes.cli import exits, running
+from beaconframes.cli import exit_codes
+from beaconframes.cli.common_options import add_common_options
+from beaconframes.cli.runner import RunState, run_command
 
-COMMANDS = {
-    "load": "load",
-    "plan": "plan",
-    "quota": "quota",
-    "export": "export",
-    "plot": "plot",
-    "wall": "wall",
-    "store": "store",
-    "record": "record",
-    "demo": "demo",
-    "serve": "serve",
-    "simulate": "simulate",
-    "dictionary": "dictionary",
-    "completion": "completion",
-}
-"""Where each command is."""
+COMMANDS = (
+    "load",
+    "plan",
+    "quota",
+    "export",
+    "plot",
+    "wall",
+    "store",
+    "record",
+    "demo",
+    "serve",
+    "simulate",
+    "dictionary",
+    "completion",
+)
+"""All commands; each is an object of the module with its name."""
 
 
-class Commands(click.Group):
-    """All commands; however one ends, it ends with a status and at most one line."""
+class CommandGroup(click.Group):
+    """The group of all commands; every command ends with an exit code and at most one line."""
 
     def main(  # type: ignore[override]
         self,
@@ -43,89 +45,59 @@ class Commands(click.Group):
         complete_var: str | None = None,
         **extra: Any,
     ) -> NoReturn:
-        """Run what the command line says, and exit."""
+        """Run the command line, and exit."""
         words = sys.argv[1:] if args is None else list(args)
         name = prog_name or "beaconframes"
         self._main_shell_completion({}, name, complete_var)
-        now = running.State(debug="--debug" in words)
+        state = RunState(debug="--debug" in words)
         extra = {key: value for key, value in extra.items() if key != "standalone_mode"}
         if os.environ.get("NO_COLOR"):
             extra["color"] = False
 
-        def work() -> None:
-            with self.make_context(name, words, obj=now, **extra) as context:
+        def invoke() -> None:
+            with self.make_context(name, words, obj=state, **extra) as context:
                 self.invoke(context)
 
-        sys.exit(running.run(work, now))
+        sys.exit(run_command(invoke, state))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return their names, in the order in which one needs them."""
+        """Return the names of the commands, the most important first."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"beaconframes.cli.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, COMMANDS[cmd_name])
-        return everywhere(command)
-
-
-def everywhere(command: click.Command) -> click.Command:
-    """Let *command* and those below it take what every command takes."""
-    if not any(parameter.name == "debug" for parameter in command.params):
-        command.params += [
-            click.Option(
-                ["--debug"],
-                is_flag=True,
-                expose_value=False,
-                help="Show the traceback of an error.",
-            ),
-            click.Option(
-                ["--no-color"],
-                is_flag=True,
-                expose_value=False,
-                callback=lambda context, _option, chosen: colour(context, off=chosen),
-                help="Write no colours.",
-            ),
-        ]
-        for below in getattr(command, "commands", {}).values():
-            everywhere(below)
-    return command
-
-
-def colour(context: click.Context, *, off: bool) -> None:
-    """Switch colours off for good; they are on where a terminal is."""
-    if off:
-        context.color = False
-        context.find_root().color = False
+        module = import_module(f"beaconframes.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return add_common_options(command)
 
 
 @click.group(
     "beaconframes",
-    cls=Commands,
+    cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=exits.epilog(),
+    epilog=exit_codes.format_epilog(),
 )
 @click.version_option(package_name="beaconframes")
 def commands() -> None:
-    """Turn a proof-of-stake chain explorer into DataFrames."""
+    """Load Ethereum beacon chain data into DataFrames."""
 
 
-everywhere(commands)
+add_common_options(commands)
 
 
 def main() -> NoReturn:
-    """Run the command line, as the program that it is."""
+    """Run the command line as a program."""
     from beaconframes.cli import signals
 
-    signals.obey()
+    signals.install_handlers()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that knows few letters shows the others as escapes.
+        # Characters that the terminal cannot encode become escapes.
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
         commands.main(prog_name="beaconframes")
-    except signals.Stopped:
-        signals.tell()
+    except signals.StoppedBySignal:
+        signals.report_stop()
         raise

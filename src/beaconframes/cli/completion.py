@@ -1,4 +1,4 @@
-"""``beaconframes completion``: what a shell needs to complete commands and options."""
+"""``beaconframes completion``: the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ SHELLS = ("bash", "zsh", "fish")
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str) -> None:
-    r"""Write what lets SHELL complete a command line.
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    r"""Print the script that completes commands and options in SHELL.
 
     \b
     bash  beaconframes completion bash >> ~/.bashrc
@@ -19,10 +20,8 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from beaconframes.cli import commands
-
-    made = get_completion_class(shell)
-    assert made is not None
-    found = made(commands, {}, "beaconframes", "_BEACONFRAMES_COMPLETE")
-    # As a template: what click's own source() does first is to run bash, for its version.
-    click.echo(found.source_template % found.source_vars())
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(context.find_root().command, {}, "beaconframes", "_BEACONFRAMES_COMPLETE")
+    # The template itself, because source() of click runs bash to find out its version.
+    click.echo(script.source_template % script.source_vars())

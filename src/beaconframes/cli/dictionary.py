@@ -1,30 +1,32 @@
-"""``beaconframes dictionary``: what every loader gives."""
+"""``beaconframes dictionary``: the columns of every loader."""
 
 from __future__ import annotations
 
 import click
 
+from beaconframes.cli.common_options import JSON_HELP
 
-def loader_name(loader: str) -> str:
-    """Return what a loader is described by."""
+
+def endpoint_name_of(loader: str) -> str:
+    """Return the name of the endpoint of a loader."""
     return loader.replace("-", "_").replace("load_", "", 1)
 
 
 @click.command()
 @click.argument("loader", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
+@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 def dictionary(loader: str | None, as_json: bool) -> None:
-    """Say what LOADER gives, column by column.
+    """Print the columns of LOADER.
 
-    LOADER is a noun such as income-history, or v2.rewards of generation 2. Without one, the loaders
-    are listed.
+    LOADER is a name such as income-history, or v2.rewards for V2. Without LOADER, all loaders are
+    listed.
     """
-    from beaconframes.cli.showing import write_json
+    from beaconframes.cli.rendering import print_json
     from beaconframes.dictionary import NAMED, describe
 
     known = describe(loader)
     if as_json:
-        write_json({"loader": loader, "rows": known.to_dicts()})
+        print_json({"loader": loader, "rows": known.to_dicts()})
         return
     width = 0 if loader else max(map(len, known["loader"])) + 2
     for row in known.iter_rows(named=True):
@@ -33,5 +35,5 @@ def dictionary(loader: str | None, as_json: bool) -> None:
         else:
             mark = "*" if row["key"] else " "
             click.echo(f"{mark} {row['column']:<44}{row['type']:<20}{row['meaning']}")
-    if loader is not None and NAMED[loader_name(loader)].table.keeps_every_field:
-        click.echo("  Columns are not published: each field that the service sends becomes one.")
+    if loader is not None and NAMED[endpoint_name_of(loader)].table.keeps_every_field:
+        click.echo("  The columns are not documented: each field of the service is a column.")

@@ -1,4 +1,4 @@
-"""``beaconframes export``: rows as datasets that others can cite and load."""
+"""``beaconframes export``: write rows as a dataset, or as one file."""
 
 from __future__ import annotations
 
@@ -11,28 +11,38 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes import errors
-from beaconframes.cli import asking, nouns, results, signals
-from beaconframes.cli.frames import FILE
-from beaconframes.cli.noun_group import Nouns
-from beaconframes.cli.running import say, state
+from beaconframes.cli import output, signals
+from beaconframes.cli.common_options import FILE, json_option, overwrite_option
+from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.loader_group import LoaderGroup
+from beaconframes.cli.loader_options import (
+    list_arguments,
+    loader_options,
+    parse_summary,
+    pop_arguments,
+    table_name_of,
+)
+from beaconframes.cli.messages import print_message
+from beaconframes.cli.rendering import print_json
+from beaconframes.cli.runner import current_state
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from beaconframes.cli.nouns import Loader
+    from beaconframes.cli.loader_options import Loader
     from beaconframes.exports import Export
 
 PARTITIONS = ("day", "period", "validators", "none")
-GOES_ON = "the same command goes on where it was"
-YEAR = 60 * 24 * 365
+RESUME_HINT = "run the same command again to resume it"
+MINUTES_PER_YEAR = 60 * 24 * 365
 
 
 class Minutes(click.FloatRange):
-    """Minutes to wait: more than none, and no more than a year has."""
+    """A number of minutes above 0, of at most a year."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number; what is none is neither too small nor too large."""
+        """Return the number; NaN passes every comparison of a range, so it is refused here."""
         found = float(super().convert(value, param, ctx))
         if math.isnan(found):
             self.fail(f"{value!r} is not a number of minutes.", param, ctx)
@@ -41,15 +51,15 @@ class Minutes(click.FloatRange):
 
 FOLLOW = click.Option(
     ["--follow"],
-    type=Minutes(min=0, min_open=True, max=YEAR),
+    type=Minutes(min=0, min_open=True, max=MINUTES_PER_YEAR),
     metavar="MINUTES",
-    help="Go on until Ctrl-C: every so many minutes, add what has become final since.",
+    help="Continue until Ctrl-C: add newly finalized rows each time after this many minutes.",
 )
 
 
-def options(*, table: bool) -> list[click.Parameter]:
-    """Return the target and what a dataset says about itself."""
-    of_many = click.Option(["--table"], help="The only table to export.")
+def export_options(*, table: bool) -> list[click.Parameter]:
+    """Return the options for the target and for the metadata of a dataset."""
+    table_option = click.Option(["--table"], help="Export only this table.")
     return [
         click.Option(
             ["--out"],
@@ -58,111 +68,116 @@ def options(*, table: bool) -> list[click.Parameter]:
             help="A folder for a dataset, or a file such as income.parquet.",
         ),
         click.Option(["--format"], help="parquet, csv, jsonl, arrow, duckdb or xlsx."),
-        click.Option(["--overwrite"], is_flag=True, help="Replace the file if it is there."),
+        overwrite_option(),
         click.Option(
             ["--by"],
             type=click.Choice(PARTITIONS),
-            help="How a folder is divided; by day if it can.",
+            help="Partition of a dataset; the default is day if the rows have a time.",
         ),
-        *([of_many] if table else []),
+        *([table_option] if table else []),
         click.Option(["--name"], help="Name of the dataset."),
         click.Option(["--title"], help="Title of the dataset."),
-        click.Option(["--creator", "creators"], multiple=True, help="Who made it; once for each."),
-        click.Option(["--license"], help="Such as CC-BY-4.0."),
-        click.Option(["--published-at"], help="Address where it is published."),
         click.Option(
-            ["--raw"], is_flag=True, help="Leave text alone that a spreadsheet takes for formulas."
+            ["--creator", "creators"],
+            multiple=True,
+            help="Creator of the dataset; repeat it for each creator.",
         ),
+        click.Option(["--license"], help="License, such as CC-BY-4.0."),
+        click.Option(["--published-at"], help="Address where the dataset is published."),
+        output.raw_option(),
         click.Option(
-            ["--wait"], is_flag=True, help="Wait while another process exports there just now."
+            ["--wait"], is_flag=True, help="Wait for another process that exports to this folder."
         ),
-        click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
+        json_option(),
     ]
 
 
-NAMES = tuple(option.name for option in options(table=True) if option.name)
+NAMES = tuple(option.name for option in export_options(table=True) if option.name)
 
 
-def command(noun: str, loader: Loader) -> click.Command:
-    """Return the command that exports what *loader* gives."""
-    grows = [FOLLOW] if "until" in nouns.arguments(loader) else []
+def build_command(name: str, loader: Loader) -> click.Command:
+    """Return the command that exports the rows of *loader*."""
+    follow = [FOLLOW] if "until" in list_arguments(loader) else []
     return click.Command(
-        noun,
-        params=[*nouns.options(loader), *options(table=False), *grows, *asking.options()],
-        help=f"Export: {nouns.summary(loader)}",
-        callback=lambda **given: of_loader(loader, given),
+        name,
+        params=[
+            *loader_options(loader),
+            *export_options(table=False),
+            *follow,
+            *connection_options(),
+        ],
+        help=f"Export: {parse_summary(loader)}",
+        callback=lambda **values: export_loader(loader, values),
     )
 
 
-def of_loader(loader: Loader, given: dict[str, Any]) -> None:
-    """Export what a loader gives."""
+def export_loader(loader: Loader, values: dict[str, Any]) -> None:
+    """Export the rows of a loader, once or repeatedly."""
     from beaconframes.exports import export
 
-    said = taken(given)
-    signals.add(GOES_ON)
-    target, as_json = said.pop("out"), said.pop("as_json")
-    minutes = given.pop("follow", None)
-    asked = nouns.values(loader, given)
-    if minutes and "until" in asked:
-        raise click.UsageError("--follow has no end: leave out --until")
+    chosen = pop_export_options(values)
+    signals.set_hint(RESUME_HINT)
+    target, as_json = chosen.pop("out"), chosen.pop("as_json")
+    minutes = values.pop("follow", None)
+    arguments = pop_arguments(loader, values)
+    if minutes and "until" in arguments:
+        raise click.UsageError("--follow and --until exclude each other")
 
-    def round_of() -> Export:
-        with asking.connected({**given}) as explorer:
-            return export(loader, target, **said, **asked, explorer=explorer)
+    def export_once() -> Export:
+        with open_explorer({**values}) as explorer:
+            return export(loader, target, **chosen, **arguments, explorer=explorer)
 
-    tell(round_of(), as_json=as_json)
+    report_export(export_once(), as_json=as_json)
     while minutes:
         time.sleep(60 * minutes)
         try:
-            done = round_of()
+            done = export_once()
         except errors.BeaconframesError as error:
             if not error.retryable:
                 raise
-            say(f"{error}; asked again in {minutes:g} minutes")
+            print_message(f"{error}; retrying in {minutes:g} minutes")
             continue
         if done.added:
-            tell(done, as_json=as_json)
+            report_export(done, as_json=as_json)
 
 
-def taken(given: dict[str, Any]) -> dict[str, Any]:
-    """Take what `options` made out of *given*, as ``bf.export`` takes it.
+def pop_export_options(values: dict[str, Any]) -> dict[str, Any]:
+    """Remove the export options from *values*, and return them as arguments of ``bf.export``.
 
-    A file that is there is refused here: rounds that follow replace what the first one wrote.
+    An existing file is refused here, because later rounds of --follow replace their own file.
     """
     from beaconframes.exports.targets import target_of
 
-    said = {name: given.pop(name) for name in NAMES if name in given}
-    said["url"] = said.pop("published_at")
-    # Upwards is where the user wants it; a slash at the end says that it is a folder.
-    text = os.fspath(said["out"])
+    chosen = {name: values.pop(name) for name in NAMES if name in values}
+    chosen["url"] = chosen.pop("published_at")
+    # The user may write .. in a path; a slash at the end means a folder.
+    text = os.fspath(chosen["out"])
     path = Path(text)
-    whole = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
-    said["out"] = os.fspath(whole) + ("/" if text.endswith("/") else "")
-    goal, overwrite = target_of(said["out"], said["format"]), said.pop("overwrite")
-    if goal.single:
-        results.unreplaced(goal.path, overwrite=overwrite)
+    resolved = path.resolve() if path.is_dir() else output.resolve_target(path)
+    chosen["out"] = os.fspath(resolved) + ("/" if text.endswith("/") else "")
+    target, overwrite = target_of(chosen["out"], chosen["format"]), chosen.pop("overwrite")
+    if target.single:
+        output.check_overwrite(target.path, overwrite=overwrite)
     elif overwrite:
         raise UsageError(
             f"--overwrite replaces a file, and --out {text} is a dataset",
             hint="Leave --overwrite out to add to the dataset, or choose another folder",
         )
-    by = said.pop("by")
+    by = chosen.pop("by")
     if by is not None:
-        said["by"] = None if by == "none" else by
-    return {name: value for name, value in said.items() if value not in (None, ())}
+        chosen["by"] = None if by == "none" else by
+    return {name: value for name, value in chosen.items() if value not in (None, ())}
 
 
-def tell(done: Export, *, as_json: bool) -> None:
-    """Tell what an export came to; one with gaps is no success."""
-    from beaconframes.cli.showing import write_json
-
-    now = state()
-    now.incomplete = now.incomplete or not done.complete
+def report_export(done: Export, *, as_json: bool) -> None:
+    """Print the result of an export; an export with gaps is no success."""
+    state = current_state()
+    state.incomplete = state.incomplete or not done.complete
     if as_json:
         facts = {"tables": done.tables, "bytes": done.bytes, "added": done.added}
         facts |= {"kept": done.kept, "until": done.until, "unit": done.unit or None}
         facts |= {"gaps": done.gaps, "path": str(done.path)}
-        write_json({"complete": now.complete, "rows": done.rows, **facts})
+        print_json({"complete": state.is_complete, "rows": done.rows, **facts})
         return
     end = f", up to {done.unit} {done.until:,}" if done.unit and done.until is not None else ""
     click.echo(
@@ -170,46 +185,46 @@ def tell(done: Export, *, as_json: bool) -> None:
         f"{done.added + done.kept:,} files ({done.added:,} new), {done.bytes:,} bytes{end}"
     )
     if not done.complete:
-        say(gaps_of(done))
+        print_message(describe_gaps(done))
 
 
-def gaps_of(done: Export) -> str:
-    """Return what is said of gaps; a file has no manifest that would name them."""
+def describe_gaps(done: Export) -> str:
+    """Return a message about the gaps; only a dataset has a manifest that lists them."""
     from beaconframes.fetch.completeness import NAMED_IN_A_MESSAGE, words
 
     if Path(done.path).is_dir():
-        named = "named in the manifest; the same command asks for them again"
-        return f"{len(done.gaps):,} gaps, {named}"
-    named = "; ".join(map(words, done.gaps[:NAMED_IN_A_MESSAGE]))
+        listed = "listed in the manifest; the same command requests them again"
+        return f"{len(done.gaps):,} gaps, {listed}"
+    listed = "; ".join(map(words, done.gaps[:NAMED_IN_A_MESSAGE]))
     rest = len(done.gaps) - NAMED_IN_A_MESSAGE
-    more = f"; and {rest:,} more, which --json names" if rest > 0 else ""
-    return f"{len(done.gaps):,} gaps: {named}{more}"
+    more = f"; and {rest:,} more, which --json lists" if rest > 0 else ""
+    return f"{len(done.gaps):,} gaps: {listed}{more}"
 
 
-@click.command("dataset", params=options(table=True))
+@click.command("dataset", params=export_options(table=True))
 @click.argument("folder", type=FILE)
-def dataset(folder: Path, **given: Any) -> None:
-    """Export all tables of the dataset in FOLDER: simulated, kept or exported."""
+def dataset(folder: Path, **values: Any) -> None:
+    """Export all tables of the dataset in FOLDER: a simulation, a store or an export."""
     from beaconframes.dataset import Dataset
     from beaconframes.exports import export
 
-    said = taken(given)
-    signals.add(GOES_ON)
-    target, as_json = said.pop("out"), said.pop("as_json")
-    if "table" in said:
-        said["table"] = nouns.table(said["table"])
-    tell(export(Dataset.open(folder), target, **said), as_json=as_json)
+    chosen = pop_export_options(values)
+    signals.set_hint(RESUME_HINT)
+    target, as_json = chosen.pop("out"), chosen.pop("as_json")
+    if "table" in chosen:
+        chosen["table"] = table_name_of(chosen["table"])
+    report_export(export(Dataset.open(folder), target, **chosen), as_json=as_json)
 
 
-export = Nouns(
+export = LoaderGroup(
     name="export",
-    build=command,
-    pictures=False,
+    build=build_command,
+    images=False,
     commands={"dataset": dataset},
-    help="""Export rows as a dataset to cite, or as one file.
+    help="""Export rows as a dataset, or as one file.
 
-    NOUN and its options are as for load; dataset exports a whole folder. Rows are written as they
-    come, so that they need not fit into memory. The same command again goes on where it was cut
-    short, or adds what has become final since.
+    LOADER and its options are those of load; dataset exports all tables of a folder. Rows are
+    written in batches, so they may be larger than the memory. Run the same command again to resume
+    an export, or to add newly finalized rows.
     """,
 )

@@ -1,4 +1,4 @@
-"""``beaconframes load NOUN``: every loader."""
+"""``beaconframes load``: call a loader."""
 
 from __future__ import annotations
 
@@ -6,82 +6,90 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli import asking, nouns, results
-from beaconframes.cli.noun_group import Nouns
-from beaconframes.cli.running import state
+from beaconframes.cli import output
+from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.loader_group import LoaderGroup
+from beaconframes.cli.loader_options import (
+    loader_options,
+    loads_image,
+    parse_summary,
+    pop_arguments,
+)
+from beaconframes.cli.rendering import print_json
+from beaconframes.cli.runner import current_state
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from beaconframes.cli.nouns import Loader
+    from beaconframes.cli.loader_options import Loader
 
 
-def command(noun: str, loader: Loader) -> click.Command:
+def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that calls *loader*."""
     strict = click.Option(
-        ["--strict"], is_flag=True, help="Give nothing if rows are missing, instead of the others."
+        ["--strict"], is_flag=True, help="Write no rows if any requested rows are missing."
     )
-    picture = nouns.gives_a_picture(loader)
+    image = loads_image(loader)
     return click.Command(
-        noun,
+        name,
         params=[
-            *nouns.options(loader),
-            *(results.picture_options() if picture else [strict, *results.options()]),
-            *asking.options(),
+            *loader_options(loader),
+            *(output.image_options() if image else [strict, *output.output_options()]),
+            *connection_options(),
         ],
-        help=nouns.summary(loader),
-        callback=lambda **given: (save_picture if picture else load_rows)(loader, given),
+        help=parse_summary(loader),
+        callback=lambda **values: (load_image if image else load_rows)(loader, values),
     )
 
 
-def load_rows(loader: Loader, given: dict[str, Any]) -> None:
-    """Load rows and give them to whom the command line says."""
-    said = results.taken(given)
-    asked = nouns.values(loader, given)
-    strict = given.pop("strict")
-    if said["columns"] is not None:
-        known(loader, said)
-    with asking.connected(given) as explorer:
-        rows = loader(**asked, explorer=explorer, **({"strict": True} if strict else {}))
+def load_rows(loader: Loader, values: dict[str, Any]) -> None:
+    """Load rows and write them."""
+    chosen = output.pop_output_options(values)
+    arguments = pop_arguments(loader, values)
+    strict = values.pop("strict")
+    if chosen["columns"] is not None:
+        check_columns(loader, chosen)
+    with open_explorer(values) as explorer:
+        rows = loader(**arguments, explorer=explorer, **({"strict": True} if strict else {}))
         requests = explorer.requests
-    results.give(rows, said, {"loader": loader.__name__, "requests": requests})
+    output.write_rows(rows, chosen, {"loader": loader.__name__, "requests": requests})
 
 
-def known(loader: Loader, said: dict[str, Any]) -> None:
-    """Refuse columns that are not there before anything is asked, where they are published."""
+def check_columns(loader: Loader, chosen: dict[str, Any]) -> None:
+    """Refuse unknown columns before any request, if the columns of the loader are documented."""
     from beaconframes.exports.loader_calls import endpoint_of
 
     endpoint = endpoint_of(loader)
     if endpoint is not None and not endpoint.table.keeps_every_field:
-        results.shaped(endpoint.table.empty(), said)
+        output.select_output(endpoint.table.empty(), chosen)
 
 
-def save_picture(loader: Loader, given: dict[str, Any]) -> None:
-    """Load a picture into a file."""
-    from beaconframes.cli.showing import write_json
+def load_image(loader: Loader, values: dict[str, Any]) -> None:
+    """Load an image and write it to a file."""
     from beaconframes.wall import save
 
-    out, overwrite, as_json = (given.pop(name) for name in ("out", "overwrite", "as_json"))
+    out, overwrite, as_json = (values.pop(name) for name in ("out", "overwrite", "as_json"))
     if out is None or out.suffix.lower() != ".png":
-        raise UsageError("a picture needs --out, a PNG file", hint="Such as: --out chart.png")
-    results.free(out, overwrite=overwrite)
-    asked = nouns.values(loader, given)
-    with asking.connected(given) as explorer:
-        picture = loader(**asked, explorer=explorer)
-    save(picture, out)
+        raise UsageError("an image needs --out with a PNG file", hint="Such as --out chart.png")
+    output.check_target(out, overwrite=overwrite)
+    arguments = pop_arguments(loader, values)
+    with open_explorer(values) as explorer:
+        image = loader(**arguments, explorer=explorer)
+    save(image, out)
     if as_json:
         facts = {"file": str(out), "bytes": out.stat().st_size}
-        write_json({**results.told(state()), "loader": loader.__name__, **facts})
+        complete = output.completeness_facts(current_state())
+        print_json({**complete, "loader": loader.__name__, **facts})
     else:
-        click.echo(f"{click.format_filename(out)}: {picture.width} x {picture.height}")
+        click.echo(f"{click.format_filename(out)}: {image.width} x {image.height}")
 
 
-load = Nouns(
+load = LoaderGroup(
     name="load",
-    build=command,
-    help="""Load rows and show them, or write them to a file.
+    build=build_command,
+    help="""Load rows and print them, or write them to a file.
 
-    NOUN is a loader without load_: load income-history is load_income_history. Moments are as in
-    Python: an epoch, slot or day (negative ones count back from the latest), a date, a time in UTC,
-    or 30d and 12h for that long before now.
+    LOADER is the name of a loader without load_: load income-history is load_income_history. A
+    time is an epoch, slot or day (negative numbers count back from the latest), a date or a time in
+    UTC, or an age such as 30d or 12h.
     """,
 )

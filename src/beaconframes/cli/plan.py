@@ -1,4 +1,4 @@
-"""``beaconframes plan NOUN``: what a load will take."""
+"""``beaconframes plan``: estimate the requests of a load."""
 
 from __future__ import annotations
 
@@ -7,47 +7,48 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli import asking, nouns
-from beaconframes.cli.noun_group import Nouns
+from beaconframes.cli.common_options import json_option
+from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.loader_group import LoaderGroup
+from beaconframes.cli.loader_options import loader_options, parse_summary, pop_arguments
+from beaconframes.cli.rendering import print_json
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from beaconframes.cli.nouns import Loader
+    from beaconframes.cli.loader_options import Loader
 
 
-def command(noun: str, loader: Loader) -> click.Command:
+def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that plans a call of *loader*."""
-    as_json = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines.")
     return click.Command(
-        noun,
-        params=[*nouns.options(loader), as_json, *asking.options()],
-        help=f"Tell what this will take: {nouns.summary(loader)}",
-        callback=lambda **given: tell(loader, given),
+        name,
+        params=[*loader_options(loader), json_option(), *connection_options()],
+        help=f"Estimate the requests of this load: {parse_summary(loader)}",
+        callback=lambda **values: print_plan(loader, values),
     )
 
 
-def tell(loader: Loader, given: dict[str, Any]) -> None:
-    """Tell the plan."""
-    from beaconframes.cli.showing import write_json
-    from beaconframes.client import plan
+def print_plan(loader: Loader, values: dict[str, Any]) -> None:
+    """Print the plan of a load."""
+    from beaconframes.client import plan as plan_load
 
-    as_json = given.pop("as_json")
-    asked = nouns.values(loader, given)
-    with asking.connected(given) as explorer:
-        found = plan(loader, **asked, explorer=explorer)
+    as_json = values.pop("as_json")
+    arguments = pop_arguments(loader, values)
+    with open_explorer(values) as explorer:
+        found = plan_load(loader, **arguments, explorer=explorer)
     if as_json:
-        write_json({**asdict(found), "seconds": found.seconds, "month_share": found.month_share})
+        print_json({**asdict(found), "seconds": found.seconds, "month_share": found.month_share})
     else:
         for line in str(found).splitlines():
             click.echo(visible(line))
 
 
-plan = Nouns(
+plan = LoaderGroup(
     name="plan",
-    build=command,
-    pictures=False,
-    help="""Tell how many requests a load will take, and how long.
+    build=build_command,
+    images=False,
+    help="""Estimate the number of requests and the duration of a load.
 
-    NOUN and its options are as for load. Nothing is loaded.
+    LOADER and its options are those of load. No rows are loaded.
     """,
 )

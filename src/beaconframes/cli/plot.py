@@ -1,4 +1,4 @@
-"""``beaconframes plot CHART``: every chart, of rows that are loaded or in a file."""
+"""``beaconframes plot``: draw a chart of loaded rows, or of a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli import frames, nouns, results
+from beaconframes.cli import chart_input, output
+from beaconframes.cli.common_options import (
+    FILE,
+    add_common_options,
+    json_option,
+    overwrite_option,
+    pop_options,
+)
+from beaconframes.cli.loader_options import parse_region, remove_markup
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,145 +38,147 @@ CHARTS = {
     "coverage": "income-history",
     "wall": "graffiti-wall",
 }
-"""Every chart, and what it is of."""
-BESIDE = {
+"""Every chart, and the loader of its rows."""
+SECOND_FRAMES = {
     "produced": "produced-blocks",
     "committees": "sync-committees",
     "income": "income-history",
     "balances": "balance-history",
 }
-"""Frames that a chart takes beside its own, and what loads them."""
+"""Arguments of charts that are another frame, and the loader of its rows."""
 NOT_OPTIONS = ("ax", "kwargs", "groups")
-PICTURES = (".png", ".svg", ".pdf")
-PAGE = ".html"
+IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
+PAGE_SUFFIX = ".html"
 
 
-class Charts(click.Group):
-    """A command for every chart."""
+class ChartGroup(click.Group):
+    """A group with one command for each chart."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the charts."""
+        """Return the names of the charts."""
         return list(CHARTS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Make the command of a chart."""
-        from beaconframes.cli import everywhere
-
+        """Build the command of a chart."""
         name = cmd_name.replace("_", "-")
-        return everywhere(command(name)) if name in CHARTS else None
+        return add_common_options(build_command(name)) if name in CHARTS else None
 
 
-def function(chart: str, *, page: bool = False) -> Callable[..., Any]:
-    """Return the function that draws *chart*, as a picture or as a page."""
+def chart_function(chart: str, *, interactive: bool = False) -> Callable[..., Any]:
+    """Return the function that draws *chart* in matplotlib, or in plotly."""
     from importlib import import_module
 
-    home = import_module(f"beaconframes.{'interactive' if page else 'plot'}")
-    found: Callable[..., Any] = getattr(home, chart.replace("-", "_"))
+    module = import_module(f"beaconframes.{'interactive' if interactive else 'plot'}")
+    found: Callable[..., Any] = getattr(module, chart.replace("-", "_"))
     return found
 
 
-def looks(chart: str) -> list[tuple[str, Any]]:
-    """Return the arguments that say how a chart looks, with their defaults."""
-    known = list(inspect.signature(function(chart)).parameters.values())[1:]
+def list_chart_arguments(chart: str) -> list[tuple[str, Any]]:
+    """Return the arguments of a chart that become options, with their defaults."""
+    known = list(inspect.signature(chart_function(chart)).parameters.values())[1:]
     return [(p.name, p.default) for p in known if p.name not in NOT_OPTIONS]
 
 
-def option(name: str, default: Any) -> click.Option:
-    """Return the option for one of these."""
-    word = [f"--{name.replace('_', '-')}", name]
-    if name in BESIDE:
-        needed = default is inspect.Parameter.empty
-        text = f"File of load {BESIDE[name]}."
-        return click.Option(word, type=frames.FILE, required=needed, help=text)
+def build_option(name: str, default: Any) -> click.Option:
+    """Return the option for one argument of a chart."""
+    names = [f"--{name.replace('_', '-')}", name]
+    if name in SECOND_FRAMES:
+        required = default is inspect.Parameter.empty
+        text = f"File of load {SECOND_FRAMES[name]}."
+        return click.Option(names, type=FILE, required=required, help=text)
     if isinstance(default, bool):
-        return click.Option(word, is_flag=True)
+        return click.Option(names, is_flag=True)
     if name == "region":
-        return click.Option(word, metavar="X1,Y1,X2,Y2", help="Part of the wall.")
+        return click.Option(names, metavar="X1,Y1,X2,Y2", help="Region of the wall.")
     kind = int if isinstance(default, int) else str
-    return click.Option(word, type=kind, default=default, show_default=default is not None)
+    return click.Option(names, type=kind, default=default, show_default=default is not None)
 
 
-def command(chart: str) -> click.Command:
+def build_command(chart: str) -> click.Command:
     """Return the command that draws *chart*."""
-    given = looks(chart)
-    text = nouns.plain(inspect.getdoc(function(chart)) or "", paragraphs=True)
+    arguments = list_chart_arguments(chart)
+    text = remove_markup(inspect.getdoc(chart_function(chart)) or "", paragraphs=True)
     text = re.sub(r"\n\n(kwargs go to|What is given beside)[^\n]*", "", text)
-    noun = CHARTS[chart]
-    usual = ", by default up to the epoch before the running one" if noun == frames.RUNNING else ""
+    loader = CHARTS[chart]
+    finished = loader == chart_input.WITH_OPEN_EPOCH
+    usual = ", by default up to the epoch before the current one" if finished else ""
     return click.Command(
         chart,
         params=[
-            *(option(name, default) for name, default in given),
+            *(build_option(name, default) for name, default in arguments),
             click.Option(
                 ["--out"],
-                type=frames.FILE,
+                type=FILE,
                 required=True,
-                help="Picture (.png, .svg, .pdf), or page to look into (.html).",
+                help="Image (.png, .svg, .pdf), or interactive page (.html).",
             ),
-            click.Option(["--dpi"], type=click.IntRange(10, 1200), default=150, show_default=True),
-            click.Option(["--overwrite"], is_flag=True, help="Replace the file if it is there."),
-            click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
-            *frames.options(noun, [name for name, _ in given]),
+            click.Option(
+                ["--dpi"],
+                type=click.IntRange(10, 1200),
+                default=150,
+                show_default=True,
+                help="Resolution of a PNG image.",
+            ),
+            overwrite_option(),
+            json_option(),
+            *chart_input.input_options(loader, [name for name, _ in arguments]),
         ],
-        help=f"{text}\n\nFILE is one of load {noun}; without it, the rows are loaded{usual}.",
-        callback=lambda **values: draw(chart, values),
+        help=f"{text}\n\nFILE is a file of load {loader}. Without FILE, rows are loaded{usual}.",
+        callback=lambda **values: draw_chart(chart, values),
     )
 
 
-def draw(chart: str, given: dict[str, Any]) -> None:
-    """Draw a chart into a file."""
-    out: Path = given.pop("out")
-    ending = out.suffix.lower()
-    if ending not in (*PICTURES, PAGE):
+def draw_chart(chart: str, values: dict[str, Any]) -> None:
+    """Draw a chart and write it to a file."""
+    out: Path = values.pop("out")
+    suffix = out.suffix.lower()
+    if suffix not in (*IMAGE_SUFFIXES, PAGE_SUFFIX):
         raise UsageError(
-            f"--out {out.name} is no name of a picture",
-            hint=f"It ends in {', '.join(PICTURES)} or {PAGE}",
+            f"--out {out.name} has no suffix of an image or a page",
+            hint=f"Suffixes: {', '.join(IMAGE_SUFFIXES)} or {PAGE_SUFFIX}",
         )
-    results.free(out, overwrite=given.pop("overwrite"))
-    as_json, dpi = given.pop("as_json"), given.pop("dpi")
-    look = {name: given.pop(name) for name, _ in looks(chart)}
+    output.check_target(out, overwrite=values.pop("overwrite"))
+    as_json, dpi = values.pop("as_json"), values.pop("dpi")
+    look = pop_options(values, tuple(name for name, _ in list_chart_arguments(chart)))
+    shared: dict[str, Any] = {}
     if look.get("region") is not None:
-        look["region"] = nouns.region("--region", look["region"])
-    shared = {name: given_region(look) for name in ("region",) if name in look}
-    file = given["file"]
-    rows, _ = frames.frame(CHARTS[chart], given, {k: v for k, v in shared.items() if v})
-    for name in BESIDE.keys() & look.keys():
+        look["region"] = parse_region("--region", look["region"])
+        # The option of the loader is a text.
+        shared["region"] = ",".join(map(str, look["region"]))
+    file = values["file"]
+    rows, _ = chart_input.read_input(CHARTS[chart], values, shared)
+    for name in SECOND_FRAMES.keys() & look.keys():
         if look[name] is not None:
-            look[name] = frames.read(look[name], BESIDE[name])
-    with frames.whole(file, CHARTS[chart], rows):
-        drawn = function(chart, page=ending == PAGE)(rows, **look)
-    save(drawn, out, ending, dpi)
-    results.tell_file(out, {"rows": rows.height}, as_json=as_json)
+            look[name] = chart_input.read_file(look[name], SECOND_FRAMES[name])
+    with chart_input.explain_missing_columns(file, CHARTS[chart], rows):
+        drawn = chart_function(chart, interactive=suffix == PAGE_SUFFIX)(rows, **look)
+    write_chart(drawn, out, suffix, dpi)
+    output.report_file(out, {"rows": rows.height}, as_json=as_json)
 
 
-def given_region(look: dict[str, Any]) -> str | None:
-    """Return a region as the loader's option takes it."""
-    region = look["region"]
-    return None if region is None else ",".join(map(str, region))
-
-
-def save(drawn: Any, out: Path, ending: str, dpi: int) -> None:
-    """Write a chart, whole or not at all."""
+def write_chart(drawn: Any, out: Path, suffix: str, dpi: int) -> None:
+    """Write a chart to a file, atomically."""
     from beaconframes.wall.png_file import write_atomically
 
     with write_atomically(out) as part:
-        if ending == PAGE:
+        if suffix == PAGE_SUFFIX:
             drawn.write_html(part, include_plotlyjs=True, full_html=True)
         else:
             from matplotlib import pyplot as plt
 
             figure = drawn.get_figure(root=True)
-            figure.savefig(part, format=ending[1:], dpi=dpi)
+            figure.savefig(part, format=suffix[1:], dpi=dpi)
             plt.close(figure)
 
 
-plot = Charts(
+plot = ChartGroup(
     name="plot",
     subcommand_metavar="CHART [FILE] [OPTIONS]",
     no_args_is_help=True,
     callback=lambda **_: None,
-    help="""Draw a chart of rows that are loaded, or in a file of load.
+    help="""Draw a chart of loaded rows, or of rows in a file.
 
-    plot income income.parquet --out income.png, or with what load income-history takes.
+    Write plot income income.parquet --out income.png, or use the options of load income-history
+    instead of a file.
     """,
 )

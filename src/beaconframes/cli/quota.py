@@ -1,4 +1,4 @@
-"""``beaconframes quota``: what a key may ask for, and what is left of it."""
+"""``beaconframes quota``: the limits of a key, and the remaining requests."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any
 
 import click
 
-from beaconframes.cli import asking
+from beaconframes.cli.common_options import json_option
+from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.rendering import print_json
 from beaconframes.text import visible
 
-AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines.")
 
+@click.command(params=[json_option(), *connection_options()])
+def quota(as_json: bool, **values: Any) -> None:
+    """Print the request limits of the key, and the remaining requests.
 
-@click.command(params=[AS_JSON, *asking.options()])
-def quota(as_json: bool, **given: Any) -> None:
-    """Tell how many requests are permitted, and are left.
-
-    Nothing is asked: the figures are those that the service told last, and what was counted since.
+    No request is sent: the figures are the last ones that the service reported, and the requests
+    since then.
     """
-    from beaconframes.cli.showing import write_json
-    from beaconframes.client import quota as known
+    from beaconframes.client import quota as read_quota
 
-    with asking.connected(given) as explorer:
-        found = known(explorer)
+    with open_explorer(values) as explorer:
+        found = read_quota(explorer)
     if as_json:
-        write_json(asdict(found))
+        print_json(asdict(found))
         return
     for line in str(found).splitlines():
         click.echo(visible(line))

@@ -1,4 +1,4 @@
-"""``beaconframes record``: store attestation duties before the service drops them."""
+"""``beaconframes record``: store attestation duties before the service deletes them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from typing import Any
 
 import click
 
-from beaconframes.cli import asking, nouns
-from beaconframes.cli.running import say, state
+from beaconframes.cli.common_options import json_option
+from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.loader_options import NUMBERS, parse_time
+from beaconframes.cli.messages import print_warning
+from beaconframes.cli.output import completeness_facts
+from beaconframes.cli.rendering import print_json, print_table
+from beaconframes.cli.runner import current_state
 
 OPTIONS: list[click.Parameter] = [
     click.Argument(["what"], type=click.Choice(["attestations"])),
@@ -16,16 +21,21 @@ OPTIONS: list[click.Parameter] = [
         required=True,
         multiple=True,
         metavar="LIST",
-        help="Indices or public keys, separated by commas; 1-100 is a range, - standard input.",
+        help="Indices or public keys, separated by commas; 1-100 is a range, - reads standard "
+        "input.",
     ),
-    click.Option(["--until"], metavar="WHEN", help="Last epoch, or a future time. Default: none."),
+    click.Option(
+        ["--until"],
+        metavar="TIME",
+        help="Last epoch, or a future time; the default is to record until Ctrl-C.",
+    ),
     click.Option(["--for", "for_"], metavar="DURATION", help="Duration instead, such as 7d."),
-    click.Option(["--slim"], is_flag=True, help="Leave out the committees: half the bytes."),
-    click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
+    click.Option(["--slim"], is_flag=True, help="Omit the committees, for half of the bytes."),
+    json_option(),
 ]
 
 
-@click.command(params=[*OPTIONS, *asking.options()])
+@click.command(params=[*OPTIONS, *connection_options()])
 def record(
     what: str,
     validators: tuple[str, ...],
@@ -33,31 +43,32 @@ def record(
     for_: str | None,
     slim: bool,
     as_json: bool,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Record attestation duties before the service drops them.
+    """Store attestation duties before the service deletes them.
 
-    The service keeps them for about ten hours. This command loads them at intervals and stores
-    the final ones, until --until, --for or Ctrl-C. Recorded rows stay: `load attestations` reads
-    them, for any range. The report at the end lists which epochs of each validator are kept,
-    absent (the service has no rows), still open, and lost.
+    The service has the duties of about ten hours. This command polls it, stores final duties, and
+    ends at --until, after --for, or on Ctrl-C. Later, load attestations reads stored duties, for
+    any range of epochs. The report at the end lists by validator which epochs are stored (kept),
+    unknown to the service (absent), not final yet (open), or no longer available (lost).
     """
     from beaconframes.cli import signals
-    from beaconframes.cli.results import told
-    from beaconframes.cli.showing import write_json, write_table
-    from beaconframes.v1.recorder import record as run
+    from beaconframes.v1.recorder import record as record_duties
 
-    named = nouns.NUMBERS.value("--validators", validators)
-    end = None if until is None else nouns.moment("--until", until)
-    with asking.connected(given) as explorer, signals.gently() as came:
-        rows = run(what, named, until=end, for_=for_, slim=slim, explorer=explorer)
-    counts = {name: int((rows["state"] == name).sum()) for name in ("open", "lost")}
-    state().incomplete = any(counts.values())
+    subjects = NUMBERS.parse("--validators", validators)
+    end = None if until is None else parse_time("--until", until)
+    with open_explorer(values) as explorer, signals.interrupt_on_first_signal() as received:
+        rows = record_duties(what, subjects, until=end, for_=for_, slim=slim, explorer=explorer)
+    state = current_state()
+    missing = {name: int((rows["state"] == name).sum()) for name in ("open", "lost")}
+    state.incomplete = any(missing.values())
     if as_json:
-        write_json({**told(state()), "rows": rows.height}, rows)
+        print_json({**completeness_facts(state), "rows": rows.height}, rows)
     else:
-        write_table(rows, rows.height)
-    if state().incomplete:
-        say(f"warning: {counts['open']:,} intervals are open and {counts['lost']:,} are lost")
-    if came:
-        raise signals.Stopped(128 + came[0])
+        print_table(rows, rows.height)
+    if state.incomplete:
+        print_warning(
+            f"{missing['open']:,} intervals of epochs are open, {missing['lost']:,} are lost"
+        )
+    if received:
+        raise signals.StoppedBySignal(128 + received[0])

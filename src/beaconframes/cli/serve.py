@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
+from beaconframes.cli.common_options import JSON_HELP
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -20,25 +21,25 @@ if TYPE_CHECKING:
     type=click.IntRange(0, 65535),
     default=8000,
     show_default=True,
-    help="Port on loopback; 0 is any free one.",
+    help="Port on loopback; 0 chooses a free port.",
 )
 @click.option(
     "--wire",
     type=click.Choice(["spec", "public"]),
     default="spec",
     show_default=True,
-    help="Names, shapes and errors of the specification, or those of the public service.",
+    help="Names, shapes and errors of the specification, or of the public service.",
 )
-@click.option("--rate", type=click.IntRange(min=1), help="Requests a second that are permitted.")
+@click.option("--rate", type=click.IntRange(min=1), help="Largest request rate per second.")
 @click.option(
     "--key",
     "tiers",
     multiple=True,
     metavar="KEY:TIER",
-    callback=lambda _context, _option, texts: tiers_of(texts),
-    help="A made-up key and its tier, free or premium, to try tiers with; once for each.",
+    callback=lambda _context, _option, texts: parse_tiers(texts),
+    help="An invented key and its tier, free or premium; repeat it for each key.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
+@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 def serve(
     dataset: str | None,
     port: int,
@@ -47,14 +48,13 @@ def serve(
     tiers: dict[str, Tier],
     as_json: bool,
 ) -> None:
-    """Serve DATASET, or the sample, as an explorer.
+    """Serve the API of the explorer from DATASET, or from the sample.
 
-    With keys, only requests that carry one are answered. One that is to stay secret belongs into
-    the environment variable BEACONFRAMES_SERVE_KEY: everybody who lists the processes sees the
-    options.
+    With keys, every request needs one of them. The list of processes shows the options, so put a
+    secret key into the environment variable BEACONFRAMES_SERVE_KEY.
     """
     from beaconframes.calendar import HOODI, MAINNET
-    from beaconframes.cli.showing import as_json as json_line
+    from beaconframes.cli.rendering import format_json
     from beaconframes.server import Server, open_dataset
     from beaconframes.simulator import open_sample
 
@@ -65,22 +65,22 @@ def serve(
         chain = visible(server.service.chain.name)
         path = click.format_filename(served.path)
         if as_json:
-            click.echo(json_line({"url": server.url, "chain": chain, "dataset": path}))
+            click.echo(format_json({"url": server.url, "chain": chain, "dataset": path}))
         else:
             click.echo(f"Serving {path} ({chain}) at {server.url} until Ctrl-C")
             if server.service.chain not in (MAINNET, HOODI):
                 click.echo(
-                    f"Its times are not those of mainnet: load with --dataset {path}, not --url"
+                    f"Its times differ from those of mainnet: load with --dataset {path}, not --url"
                 )
         server.wait()
 
 
-def tiers_of(texts: tuple[str, ...]) -> dict[str, Tier]:
-    """Return keys by their tier; refuse what is none."""
+def parse_tiers(texts: tuple[str, ...]) -> dict[str, Tier]:
+    """Return the tier of each key."""
     found: dict[str, Tier] = {}
     for text in texts:
         key, _, tier = text.rpartition(":")
         if not key or tier not in ("free", "premium"):
-            raise click.BadParameter("a key is written KEY:free or KEY:premium")
+            raise click.BadParameter("write a key as KEY:free or KEY:premium")
         found[key] = cast("Tier", tier)
     return found

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end the command soon, with one line, whatever it is doing."""
+"""Ctrl-C and SIGTERM: they end a command within seconds, with one line on standard error."""
 
 from __future__ import annotations
 
@@ -10,106 +10,118 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from beaconframes.cli.running import say
+from beaconframes.cli.messages import STOPPED, print_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PATIENCE = 1.5
-"""Seconds for tidying up, after which the process ends as it is."""
+CLEANUP_SECONDS = 1.5
+"""Time for cleaning up after a signal; then the process exits at once."""
 
-TWICE = 0.5
-"""Seconds in which the same signal again is the same one: timeout sends it to a group as well."""
+REPEAT_SECONDS = 0.5
+"""A signal that arrives again within this time is the same: `timeout` sends it to a group too."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-_said = ["stopped"]
-_told = threading.Event()
-_obeying = threading.Event()
-_gentle = threading.Event()
-_first: list[tuple[int, float]] = []
+
+class StoppedBySignal(SystemExit):
+    """Raised for a signal; the exit code is 128 plus the number of the signal."""
 
 
-class Stopped(SystemExit):
-    """A signal came; its status is 128 and the number of the signal."""
+class _LastSignal:
+    """The last signal and its time, to recognize one that is delivered twice."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.time = -REPEAT_SECONDS
+
+    def record(self, number: int) -> None:
+        self.number, self.time = number, time.monotonic()
+
+    def is_repeated_by(self, number: int) -> bool:
+        return number == self.number and time.monotonic() - self.time < REPEAT_SECONDS
 
 
-def obey() -> None:
-    """Let both signals raise `Stopped`, and end the process where that is not enough.
+_hints: list[str] = []
+_reported = threading.Event()
+_installed = threading.Event()
+_interrupting = threading.Event()
+_last = _LastSignal()
 
-    The main thread may be inside of a library, or waiting for threads that wait for an answer.
+
+def install_handlers() -> None:
+    """Let both signals raise `StoppedBySignal`; a thread exits the process if this is too slow.
+
+    The main thread may run a library, or wait for threads that wait for a response.
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    _stop_on_signals()
-    _obeying.set()
-    threading.Thread(target=_watch, args=(reader, writer), daemon=True).start()
+    _raise_on_signals()
+    _installed.set()
+    threading.Thread(target=_exit_after_signal, args=(reader, writer), daemon=True).start()
 
 
 @contextmanager
-def gently() -> Iterator[list[int]]:
-    """Let the first signal raise KeyboardInterrupt, for what ends on Ctrl-C; yield which came.
+def interrupt_on_first_signal() -> Iterator[list[int]]:
+    """Let the first signal raise KeyboardInterrupt, and yield the list of received signals.
 
-    The second one ends the command as everywhere, if it is not the first one told twice.
+    A second signal ends the command like any other, unless it repeats the first one.
     """
-    came: list[int] = []
-    if not _obeying.is_set():
-        yield came
+    received: list[int] = []
+    if not _installed.is_set():
+        yield received
         return
 
     def interrupt(number: int, _frame: object) -> None:
-        came.append(number)
-        _first[:] = [(number, time.monotonic())]
-        _stop_on_signals()
+        received.append(number)
+        _last.record(number)
+        _raise_on_signals()
         raise KeyboardInterrupt
 
-    _gentle.set()
+    _interrupting.set()
     for number in SIGNALS:
         signal.signal(number, interrupt)
     try:
-        yield came
+        yield received
     finally:
-        _gentle.clear()
-        _stop_on_signals()
+        _interrupting.clear()
+        _raise_on_signals()
 
 
-def tell() -> None:
-    """Say that the command was stopped, once."""
-    if not _told.is_set():
-        _told.set()
-        say("; ".join(_said))
+def report_stop() -> None:
+    """Print once that the command was stopped."""
+    if not _reported.is_set():
+        _reported.set()
+        print_message("; ".join([STOPPED, *_hints]))
 
 
-def add(hint: str) -> None:
-    """Let what is said of a command that was stopped end with a *hint*."""
-    _said[1:] = [hint]
+def set_hint(hint: str) -> None:
+    """Set the *hint* at the end of the message of a stopped command."""
+    _hints[:] = [hint]
 
 
-def _stop_on_signals() -> None:
+def _raise_on_signals() -> None:
     for number in SIGNALS:
         signal.signal(number, _stop)
 
 
 def _stop(number: int, _frame: object) -> None:
-    if not _is_same(number):
-        _first[:] = [(number, time.monotonic())]
-        raise Stopped(128 + number)
+    if not _last.is_repeated_by(number):
+        _last.record(number)
+        raise StoppedBySignal(128 + number)
 
 
-def _is_same(number: int) -> bool:
-    """Tell whether a signal is the one that came just before, told twice."""
-    return any(number == n and time.monotonic() - at < TWICE for n, at in _first)
-
-
-def _watch(reader: socket.socket, _writer: socket.socket) -> None:
+def _exit_after_signal(reader: socket.socket, _writer: socket.socket) -> None:
+    """Wait for a signal, then for the cleanup, and exit the process."""
     number = reader.recv(1)[0]
-    if _gentle.is_set():
-        _gentle.clear()
-        first, at = number, time.monotonic()
+    if _interrupting.is_set():
+        _interrupting.clear()
+        first = _LastSignal()
+        first.record(number)
         number = reader.recv(1)[0]
-        while number == first and time.monotonic() - at < TWICE:
+        while first.is_repeated_by(number):
             number = reader.recv(1)[0]
-    time.sleep(PATIENCE)
-    tell()
+    time.sleep(CLEANUP_SECONDS)
+    report_stop()
     os._exit(128 + number)

@@ -1,4 +1,4 @@
-"""``beaconframes simulate``: a chain of one's own."""
+"""``beaconframes simulate``: simulate a chain."""
 
 from __future__ import annotations
 
@@ -7,34 +7,57 @@ from pathlib import Path
 
 import click
 
+from beaconframes.cli.common_options import JSON_HELP
+
 
 @click.command()
-@click.option("--validators", default=2000, show_default=True, type=click.IntRange(min=1))
-@click.option("--epochs", default=1575, show_default=True, type=click.IntRange(min=1))
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0))
+@click.option(
+    "--validators",
+    default=2000,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Number of validators.",
+)
+@click.option(
+    "--epochs",
+    default=1575,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Number of epochs; 1575 are a week.",
+)
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Seed of the random numbers; the same seed simulates the same chain.",
+)
 @click.option(
     "--history-days",
     default=0,
     show_default=True,
     type=click.IntRange(min=0),
-    help="Days of yield index before the epochs that are simulated in full.",
+    help="Days of yield index before the simulated epochs.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, for machines.")
+@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 def simulate(
     validators: int, epochs: int, seed: int, history_days: int, out: Path, as_json: bool
 ) -> None:
     """Simulate a chain and write it as a dataset."""
-    from beaconframes.cli.showing import write_json
-    from beaconframes.simulator import simulate as make
+    from beaconframes.cli.rendering import print_json
+    from beaconframes.simulator import simulate as simulate_chain
 
     started = time.perf_counter()
-    made = make(out, validators=validators, epochs=epochs, seed=seed, history_days=history_days)
+    dataset = simulate_chain(
+        out, validators=validators, epochs=epochs, seed=seed, history_days=history_days
+    )
     seconds = time.perf_counter() - started
+    sizes = dataset.tables()
     if as_json:
-        tables = {name: {"rows": s.rows, "bytes": s.bytes} for name, s in made.tables().items()}
-        write_json({"dataset": str(out), "seconds": round(seconds, 1), "tables": tables})
+        tables = {name: {"rows": size.rows, "bytes": size.bytes} for name, size in sizes.items()}
+        print_json({"dataset": str(out), "seconds": round(seconds, 1), "tables": tables})
         return
-    for name, size in made.tables().items():
+    for name, size in sizes.items():
         click.echo(f"{name:<18}{size.rows:>14,} rows {size.bytes / 1e6:>9.1f} MB")
     click.echo(f"Simulated in {seconds:.1f} s: {click.format_filename(out)}")

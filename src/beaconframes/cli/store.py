@@ -1,4 +1,4 @@
-"""``beaconframes store``: what is kept, and how to look after it."""
+"""``beaconframes store``: show and maintain the store."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli import asking, exits, nouns, subjects
-from beaconframes.cli.running import say
+from beaconframes.cli import exit_codes
+from beaconframes.cli.common_options import json_option
+from beaconframes.cli.connection_options import connection_options
+from beaconframes.cli.list_argument import parse_list
+from beaconframes.cli.loader_options import check_validator, table_name_of
+from beaconframes.cli.messages import print_message
+from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.errors import ConfigError, DatasetError, UsageError
 from beaconframes.text import visible
 
@@ -18,12 +23,12 @@ if TYPE_CHECKING:
     from beaconframes.client import Store
     from beaconframes.dataset import Damage
 
-WHERE = ("url", "chain", "store")
-"""What tells which store it is; nothing is sent, so that no key is needed."""
+LOCATION = ("url", "chain", "store")
+"""The options that locate the store; no request is sent, so no key is needed."""
 
 
-def opened(url: str | None, chain: str | None, store: Any) -> Store:
-    """Return the store that the settings mean, which has to be there."""
+def open_store(url: str | None, chain: str | None, store: Any) -> Store:
+    """Open the store of the settings, which must exist."""
     from beaconframes.calendar import get_chain
     from beaconframes.client import Store
     from beaconframes.client.defaults import local_store_of, public_url
@@ -31,7 +36,9 @@ def opened(url: str | None, chain: str | None, store: Any) -> Store:
 
     settings = current(url=url, chain=chain, store=store)
     if settings.store is False:
-        raise ConfigError("there is no store", hint="Unset BEACONFRAMES_STORE, or give --store")
+        raise ConfigError(
+            "the store is turned off", hint="Unset BEACONFRAMES_STORE, or give --store"
+        )
     known = get_chain(settings.chain)
     local_store = local_store_of(
         settings.store, settings.url or public_url(known, has_key=True), known, needed=True
@@ -40,98 +47,98 @@ def opened(url: str | None, chain: str | None, store: Any) -> Store:
     found = Store(local_store.path)
     if found.dataset is None:
         raise DatasetError(
-            f"there is no store {local_store.path}", hint=instead_of(local_store.path)
+            f"the store {local_store.path} does not exist", hint=suggest_store(local_store.path)
         )
     return found
 
 
-def instead_of(path: Path) -> str:
-    """Say which stores lie where *path* would."""
+def suggest_store(path: Path) -> str:
+    """Return a hint with the stores beside *path*."""
     root = path.parent
     if root.is_file():
         return f"{root} is a file"
-    there = ", ".join(str(ledger.parent) for ledger in sorted(root.glob("*/ledger.sqlite")))
-    if there:
-        return f"There are others, to be named with --store: {there}"
-    return "The first load makes one" if root.is_dir() else f"There is no folder {root}"
+    stores = ", ".join(str(ledger.parent) for ledger in sorted(root.glob("*/ledger.sqlite")))
+    if stores:
+        return f"Give one of the existing stores with --store: {stores}"
+    if root.is_dir():
+        return "The first load creates it"
+    return f"The folder {root} does not exist"
 
 
-def named(store: Store, table: str) -> str:
-    """Return what the store calls a table, which may be said as a noun; refuse one that is none."""
-    name = nouns.table(table)
+def find_table(store: Store, table: str) -> str:
+    """Return the name of a table in the store, or refuse an unknown one."""
+    name = table_name_of(table)
     known = store.tables()["table"].to_list()
     if name not in known:
         raise UsageError(
-            f"{store.path} has no table {table!r}", hint=f"It has: {', '.join(known) or 'none'}"
+            f"{store.path} has no table {table!r}", hint=f"Tables: {', '.join(known) or 'none'}"
         )
     return name
 
 
-def command(name: str, action: Callable[..., Any], *params: click.Parameter) -> click.Command:
-    """Return a command that does something with the store."""
+def build_command(
+    name: str, action: Callable[..., Any], *parameters: click.Parameter
+) -> click.Command:
+    """Return a command that calls *action* with the store."""
 
-    def work(**given: Any) -> None:
-        found = opened(**{place: given.pop(place) for place in WHERE})
-        ended = action(found, **given)
-        if ended:
-            click.get_current_context().exit(ended)
+    def invoke(**values: Any) -> None:
+        found = open_store(**{option: values.pop(option) for option in LOCATION})
+        if code := action(found, **values):
+            click.get_current_context().exit(code)
 
     return click.Command(
         name,
         params=[
-            *params,
-            click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
-            *(option for option in asking.options() if option.name in WHERE),
+            *parameters,
+            json_option(),
+            *(option for option in connection_options() if option.name in LOCATION),
         ],
         help=action.__doc__,
-        callback=work,
+        callback=invoke,
     )
 
 
 def show(store: Store, *, table: str | None, as_json: bool) -> None:
-    """Show where the store is and what it has; of TABLE, of whom."""
-    from beaconframes.cli.showing import write_json, write_table
-
-    table = None if table is None else named(store, table)
+    """Print the path, the size and the tables of the store, or the coverage of TABLE."""
+    table = None if table is None else find_table(store, table)
     rows = store.tables() if table is None else store.coverage(table)
     if as_json:
-        write_json({"path": str(store.path), "bytes": store.size, "table": table}, rows)
+        print_json({"path": str(store.path), "bytes": store.size, "table": table}, rows)
         return
     click.echo(f"{click.format_filename(store.path)}: {store.size:,} bytes")
-    write_table(rows, rows.height)
+    print_table(rows, rows.height)
 
 
 def verify(store: Store, *, as_json: bool) -> int:
-    """Read everything, and name damaged files."""
-    return told(store.verify(), as_json=as_json, mended=False)
+    """Read all files, and list the damaged ones."""
+    damaged = store.verify()
+    print_damage(damaged, as_json=as_json, sound=not damaged)
+    if not damaged:
+        return exit_codes.SUCCESS
+    print_message(f"{len(damaged):,} files are damaged; store mend removes their rows")
+    return exit_codes.FILE_ERROR
 
 
-def mend(store: Store, *, as_json: bool) -> int:
-    """Forget damaged files, to be asked for again."""
-    return told(store.mend(), as_json=as_json, mended=True)
+def mend(store: Store, *, as_json: bool) -> None:
+    """Remove damaged files; the next load requests their rows again."""
+    print_damage(store.mend(), as_json=as_json, sound=True)
 
 
-def told(damaged: list[Damage], *, as_json: bool, mended: bool) -> int:
-    """Tell what is damaged; return the status."""
-    from beaconframes.cli.showing import write_json
-
+def print_damage(damaged: list[Damage], *, as_json: bool, sound: bool) -> None:
+    """Print the damaged files."""
     if as_json:
         found = [{"table": d.table, "file": d.path, "reason": d.reason} for d in damaged]
-        write_json({"sound": mended or not damaged, "damaged": found})
-    else:
-        for one in damaged:
-            click.echo(visible(f"{one.table}: {one.path} {one.reason}"))
-        if not damaged:
-            click.echo("everything is as it was written")
-    if damaged and not mended:
-        say(f"{len(damaged):,} files are damaged; store mend forgets what they held")
-        return exits.FILES
-    return exits.DONE
+        print_json({"sound": sound, "damaged": found})
+        return
+    for damage in damaged:
+        click.echo(visible(f"{damage.table}: {damage.path} {damage.reason}"))
+    if not damaged:
+        click.echo("no file is damaged")
 
 
 def compact(store: Store, *, as_json: bool) -> None:
-    """Make few large files of many small ones."""
-    changed(store, store.compact, as_json=as_json)
+    """Merge many small files into few large ones."""
+    change_store(store, store.compact, as_json=as_json)
 
 
 def prune(
@@ -144,29 +151,31 @@ def prune(
     last: int | None,
     as_json: bool,
 ) -> None:
-    """Forget TABLE, or some validators, epochs, slots or days."""
+    """Remove rows of TABLE: all of them, or some validators, epochs, slots or days."""
     if (table is None) != everything:
-        raise UsageError("prune takes either a table or --all", hint="store show lists the tables")
+        raise UsageError("prune needs a table or --all", hint="store show lists the tables")
     if everything and (validators or first is not None or last is not None):
-        raise UsageError("--all leaves nothing to choose", hint="Name a table")
+        raise UsageError("--all excludes all other choices", hint="Name a table")
     if first is not None and last is not None and first > last:
-        raise UsageError(f"--first {first} is after --last {last}", hint="Exchange them")
+        raise UsageError(f"--first {first} is after --last {last}", hint="Swap them")
     ends = {name: end for name, end in (("first", first), ("last", last)) if end is not None}
     if table is None:
-        changed(store, store.prune, as_json=as_json)
+        change_store(store, store.prune, as_json=as_json)
         return
-    name = named(store, table)
-    whom = None
+    name = find_table(store, table)
+    subjects = None
     if validators:
-        whom = among(store, name, subjects.read("--validators", validators, nouns.one_validator))
+        subjects = resolve_subjects(
+            store, name, parse_list("--validators", validators, check_validator)
+        )
     before = store.coverage(name)
-    changed(store, lambda: store.prune(name, whom, **ends), as_json=as_json)
+    change_store(store, lambda: store.prune(name, subjects, **ends), as_json=as_json)
     if before.equals(store.coverage(name)):
-        say(f"nothing of that is kept in {name}, so that nothing was forgotten")
+        print_message(f"{name} has no such rows; nothing was removed")
 
 
-def among(store: Store, table: str, validators: list[int | str]) -> list[str]:
-    """Return *validators* as the subjects of *table*: rows are kept by index, keys by key."""
+def resolve_subjects(store: Store, table: str, validators: list[int | str]) -> list[str]:
+    """Return *validators* as *table* names them: by index, or by public key."""
     from beaconframes.cache import pubkey_index
     from beaconframes.endpoint.identifiers import is_pubkey, normalise
 
@@ -174,7 +183,7 @@ def among(store: Store, table: str, validators: list[int | str]) -> list[str]:
     assert store.dataset is not None
     subject = store.dataset.grids()[table].subject
     if subject is None:
-        raise UsageError(f"{table} is not kept by validator", hint="Leave --validators out")
+        raise UsageError(f"{table} has no validators", hint="Leave --validators out")
     if subject == "pubkey":
         return texts
     rows = store.dataset.scan(pubkey_index.TABLE, schema=pubkey_index.SCHEMA).collect()
@@ -182,30 +191,28 @@ def among(store: Store, table: str, validators: list[int | str]) -> list[str]:
     for text in texts:
         if is_pubkey(text) and text not in known:
             raise UsageError(
-                f"the store does not know the index of {text}", hint="Name it by its index"
+                f"the store does not have the index of {text}", hint="Give the index instead"
             )
     return [str(known.get(text, text)) for text in texts]
 
 
-def changed(store: Store, change: Callable[[], None], *, as_json: bool) -> None:
-    """Change the store, and tell what that came to."""
-    from beaconframes.cli.showing import write_json
-
+def change_store(store: Store, change: Callable[[], None], *, as_json: bool) -> None:
+    """Change the store, and print its numbers of rows and files before and after."""
     before = store.tables()
     change()
     after = store.tables()
-    said = {
+    counts = {
         "rows_before": int(before["rows"].sum()),
         "rows": int(after["rows"].sum()),
         "segments_before": int(before["segments"].sum()),
         "segments": int(after["segments"].sum()),
     }
     if as_json:
-        write_json({"path": str(store.path), **said})
+        print_json({"path": str(store.path), **counts})
     else:
         click.echo(
-            f"{said['rows_before']:,} rows in {said['segments_before']:,} files before, "
-            f"{said['rows']:,} rows in {said['segments']:,} files now"
+            f"{counts['rows_before']:,} rows in {counts['segments_before']:,} files before, "
+            f"{counts['rows']:,} rows in {counts['segments']:,} files now"
         )
 
 
@@ -213,21 +220,23 @@ UNIT = click.IntRange(min=0)
 store = click.Group(
     "store",
     commands=[
-        command("show", show, click.Argument(["table"], required=False)),
-        command("verify", verify),
-        command("mend", mend),
-        command("compact", compact),
-        command(
+        build_command("show", show, click.Argument(["table"], required=False)),
+        build_command("verify", verify),
+        build_command("mend", mend),
+        build_command("compact", compact),
+        build_command(
             "prune",
             prune,
             click.Argument(["table"], required=False),
-            click.Option(["--all", "everything"], is_flag=True, help="Forget everything."),
-            click.Option(["--validators"], multiple=True, metavar="LIST", help="Only of these."),
-            click.Option(["--first"], type=UNIT, help="First epoch, slot or day to forget."),
-            click.Option(["--last"], type=UNIT, help="Last epoch, slot or day to forget."),
+            click.Option(["--all", "everything"], is_flag=True, help="Remove all rows."),
+            click.Option(
+                ["--validators"], multiple=True, metavar="LIST", help="Only these validators."
+            ),
+            click.Option(["--first"], type=UNIT, help="First epoch, slot or day to remove."),
+            click.Option(["--last"], type=UNIT, help="Last epoch, slot or day to remove."),
         ),
     ],
     no_args_is_help=True,
     callback=lambda **_: None,
-    help="Look after what is kept of what was loaded.",
+    help="Show and maintain the store, which has the final rows of all loads.",
 )

@@ -1,4 +1,4 @@
-"""``beaconframes wall``: the graffiti wall as a picture, or as it was painted."""
+"""``beaconframes wall``: the graffiti wall as an image or an animation."""
 
 from __future__ import annotations
 
@@ -6,37 +6,51 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli import frames, nouns, results
+from beaconframes.cli import chart_input, output
+from beaconframes.cli.common_options import (
+    FILE,
+    add_common_options,
+    json_option,
+    overwrite_option,
+    pop_options,
+)
+from beaconframes.cli.loader_options import parse_region
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-NOUN = "graffiti-wall"
-PAINT: dict[str, Any] = {"metavar": "X1,Y1,X2,Y2", "help": "Part of the wall."}
+LOADER = "graffiti-wall"
 
 
-def command(name: str, help_text: str, write: Callable[..., Path], *more: str) -> click.Command:
+def build_command(
+    name: str, help_text: str, write: Callable[..., Path], *more: str
+) -> click.Command:
     """Return a command that writes the wall."""
     known: dict[str, click.Option] = {
-        "region": click.Option(["--region"], **PAINT),
+        "region": click.Option(
+            ["--region"], metavar="X1,Y1,X2,Y2", help="Region of the wall; the default is all."
+        ),
         "scale": click.Option(
             ["--scale"], type=click.IntRange(min=1), default=1, show_default=True,
-            help="Pixels of a side of each pixel.",
+            help="Width and height of each pixel of the wall, in pixels of the image.",
         ),
         "background": click.Option(
-            ["--background"], help="Colour of what nobody painted, such as #ffffff; else nothing."
+            ["--background"],
+            help="Colour of unpainted pixels, such as #ffffff; the default is transparent.",
         ),
         "frames": click.Option(
-            ["--frames"], type=click.IntRange(min=1), help="How many frames; 200 by default."
+            ["--frames"], type=click.IntRange(min=1), help="Number of frames; the default is 200."
         ),
-        "every": click.Option(["--every"], help="What a frame covers: 7200 slots, 1d, 1w, 1mo."),
+        "every": click.Option(
+            ["--every"], help="Time between two frames: 7200 slots, 1d, 1w, 1mo."
+        ),
         "fps": click.Option(
-            ["--fps"], type=float, default=20.0, show_default=True, help="Frames a second."
+            ["--fps"], type=float, default=20.0, show_default=True, help="Frames per second."
         ),
         "hold": click.Option(
             ["--hold"], type=float, default=2.0, show_default=True,
-            help="Seconds for which the last frame stays.",
+            help="Duration of the last frame in seconds.",
         ),
     }  # fmt: skip
     chosen = [known[word] for word in ("region", "scale", "background", *more)]
@@ -44,32 +58,32 @@ def command(name: str, help_text: str, write: Callable[..., Path], *more: str) -
         name,
         params=[
             *chosen,
-            click.Option(["--out"], type=frames.FILE, required=True, help="The file."),
-            click.Option(["--overwrite"], is_flag=True, help="Replace the file if it is there."),
-            click.Option(["--json", "as_json"], is_flag=True, help="Write JSON, for machines."),
-            *frames.options(NOUN, ("region", "summarize")),
+            click.Option(["--out"], type=FILE, required=True, help="The file to write."),
+            overwrite_option(),
+            json_option(),
+            *chart_input.input_options(LOADER, ("region", "summarize")),
         ],
-        help=f"{help_text}\n\nFILE is one of load {NOUN}; without it, the wall is loaded.",
-        callback=lambda **given: make(write, [o.name or "" for o in chosen], given),
+        help=f"{help_text}\n\nFILE is a file of load {LOADER}. Without FILE, the wall is loaded.",
+        callback=lambda **values: write_wall(write, tuple(o.name or "" for o in chosen), values),
     )
 
 
-def make(write: Callable[..., Path], names: list[str], given: dict[str, Any]) -> None:
-    """Write the wall into a file."""
-    out: Path = given.pop("out")
-    results.free(out, overwrite=given.pop("overwrite"))
-    as_json = given.pop("as_json")
-    look = {name: given.pop(name) for name in names}
+def write_wall(write: Callable[..., Path], names: tuple[str, ...], values: dict[str, Any]) -> None:
+    """Write the wall to a file."""
+    out: Path = values.pop("out")
+    output.check_target(out, overwrite=values.pop("overwrite"))
+    as_json = values.pop("as_json")
+    look = pop_options(values, names)
     shared = {} if look["region"] is None else {"region": look["region"]}
     if look["region"] is not None:
-        look["region"] = nouns.region("--region", look["region"])
+        look["region"] = parse_region("--region", look["region"])
     if str(look.get("every") or "").isdecimal():
         look["every"] = int(look["every"])
-    file = given["file"]
-    rows, about = frames.frame(NOUN, given, shared)
-    with frames.whole(file, NOUN, rows):
+    file = values["file"]
+    rows, about = chart_input.read_input(LOADER, values, shared)
+    with chart_input.explain_missing_columns(file, LOADER, rows):
         write(rows, out, **look, **about)
-    results.tell_file(out, {"rows": rows.height}, as_json=as_json)
+    output.report_file(out, {"rows": rows.height}, as_json=as_json)
 
 
 def _save(*arguments: Any, **options: Any) -> Path:
@@ -84,29 +98,29 @@ def _timelapse(*arguments: Any, **options: Any) -> Path:
     return timelapse(*arguments, **options)
 
 
-class Walls(click.Group):
-    """The commands, made when they are asked for: their options are those of a loader."""
+class WallGroup(click.Group):
+    """The group of both commands, which are built on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return both."""
+        """Return the names of both commands."""
         return ["save", "timelapse"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Make one of them."""
-        from beaconframes.cli import everywhere
-
+        """Build one of the commands."""
         if cmd_name == "save":
-            return everywhere(command(cmd_name, "Write the wall as a PNG file.", _save))
-        if cmd_name == "timelapse":
-            text = "Write how the wall was painted: .gif, .png, .webp or .mp4."
+            command = build_command(cmd_name, "Write the wall as a PNG image.", _save)
+        elif cmd_name == "timelapse":
+            text = "Write an animation of the painting of the wall: .gif, .png, .webp or .mp4."
             more = ("frames", "every", "fps", "hold")
-            return everywhere(command(cmd_name, text, _timelapse, *more))
-        return None
+            command = build_command(cmd_name, text, _timelapse, *more)
+        else:
+            return None
+        return add_common_options(command)
 
 
-wall = Walls(
+wall = WallGroup(
     name="wall",
     no_args_is_help=True,
     callback=lambda **_: None,
-    help="Draw the graffiti wall, pixel by pixel. With axes, it is plot wall.",
+    help="Draw the graffiti wall, pixel by pixel. For a chart with axes, use plot wall.",
 )

@@ -1,4 +1,4 @@
-"""Rows on a terminal, and JSON for machines: what a chain says moves neither."""
+"""Tables for a terminal and JSON, both with all text from the chain escaped."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-LONGEST = 40
-"""Characters of a cell; a public key is cut, its beginning tells enough."""
+MAX_CELL_WIDTH = 40
+"""Characters of a cell; the beginning of a public key is enough to recognize it."""
 
 GAP = "  "
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it, exactly: decimals as text, times in ISO 8601."""
+def encode_value(value: Any) -> Any:
+    """Return a value as JSON stores it, exactly: decimals as text, times in ISO 8601."""
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, datetime):
@@ -37,66 +37,68 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON")  # pragma: no cover
 
 
-def as_json(value: Any) -> str:
-    """Return *value* as JSON in ASCII alone: a reader gets every text as the chain has it."""
-    return json.dumps(value, default=plain).replace("\x7f", "\\u007f")
+def format_json(value: Any) -> str:
+    """Return *value* as JSON in ASCII; a JSON parser restores every text."""
+    return json.dumps(value, default=encode_value).replace("\x7f", "\\u007f")
 
 
-def write_json(facts: Mapping[str, Any], rows: pl.DataFrame | None = None) -> None:
-    """Write one JSON object, on as many lines as there are rows under ``"data"``."""
-    head = ",\n".join(f"{as_json(name)}: {as_json(value)}" for name, value in facts.items())
+def print_json(facts: Mapping[str, Any], rows: pl.DataFrame | None = None) -> None:
+    """Print one JSON object; *rows* become its list ``"data"``, one line per row."""
+    head = ",\n".join(f"{format_json(name)}: {format_json(value)}" for name, value in facts.items())
     if rows is None:
         click.echo(f"{{{head}}}")
         return
     click.echo(f'{{{head},\n"data": [', nl=False)
     for number, row in enumerate(rows.iter_rows(named=True)):
-        click.echo(f"{',' if number else ''}\n{as_json(row)}", nl=False)
+        click.echo(f"{',' if number else ''}\n{format_json(row)}", nl=False)
     click.echo("]}")
 
 
-def write_table(rows: pl.DataFrame, most: int, columns: Iterable[str] = ()) -> None:
-    """Write the first *most* rows as a table as wide as the terminal, and what it leaves out."""
+def print_table(rows: pl.DataFrame, most: int, columns: Iterable[str] = ()) -> None:
+    """Print the first *most* rows in the width of the terminal, then what is not shown."""
     chosen = list(columns) or rows.columns
-    for line in lines(rows.select(chosen), most, shutil.get_terminal_size((100, 24)).columns):
+    for line in format_table(
+        rows.select(chosen), most, shutil.get_terminal_size((100, 24)).columns
+    ):
         click.echo(line)
 
 
-def lines(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:
+def format_table(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:
     """Yield the lines of a table."""
     shown = rows.head(most)
-    texts = {name: [cell(value) for value in shown[name].to_list()] for name in rows.columns}
-    fitting = fit({n: [visible(n), *cells] for n, cells in texts.items()}, width)
+    texts = {name: [format_cell(value) for value in shown[name].to_list()] for name in rows.columns}
+    fitting = select_columns({n: [visible(n), *cells] for n, cells in texts.items()}, width)
     right = {name for name in fitting if rows.schema[name].is_numeric()}
-    sizes = {n: max(map(wide, [visible(n), *texts[n]])) for n in fitting}
+    sizes = {n: max(map(display_width, [visible(n), *texts[n]])) for n in fitting}
     head = GAP.join(pad(visible(n), sizes[n], right=n in right) for n in fitting)
     yield click.style(head.rstrip(), bold=True)
     for number in range(shown.height):
         cells = (pad(texts[n][number], sizes[n], right=n in right) for n in fitting)
         yield GAP.join(cells).rstrip()
-    left_out = []
+    hidden = []
     if rows.height > shown.height:
-        left_out.append(f"{rows.height - shown.height:,} more rows")
+        hidden.append(f"{rows.height - shown.height:,} more rows")
     if rest := [visible(name) for name in rows.columns if name not in fitting]:
-        left_out.append(f"{len(rest)} more columns: {', '.join(rest)}")
-    yield from (f"... {text}" for text in left_out)
+        hidden.append(f"{len(rest)} more columns: {', '.join(rest)}")
+    yield from (f"... {text}" for text in hidden)
     if not rows.height:
         yield "no rows"
 
 
-def fit(texts: Mapping[str, list[str]], width: int) -> list[str]:
-    """Return the first columns, as many as fit; one at least."""
+def select_columns(texts: Mapping[str, list[str]], width: int) -> list[str]:
+    """Return the first columns that fit into *width*; at least one."""
     fitting: list[str] = []
     used = -len(GAP)
     for name, cells in texts.items():
-        used += max(map(wide, cells)) + len(GAP)
+        used += max(map(display_width, cells)) + len(GAP)
         if used > width and fitting:
             break
         fitting.append(name)
     return fitting
 
 
-def cell(value: Any) -> str:
-    """Return one value as a person reads it, on one line."""
+def format_cell(value: Any) -> str:
+    """Return one value as text on one line."""
     if value is None:
         return "-"
     if isinstance(value, datetime):
@@ -106,11 +108,11 @@ def cell(value: Any) -> str:
         return text.rstrip("0").rstrip(".") if "." in text else text
     if isinstance(value, bool):
         return "true" if value else "false"
-    return visible(value, LONGEST)
+    return visible(value, MAX_CELL_WIDTH)
 
 
-def wide(text: str) -> int:
-    """Return how many places of a terminal a text takes."""
+def display_width(text: str) -> int:
+    """Return the number of terminal columns of a text."""
     if text.isascii():
         return len(text)
     return sum(
@@ -120,6 +122,6 @@ def wide(text: str) -> int:
 
 
 def pad(text: str, size: int, *, right: bool) -> str:
-    """Fill a text up to *size* places."""
-    space = " " * (size - wide(text))
+    """Pad a text to *size* terminal columns."""
+    space = " " * (size - display_width(text))
     return space + text if right else text + space

@@ -1,0 +1,154 @@
+"""Rows for charts and for the wall: loaded, or read from a file that ``load`` has written."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from beaconframes.cli import connection_options as connection
+from beaconframes.cli.common_options import FILE, typed_options
+from beaconframes.cli.loader_options import (
+    find_loader,
+    list_arguments,
+    loader_options,
+    pop_arguments,
+)
+from beaconframes.errors import DatasetError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+    from beaconframes.cli.loader_options import Loader
+    from beaconframes.client import Explorer
+
+WITH_OPEN_EPOCH = "attestations"
+"""The loader whose current epoch has future duties, which would count as missed."""
+
+UNCHANGED_HINT = "Load it without --unit and --columns"
+
+
+def input_options(name: str, shared: Sequence[str] = ()) -> list[click.Parameter]:
+    """Return an argument for a file, and the options to load rows instead.
+
+    *shared* options belong to the chart and to the load; they are not repeated.
+    """
+    loading = [o for o in loader_options(require_loader(name)) if o.name not in shared]
+    for option in loading:
+        option.required = False
+    return [
+        click.Argument(["file"], required=False, type=FILE),
+        *loading,
+        *connection.connection_options(),
+    ]
+
+
+def require_loader(name: str) -> Loader:
+    """Return the V1 loader with this name."""
+    loader = find_loader(name)
+    assert loader is not None
+    return loader
+
+
+def read_input(
+    name: str, values: dict[str, Any], shared: Mapping[str, Any]
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Remove the input options from *values*; return the rows, and facts about their chain.
+
+    The facts are the name of the chain and whether it is simulated: pictures contain them.
+    """
+    file, loader = values.pop("file"), require_loader(name)
+    for argument in list_arguments(loader):
+        values.setdefault(argument, shared.get(argument))
+    arguments = pop_arguments(loader, values)
+    if file is not None:
+        loading = [n for n in (*list_arguments(loader), *connection.NAMES) if n not in shared]
+        if wrong := [option for option in loading if option in typed_options()]:
+            raise UsageError(
+                f"{file} and --{wrong[0].replace('_', '-')} exclude each other",
+                hint="Read the rows from the file, or load them",
+            )
+        return read_file(file, name), {}
+    required = [n for n, a in list_arguments(loader).items() if a.default is a.empty]
+    if absent := [argument for argument in required if argument not in arguments]:
+        raise UsageError(
+            f"a file or --{absent[0].replace('_', '-')} is required",
+            hint=f"Give a file of load {name}, or the rows to load",
+        )
+    simulated = connection.is_simulated(values)
+    with connection.open_explorer(values) as explorer:
+        if name == WITH_OPEN_EPOCH and not arguments.keys() & {"since", "until"}:
+            arguments |= finished_epochs(explorer)
+        rows: pl.DataFrame = loader(**arguments, explorer=explorer)
+        about = {"chain": explorer.chain.name, "simulated": simulated}
+    return rows, about
+
+
+def finished_epochs(explorer: Explorer) -> dict[str, int]:
+    """Return the range of epochs that have ended, and that the service still has."""
+    from beaconframes.v1.recorder import SERVED
+
+    latest = explorer.chain_head.latest("epoch")
+    return {"since": max(latest - SERVED + 1, 0), "until": max(latest - 1, 0)}
+
+
+@contextlib.contextmanager
+def explain_missing_columns(file: Path | None, name: str, rows: pl.DataFrame) -> Iterator[None]:
+    """Add to the error for a missing column of a file how to load this column."""
+    try:
+        yield
+    except UsageError as error:
+        absent = [column for column in schema_of(name) if column not in rows.columns]
+        if file is None or not any(column in error.message for column in absent):
+            raise
+        raise UsageError(f"{file} has no column {absent[0]}", hint=UNCHANGED_HINT) from error
+
+
+def schema_of(name: str) -> pl.Schema:
+    """Return the columns of a loader."""
+    import polars as pl
+
+    from beaconframes.dictionary import NAMED
+
+    return pl.Schema(NAMED[name.replace("-", "_")].table.schema())
+
+
+def read_file(file: Path, name: str) -> pl.DataFrame:
+    """Read a file that ``load`` has written, with the types of its columns."""
+    import polars as pl
+
+    from beaconframes.exports.formats import Cells, by_ending
+
+    form = by_ending(file.name)
+    if form is None:
+        raise UsageError(
+            f"{file.name} does not end with the suffix of a format",
+            hint="Suffixes: .parquet, .csv and others",
+        )
+    if not file.is_file():
+        raise DatasetError(
+            f"the file {file} does not exist", hint=f"Write it with load {name} --out"
+        )
+    schema = schema_of(name)
+    try:
+        # Both formats contain the types of their columns, and may have fewer columns.
+        if form.name == "parquet":
+            return pl.read_parquet(file, hive_partitioning=False, glob=False)
+        if form.name == "arrow":
+            return pl.read_ipc(file)
+        if form.name == "jsonl" and (first := pl.read_ndjson(file, n_rows=1)).height:
+            # With a schema, this reader fills missing columns with null.
+            first.select(schema.names())
+        return form.read(file, schema, Cells())
+    except (pl.exceptions.ColumnNotFoundError, KeyError):
+        raise UsageError(
+            f"{file} has not all columns of load {name}", hint=UNCHANGED_HINT
+        ) from None
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise DatasetError(
+            f"{file} cannot be read as rows of load {name}: {str(error).partition(chr(10))[0]}"
+        ) from error

@@ -1,0 +1,86 @@
+"""Options that all commands have, or that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from beaconframes.cli.runner import RunState
+
+FILE = click.Path(path_type=Path)
+JSON_HELP = "Print JSON instead of text."
+
+
+def json_option() -> click.Option:
+    """Return the option for output as JSON."""
+    return click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP)
+
+
+def overwrite_option() -> click.Option:
+    """Return the option to replace a file."""
+    return click.Option(["--overwrite"], is_flag=True, help="Replace an existing file.")
+
+
+def add_common_options(command: click.Command) -> click.Command:
+    """Add the options of all commands to *command* and to its subcommands."""
+    if any(parameter.name == "debug" for parameter in command.params):
+        return command
+    command.params += [
+        click.Option(
+            ["--debug"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_record_options,
+            help="Show the traceback of an error.",
+        ),
+        click.Option(
+            ["--no-color"],
+            is_flag=True,
+            expose_value=False,
+            callback=lambda context, _option, chosen: set_color(context, off=chosen),
+            help="Print no colours.",
+        ),
+    ]
+    for subcommand in getattr(command, "commands", {}).values():
+        add_common_options(subcommand)
+    return command
+
+
+def _record_options(context: click.Context, _option: click.Parameter, _chosen: bool) -> None:
+    """Record the options of the command, so that messages name them instead of arguments."""
+    state = context.find_object(RunState)
+    if state is not None:
+        state.options |= options_by_argument(context.command)
+
+
+def options_by_argument(command: click.Command) -> dict[str, str]:
+    """Return the options of a command by the name of their argument in Python."""
+    found: dict[str, str] = {}
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name:
+            found[parameter.name] = parameter.opts[0]
+    if "key_file" in found:
+        found["api_key"] = found["key_file"]
+    return found
+
+
+def set_color(context: click.Context, *, off: bool) -> None:
+    """Turn colours *off*; otherwise a terminal has colours."""
+    if off:
+        context.color = False
+        context.find_root().color = False
+
+
+def typed_options() -> set[str]:
+    """Return the names of the options on the command line."""
+    context = click.get_current_context()
+    line = click.core.ParameterSource.COMMANDLINE
+    return {name for name in context.params if context.get_parameter_source(name) is line}
+
+
+def pop_options(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Remove the options *names* from *values*, and return them."""
+    return {name: values.pop(name) for name in names}

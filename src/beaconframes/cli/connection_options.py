@@ -1,0 +1,221 @@
+"""Options of every command that loads: which explorer, which key, which store, which limits."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from beaconframes.cli.common_options import FILE, pop_options, typed_options
+from beaconframes.cli.messages import print_message, print_warning
+from beaconframes.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from beaconframes.client import Explorer
+    from beaconframes.dataset import Dataset
+
+OTHERS_PERMISSIONS = 0o077
+"""Permission bits that a key file must not have."""
+MAX_KEY_BYTES = 4096
+
+
+def connection_options() -> list[click.Parameter]:
+    """Return the options; `open_explorer` takes their values."""
+    return [
+        click.Option(["--url"], help="Address of the explorer. [BEACONFRAMES_URL]"),
+        click.Option(["--chain"], help="mainnet or hoodi. [BEACONFRAMES_CHAIN]"),
+        click.Option(
+            ["--key-file"],
+            type=FILE,
+            help="File with the API key, readable by its owner only. The default is "
+            "BEACONFRAMES_API_KEY, which is never sent to the address of --url.",
+        ),
+        click.Option(["--ask-key"], is_flag=True, help="Prompt for the API key."),
+        click.Option(
+            ["--rate"], type=float, help="Largest request rate per second. [BEACONFRAMES_RATE]"
+        ),
+        click.Option(
+            ["--store"], type=FILE, help="Store final rows in this folder. [BEACONFRAMES_STORE]"
+        ),
+        click.Option(["--no-store"], is_flag=True, help="Store no rows."),
+        click.Option(
+            ["--max-requests"],
+            type=click.IntRange(min=1),
+            help="Fail before the first request if more requests are needed.",
+        ),
+        click.Option(
+            ["--offline"],
+            is_flag=True,
+            help="Read stored rows only, without requests. [BEACONFRAMES_OFFLINE]",
+        ),
+        click.Option(
+            ["--local"],
+            is_flag=True,
+            envvar="BEACONFRAMES_LOCAL",
+            help="Load from a local explorer with a simulated chain: no key, no network. "
+            "[BEACONFRAMES_LOCAL]",
+        ),
+        click.Option(
+            ["--dataset"], type=FILE, help="Load from a local explorer with this dataset."
+        ),
+        click.Option(
+            ["--progress/--no-progress"],
+            default=None,
+            help="Show progress on standard error; the default is to show it on a terminal. "
+            "[BEACONFRAMES_PROGRESS]",
+        ),
+    ]
+
+
+NAMES = tuple(option.name for option in connection_options() if option.name)
+SOURCES = ("url", "chain", "key_file", "ask_key", "dataset")
+"""Options that choose another source than --local: they override BEACONFRAMES_LOCAL."""
+REMOTE_ONLY = ("url", "chain", "key_file", "ask_key", "store", "offline")
+"""Options that a local explorer does not accept."""
+SETTINGS = ("progress", "rate", "max_requests")
+
+
+@contextlib.contextmanager
+def open_explorer(values: dict[str, Any]) -> Iterator[Explorer]:
+    """Remove the connection options from *values*, and open their explorer."""
+    from beaconframes.config import settings
+
+    chosen = pop_options(values, NAMES)
+    chosen["local"] = is_local(chosen)
+    given = {name: chosen[name] for name in SETTINGS if chosen[name] is not None}
+    with settings(frame="polars", **given), _open_chosen(chosen) as explorer:
+        yield explorer
+
+
+def is_local(chosen: dict[str, Any]) -> bool:
+    """Return whether to load from the sample; options override the environment."""
+    return bool(chosen["local"]) and (
+        "local" in typed_options() or not typed_options() & {*SOURCES}
+    )
+
+
+@contextlib.contextmanager
+def _open_chosen(chosen: dict[str, Any]) -> Iterator[Explorer]:
+    from beaconframes.client import Explorer, use
+
+    if chosen["local"] or chosen["dataset"] is not None:
+        _check_local(chosen)
+        with serve_dataset(chosen["dataset"]) as explorer:
+            yield explorer
+        return
+    if chosen["no_store"] and chosen["store"] is not None:
+        raise UsageError("--store and --no-store exclude each other", hint="Use one of them")
+    with Explorer(
+        chosen["url"],
+        api_key=read_key(chosen["key_file"], prompt=chosen["ask_key"]),
+        chain=chosen["chain"],
+        store=False if chosen["no_store"] else chosen["store"],
+        offline=chosen["offline"] or None,
+    ) as explorer:
+        before = use(explorer)
+        try:
+            yield explorer
+        finally:
+            use(before)
+
+
+def is_simulated(values: dict[str, Any]) -> bool | None:
+    """Return whether the source of these options is simulated; None if this is unknown."""
+    if values["dataset"] is None:
+        return is_local(values) or None
+    from beaconframes.dataset import Dataset
+
+    simulated: bool | None = Dataset.open(values["dataset"]).meta.get("simulated")
+    return simulated
+
+
+def _check_local(chosen: dict[str, Any]) -> None:
+    """Refuse options that a local explorer does not accept."""
+    wrong = [name for name in REMOTE_ONLY if chosen[name]]
+    if chosen["local"] and chosen["dataset"] is not None:
+        wrong.append("dataset")
+    if not wrong:
+        return
+    name = wrong[0].replace("_", "-")
+    if chosen["local"] and "local" not in typed_options():
+        raise UsageError(
+            f"BEACONFRAMES_LOCAL and --{name} exclude each other",
+            hint="Unset BEACONFRAMES_LOCAL, or choose an explorer with --url or --chain",
+        )
+    option = "--local" if chosen["local"] else "--dataset"
+    raise UsageError(f"{option} and --{name} exclude each other", hint="Use one of them")
+
+
+@contextlib.contextmanager
+def serve_dataset(folder: Path | None) -> Iterator[Explorer]:
+    """Serve a dataset, or the sample, while this command runs."""
+    from beaconframes.server import local, open_dataset
+
+    with contextlib.ExitStack() as stack:
+        dataset = (
+            stack.enter_context(open_stored_sample()) if folder is None else open_dataset(folder)
+        )
+        yield stack.enter_context(local(dataset)).explorer
+
+
+@contextlib.contextmanager
+def open_stored_sample() -> Iterator[Dataset]:
+    """Open the stored sample; if it cannot be stored, simulate it in a temporary folder."""
+    from beaconframes.simulator import SAMPLE, has_sample, open_sample, simulate
+
+    with contextlib.ExitStack() as stack:
+        if not has_sample():
+            print_message("simulating the sample chain; this takes some seconds, once")
+        try:
+            sample = open_sample()
+        except OSError as error:
+            print_warning(f"the sample cannot be stored: {error.filename}: {error.strerror}")
+            folder = Path(stack.enter_context(_temporary_folder()))
+            sample = simulate(folder / "sample", **SAMPLE)
+        yield sample
+
+
+def _temporary_folder() -> Any:
+    import tempfile
+
+    return tempfile.TemporaryDirectory(prefix="beaconframes-")
+
+
+def read_key(file: Path | None, *, prompt: bool) -> str | None:
+    """Return the key from a file or a prompt; None means the key of the environment."""
+    if file is not None and prompt:
+        raise UsageError("--key-file and --ask-key exclude each other", hint="Use one of them")
+    if file is not None:
+        return read_key_file(file)
+    if not prompt:
+        return None
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ConfigError("--ask-key needs a terminal", hint="Use --key-file instead")
+    key: str = click.prompt("API key", hide_input=True, err=True)
+    return key
+
+
+def read_key_file(file: Path) -> str:
+    """Return the key in a file that only its owner can read."""
+    if file.is_dir():
+        raise ConfigError(f"{file} is a folder", hint="Give the file in it that contains the key")
+    try:
+        if file.stat().st_mode & OTHERS_PERMISSIONS:
+            raise ConfigError(
+                f"other users can read {file}",
+                hint=f"Run: chmod 600 {file.name}, and replace the key, which may be known",
+            )
+        with file.open("rb") as opened:
+            text = opened.read(MAX_KEY_BYTES).decode("ascii").strip()
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file} does not contain a key: it is not ASCII text") from None
+    if not text:
+        raise ConfigError(f"{file} is empty", hint="Write the key into it, and nothing else")
+    return text

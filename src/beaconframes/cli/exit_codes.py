@@ -1,0 +1,69 @@
+"""Exit codes of the command line, by class of error."""
+
+from __future__ import annotations
+
+from beaconframes import errors
+
+SUCCESS = 0
+FAILURE = 1
+USAGE_ERROR = 2
+MISSING_ROWS = 3
+FILE_ERROR = 9
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+EXIT_CODES: tuple[tuple[int, tuple[type[errors.BeaconframesError], ...], str], ...] = (
+    (
+        USAGE_ERROR,
+        (errors.UsageError,),
+        "invalid command line, setting or key; no request was sent",
+    ),
+    (MISSING_ROWS, (errors.MissingRows,), "rows are missing; all other rows were written"),
+    (
+        4,
+        (errors.Unauthorized, errors.TierTooLow),
+        "the key is invalid, or its plan does not include this",
+    ),
+    (5, (errors.RateLimited,), "the rate limit or the quota is used up"),
+    (
+        6,
+        (errors.ConnectionFailed, errors.RequestTimeout, errors.ServerError, errors.ChallengePage),
+        "the service did not answer; retry later",
+    ),
+    (
+        7,
+        (errors.ServiceError,),
+        "the service rejected the request, or does not have the endpoint",
+    ),
+    (8, (errors.ResponseError,), "the response of the service is invalid"),
+    (FILE_ERROR, (errors.DatasetError,), "a file, store or dataset cannot be read or written"),
+)
+"""Exit code, classes of error, meaning. The first entry that matches an error applies."""
+
+OTHER_EXIT_CODES = (
+    (SUCCESS, "success; no rows are missing"),
+    (FAILURE, "any other error"),
+    (INTERRUPTED, "stopped by Ctrl-C"),
+    (BROKEN_PIPE, "standard output was closed by its reader"),
+    (143, "stopped by SIGTERM"),
+)
+"""Exit codes without a class of error."""
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code of an error."""
+    if isinstance(error, OSError):
+        return FILE_ERROR
+    return next((code for code, kinds, _ in EXIT_CODES if isinstance(error, kinds)), FAILURE)
+
+
+def list_exit_codes() -> list[tuple[int, str, str]]:
+    """Return every exit code with its errors and its meaning, in ascending order."""
+    ours = [(code, ", ".join(k.__name__ for k in kinds), text) for code, kinds, text in EXIT_CODES]
+    return sorted([*ours, *((code, "", text) for code, text in OTHER_EXIT_CODES)])
+
+
+def format_epilog() -> str:
+    """Return the table of exit codes for the end of the help text."""
+    lines = (f"{code:>5}  {meaning}" for code, _, meaning in list_exit_codes())
+    return "\b\nExit codes:\n" + "\n".join(lines)

@@ -1,0 +1,109 @@
+"""Lists on the command line and on standard input: validators, slots, names."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.errors import UsageError
+from beaconframes.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+STANDARD_INPUT = "-"
+MAX_ITEMS = 10_000_000
+"""Largest number of items in a list: a mistyped range must not fill the memory."""
+
+_RANGE = re.compile(r"([0-9]{1,18})(?:-|\.\.)([0-9]{1,18})", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+_SEPARATOR = re.compile(r"[,\s]+")
+_SHOWN = 60
+
+
+def parse_list(
+    option: str, texts: Iterable[str], check: Callable[[Any], object]
+) -> list[int | str]:
+    """Return all items of *texts*: numbers, ranges such as ``1-100``, and other words.
+
+    ``-`` is standard input: items separated by commas or spaces on any number of lines, with
+    comments after ``#``. *check* validates them; its errors get the line number.
+    """
+    found: list[int | str] = []
+    for text in texts:
+        if text == STANDARD_INPUT:
+            for number, line in read_standard_input():
+                try:
+                    _parse_items(option, found, line, check)
+                except UsageError as error:
+                    raise UsageError(
+                        f"line {number:,} of standard input: {error.message}", hint=error.hint
+                    ) from None
+        else:
+            _parse_items(option, found, text, None)
+    if not found:
+        raise UsageError(f"{option} is empty", hint="Give at least one item")
+    return found
+
+
+def _parse_items(
+    option: str, found: list[int | str], text: str, check: Callable[[Any], object] | None
+) -> None:
+    """Append the items of one line, or of one word of the command line, to *found*."""
+    for item in filter(None, _SEPARATOR.split(text)):
+        ends = _RANGE.fullmatch(item)
+        new = parse_range(option, int(ends[1]), int(ends[2])) if ends else (parse_item(item),)
+        if check is not None:
+            check(new[-1])
+        found.extend(new)
+        if len(found) > MAX_ITEMS:
+            raise UsageError(
+                f"{option} has more than {MAX_ITEMS:,} items", hint="Split it into several calls"
+            )
+
+
+def parse_range(option: str, first: int, last: int) -> Sequence[int]:
+    """Return all numbers of a range."""
+    if last < first or last - first >= MAX_ITEMS:
+        raise UsageError(
+            f"{option}: {first}-{last} is not a valid range",
+            hint=f"Write the smaller number first; a range has at most {MAX_ITEMS:,} numbers",
+        )
+    return range(first, last + 1)
+
+
+def parse_item(item: str) -> int | str:
+    """Return a number as an int, and any other item unchanged."""
+    return int(item) if _NUMBER.fullmatch(item) else item
+
+
+def read_standard_input() -> Iterator[tuple[int, str]]:
+    """Yield the lines of standard input with their numbers, without comments, one at a time."""
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:
+        raise UsageError("standard input is closed", hint="Redirect a file or a pipe to it")
+    for number, raw in enumerate(stream, 1):
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise UsageError(f"line {number:,} of standard input is not UTF-8") from None
+        if text := line.partition("#")[0].strip():
+            yield number, text
+
+
+def check_word(item: Any) -> None:
+    """Refuse an item that is neither a number nor a word of common characters."""
+    if not isinstance(item, int) and not re.fullmatch(r"[\w.@:/+-]{1,200}", item):
+        raise UsageError(f"{visible(repr(item), _SHOWN)} contains invalid characters")
+
+
+def check_number(item: Any) -> None:
+    """Refuse an item that is neither a number, nor a block root, nor a name such as latest."""
+    names = ("latest", "finalized", "head", "genesis", "next", "current")
+    if (
+        not isinstance(item, int)
+        and item not in names
+        and not re.fullmatch(r"0x[0-9a-fA-F]{1,96}", item)
+    ):
+        raise UsageError(f"{visible(repr(item), _SHOWN)} is not a number")

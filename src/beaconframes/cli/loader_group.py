@@ -1,0 +1,80 @@
+"""A group with one command for each loader: load, plan and export."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from beaconframes.cli.common_options import add_common_options
+from beaconframes.cli.loader_options import find_loader, list_loaders, loads_image, parse_title
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from beaconframes.cli.loader_options import Loader
+
+
+class LoaderGroup(click.Group):
+    """One command for each loader; ``--v2`` anywhere selects the loaders of V2."""
+
+    def __init__(
+        self,
+        *,
+        build: Callable[[str, Loader], click.Command],
+        images: bool = True,
+        **attributes: Any,
+    ) -> None:
+        """Build commands with *build*; without *images*, omit loaders that return an image."""
+        # Eager, so that a --help after it lists the loaders of V2.
+        version = click.Option(["--v2"], is_flag=True, is_eager=True, help="Loaders of V2.")
+        super().__init__(
+            params=[version],
+            subcommand_metavar="LOADER [OPTIONS]",
+            invoke_without_command=True,
+            callback=print_help,
+            **attributes,
+        )
+        self.build = build
+        self.images = images
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the loaders of the selected version."""
+        known = list_loaders(2 if ctx.params.get("v2") else 1)
+        return [*self.commands, *(name for name in known if self.images or name != "chart")]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; --v2 may come after the name of the loader."""
+        if "--v2" in args[1:]:
+            ctx.params["v2"] = True
+        return super().resolve_command(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Build the command of a loader."""
+        if cmd_name in self.commands:
+            return add_common_options(self.commands[cmd_name])
+        name = cmd_name.removeprefix("v2.")
+        version = 2 if name != cmd_name or ctx.params.get("v2") else 1
+        loader = find_loader(name, version)
+        if loader is not None and loads_image(loader) and not self.images:
+            return None
+        if loader is None:
+            if version == 1 and find_loader(name, 2) is not None:
+                ctx.fail(f"{name} is a loader of V2: add --v2.")
+            return None
+        command = self.build(name.replace("_", "-"), loader)
+        command.short_help = parse_title(loader)
+        # Also here, because --v2 may come after the name of the loader.
+        command.params.append(
+            click.Option(["--v2"], is_flag=True, expose_value=False, help="Use the loader of V2.")
+        )
+        return add_common_options(command)
+
+
+@click.pass_context
+def print_help(context: click.Context, /, **_: Any) -> None:
+    """Print the help text, with all loaders, if no loader is given."""
+    if context.invoked_subcommand is None:
+        raise click.exceptions.NoArgsIsHelpError(context)
