@@ -1,4 +1,4 @@
-"""The command line under whatever people type, and wherever they are."""
+"""The command line with random input and in unusual environments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ODD = [
 ]  # fmt: skip
 
 
-def parameters(command):
+def option_names(command):
     """The options of a command."""
     return [
         word
@@ -42,8 +42,8 @@ def parameters(command):
     ]
 
 
-def line(chance):
-    """A command line that may or may not make sense; nothing that it names is there."""
+def random_line(chance):
+    """A random command line; the files and services in it do not exist."""
     words, command = [], commands
     context = commands.make_context("beaconframes", [], resilient_parsing=True)
     while hasattr(command, "list_commands") and chance.random() < 0.95:
@@ -51,7 +51,7 @@ def line(chance):
         words.append(name)
         command = command.get_command(context, name)
     for _ in range(chance.choice([0, 1, 1, 2, 3, 5])):
-        known = [w for w in parameters(command) if w.startswith("-") and w not in NEVER]
+        known = [w for w in option_names(command) if w.startswith("-") and w not in NEVER]
         words += chance.choices(
             [
                 [chance.choice(known)],
@@ -66,83 +66,85 @@ def line(chance):
 
 
 NEVER = ("demo", "serve", "simulate", "--follow")
-"""These do something when they make sense, for as long as it takes."""
+"""These run for a long time, or without an end."""
 
 
 @pytest.fixture
-def nowhere(monkeypatch, tmp_path, chain):
-    """Nobody to ask but the small chain, nothing kept, and a folder of its own."""
-    monkeypatch.setattr("beaconframes.cli.asking.kept_sample", lambda: nullcontext(chain))
+def isolated(monkeypatch, tmp_path, chain):
+    """The small chain as the only source, no store, an empty home folder."""
+    monkeypatch.setattr(
+        "beaconframes.cli.connection_options.open_stored_sample", lambda: nullcontext(chain)
+    )
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
 
 
-def try_lines(seeds, seconds):
-    """Run a line for each seed; return those that ended otherwise than they may, or too late."""
+def run_lines(seeds, seconds):
+    """Run a command line for each seed; return those with a wrong exit code, output or duration."""
     wrong = []
     for seed in seeds:
-        words = line(random.Random(seed))
+        words = random_line(random.Random(seed))
         started = time.monotonic()
-        told = CliRunner().invoke(commands, words, input="1\n2\n")
+        result = CliRunner().invoke(commands, words, input="1\n2\n")
         took = time.monotonic() - started
-        fine = told.exit_code in (0, 2) or told.exit_code in MORE.get("".join(words[:1]), ())
-        shown = told.stderr.replace("\n", "")
-        calm = shown.isprintable() or "\udcff" in "".join(words)
+        fine = result.exit_code in (0, 2) or result.exit_code in MORE.get("".join(words[:1]), ())
+        shown = result.stderr.replace("\n", "")
+        safe = shown.isprintable() or "\udcff" in "".join(words)
         if not (
-            fine and calm and took < seconds and ("--debug" in words or "Traceback" not in shown)
+            fine and safe and took < seconds and ("--debug" in words or "Traceback" not in shown)
         ):
-            wrong.append((seed, words, told.exit_code, told.output[-300:], took))
+            wrong.append((seed, words, result.exit_code, result.output[-300:], took))
     return wrong
 
 
-ASKING = ("load", "plot", "wall", "export", "plan", "record", "quota")
-MORE = {"store": (9,), **dict.fromkeys(ASKING, (3, 6, 7, 9))}
-"""These may find that a file is not there, that nobody answers, or that there is no such thing."""
+LOADING = ("load", "plot", "wall", "export", "plan", "record", "quota")
+MORE = {"store": (9,), **dict.fromkeys(LOADING, (3, 6, 7, 9))}
+"""Other exit codes of these: a missing file, no response, or an unknown object."""
 
 
-def test_a_hundred_random_command_lines(nowhere):
-    """Each ends with help or with one line; none with a traceback."""
-    assert [] == try_lines(range(100), seconds=30)
+def test_a_hundred_random_command_lines(isolated):
+    """Each prints help or one line, and no traceback."""
+    assert [] == run_lines(range(100), seconds=30)
 
 
 @pytest.mark.long
-def test_two_thousand_random_command_lines(nowhere):
-    """The same, for longer."""
-    assert [] == try_lines(range(1000, 3400), seconds=2)
+def test_two_thousand_random_command_lines(isolated):
+    """The same, for more seeds."""
+    assert [] == run_lines(range(1000, 3400), seconds=2)
 
 
-def test_serve_and_simulate_refuse_nonsense(nowhere):
-    """What makes no sense is refused before anything begins."""
+def test_serve_and_simulate_refuse_invalid_options(isolated):
+    """The error comes before the start."""
     for words in (
-        ["serve", "nowhere"], ["serve", "--port", "x"], ["serve", "--port", "70000"],
+        ["serve", "missing"], ["serve", "--port", "x"], ["serve", "--port", "70000"],
         ["serve", "--rate", "0"], ["serve", "--wire", "smoke"],
         ["simulate"], ["simulate", "--out"], ["simulate", "--validators", "0", "--out", "x"],
         ["demo", "more"],
     ):  # fmt: skip
-        told = CliRunner().invoke(commands, words)
+        result = CliRunner().invoke(commands, words)
 
-        assert (2, "") == (told.exit_code, told.stdout), words
-        assert 1 == told.stderr.count("\n")
+        assert (2, "") == (result.exit_code, result.stdout), words
+        assert 1 == result.stderr.count("\n")
 
 
 @pytest.fixture
-def somewhere(chain, tmp_path):
-    """Run a command in a process of its own, in surroundings that are said."""
+def run_in(chain, tmp_path):
+    """Run a command in its own process with the given environment."""
 
     def run(*words, **environment):
-        kept = {k: v for k, v in os.environ.items() if k in ("PATH", "VIRTUAL_ENV", "TMPDIR")}
+        env = {k: v for k, v in os.environ.items() if k in ("PATH", "VIRTUAL_ENV", "TMPDIR")}
         return subprocess.run(
             [sys.executable, "-m", "beaconframes", *words, "--dataset", str(chain.path)],
-            check=False, capture_output=True, env=kept | environment, cwd=tmp_path,
-            preexec_fn=unprivileged if sys.platform == "linux" else None,
+            check=False, capture_output=True, env=env | environment, cwd=tmp_path,
+            preexec_fn=drop_privileges if sys.platform == "linux" else None,
         )  # fmt: skip
 
     return run
 
 
-def unprivileged():
-    """Take from the process, which may be root's, the right to write where nobody may."""
+def drop_privileges():
+    """Remove the right of root to write to read-only folders."""
     drop_from_bounding_set, dac_override = 24, 1
     ctypes.CDLL(None).prctl(drop_from_bounding_set, dac_override, 0, 0, 0)
 
@@ -150,7 +152,7 @@ def unprivileged():
 PLACES = {
     "C locale, no HOME": lambda _: {"LC_ALL": "C", "LANG": "C"},
     "ASCII only": lambda home: {"HOME": str(home), "PYTHONIOENCODING": "ascii"},
-    "HOME that is no folder": lambda _: {"HOME": "/dev/null"},
+    "HOME that is not a folder": lambda _: {"HOME": "/dev/null"},
     "HOME that cannot be written": lambda home: {"HOME": str(home / "locked")},
     "HOME with spaces": lambda home: {"HOME": str(home / "a b" / "é 漢字")},
 }
@@ -160,8 +162,8 @@ FIRST, *OTHERS = PLACES
 @pytest.mark.parametrize(
     "place", [FIRST, *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS)]
 )
-def test_it_works_wherever_one_is(somewhere, tmp_path, place):
-    """A table and a file, with a name in letters that the place may not know."""
+def test_unusual_environments(run_in, tmp_path, place):
+    """A table and a file, with a name that the locale cannot encode."""
     environment = PLACES[place](tmp_path)
     if environment.get("HOME", "/dev/null") != "/dev/null":
         Path(environment["HOME"]).mkdir(parents=True, exist_ok=True)
@@ -169,20 +171,20 @@ def test_it_works_wherever_one_is(somewhere, tmp_path, place):
     if locked.exists():
         locked.chmod(0o555)
 
-    told = somewhere("load", "epochs", "--since", "-3", "--out", "é 漢字.csv", **environment)
+    result = run_in("load", "epochs", "--since", "-3", "--out", "é 漢字.csv", **environment)
 
-    assert (0, b"") == (told.returncode, told.stderr)
-    assert b": 3 rows, " in told.stdout
+    assert (0, b"") == (result.returncode, result.stderr)
+    assert b": 3 rows, " in result.stdout
     assert 4 == len((tmp_path / "é 漢字.csv").read_text().splitlines())
     assert not locked.exists() or [] == list(locked.iterdir())
 
 
-def test_a_sample_that_cannot_be_kept(monkeypatch, tmp_path, chain):
-    """Where the cache cannot be written, --local simulates for this time and says so."""
-    made = []
+def test_a_sample_that_cannot_be_stored(monkeypatch, tmp_path, chain):
+    """If the cache folder is read-only, --local simulates the sample and warns."""
+    simulated = []
 
     def simulate(folder, **arguments):
-        made.append(arguments)
+        simulated.append(arguments)
         return chain
 
     blocked = tmp_path / "file"
@@ -190,35 +192,35 @@ def test_a_sample_that_cannot_be_kept(monkeypatch, tmp_path, chain):
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: blocked / "cache")
     monkeypatch.setattr("beaconframes.simulator.simulate", simulate)
 
-    told = CliRunner().invoke(commands, ["load", "latest-state", "--local"])
+    result = CliRunner().invoke(commands, ["load", "latest-state", "--local"])
 
-    assert 0 == told.exit_code
-    assert 1 == len(made)
-    assert "cannot be kept" in told.stderr
+    assert 0 == result.exit_code
+    assert 1 == len(simulated)
+    assert "cannot be stored" in result.stderr
 
 
-def examples():
-    """What stands after the prompt in the README's part on the command line."""
+def readme_examples():
+    """The commands of the README."""
     part = README.read_text().partition("## On the command line")[2].partition("\n## ")[0]
     block = re.search(r"```console\n(.*?)```", part, re.DOTALL)
     return [line.removeprefix("$ ") for line in block[1].splitlines()]
 
 
 def test_the_examples_of_the_readme(sample_cache, monkeypatch, tmp_path):
-    """Each works as it stands, without a network, and leaves what it says."""
+    """Each works as written, without a network, and writes its file."""
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: sample_cache / "beaconframes")
     monkeypatch.chdir(tmp_path)
-    first, *rest = examples()
+    first, *rest = readme_examples()
     name, value = first.removeprefix("export ").split("=")
     monkeypatch.setenv(name, value)
 
-    told = [CliRunner().invoke(commands, shlex.split(line)[1:]) for line in rest]
+    result = [CliRunner().invoke(commands, shlex.split(line)[1:]) for line in rest]
 
     assert 5 <= len(rest)
     assert [(0, "beaconframes")] * len(rest) == [
-        (one.exit_code, line.split()[0]) for one, line in zip(told, rest, strict=True)
+        (one.exit_code, line.split()[0]) for one, line in zip(result, rest, strict=True)
     ]
-    assert all(one.stdout and not one.stderr for one in told[1:])
+    assert all(one.stdout and not one.stderr for one in result[1:])
     assert {"income.parquet", "income.png", "wall.png", "income"} == {
         file.name for file in tmp_path.iterdir()
     }
@@ -227,24 +229,24 @@ def test_the_examples_of_the_readme(sample_cache, monkeypatch, tmp_path):
 
 @pytest.mark.long
 def test_the_examples_of_the_readme_in_a_shell(sample_cache, tmp_path):
-    """The same, as one types them."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("BEACONFRAMES_")}
+    """The same in a shell."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("BEACONFRAMES_")}
     here = str(Path(sys.executable).parent)
-    told = subprocess.run(
-        ["/bin/bash", "-ec", "\n".join(examples())],
+    result = subprocess.run(
+        ["/bin/bash", "-ec", "\n".join(readme_examples())],
         check=False, capture_output=True, text=True, cwd=tmp_path,
-        env=kept | {"XDG_CACHE_HOME": str(sample_cache), "PATH": f"{here}:{kept['PATH']}"},
+        env=env | {"XDG_CACHE_HOME": str(sample_cache), "PATH": f"{here}:{env['PATH']}"},
     )  # fmt: skip
 
-    assert 0 == told.returncode, told.stderr
+    assert 0 == result.returncode, result.stderr
     assert {"income.parquet", "income.png", "wall.png", "income"} == {
         file.name for file in tmp_path.iterdir()
     }
 
 
-def test_every_command_says_what_it_does():
-    """The help of each, and of each below it."""
+def test_every_command_has_help():
+    """The help text starts with the usage."""
     for name in COMMANDS:
-        told = CliRunner().invoke(commands, [name, "--help"])
-        assert 0 == told.exit_code
-        assert told.stdout.startswith(f"Usage: beaconframes {name}")
+        result = CliRunner().invoke(commands, [name, "--help"])
+        assert 0 == result.exit_code
+        assert result.stdout.startswith(f"Usage: beaconframes {name}")

@@ -17,21 +17,27 @@ from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
 import beaconframes as bf
-from beaconframes.cli import asking, commands, nouns, showing, subjects
+from beaconframes.cli import (
+    commands,
+    connection_options,
+    list_argument,
+    loader_options,
+    rendering,
+)
 from beaconframes.endpoint.identifiers import identifier
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.server import Server
 
 from ..support.untrusted_texts import TEXTS
 
-UNASKED = ["--url", "http://127.0.0.1:9"]
-"""Where nobody answers, which has a status of its own."""
-LIVE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+UNREACHABLE = ["--url", "http://127.0.0.1:9"]
+"""No service listens there; a request would end with exit code 6."""
+CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @pytest.fixture
 def run(chain):
-    """Run a command against a local explorer of the small chain."""
+    """Run a command with a local explorer of the small chain."""
 
     def invoke(*arguments, served=True, **more):
         place = ["--dataset", str(chain.path)] if served else []
@@ -42,7 +48,7 @@ def run(chain):
 
 @pytest.fixture
 def income(chain):
-    """The income of validators 1 to 3 in the last two finalized epochs, as it is at rest."""
+    """The income of validators 1 to 3 in the last two finalized epochs, read from the dataset."""
     last = chain.meta["finalized_epoch"]
     return (
         chain.scan("income_history")
@@ -53,24 +59,28 @@ def income(chain):
 
 
 def test_every_loader_has_a_command_with_its_arguments():
-    """Both generations; each argument is an option of a kind that is known."""
-    for generation, home in ((1, bf), (2, bf.v2)):
-        names = [name for name in dir(home) if name.startswith("load_")]
-        assert names == sorted(f"load_{n.replace('-', '_')}" for n in nouns.nouns(generation))
-        for noun in nouns.nouns(generation):
-            loader = nouns.loader_of(noun, generation)
-            options = nouns.options(loader)
-            assert list(nouns.arguments(loader)) == [option.name for option in options]
-            assert nouns.summary(loader)
+    """V1 and V2; each argument is an option of a known kind."""
+    for version, module in ((1, bf), (2, bf.v2)):
+        names = [name for name in dir(module) if name.startswith("load_")]
+        assert names == sorted(
+            f"load_{n.replace('-', '_')}" for n in loader_options.list_loaders(version)
+        )
+        for name in loader_options.list_loaders(version):
+            loader = loader_options.find_loader(name, version)
+            options = loader_options.loader_options(loader)
+            assert list(loader_options.list_arguments(loader)) == [
+                option.name for option in options
+            ]
+            assert loader_options.parse_summary(loader)
 
 
-def test_a_table_for_people(run, income):
-    """The first rows as wide as the terminal, and how much more there is."""
-    told = run("load", "income-history", "--validators", "1,2,3", "--since", "-2", "--rows", "4")
+def test_table_output(run, income):
+    """The first rows in the width of the terminal, and the number of hidden rows and columns."""
+    result = run("load", "income-history", "--validators", "1,2,3", "--since", "-2", "--rows", "4")
 
-    lines = told.stdout.splitlines()
-    assert 0 == told.exit_code
-    assert "" == told.stderr
+    lines = result.stdout.splitlines()
+    assert 0 == result.exit_code
+    assert "" == result.stderr
     assert ["validator_index", "epoch", "time"] == lines[0].split()[:3]
     first = income.row(0, named=True)
     assert [str(first["validator_index"]), str(first["epoch"])] == lines[1].split()[:2]
@@ -79,17 +89,17 @@ def test_a_table_for_people(run, income):
     assert all(len(line) <= 100 for line in lines[:5])
 
 
-def test_json_for_machines(run, income):
-    """One object: complete or not, how many requests, and the rows, exactly."""
-    told = run("load", "income-history", "--validators", "1-3", "--since", "-2", "--json")
+def test_json_output(run, income):
+    """One object: completeness, number of requests, and the exact rows."""
+    result = run("load", "income-history", "--validators", "1-3", "--since", "-2", "--json")
 
-    said = json.loads(told.stdout)
-    assert 0 == told.exit_code
+    report = json.loads(result.stdout)
+    assert 0 == result.exit_code
     assert (True, 6, "load_income_history", [], []) == (
-        said["complete"], said["rows"], said["loader"], said["missing"], said["warnings"],
+        report["complete"], report["rows"], report["loader"], report["missing"], report["warnings"],
     )  # fmt: skip
-    assert said["requests"] > 0
-    first, expected = said["data"][0], income.row(0, named=True)
+    assert report["requests"] > 0
+    first, expected = report["data"][0], income.row(0, named=True)
     assert expected["attestation_head_reward_gwei"] == first["attestation_head_reward_gwei"]
     assert str(expected["tx_fee_reward_wei"]) == first["tx_fee_reward_wei"]
     assert datetime.fromisoformat(first["time"]).tzinfo == UTC
@@ -104,14 +114,14 @@ def test_json_for_machines(run, income):
         ("jsonl", pl.read_ndjson),
     ],
 )
-def test_a_file_by_its_ending(run, income, tmp_path, ending, read):
-    """All rows, whatever the format."""
+def test_the_suffix_chooses_the_format(run, income, tmp_path, ending, read):
+    """All rows in every format."""
     out = tmp_path / f"income.{ending}"
 
-    told = run("load", "income-history", "--validators", "1..3", "--since", "-2", "--out", out)
+    result = run("load", "income-history", "--validators", "1..3", "--since", "-2", "--out", out)
 
-    assert 0 == told.exit_code
-    assert f"{out}: 6 rows, {out.stat().st_size:,} bytes\n" == told.stdout
+    assert 0 == result.exit_code
+    assert f"{out}: 6 rows, {out.stat().st_size:,} bytes\n" == result.stdout
     found = read(out)
     assert income.columns == [c for c in found.columns if c in income.columns]
     assert_frame_equal(
@@ -120,8 +130,8 @@ def test_a_file_by_its_ending(run, income, tmp_path, ending, read):
     )
 
 
-def test_a_file_is_replaced_only_on_demand(run, tmp_path):
-    """Refused before anything is sent; with --overwrite it is replaced, and nothing is left."""
+def test_a_file_is_replaced_only_with_overwrite(run, tmp_path):
+    """The error comes before the first request; --overwrite leaves no other file."""
     out = tmp_path / "state.parquet"
     out.write_text("old")
 
@@ -136,8 +146,8 @@ def test_a_file_is_replaced_only_on_demand(run, tmp_path):
     assert [out] == list(tmp_path.iterdir())
 
 
-def test_an_export_that_fails_leaves_the_old_file(run, tmp_path, monkeypatch):
-    """A disk that is full at the end: an error, and what was there is as it was."""
+def test_a_failed_export_leaves_the_old_file(run, tmp_path, monkeypatch):
+    """A full disk at the end is an error, and the old file is unchanged."""
     out = tmp_path / "state.parquet"
     out.write_text("old")
 
@@ -145,10 +155,10 @@ def test_an_export_that_fails_leaves_the_old_file(run, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    told = run("load", "latest-state", "--out", out, "--overwrite")
+    result = run("load", "latest-state", "--out", out, "--overwrite")
 
-    assert 9 == told.exit_code
-    assert "No space left on device" in told.stderr
+    assert 9 == result.exit_code
+    assert "No space left on device" in result.stderr
     assert "old" == out.read_text()
 
 
@@ -163,7 +173,7 @@ commands.main(sys.argv[1:])
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["os.fsync", "pathlib.Path.replace"])
 def test_a_kill_leaves_the_old_file(chain, tmp_path, where):
-    """Until the new one has its name the old one is whole; the next call replaces it."""
+    """Until the rename the old file is complete; the next call replaces it."""
     out = tmp_path / "epochs.parquet"
     out.write_text("old")
     words = ["load", "epochs", "--dataset", str(chain.path), "--out", str(out), "--overwrite"]
@@ -179,8 +189,8 @@ def test_a_kill_leaves_the_old_file(chain, tmp_path, where):
     assert [out] == list(tmp_path.iterdir())
 
 
-def test_where_nothing_can_be_written(run, tmp_path):
-    """A folder that is not there, a folder itself, a format that nobody knows."""
+def test_invalid_targets(run, tmp_path):
+    """A missing folder, a folder, a device, an unknown format."""
     for options in (
         ["--out", tmp_path / "no" / "x.csv"],
         ["--out", tmp_path],
@@ -191,26 +201,26 @@ def test_where_nothing_can_be_written(run, tmp_path):
         ["--format", "parquet"],
         ["--format", "csv", "--json"],
     ):
-        told = run("load", "latest-state", *options, *UNASKED, served=False)
+        result = run("load", "latest-state", *options, *UNREACHABLE, served=False)
 
-        assert 2 == told.exit_code
-        assert "" == told.stdout
-        assert 1 == told.stderr.count("\n")
+        assert 2 == result.exit_code
+        assert "" == result.stdout
+        assert 1 == result.stderr.count("\n")
     assert [] == list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["y.json", "x.csv.gz", "old.txt", "rows", ".csv.d"])
 @pytest.mark.parametrize("more", [[], ["--format", "csv"], ["--overwrite"]])
-def test_a_name_that_tells_no_format(run, tmp_path, name, more):
-    """It is refused before anything is sent; what is there stays."""
+def test_a_name_without_the_suffix_of_a_format(run, tmp_path, name, more):
+    """The error comes before the first request; existing files are unchanged."""
     there = tmp_path / "old.txt"
     there.write_text("old")
 
-    told = run("load", "epochs", "--out", tmp_path / name, *more, *UNASKED, served=False)
+    result = run("load", "epochs", "--out", tmp_path / name, *more, *UNREACHABLE, served=False)
 
-    assert (2, "") == (told.exit_code, told.stdout)
-    assert f"{name} has no ending that tells its format" in told.stderr
-    assert ".parquet, .csv" in told.stderr
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert f"{name} does not end with the suffix of a format" in result.stderr
+    assert ".parquet, .csv" in result.stderr
     assert ("old", [there]) == (there.read_text(), list(tmp_path.iterdir()))
 
 
@@ -222,71 +232,73 @@ def test_a_name_that_tells_no_format(run, tmp_path, name, more):
         ["--columns", "attestation_head_reward_gwei", "--unit", "eth"],
     ],
 )
-def test_a_column_that_is_not_there(run, options):
-    """It is refused before anything is sent, with those that there are, in the unit asked for."""
-    told = run("load", "income-history", "--validators", "1", *options, *UNASKED, served=False)
+def test_an_unknown_column(run, options):
+    """The error comes before the first request, and lists the columns in the chosen unit."""
+    result = run(
+        "load", "income-history", "--validators", "1", *options, *UNREACHABLE, served=False
+    )
 
-    assert (2, "") == (told.exit_code, told.stdout)
-    assert "--columns: there is no column" in told.stderr
-    assert ("tx_fee_reward_eth" if "--unit" in options else "tx_fee_reward_wei") in told.stderr
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert "--columns: there is no column" in result.stderr
+    assert ("tx_fee_reward_eth" if "--unit" in options else "tx_fee_reward_wei") in result.stderr
 
 
-def test_columns_that_nobody_published(run):
-    """Only the answer tells them, so that it is asked for."""
-    told = run("load", "v2.state", "--columns", "what", *UNASKED, served=False)
+def test_columns_without_documentation(run):
+    """Only the response has their names, so the request is sent."""
+    result = run("load", "v2.state", "--columns", "what", *UNREACHABLE, served=False)
 
-    assert 6 == told.exit_code
+    assert 6 == result.exit_code
 
 
 def test_rows_on_standard_output(run, income):
-    """With --format and no file: every row, as the file would have it."""
+    """With --format and no file: every row, as in a file."""
     options = ["--validators", "1,2,3", "--since", "-2", "--columns", "epoch,validator_index"]
-    told = run("load", "income-history", *options, "--format", "csv")
+    result = run("load", "income-history", *options, "--format", "csv")
 
-    rows = pl.read_csv(io.StringIO(told.stdout))
+    rows = pl.read_csv(io.StringIO(result.stdout))
     assert_frame_equal(income.select("epoch", "validator_index"), rows)
 
 
 def test_amounts_in_eth(run, income):
-    """Exactly: every digit of gwei and wei."""
-    told = run(
+    """All digits of gwei and wei."""
+    result = run(
         "load", "income-history", "--validators", "1-3", "--since", "-2", "--unit", "eth", "--json"
     )
 
-    row = json.loads(told.stdout)["data"][0]
+    row = json.loads(result.stdout)["data"][0]
     gwei = income["attestation_head_reward_gwei"][0]
     assert not any(name.endswith(("_gwei", "_wei")) for name in row)
     assert f"0.{gwei:09}000000000" == row["attestation_head_reward_eth"]
 
 
-def test_a_part_is_no_success(run):
-    """What came is given; the status says that it is not all, and JSON what is missing."""
+def test_missing_rows(run):
+    """All other rows are written; the exit code is 3, and JSON lists the missing rows."""
     table = run("load", "validators", "--validators", "1,5000")
-    told = run("load", "validators", "--validators", "1,5000", "--json")
+    result = run("load", "validators", "--validators", "1,5000", "--json")
     strict = run("load", "validators", "--validators", "1,5000", "--strict")
 
-    assert [3, 3, 3] == [table.exit_code, told.exit_code, strict.exit_code]
+    assert [3, 3, 3] == [table.exit_code, result.exit_code, strict.exit_code]
     assert 2 == len(table.stdout.splitlines()[:2])
     assert "warning" in table.stderr
-    said = json.loads(told.stdout)
-    assert (False, 1) == (said["complete"], said["rows"])
-    assert [5000] == [missing["validator_index"] for missing in said["missing"]]
+    report = json.loads(result.stdout)
+    assert (False, 1) == (report["complete"], report["rows"])
+    assert [5000] == [missing["validator_index"] for missing in report["missing"]]
     assert "" == strict.stdout
 
 
-def test_generation_2(run):
-    """By --v2 before or behind the noun, or by v2. in front of it; sets by their names."""
-    told = [
+def test_v2(run):
+    """--v2 before or after the loader, or v2. before its name; sets by their names."""
+    result = [
         run("load", "rewards", "--v2", "--validators", "dashboard:1/2", "--json"),
         run("load", "--v2", "rewards", "--validators", "dashboard:1/2", "--json"),
         run("load", "v2.rewards", "--validators", "dashboard:1/2", "--json"),
     ]
 
-    assert [0, 0, 0] == [one.exit_code for one in told]
-    first = json.loads(told[0].stdout)
+    assert [0, 0, 0] == [one.exit_code for one in result]
+    first = json.loads(result[0].stdout)
     assert [2, 6, 10] == [row["validator_index"] for row in first["data"]][:3]
-    assert first["data"] == json.loads(told[1].stdout)["data"]
-    assert first["data"] == json.loads(told[2].stdout)["data"]
+    assert first["data"] == json.loads(result[1].stdout)["data"]
+    assert first["data"] == json.loads(result[2].stdout)["data"]
     helped = run("load", "rewards", "--validators", "1", served=False)
     assert 2 == helped.exit_code
     assert "add --v2" in helped.stderr
@@ -304,43 +316,43 @@ def test_generation_2(run):
         (["1,2-4"], [1, 2, 3, 4]),
     ],
 )
-def test_validators_of_generation_2(texts, expected):
-    """Each way to name them that Python has."""
-    assert expected == nouns.KINDS["Validators"].value("--validators", texts)
+def test_validators_of_v2(texts, expected):
+    """Every set of validators that Python has."""
+    assert expected == loader_options.KINDS["Validators"].parse("--validators", texts)
 
 
 @pytest.mark.parametrize(
     "texts",
     [["dashboard:x"], ["dashboard:1", "2"], ["owner:a", "owner:b"], ["sub-entity:a"], ["entity:"]],
 )
-def test_sets_that_make_no_sense(texts):
-    """They are refused before anything is sent."""
+def test_invalid_sets(texts):
+    """The error comes before the first request."""
     with pytest.raises(UsageError):
-        nouns.KINDS["Validators"].value("--validators", texts)
+        loader_options.KINDS["Validators"].parse("--validators", texts)
 
 
-def test_a_part_of_the_wall(run):
-    """A region is four numbers, and a switch is a switch."""
-    told = run(
+def test_a_region_of_the_wall(run):
+    """A region is four numbers; a flag has no value."""
+    result = run(
         "load", "graffiti-wall", "--region", "0,0,99,99", "--since", "0", "--summarize", "--json"
     )
 
-    rows = json.loads(told.stdout)["data"]
-    assert 0 == told.exit_code
+    rows = json.loads(result.stdout)["data"]
+    assert 0 == result.exit_code
     assert all(row["x"] <= 99 and row["y"] <= 99 for row in rows)
     assert 2 == run("load", "graffiti-wall", "--region", "0,0,99").exit_code
 
 
-def test_a_chart_is_a_picture(run, tmp_path):
-    """It needs a file to be written to."""
+def test_a_chart_is_an_image(run, tmp_path):
+    """It needs a PNG file."""
     out = tmp_path / "chart.png"
 
     for more in ([], ["--out", tmp_path / "chart.jpg"], ["--out", out, "--unit", "eth"]):
-        assert 2 == run("load", "chart", "--name", "balance", *more, *UNASKED).exit_code
-    told = run("load", "chart", "--name", "validators", "--out", out, "--json")
-    said = json.loads(told.stdout)
-    assert (0, True, str(out)) == (told.exit_code, said["complete"], said["file"])
-    assert out.stat().st_size == said["bytes"]
+        assert 2 == run("load", "chart", "--name", "balance", *more, *UNREACHABLE).exit_code
+    result = run("load", "chart", "--name", "validators", "--out", out, "--json")
+    report = json.loads(result.stdout)
+    assert (0, True, str(out)) == (result.exit_code, report["complete"], report["file"])
+    assert out.stat().st_size == report["bytes"]
     assert b"\x89PNG" == out.read_bytes()[:4]
 
 
@@ -349,10 +361,10 @@ STDIN = b"\xef\xbb\xbf# mine\r\n1, 2 # two\r\n\r\n3\r\n2\r\n"
 
 def test_validators_from_standard_input(run):
     """With a byte order mark, Windows line ends, comments and empty lines."""
-    told = run("load", "validators", "--validators", "-", "--json", input=STDIN)
+    result = run("load", "validators", "--validators", "-", "--json", input=STDIN)
 
-    assert 0 == told.exit_code
-    assert [1, 2, 3] == [row["validator_index"] for row in json.loads(told.stdout)["data"]]
+    assert 0 == result.exit_code
+    assert [1, 2, 3] == [row["validator_index"] for row in json.loads(result.stdout)["data"]]
 
 
 @pytest.mark.parametrize(
@@ -360,76 +372,76 @@ def test_validators_from_standard_input(run):
     [
         (b"1\n2\nthree\n4\n", "line 3 "),
         (b"1\n\xff\xfe\n", "line 2 "),
-        (b"# none\n\n", "names nothing"),
+        (b"# nothing\n\n", "is empty"),
         (b"1\n" * 4999 + b"0x12\n", "line 5,000 "),
         (b"1\n9-2\n", "line 2 "),
         (b"\x1b[2J\n", "line 1 "),
     ],
 )
-def test_a_bad_line_is_told_by_its_number(run, raw, line):
-    """Before anything is sent; what it says moves no terminal."""
-    told = run("load", "validators", "--validators", "-", input=raw)
+def test_an_invalid_line_is_reported_by_number(run, raw, line):
+    """The error comes before the first request; its message has no control characters."""
+    result = run("load", "validators", "--validators", "-", input=raw)
 
-    assert 2 == told.exit_code
-    assert line in told.stderr
-    assert "\x1b" not in told.stderr
-    assert "" == told.stdout
+    assert 2 == result.exit_code
+    assert line in result.stderr
+    assert "\x1b" not in result.stderr
+    assert "" == result.stdout
 
 
 @pytest.mark.long
 def test_a_million_lines(monkeypatch):
-    """They stream, and all of them arrive."""
+    """They are streamed, and all are parsed."""
     lines = io.TextIOWrapper(io.BytesIO(b"".join(b"%d\r\n" % n for n in range(1_000_000))))
     monkeypatch.setattr("sys.stdin", lines)
 
-    assert list(range(1_000_000)) == subjects.read("--validators", ["-"], identifier)
+    assert list(range(1_000_000)) == list_argument.parse_list("--validators", ["-"], identifier)
 
 
 @pytest.mark.long
-def test_the_last_of_a_million_lines(monkeypatch):
-    """A line that makes no sense is told by its number, also after many with comments."""
+def test_the_last_of_a_million_lines_is_invalid(monkeypatch):
+    """The message has its line number, also after comments and empty lines."""
     good = (b"%d # of mine\r\n" % n if n % 2 else b"\r\n" for n in range(999_999))
     lines = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + b"".join(good) + b"nonsense\r\n"))
     monkeypatch.setattr("sys.stdin", lines)
 
     with pytest.raises(UsageError, match="line 1,000,000 of standard input"):
-        subjects.read("--validators", ["-"], identifier)
+        list_argument.parse_list("--validators", ["-"], identifier)
 
 
-def test_ranges_do_not_fill_the_memory():
-    """A mistyped range is refused."""
+def test_a_huge_range_is_refused():
+    """A mistyped range does not fill the memory."""
     with pytest.raises(UsageError):
-        subjects.read("--slots", ["1-99999999999"], subjects.a_number)
+        list_argument.parse_list("--slots", ["1-99999999999"], list_argument.check_number)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_no_text_moves_the_terminal(text):
-    """In a table and in JSON: one row stays one row, and JSON gives the text back as it is."""
+def test_text_is_escaped(text):
+    """In a table and in JSON one row is one line; a JSON parser restores the text."""
     frame = pl.DataFrame({"slot": [1], "graffiti": [text], text[:20]: ["x"]})
 
-    table = list(showing.lines(frame, 10, 100))
+    table = list(rendering.format_table(frame, 10, 100))
 
-    assert not LIVE.search("\n".join(table).replace("\x1b[1m", "").replace("\x1b[0m", ""))
+    assert not CONTROL.search("\n".join(table).replace("\x1b[1m", "").replace("\x1b[0m", ""))
     assert not any("\n" in line for line in table)
-    said = showing.as_json(frame.to_dicts())
-    assert not LIVE.search(said)
-    assert not re.search(r"[^\x20-\x7e]", said)
-    assert text == json.loads(said)[0]["graffiti"]
+    report = rendering.format_json(frame.to_dicts())
+    assert not CONTROL.search(report)
+    assert not re.search(r"[^\x20-\x7e]", report)
+    assert text == json.loads(report)[0]["graffiti"]
 
 
-def test_wide_letters_keep_columns_straight():
-    """A letter of two places counts two, and an accent none."""
+def test_wide_letters_in_a_table():
+    """A wide letter takes two columns of the terminal, a combining accent none."""
     frame = pl.DataFrame({"name": ["漢字", "abcd", "e\u0301fgh"], "n": [1, 2, 3]})
 
-    table = list(showing.lines(frame, 10, 100))
+    table = list(rendering.format_table(frame, 10, 100))
 
     assert [4 + 2, 4 + 2, 4 + 2] == [
-        showing.wide(line[: line.rindex(" ") + 1]) for line in table[1:]
+        rendering.display_width(line[: line.rindex(" ") + 1]) for line in table[1:]
     ]
 
 
-def test_colour_only_where_a_terminal_is(run, monkeypatch):
-    """Not into a pipe; and --no-color switches it off where it would be."""
+def test_colours(run, monkeypatch):
+    """A terminal has colours, a pipe has none; --no-color and NO_COLOR turn them off."""
     plain = run("load", "latest-state")
     shown = run("load", "latest-state", color=True)
     off = run("load", "latest-state", "--no-color", color=True)
@@ -441,15 +453,15 @@ def test_colour_only_where_a_terminal_is(run, monkeypatch):
     assert "\x1b[1m" not in off.stdout + never.stdout
 
 
-def test_the_key_comes_from_a_file(chain, tmp_path, monkeypatch):
-    """It is sent, and is nowhere in what is said; a file that others can read is refused."""
+def test_a_key_file(chain, tmp_path, monkeypatch):
+    """The key is sent, and no output contains it; a file that others can read is refused."""
     file = tmp_path / "key"
     file.write_text("sesame\n")
     file.chmod(stat.S_IRUSR | stat.S_IWUSR)
     with Server(chain, keys=["sesame"]) as server:
         options = ["load", "latest-state", "--url", server.url, "--json"]
         without = CliRunner().invoke(commands, options)
-        told = CliRunner().invoke(commands, [*options, "--key-file", str(file)])
+        result = CliRunner().invoke(commands, [*options, "--key-file", str(file)])
         monkeypatch.setenv("BEACONFRAMES_URL", server.url)
         monkeypatch.setenv("BEACONFRAMES_API_KEY", "sesame")
         environment = CliRunner().invoke(commands, ["load", "latest-state", "--json"])
@@ -457,38 +469,38 @@ def test_the_key_comes_from_a_file(chain, tmp_path, monkeypatch):
     open_to_others = CliRunner().invoke(commands, [*options, "--key-file", str(file)])
 
     assert [4, 0, 0, 2] == [
-        without.exit_code, told.exit_code, environment.exit_code, open_to_others.exit_code,
+        without.exit_code, result.exit_code, environment.exit_code, open_to_others.exit_code,
     ]  # fmt: skip
     assert "chmod 600" in open_to_others.stderr
-    assert not any("sesame" in t.output for t in (without, told, environment, open_to_others))
+    assert not any("sesame" in t.output for t in (without, result, environment, open_to_others))
 
 
-def test_a_key_is_in_no_folder(tmp_path):
-    """It is told as one, before its permissions are."""
+def test_a_folder_as_key_file(tmp_path):
+    """The message says so, before the check of permissions."""
     with pytest.raises(ConfigError, match="is a folder"):
-        asking.key_in(tmp_path)
+        connection_options.read_key_file(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"two words", b"\xff", None])
-def test_files_without_a_key(tmp_path, content):
-    """Empty, more than a word, no text, not there."""
+def test_invalid_key_files(tmp_path, content):
+    """Empty, two words, not ASCII, missing."""
     file = tmp_path / "key"
     if content is not None:
         file.write_bytes(content)
         file.chmod(0o600)
 
     with pytest.raises(ConfigError):
-        bf.Explorer("https://explorer.example", api_key=asking.key_in(file))
+        bf.Explorer("https://explorer.example", api_key=connection_options.read_key_file(file))
 
 
-def test_a_key_is_asked_for_on_a_terminal_only(run):
-    """Not in a script, where it would be read from somewhere else."""
-    told = run(
+def test_ask_key_needs_a_terminal(run):
+    """In a script, the prompt would read other input."""
+    result = run(
         "load", "latest-state", "--url", "http://127.0.0.1:9", "--ask-key", served=False, input="k"
     )
 
-    assert 2 == told.exit_code
-    assert "--key-file" in told.stderr
+    assert 2 == result.exit_code
+    assert "--key-file" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -504,13 +516,13 @@ def test_a_key_is_asked_for_on_a_terminal_only(run):
         [],
     ],
 )
-def test_settings_that_cannot_work(run, options):
-    """They are told before anything is sent; without any, there is no key."""
-    told = run("load", "latest-state", *options, served=False)
+def test_invalid_settings(run, options):
+    """The error comes before the first request; without any option, the key is missing."""
+    result = run("load", "latest-state", *options, served=False)
 
-    assert 2 == told.exit_code
-    assert "" == told.stdout
-    assert 1 == told.stderr.count("\n")
+    assert 2 == result.exit_code
+    assert "" == result.stdout
+    assert 1 == result.stderr.count("\n")
 
 
 @pytest.mark.parametrize("environment", [{}, {"BEACONFRAMES_LOCAL": "1"}])
@@ -526,40 +538,40 @@ def test_settings_that_cannot_work(run, options):
         (["--offline"], 2),
     ],
 )
-def test_how_to_ask_does_not_change_who_is_asked(
-    run, chain, monkeypatch, environment, options, status
-):
-    """The local explorer, for without a key nobody else answers; what it cannot take is refused."""
-    monkeypatch.setattr("beaconframes.cli.asking.kept_sample", lambda: nullcontext(chain))
+def test_options_of_the_local_explorer(run, chain, monkeypatch, environment, options, status):
+    """Limits are accepted; options of a remote explorer are refused."""
+    monkeypatch.setattr(
+        "beaconframes.cli.connection_options.open_stored_sample", lambda: nullcontext(chain)
+    )
     local = [] if environment else ["--local"]
 
-    told = run("load", "epochs", *local, *options, served=False, env=environment)
+    result = run("load", "epochs", *local, *options, served=False, env=environment)
 
-    assert status == told.exit_code
+    assert status == result.exit_code
     if options[0] in ("--store", "--offline"):
         first = "BEACONFRAMES_LOCAL" if environment else "--local"
-        assert f"{first} and {options[0]} do not go together" in told.stderr
+        assert f"{first} and {options[0]} exclude each other" in result.stderr
 
 
-def test_a_local_load_that_costs_too_much(run):
-    """--max-requests counts there as well."""
+def test_max_requests_of_a_local_load(run):
+    """--max-requests applies there as well."""
     options = ["--validators", "1-100", "--since", "-300", "--max-requests", "1"]
 
-    told = run("load", "income-history", *options)
+    result = run("load", "income-history", *options)
 
-    assert (2, "") == (told.exit_code, told.stdout)
-    assert "requests" in told.stderr
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert "requests" in result.stderr
 
 
-def test_nobody_answers(run):
-    """A status of its own, soon."""
-    told = run("load", "latest-state", "--url", "http://127.0.0.1:9", served=False)
+def test_no_connection(run):
+    """Exit code 6."""
+    result = run("load", "latest-state", "--url", "http://127.0.0.1:9", served=False)
 
-    assert 6 == told.exit_code
+    assert 6 == result.exit_code
 
 
 def test_progress_is_on_standard_error(run, monkeypatch):
-    """And only where it is asked for, or somebody watches."""
+    """Only with --progress, or on a terminal."""
     monkeypatch.setattr("beaconframes.fetch.progress.DELAY", 0)
     monkeypatch.setattr("beaconframes.fetch.progress.OFTEN", 0.005)
     options = ["load", "income-history", "--validators", "1-100", "--since", "-200"]
@@ -572,7 +584,7 @@ def test_progress_is_on_standard_error(run, monkeypatch):
 
 
 def test_the_dictionary(run):
-    """All loaders, or the columns of one; the same as JSON; an unknown one is told."""
+    """All loaders, or the columns of one; the same as JSON; an unknown loader is an error."""
     loaders = run("dictionary", served=False)
     columns = json.loads(run("dictionary", "v2.rewards", "--json", served=False).stdout)["rows"]
 
@@ -580,6 +592,6 @@ def test_the_dictionary(run):
     assert "validator_index" == columns[0]["column"]
     assert 2 == run("dictionary", "incomes", served=False).exit_code
     for loader, lines in (("v2.state", 1), ("v2.slot-deposits", 3)):
-        told = run("dictionary", loader, served=False)
-        assert (0, lines) == (told.exit_code, told.stdout.count("\n"))
-        assert "Columns are not published" in told.stdout
+        result = run("dictionary", loader, served=False)
+        assert (0, lines) == (result.exit_code, result.stdout.count("\n"))
+        assert "The columns are not documented" in result.stdout

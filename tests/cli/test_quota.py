@@ -1,4 +1,4 @@
-"""`beaconframes quota`: what is permitted, and what is left."""
+"""`beaconframes quota`: limits and remaining requests."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ def run():
     return lambda *words: CliRunner().invoke(commands, list(words))
 
 
-def test_a_quota_that_nobody_has_told(run, running):
-    """It says so, and asks nobody."""
+def test_an_unknown_quota(run, running):
+    """The output says that it is not known; no request is sent."""
     before = running.requests
 
-    told = run("quota", "--url", running.url)
-    said = json.loads(run("quota", "--url", running.url, "--json").stdout)
+    result = run("quota", "--url", running.url)
+    report = json.loads(run("quota", "--url", running.url, "--json").stdout)
 
-    assert (0, "", before) == (told.exit_code, told.stderr, running.requests)
-    assert f"127.0.0.1:{running.url.rpartition(':')[2]}" in told.stdout.splitlines()[0]
-    assert "not known" in told.stdout
-    assert (None, 0) == (said["left"], said["used"])
-
-
-def test_a_rate_that_is_given(run, running):
-    """It is what is kept to."""
-    said = json.loads(run("quota", "--url", running.url, "--rate", "3", "--json").stdout)
-
-    assert 3 == said["second"]
+    assert (0, "", before) == (result.exit_code, result.stderr, running.requests)
+    assert f"127.0.0.1:{running.url.rpartition(':')[2]}" in result.stdout.splitlines()[0]
+    assert "not known" in result.stdout
+    assert (None, 0) == (report["left"], report["used"])
 
 
-def test_no_quota_without_a_service(run):
-    """The public one needs a key."""
-    told = run("quota")
+def test_the_rate_option(run, running):
+    """The rate of the option is the limit."""
+    report = json.loads(run("quota", "--url", running.url, "--rate", "3", "--json").stdout)
 
-    assert (2, "") == (told.exit_code, told.stdout)
-    assert "BEACONFRAMES_API_KEY" in told.stderr
+    assert 3 == report["second"]
+
+
+def test_the_public_service_needs_a_key(run):
+    """Without a key the exit code is 2."""
+    result = run("quota")
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert "BEACONFRAMES_API_KEY" in result.stderr

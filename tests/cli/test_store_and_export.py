@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.cli import commands, export, nouns
+from beaconframes.cli import commands, export, loader_options
 from beaconframes.dataset import Dataset
 from beaconframes.server import Server
 
@@ -34,7 +34,7 @@ def run():
 
 @pytest.fixture
 def income(chain, tmp_path):
-    """What a service tells of validators on mainnet, kept in a folder."""
+    """Income and balances of validators on mainnet in a store; the option that locates it."""
     folder = tmp_path / "store"
     with Server(chain) as server:
         explorer = bf.Explorer(server.url, store=folder, head=server.service.head)
@@ -44,143 +44,143 @@ def income(chain, tmp_path):
             return ["--store", explorer.local_store.path]
 
 
-def test_what_the_store_has(run, income):
-    """Its tables, as lines and as JSON, and what of a table is there of whom."""
-    told = run("store", "show", *income)
-    said = json.loads(run("store", "show", *income, "--json").stdout)
+def test_store_show(run, income):
+    """Its tables as text and as JSON, and the coverage of one table."""
+    result = run("store", "show", *income)
+    report = json.loads(run("store", "show", *income, "--json").stdout)
     table = json.loads(run("store", "show", "income_history", *income, "--json").stdout)
 
-    assert 0 == told.exit_code
-    assert str(income[1]) in told.stdout.splitlines()[0]
+    assert 0 == result.exit_code
+    assert str(income[1]) in result.stdout.splitlines()[0]
     assert {"income_history": 300, "balance_history": 10} == {
-        row["table"]: row["rows"] for row in said["data"]
+        row["table"]: row["rows"] for row in report["data"]
     }
-    assert said["bytes"] == sum(f.stat().st_size for f in income[1].rglob("*") if f.is_file())
+    assert report["bytes"] == sum(f.stat().st_size for f in income[1].rglob("*") if f.is_file())
     assert [("1", 100, 199), ("2", 100, 199), ("3", 100, 199)] == sorted(
         (row["subject"], row["first"], row["last"]) for row in table["data"]
     )
 
 
-def test_what_is_kept_is_loaded_again_without_asking(run, income):
-    """Offline, from the same folder."""
-    told = run(
+def test_stored_rows_are_loaded_offline(run, income):
+    """Without requests, from the same folder; other rows are an error."""
+    result = run(
         "load", "income-history", "--validators", "1-3", "--since", "150", "--until", "159",
         "--offline", "--json", *income,
     )  # fmt: skip
     more = run("load", "latest-state", "--offline", *income)
 
-    said = json.loads(told.stdout)
-    assert (0, 0, 30) == (told.exit_code, said["requests"], said["rows"])
+    report = json.loads(result.stdout)
+    assert (0, 0, 30) == (result.exit_code, report["requests"], report["rows"])
     assert (2, "") == (more.exit_code, more.stdout)
 
 
-def test_damage_is_found_and_mended(run, income):
-    """It is named, with a status; after mending all is sound, and the rest is still there."""
+def test_store_verify_and_mend(run, income):
+    """Damaged files are listed with exit code 9; mend removes them, and leaves all others."""
     sound = run("store", "verify", *income)
     file = next((income[1] / "balance_history").glob("*.parquet"))
     file.chmod(0o600)
     file.write_bytes(file.read_bytes()[:-1] + b"x")
 
     found = run("store", "verify", *income)
-    said = json.loads(run("store", "verify", *income, "--json").stdout)
-    mended = run("store", "mend", *income)
+    report = json.loads(run("store", "verify", *income, "--json").stdout)
+    repaired = run("store", "mend", *income)
 
-    assert [0, 9, 0] == [sound.exit_code, found.exit_code, mended.exit_code]
+    assert [0, 9, 0] == [sound.exit_code, found.exit_code, repaired.exit_code]
     assert file.name in found.stdout
-    assert (False, "balance_history") == (said["sound"], said["damaged"][0]["table"])
+    assert (False, "balance_history") == (report["sound"], report["damaged"][0]["table"])
     assert {"sound": True, "damaged": []} == json.loads(
         run("store", "verify", *income, "--json").stdout
     )
     assert "income_history" in Dataset.open(income[1]).tables()
 
 
-def test_what_is_forgotten(run, income):
-    """Some epochs of somebody, then a table, then everything; nothing without saying what."""
+def test_store_prune(run, income):
+    """Some epochs of a validator, then a table, then all; without a choice, an error."""
     some = ["income_history", "--validators", "2", "--first", "150", "--last", "199"]
     first = json.loads(run("store", "prune", *some, *income, "--json").stdout)
     table = json.loads(run("store", "prune", "balance_history", *income, "--json").stdout)
     everything = json.loads(run("store", "prune", "--all", *income, "--json").stdout)
 
     assert [(310, 260), (260, 250), (250, 0)] == [
-        (said["rows_before"], said["rows"]) for said in (first, table, everything)
+        (report["rows_before"], report["rows"]) for report in (first, table, everything)
     ]
     for wrong in ([], ["x", "--all"], ["--all", "--first", "3"], ["nothing"]):
-        told = run("store", "prune", *wrong, *income)
-        assert (2, "") == (told.exit_code, told.stdout)
+        result = run("store", "prune", *wrong, *income)
+        assert (2, "") == (result.exit_code, result.stdout)
 
 
-def test_compacting_keeps_every_row(run, income):
-    """Said in rows and files."""
-    told = run("store", "compact", *income)
+def test_store_compact(run, income):
+    """The number of rows stays; the number of files falls."""
+    result = run("store", "compact", *income)
 
-    assert 0 == told.exit_code
-    assert "310 rows in " in told.stdout
-    assert "310 rows in 2 files now" in told.stdout
+    assert 0 == result.exit_code
+    assert "310 rows in " in result.stdout
+    assert "310 rows in 2 files now" in result.stdout
 
 
-def test_the_store_needs_no_key(run, tmp_path, monkeypatch):
-    """That of the public service, which has nothing yet; one that is switched off is told."""
-    told = run("store", "show", "--store", tmp_path, "--json")
+def test_the_store_commands_need_no_key(run, tmp_path, monkeypatch):
+    """A missing store and a store that is turned off have different errors."""
+    result = run("store", "show", "--store", tmp_path, "--json")
     monkeypatch.setenv("BEACONFRAMES_STORE", "false")
     off = run("store", "show")
 
-    assert (9, 2) == (told.exit_code, off.exit_code)
-    assert "there is no store" in told.stderr
+    assert (9, 2) == (result.exit_code, off.exit_code)
+    assert "does not exist" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["show", "verify", "mend", "compact", "prune"])
-def test_a_store_that_is_not_there(run, income, tmp_path, command):
-    """Neither sound nor empty: it is said that there is none, and which there are beside it."""
+def test_a_missing_store(run, income, tmp_path, command):
+    """The error lists the existing stores beside it."""
     file = tmp_path / "file"
     file.write_text("")
     words = ["store", command, *(["--all"] if command == "prune" else [])]
     for place, expected in (
         (income[1].parent, str(income[1])),
-        (tmp_path / "none", "There is no folder"),
+        (tmp_path / "none", "The folder"),
         (file, f"{file} is a file"),
     ):
-        told = run(*words, "--store", place)
+        result = run(*words, "--store", place)
 
-        assert (9, "") == (told.exit_code, told.stdout)
-        assert "there is no store" in told.stderr
-        assert expected in told.stderr
+        assert (9, "") == (result.exit_code, result.stdout)
+        assert "does not exist" in result.stderr
+        assert expected in result.stderr
     assert "" == file.read_text()
 
 
-def test_tables_are_called_as_nouns(run, income, chain, tmp_path):
-    """With hyphens, as every other command takes them; one that is not there is refused."""
+def test_table_names_with_hyphens(run, income, chain, tmp_path):
+    """As in every other command; an unknown table is refused."""
     shown = json.loads(run("store", "show", "income-history", *income, "--json").stdout)
     wrong = run("store", "show", "nope", *income)
     pruned = json.loads(run("store", "prune", "income-history", *income, "--json").stdout)
     words = ["export", "dataset", chain.path, "--table", "yield-index"]
-    told = run(*words, "--out", tmp_path / "x.csv")
+    result = run(*words, "--out", tmp_path / "x.csv")
 
     assert ("income_history", 3) == (shown["table"], len(shown["data"]))
     assert (2, "") == (wrong.exit_code, wrong.stdout)
-    assert "It has: balance_history, income_history" in wrong.stderr
+    assert "Tables: balance_history, income_history" in wrong.stderr
     assert (310, 10) == (pruned["rows_before"], pruned["rows"])
-    assert 0 == told.exit_code
+    assert 0 == result.exit_code
 
 
-def test_pruning_what_makes_no_sense(run, income):
-    """It is refused instead of doing nothing; where nothing is kept of it, that is said."""
+def test_invalid_prune(run, income):
+    """The error comes before any change; without matching rows, a message says so."""
     for words in (
         ["--first", "5", "--last", "3"],
         ["--validators", "abc"],
         ["--validators", "1-x"],
         ["--validators", "0x" + "ab" * 48],
     ):
-        told = run("store", "prune", "income_history", *words, *income)
-        assert (2, "") == (told.exit_code, told.stdout), words
+        result = run("store", "prune", "income_history", *words, *income)
+        assert (2, "") == (result.exit_code, result.stdout), words
     nothing = run("store", "prune", "income_history", "--validators", "77", *income)
 
     assert 0 == nothing.exit_code
-    assert "nothing of that is kept" in nothing.stderr
+    assert "nothing was removed" in nothing.stderr
     assert "310 rows" in nothing.stdout
 
 
-def test_pruning_by_public_key(run, chain, tmp_path):
-    """A validator that was asked for by its key is forgotten by it; what has none is refused."""
+def test_prune_by_public_key(run, chain, tmp_path):
+    """The rows of its index are removed; a table without validators is refused."""
     key = chain.scan("validators").filter(pl.col("validator_index") == 2).collect()["pubkey"][0]
     with Server(chain) as server:
         head = server.service.head
@@ -189,55 +189,55 @@ def test_pruning_by_public_key(run, chain, tmp_path):
             bf.load_epochs(since=100, until=109, explorer=explorer)
             store = ["--store", explorer.local_store.path, "--json"]
 
-    told = run("store", "prune", "income-history", "--validators", key, *store)
+    result = run("store", "prune", "income-history", "--validators", key, *store)
     left = json.loads(run("store", "show", "income-history", *store).stdout)
     epochs = run("store", "prune", "epochs", "--validators", "1", *store)
 
-    said = json.loads(told.stdout)
-    assert 10 == said["rows_before"] - said["rows"]
+    report = json.loads(result.stdout)
+    assert 10 == report["rows_before"] - report["rows"]
     assert ["1"] == [row["subject"] for row in left["data"]]
     assert 2 == epochs.exit_code
-    assert "not kept by validator" in epochs.stderr
+    assert "has no validators" in epochs.stderr
 
 
-def test_no_option_of_an_export_hides_one_of_a_loader():
+def test_export_options_differ_from_loader_arguments():
     """Every loader of rows can be exported with all its arguments."""
-    for generation in (1, 2):
-        for noun in nouns.nouns(generation):
-            loader = nouns.loader_of(noun, generation)
-            if not nouns.gives_a_picture(loader):
-                assert set() == set(nouns.arguments(loader)) & set(export.NAMES)
+    for version in (1, 2):
+        for name in loader_options.list_loaders(version):
+            loader = loader_options.find_loader(name, version)
+            if not loader_options.loads_image(loader):
+                assert set() == set(loader_options.list_arguments(loader)) & set(export.NAMES)
 
 
-def test_an_export_is_a_dataset(run, chain, tmp_path):
-    """Rows, metadata and what was asked; the same again adds nothing."""
+def test_export_to_a_folder(run, chain, tmp_path):
+    """Rows and metadata; the same command again adds nothing."""
     out = tmp_path / "income"
     options = [
         "export", "income-history", "--validators", "1,2,3", "--since", "100", "--until", "199",
         "--dataset", chain.path, "--out", f"{out}/", "--creator", "Ada", "--license", "CC0-1.0",
     ]  # fmt: skip
 
-    told = run(*options)
+    result = run(*options)
     again = json.loads(run(*options, "--json").stdout)
 
-    assert 0 == told.exit_code
-    assert f"{out}: 300 rows, " in told.stdout
+    assert 0 == result.exit_code
+    assert f"{out}: 300 rows, " in result.stdout
     assert (True, 300, 0) == (again["complete"], again["rows"], again["added"])
     package = json.loads((out / "datapackage.json").read_text())
     assert "Ada" in json.dumps(package)
     assert 300 == pl.read_parquet(out / "income_history" / "**" / "*.parquet").height
 
 
-def test_an_export_follows_the_chain(run, chain, tmp_path, monkeypatch):
-    """Round after round it adds what is final by then, and what a service has done passes by."""
+def test_export_follow(run, chain, tmp_path, monkeypatch):
+    """Each round adds newly finalized rows; an error of the service is retried."""
     waited, out = [], tmp_path / "income"
     with Server(chain) as server:
         head = server.service.head
         early = replace(head, epoch=200, finalized_epoch=198)
-        rounds = iter([early, early, errors.ServerError("it has its troubles"), head])
+        rounds = iter([early, early, errors.ServerError("it is down"), head])
 
         @contextlib.contextmanager
-        def connected(_given):
+        def open_explorer(_values):
             now = next(rounds)
             if isinstance(now, Exception):
                 raise now
@@ -249,76 +249,76 @@ def test_an_export_follows_the_chain(run, chain, tmp_path, monkeypatch):
             if len(waited) == 4:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr("beaconframes.cli.asking.connected", connected)
+        monkeypatch.setattr("beaconframes.cli.export.open_explorer", open_explorer)
         monkeypatch.setattr("beaconframes.cli.export.time.sleep", wait)
         options = ["--validators", "1,2", "--since", "190", "--follow", "15", "--json"]
-        told = run("export", "income-history", *options, "--out", f"{out}/")
+        result = run("export", "income-history", *options, "--out", f"{out}/")
 
     assert [900] * 4 == waited
-    said = list(documents(told.stdout))
-    assert [198, head.finalized_epoch] == [one["until"] for one in said]
-    assert [9 * 2, (head.finalized_epoch - 189) * 2] == [one["rows"] for one in said]
-    assert "it has its troubles; asked again in 15 minutes" in told.stderr
+    report = list(parse_documents(result.stdout))
+    assert [198, head.finalized_epoch] == [one["until"] for one in report]
+    assert [9 * 2, (head.finalized_epoch - 189) * 2] == [one["rows"] for one in report]
+    assert "it is down; retrying in 15 minutes" in result.stderr
 
 
-def documents(text):
-    """Each JSON document of a text that has several."""
+def parse_documents(text):
+    """Parse the JSON parse_documents of a text one after the other."""
     while text := text.lstrip():
         found, end = json.JSONDecoder().raw_decode(text)
         text = text[end:]
         yield found
 
 
-def test_following_has_no_end(run, tmp_path):
-    """With an end there is nothing to follow; and it waits for minutes, not for ever."""
+def test_invalid_follow(run, tmp_path):
+    """--until, and numbers that are not minutes of at most a year."""
     words = ["export", "income-history", "--validators", "1", "--out", tmp_path / "out"]
     for more in (
         ["--until", "9", "--follow", "5"],
         *(["--follow", text] for text in ("0", "-1", "soon", "nan", "inf", "-inf", "1e300")),
     ):
-        told = run(*words, *more)
+        result = run(*words, *more)
 
-        assert (2, "") == (told.exit_code, told.stdout)
-        assert "follow" in told.stderr
+        assert (2, "") == (result.exit_code, result.stdout)
+        assert "follow" in result.stderr
 
 
-def test_an_export_with_gaps_is_no_success(run, chain, tmp_path):
-    """What came is there; status and JSON tell that it is not all."""
+def test_export_with_gaps(run, chain, tmp_path):
+    """All other rows are written; exit code 3, and JSON lists the gaps."""
     words = ["export", "validators", "--validators", "1,5000-5999", "--dataset", chain.path]
-    told = run(*words, "--out", tmp_path / "out.parquet", "--json")
+    result = run(*words, "--out", tmp_path / "out.parquet", "--json")
     file = run(*words, "--out", tmp_path / "out.csv")
     folder = run(*words, "--out", tmp_path / "out")
 
-    assert [3, 3, 3] == [told.exit_code, file.exit_code, folder.exit_code]
+    assert [3, 3, 3] == [result.exit_code, file.exit_code, folder.exit_code]
     assert "1,000 gaps: validator_index 5000; " in file.stderr
-    assert "more, which --json names" in file.stderr
+    assert "more, which --json lists" in file.stderr
     assert "manifest" not in file.stderr
-    assert "1,000 gaps, named in the manifest" in folder.stderr
-    assert json.loads(told.stdout)["complete"] is False
+    assert "1,000 gaps, listed in the manifest" in folder.stderr
+    assert json.loads(result.stdout)["complete"] is False
     assert 1 == pl.read_parquet(tmp_path / "out.parquet").height
 
 
-def test_a_dataset_is_exported_into_a_file(run, chain, tmp_path):
-    """One of its tables, in another format."""
+def test_export_a_table_of_a_dataset(run, chain, tmp_path):
+    """To a file of another format."""
     out = tmp_path / "epochs.csv"
 
-    told = run("export", "dataset", chain.path, "--table", "epochs", "--out", out)
+    result = run("export", "dataset", chain.path, "--table", "epochs", "--out", out)
 
-    assert 0 == told.exit_code
+    assert 0 == result.exit_code
     assert chain.scan("epochs").collect().height == pl.read_csv(out).height
 
 
-def test_an_export_replaces_a_file_only_on_demand(run, chain, tmp_path):
-    """Of a loader and of a dataset; nothing is asked before that, and a dataset is no file."""
+def test_export_replaces_a_file_only_with_overwrite(run, chain, tmp_path):
+    """The error comes before the first request; a dataset is never replaced."""
     out = tmp_path / "epochs.csv"
     rows = ["epochs", "--since", "100", "--until", "102", "--out", out]
     table = ["dataset", chain.path, "--table", "epochs", "--out", out]
     for words in ([*rows, "--url", "http://127.0.0.1:9"], table):
-        out.write_text("mine")
-        told = run("export", *words)
-        assert (9, "") == (told.exit_code, told.stdout)
-        assert "--overwrite" in told.stderr
-        assert "mine" == out.read_text()
+        out.write_text("old")
+        result = run("export", *words)
+        assert (9, "") == (result.exit_code, result.stdout)
+        assert "--overwrite" in result.stderr
+        assert "old" == out.read_text()
 
     replaced = run("export", *rows, "--dataset", chain.path, "--overwrite")
     folder = run("export", *table[:-1], tmp_path / "new", "--overwrite")
@@ -327,8 +327,8 @@ def test_an_export_replaces_a_file_only_on_demand(run, chain, tmp_path):
     assert (2, [out]) == (folder.exit_code, list(tmp_path.iterdir()))
 
 
-def test_following_replaces_its_own_file(run, chain, tmp_path, monkeypatch):
-    """What is there is refused at first; later rounds write the file again."""
+def test_export_follow_to_a_file(run, chain, tmp_path, monkeypatch):
+    """An existing file is refused at first; later rounds write the file again."""
     out, waited = tmp_path / "epochs.csv", []
 
     def wait(seconds):
@@ -339,35 +339,35 @@ def test_following_replaces_its_own_file(run, chain, tmp_path, monkeypatch):
     monkeypatch.setattr("beaconframes.cli.export.time.sleep", wait)
     words = ["export", "epochs", "--since", "-3", "--follow", "1", "--dataset", chain.path]
 
-    told = run(*words, "--out", out)
+    result = run(*words, "--out", out)
 
-    assert (130, 2) == (told.exit_code, told.stdout.count(f"{out}: 1 rows"))
+    assert (130, 2) == (result.exit_code, result.stdout.count(f"{out}: 1 rows"))
     assert 9 == run(*words, "--out", out).exit_code
 
 
-def test_exports_that_cannot_be(run, chain, tmp_path):
-    """A picture, a place of something else, a format that nobody knows."""
+def test_invalid_exports(run, chain, tmp_path):
+    """An image, a file of another kind, an unknown format, a folder that is not a dataset."""
     file = tmp_path / "file"
-    file.write_text("mine")
+    file.write_text("old")
     for status, arguments in (
         (2, ["chart", "--out", tmp_path / "x"]),
         (2, ["epochs", "--dataset", chain.path, "--out", tmp_path / "x", "--format", "odt"]),
         (2, ["epochs", "--dataset", chain.path, "--out", file]),
         (9, ["dataset", tmp_path, "--out", tmp_path / "x"]),
     ):
-        told = run("export", *arguments)
-        assert (status, "") == (told.exit_code, told.stdout), arguments
-        assert 1 == told.stderr.count("\n")
-    assert "mine" == file.read_text()
+        result = run("export", *arguments)
+        assert (status, "") == (result.exit_code, result.stdout), arguments
+        assert 1 == result.stderr.count("\n")
+    assert "old" == file.read_text()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_what_a_shell_needs_to_complete(run, shell):
-    """The script of each; another shell is refused."""
-    told = run("completion", shell)
+def test_completion(run, shell):
+    """The script of each shell; an unknown shell is refused."""
+    result = run("completion", shell)
 
-    assert 0 == told.exit_code
-    assert f"_BEACONFRAMES_COMPLETE={shell}_complete" in told.stdout
+    assert 0 == result.exit_code
+    assert f"_BEACONFRAMES_COMPLETE={shell}_complete" in result.stdout
     assert 2 == run("completion", "tcsh").exit_code
 
 
@@ -384,7 +384,7 @@ def test_what_a_shell_needs_to_complete(run, shell):
     ],
 )
 def test_words_are_completed(words, expected):
-    """Commands, nouns of both generations, charts and options."""
+    """Commands, loaders of V1 and V2, charts and options."""
     shell = BashComplete(commands, {}, "beaconframes", "_BEACONFRAMES_COMPLETE")
 
     found = shell.get_completions(words[:-1], words[-1])
@@ -392,27 +392,27 @@ def test_words_are_completed(words, expected):
     assert expected == [item.value for item in found]
 
 
-def test_a_shell_is_told():
-    """As bash asks: by the whole line and which word of it."""
+def test_completion_in_bash():
+    """Bash sends the line and the number of the word."""
     environment = {
         **os.environ, "_BEACONFRAMES_COMPLETE": "bash_complete",
         "COMP_WORDS": "beaconframes pl", "COMP_CWORD": "1",
     }  # fmt: skip
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "beaconframes"],
         check=False, capture_output=True, text=True, env=environment,
     )  # fmt: skip
 
-    assert "plain,plan\nplain,plot\n" == told.stdout
+    assert "plain,plan\nplain,plot\n" == result.stdout
 
 
-def test_both_ways_to_start_are_the_same():
-    """`beaconframes` beside this Python, and `python -m beaconframes`."""
+def test_program_and_module():
+    """`beaconframes` and `python -m beaconframes` print the same help text."""
     script = Path(sys.executable).with_name("beaconframes")
-    told = [
+    result = [
         subprocess.run([*way, "--help"], check=False, capture_output=True, text=True).stdout
         for way in ([str(script)], [sys.executable, "-m", "beaconframes"])
     ]
 
-    assert told[0].startswith("Usage: beaconframes ")
-    assert told[0] == told[1]
+    assert result[0].startswith("Usage: beaconframes ")
+    assert result[0] == result[1]

@@ -48,7 +48,9 @@ def serve(
     tiers: dict[str, Tier],
     as_json: bool,
 ) -> None:
-    """Serve the API of the explorer from DATASET, or from the sample.
+    """Serve the API of the explorer from a dataset.
+
+    Without DATASET, the simulated sample is served.
 
     With keys, every request needs one of them. The list of processes shows the options, so put a
     secret key into the environment variable BEACONFRAMES_SERVE_KEY.

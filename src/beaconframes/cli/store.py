@@ -99,7 +99,7 @@ def build_command(
 
 
 def show(store: Store, *, table: str | None, as_json: bool) -> None:
-    """Print the path, the size and the tables of the store, or the coverage of TABLE."""
+    """Print the tables of the store, or the coverage of TABLE."""
     table = None if table is None else find_table(store, table)
     rows = store.tables() if table is None else store.coverage(table)
     if as_json:
@@ -151,7 +151,7 @@ def prune(
     last: int | None,
     as_json: bool,
 ) -> None:
-    """Remove rows of TABLE: all of them, or some validators, epochs, slots or days."""
+    """Remove TABLE, or some of its rows."""
     if (table is None) != everything:
         raise UsageError("prune needs a table or --all", hint="store show lists the tables")
     if everything and (validators or first is not None or last is not None):
@@ -238,5 +238,5 @@ store = click.Group(
     ],
     no_args_is_help=True,
     callback=lambda **_: None,
-    help="Show and maintain the store, which has the final rows of all loads.",
+    help="Show and maintain the store of final rows.",
 )

@@ -1,4 +1,4 @@
-"""How a command ends: statuses, lines, signals and closed pipes."""
+"""Exit codes, messages, signals and closed pipes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from click.testing import CliRunner
 from beaconframes import errors
 from beaconframes.cache.local_store import LocalStore
 from beaconframes.calendar import MAINNET
-from beaconframes.cli import commands, everywhere, exits
+from beaconframes.cli import commands, exit_codes
+from beaconframes.cli.common_options import add_common_options
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "beaconframes"]
-# Two seconds where nothing else runs; without an end where the signal was not taken.
+# Two seconds on an idle machine; without the signal handlers the command would not end.
 AT_MOST = 10
 
-STATUSES = {
+EXIT_CODES = {
     "BeaconframesError": 1,
     "UsageError": 2,
     "ConfigError": 2,
@@ -60,11 +61,17 @@ STATUSES = {
 
 
 @pytest.fixture
-def ending(monkeypatch):
-    """Run a command that ends as a function says."""
+def run_ending(monkeypatch):
+    """Run a command that calls a function."""
 
     def run(function, *options):
-        command = everywhere(click.Command("ending", callback=function))
+        parameters = [
+            click.Option([f"--{name}"], expose_value=False)
+            for name in ("wait", "format", "max-requests", "table", "since", "until", "key-file")
+        ]
+        parameters.append(click.Option(["--for", "for_"], expose_value=False))
+        command = click.Command("ending", params=parameters, callback=function)
+        add_common_options(command)
         monkeypatch.setattr(type(commands), "get_command", lambda *_: command)
         return CliRunner().invoke(commands, ["ending", *options])
 
@@ -78,8 +85,8 @@ ERRORS = sorted(
 )
 
 
-def raising(error):
-    """A function that says something and fails; nothing of it may reach standard output."""
+def raise_error(error):
+    """Return a function that raises *error*."""
 
     def fail():
         raise error
@@ -88,16 +95,16 @@ def raising(error):
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_every_error_has_its_status_and_is_one_line(ending, name):
-    """One line on standard error, nothing on standard output; the status is that of the class."""
+def test_exit_code_of_every_error(run_ending, name):
+    """One line on standard error, nothing on standard output, the exit code of the class."""
     kind = getattr(errors, name)
-    expected = next(STATUSES[k.__name__] for k in kind.__mro__ if k.__name__ in STATUSES)
+    expected = next(EXIT_CODES[k.__name__] for k in kind.__mro__ if k.__name__ in EXIT_CODES)
 
-    told = ending(raising(kind("it\x1b[2J broke\nbadly", hint="Mend it")))
+    result = run_ending(raise_error(kind("it\x1b[2J broke\nbadly", hint="Repair it")))
 
-    assert expected == told.exit_code
-    assert "" == told.stdout
-    assert "beaconframes: it\\x1b[2J broke\\nbadly. Mend it\n" == told.stderr
+    assert expected == result.exit_code
+    assert "" == result.stdout
+    assert "beaconframes: it\\x1b[2J broke\\nbadly. Repair it\n" == result.stderr
 
 
 @pytest.mark.parametrize(
@@ -109,6 +116,12 @@ def test_every_error_has_its_status_and_is_one_line(ending, name):
         ("more than max_requests=5", "more than --max-requests 5"),
         ("a folder, or table=...", "a folder, or --table ..."),
         ("until= and for_= both say", "--until and --for both say"),
+        ("api_key is not valid, api_key=x", "api_key is not valid, --key-file x"),
+        (
+            "since (1d, epoch 7) is after until (2d, epoch 5)",
+            "--since (1d, epoch 7) is after --until (2d, epoch 5)",
+        ),
+        ("strict=True is no option here", "strict=True is no option here"),
         (
             "call bf.connect(api_key=...) or bf.local()",
             "call bf.connect(api_key=...) or bf.local()",
@@ -117,149 +130,152 @@ def test_every_error_has_its_status_and_is_one_line(ending, name):
         ("reach=3 and my_name=4", "reach=3 and my_name=4"),
     ],
 )
-def test_an_error_names_options(ending, python, expected):
-    """What has another name in Python is called as it is typed; a call in Python stays one."""
-    told = ending(raising(errors.UsageError(python)))
+def test_messages_name_options(run_ending, python, expected):
+    """Arguments of Python become options of the command; a Python call stays unchanged."""
+    result = run_ending(raise_error(errors.UsageError(python)))
 
-    assert f"beaconframes: {expected}\n" == told.stderr
-
-
-def test_debug_shows_where(ending):
-    """A traceback, and only if it is asked for; in it nothing moves the terminal either."""
-    told = ending(raising(errors.NotFound("gone\x1b[2J")), "--debug")
-
-    assert 7 == told.exit_code
-    assert "Traceback" in told.stderr
-    assert "in fail" in told.stderr
-    assert "\x1b" not in told.stderr
+    assert f"beaconframes: {expected}\n" == result.stderr
 
 
-def test_a_bug_is_one_line_too(ending):
-    """What nobody raised on purpose says its kind, and how to see more."""
-    told = ending(raising(ZeroDivisionError("by\nzero")))
+def test_debug_prints_a_traceback(run_ending):
+    """The traceback has no control characters."""
+    result = run_ending(raise_error(errors.NotFound("gone\x1b[2J")), "--debug")
 
-    assert 1 == told.exit_code
-    assert "beaconframes: ZeroDivisionError: by zero (--debug shows where)\n" == told.stderr
+    assert 7 == result.exit_code
+    assert "Traceback" in result.stderr
+    assert "in fail" in result.stderr
+    assert "\x1b" not in result.stderr
 
 
-def test_missing_rows_are_no_success(ending):
-    """A warning is one line, the rest is written, and the status is not 0."""
+def test_an_unexpected_error_is_one_line(run_ending):
+    """The line has the class of the error, and how to print a traceback."""
+    result = run_ending(raise_error(ZeroDivisionError("by\nzero")))
+
+    assert 1 == result.exit_code
+    assert (
+        "beaconframes: ZeroDivisionError: by zero (add --debug for a traceback)\n" == result.stderr
+    )
+
+
+def test_missing_rows_have_an_exit_code(run_ending):
+    """The warning is one line, all other rows are written, and the exit code is 3."""
 
     def partly():
         click.echo("rows")
         warnings.warn(errors.MissingRows("epoch 7 is missing"), stacklevel=1)
 
-    told = ending(partly)
+    result = run_ending(partly)
 
-    assert 3 == told.exit_code
-    assert "rows\n" == told.stdout
-    assert "beaconframes: warning: epoch 7 is missing\n" == told.stderr
-
-
-def test_other_warnings_do_not_spoil_success(ending):
-    """They are a line, and the status stays 0."""
-    told = ending(lambda: warnings.warn(errors.StoreUnavailable("disk full"), stacklevel=1))
-
-    assert 0 == told.exit_code
-    assert "beaconframes: warning: disk full\n" == told.stderr
+    assert 3 == result.exit_code
+    assert "rows\n" == result.stdout
+    assert "beaconframes: warning: epoch 7 is missing\n" == result.stderr
 
 
-def test_what_is_logged_is_a_line_too(ending):
-    """Like a warning, safe for a terminal, and the status stays 0; not what is one anyhow."""
+def test_other_warnings_have_exit_code_0(run_ending):
+    """The warning is one line."""
+    result = run_ending(lambda: warnings.warn(errors.StoreUnavailable("disk full"), stacklevel=1))
+
+    assert 0 == result.exit_code
+    assert "beaconframes: warning: disk full\n" == result.stderr
+
+
+def test_logged_warnings_are_printed(run_ending):
+    """One escaped line each, exit code 0; a warning of the store is printed once."""
 
     def log():
         logging.getLogger("beaconframes.record").warning("again\n%s", "\x1b[2J")
         logging.getLogger("beaconframes.record").info("done")
-        LocalStore(Path("there"), url="https://x", chain=MAINNET).distrust(
-            errors.DatasetError("full")
-        )
+        store = LocalStore(Path("there"), url="https://x", chain=MAINNET)
+        store.distrust(errors.DatasetError("full"))
+        store.distrust(errors.DatasetError("full"))
 
-    told = ending(log)
+    result = run_ending(log)
 
-    assert 0 == told.exit_code
+    assert 0 == result.exit_code
     assert [
         "beaconframes: warning: again \\x1b[2J",
         "beaconframes: warning: the store is not used: full",
-    ] == told.stderr.splitlines()
+    ] == result.stderr.splitlines()
     assert [] == logging.getLogger("beaconframes").handlers
 
 
 @pytest.mark.parametrize("words", [[], ["store"], ["wall"], ["load"], ["load", "--v2"], ["plan"]])
-def test_without_a_word_it_says_what_there_is(words):
-    """The same as --help, on standard error, line by line, none of them cut; status 2."""
-    bare = CliRunner().invoke(commands, words)
-    asked = CliRunner().invoke(commands, [*words, "--help"])
+def test_help_without_arguments(words):
+    """The text of --help on standard error, with no line cut; exit code 2."""
+    without = CliRunner().invoke(commands, words)
+    helped = CliRunner().invoke(commands, [*words, "--help"])
 
-    assert (2, "", asked.stdout) == (bare.exit_code, bare.stdout, bare.stderr)
-    assert "..." not in bare.stderr.replace("[ARGS]...", "")
-    assert 5 < len(bare.stderr.splitlines())
+    assert (2, "", helped.stdout) == (without.exit_code, without.stdout, without.stderr)
+    assert "..." not in without.stderr.replace("[ARGS]...", "")
+    assert 5 < len(without.stderr.splitlines())
 
 
-def test_the_statuses_are_documented():
-    """The page and the help have every status with its meaning."""
+def test_the_exit_codes_are_documented():
+    """The page and the help text have every exit code with its meaning."""
     page = (ROOT / "docs" / "command-line.md").read_text()
-    told = CliRunner().invoke(commands, ["--help"]).stdout
+    result = CliRunner().invoke(commands, ["--help"]).stdout
 
-    for status, names, meaning in exits.table():
-        assert re.search(rf"^ *{status}  {re.escape(meaning)}$", told, re.MULTILINE)
+    for status, names, meaning in exit_codes.list_exit_codes():
+        assert re.search(rf"^ *{status}  {re.escape(meaning)}$", result, re.MULTILINE)
         listed = ", ".join(f"`{name}`" for name in names.split(", ") if name)
         assert f"| {status} | {meaning} | {listed} |".replace("|  |", "| |") in page
 
 
-def test_a_key_is_no_argument():
-    """It is refused without being shown, and the line says where a key belongs."""
+def test_a_key_as_an_option_is_refused():
+    """The message does not contain the key, and names the ways to give one."""
     for option in ("--api-key", "--key"):
-        told = CliRunner().invoke(commands, [f"{option}=sesame"])
+        result = CliRunner().invoke(commands, [f"{option}=sesame"])
 
-        assert 2 == told.exit_code
-        assert "sesame" not in told.output
-        assert "BEACONFRAMES_API_KEY" in told.stderr
+        assert 2 == result.exit_code
+        assert "sesame" not in result.output
+        assert "BEACONFRAMES_API_KEY" in result.stderr
 
 
-def test_nobody_reads_on():
-    """`| head -1`: no traceback, and nothing on standard error."""
+def test_output_closed_after_one_line():
+    """`| head -1`: no traceback, nothing on standard error."""
     line = f'"{sys.executable}" -m beaconframes --help | head -1; echo ${{PIPESTATUS[0]}}'
-    told = subprocess.run(["/bin/bash", "-c", line], check=False, capture_output=True, text=True)
+    result = subprocess.run(["/bin/bash", "-c", line], check=False, capture_output=True, text=True)
 
-    first, status = told.stdout.splitlines()
+    first, status = result.stdout.splitlines()
     assert first.startswith("Usage: beaconframes")
     assert status in ("0", "141")
-    assert "" == told.stderr
+    assert "" == result.stderr
 
 
-def test_nobody_reads_at_all():
-    """A pipe that is closed before the first line: its own status, and not a word."""
+def test_output_closed_before_the_first_line():
+    """Exit code 141, nothing on standard error."""
     reader, writer = os.pipe()
     os.close(reader)
-    told = subprocess.run(
+    result = subprocess.run(
         [*COMMAND, "--help"], check=False, stdout=writer, stderr=subprocess.PIPE, text=True
     )
     os.close(writer)
 
-    assert 141 == told.returncode
-    assert "" == told.stderr
+    assert 141 == result.returncode
+    assert "" == result.stderr
 
 
-def test_a_full_disk_behind_standard_output():
-    """An error of one line, and a status that says files."""
+def test_standard_output_on_a_full_disk():
+    """An error of one line, exit code 9."""
     with Path("/dev/full").open("w") as full:
-        told = subprocess.run(
+        result = subprocess.run(
             [*COMMAND, "--help"], check=False, stdout=full, stderr=subprocess.PIPE, text=True
         )
 
-    assert 9 == told.returncode
-    assert "beaconframes: No space left on device\n" == told.stderr
+    assert 9 == result.returncode
+    assert "beaconframes: No space left on device\n" == result.stderr
 
 
 HANG = """
 import threading, click
 from beaconframes import cli
+from beaconframes.cli.common_options import add_common_options
 def hang():
     {before}
-    click.echo("there")
+    click.echo("started")
     threading.Event().wait()
-command = cli.everywhere(click.Command("hang", callback=hang))
-cli.Commands.get_command = lambda *_: command
+command = add_common_options(click.Command("hang", callback=hang))
+cli.CommandGroup.get_command = lambda *_: command
 cli.main()
 """
 
@@ -268,8 +284,8 @@ cli.main()
     "before", ["pass", "threading.Thread(target=threading.Event().wait).start()"]
 )
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_end_it_soon(number, status, before):
-    """Soon, with one line, even where a thread waits for what never comes."""
+def test_signals_end_a_command(number, status, before):
+    """Within seconds and with one line, even if another thread never ends."""
     process = subprocess.Popen(
         [sys.executable, "-c", HANG.format(before=before), "hang"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -278,33 +294,34 @@ def test_signals_end_it_soon(number, status, before):
         process.stdout.readline()
         started = time.monotonic()
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=60)
         took = time.monotonic() - started
     finally:
         process.kill()
 
     assert status == process.returncode
     assert took < AT_MOST
-    assert "beaconframes: stopped\n" == said
+    assert "beaconframes: stopped\n" == stderr
 
 
-GENTLE = """
+INTERRUPTED = """
 import threading, time, click
 from beaconframes import cli
 from beaconframes.cli import signals
+from beaconframes.cli.common_options import add_common_options
 def hang():
-    with signals.gently() as came:
+    with signals.interrupt_on_first_signal() as received:
         try:
-            click.echo("there")
+            click.echo("started")
             threading.Event().wait()
         except KeyboardInterrupt:
-            click.echo("asked")
+            click.echo("interrupted")
             time.sleep({seconds})
     click.echo("report")
     time.sleep(0.2)
-    raise signals.Stopped(128 + came[0])
-command = cli.everywhere(click.Command("hang", callback=hang))
-cli.Commands.get_command = lambda *_: command
+    raise signals.StoppedBySignal(128 + received[0])
+command = add_common_options(click.Command("hang", callback=hang))
+cli.CommandGroup.get_command = lambda *_: command
 cli.main()
 """
 
@@ -312,10 +329,10 @@ cli.main()
 @pytest.mark.parametrize(
     ("seconds", "between", "printed"), [(0, 0, "report\n"), (0.3, 0.05, "report\n"), (60, 1, "")]
 )
-def test_a_signal_that_is_told_twice(seconds, between, printed):
-    """As timeout does, to a process and to its group: it is one; later it is another one."""
+def test_a_repeated_signal(seconds, between, printed):
+    """`timeout` signals a process and its group: both count as one; a later signal counts again."""
     process = subprocess.Popen(
-        [sys.executable, "-c", GENTLE.format(seconds=seconds), "hang"],
+        [sys.executable, "-c", INTERRUPTED.format(seconds=seconds), "hang"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -325,21 +342,21 @@ def test_a_signal_that_is_told_twice(seconds, between, printed):
         time.sleep(between)
         started = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        told, said = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=60)
         took = time.monotonic() - started
     finally:
         process.kill()
 
-    assert (143, printed) == (process.returncode, told)
+    assert (143, printed) == (process.returncode, stdout)
     assert took < AT_MOST
-    assert "beaconframes: stopped\n" == said
+    assert "beaconframes: stopped\n" == stderr
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("out", [[], ["--out", "state.parquet"], ["--progress"]])
-def test_signals_end_a_load_that_nobody_answers(tmp_path, number, status, out):
-    """While it waits for the first answer; no file is left, whole or half."""
+def test_signals_end_a_load_without_a_response(tmp_path, number, status, out):
+    """While the load waits for the first response; no file is written."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         process = subprocess.Popen(
@@ -348,27 +365,27 @@ def test_signals_end_a_load_that_nobody_answers(tmp_path, number, status, out):
         )  # fmt: skip
         try:
             silent.settimeout(60)
-            asked, _ = silent.accept()
+            connection, _ = silent.accept()
             time.sleep(0.3)
             started = time.monotonic()
             process.send_signal(number)
-            printed, said = process.communicate(timeout=60)
+            stdout, stderr = process.communicate(timeout=60)
             took = time.monotonic() - started
-            asked.close()
+            connection.close()
         finally:
             process.kill()
 
-    assert (status, "") == (process.returncode, printed)
+    assert (status, "") == (process.returncode, stdout)
     assert took < AT_MOST
-    assert said.endswith("beaconframes: stopped\n")
-    assert 1 == said.count("beaconframes: ")
+    assert stderr.endswith("beaconframes: stopped\n")
+    assert 1 == stderr.count("beaconframes: ")
     assert [] == list(tmp_path.iterdir())
 
 
 @pytest.mark.more
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_end_an_export_that_goes_on_later(tmp_path, chain, number, status):
-    """Soon, saying what to do; the same command ends it, the same to the byte."""
+def test_signals_end_an_export_that_can_be_resumed(tmp_path, chain, number, status):
+    """The message says how to resume; the resumed export has the same bytes."""
     words = ["export", "income-history", "--validators", "0-49", "--since", "0", "--until", "449"]
     command = [*COMMAND, *words, "--dataset", str(chain.path)]
     whole = subprocess.run([*command, "--out", "whole"], check=False, cwd=tmp_path)
@@ -381,12 +398,12 @@ def test_signals_end_an_export_that_goes_on_later(tmp_path, chain, number, statu
         assert process.poll() is None
     started = time.monotonic()
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=60)
     took = time.monotonic() - started
 
     assert status == process.returncode
     assert took < AT_MOST
-    assert "beaconframes: stopped; the same command goes on where it was\n" == said
+    assert "beaconframes: stopped; run the same command again to resume it\n" == stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
     again = subprocess.run([*command, "--out", "out"], check=False, cwd=tmp_path)
     assert 0 == again.returncode
@@ -401,17 +418,17 @@ def test_signals_end_an_export_that_goes_on_later(tmp_path, chain, number, statu
     assert one == other
 
 
-def test_startup_is_quick():
-    """The help loads nothing that is heavy."""
+def test_help_imports_no_heavy_library():
+    """The help text needs none of them."""
     program = (
         "import sys\nfrom beaconframes.cli import commands\n"
         "try: commands.main(['--help'])\n"
         "except SystemExit: print(sorted({m.partition('.')[0] for m in sys.modules}))"
     )
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True
     )
 
-    loaded = set(re.findall(r"'(\w+)'", told.stdout.splitlines()[-1]))
+    loaded = set(re.findall(r"'(\w+)'", result.stdout.splitlines()[-1]))
     assert "click" in loaded
     assert set() == loaded & {"polars", "httpx", "numpy", "matplotlib", "uvicorn", "pyarrow"}
