@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 # Anything but what ASCII shows.
-_DOUBTFUL = r"[^\x20-\x7e]"
+_UNSAFE = r"[^\x20-\x7e]"
 # What pandas, Arrow and polars raise for types of which another one of them knows nothing.
 UNREADABLE = (
     *(TypeError, ValueError, OverflowError, NotImplementedError),
@@ -25,7 +25,7 @@ UNREADABLE = (
 )
 
 
-def take(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
+def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
     """Take *columns* out of a frame of any kind, lazily; times come out in UTC.
 
     A column that is not there is a UsageError that names it and *loader*, which gives it.
@@ -43,7 +43,7 @@ def take(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFra
             f"the frame has no column {', '.join(missing)}",
             hint=f"bf.{loader}(...) gives a frame that has all columns needed here.",
         )
-    lazy = _lazy(known_frame.select(*columns))
+    lazy = _make_lazy(known_frame.select(*columns))
     if "time" not in columns:
         return lazy
     kind = lazy.collect_schema()["time"]
@@ -64,17 +64,19 @@ def take(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFra
         return lazy
     # pandas knows other zones, and times finer than a microsecond.
     utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
-    return each_row(lazy, lambda rows: rows.with_columns(utc))
+    return map_rows(lazy, lambda rows: rows.with_columns(utc))
 
 
-def _lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def _make_lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """Make a frame lazy. What lies in memory moves into polars, which adds decimals exactly."""
     if isinstance(frame, nw.LazyFrame):
         return frame
     try:
         return nw.from_native(frame.to_polars()).lazy()
     except UNREADABLE as error:
-        column = next((name for name in frame.columns if not _readable(frame.select(name))), None)
+        column = next(
+            (name for name in frame.columns if not _is_readable(frame.select(name))), None
+        )
         which = "frame" if column is None else f"column {column}"
         raise UsageError(
             f"the {which} cannot be read: {first_line(error)}",
@@ -87,7 +89,7 @@ def first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
 
 
-def _readable(frame: nw.DataFrame[Any]) -> bool:
+def _is_readable(frame: nw.DataFrame[Any]) -> bool:
     """Tell whether polars has types for all columns of a frame."""
     try:
         frame.to_polars()
@@ -98,33 +100,33 @@ def _readable(frame: nw.DataFrame[Any]) -> bool:
 
 def collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
     """Compute *lazy* in its own engine and bring the result into polars."""
-    table = _collected(lazy)
+    table = _collect(lazy)
     times = pl.selectors.datetime(time_zone="*")
     return table.with_columns(times.dt.convert_time_zone("UTC").dt.cast_time_unit("us"))
 
 
-def _collected(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
+def _collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
     return cast("pl.DataFrame", lazy.collect("polars").to_native())
 
 
 def to_polars(frame: IntoFrame) -> pl.DataFrame:
     """Bring a frame of any kind into polars."""
-    return collect(_taken(frame))
+    return collect(_read_frame(frame))
 
 
 def to_polars_as_is(frame: IntoFrame) -> pl.DataFrame:
     """Bring a frame of any kind into polars, with its times as fine and in the zone as they are."""
-    lazy = _taken(frame)
+    lazy = _read_frame(frame)
     try:
-        return _collected(lazy)
+        return _collect(lazy)
     except UNREADABLE as error:
         raise UsageError(f"the frame cannot be read: {first_line(error)}") from error
 
 
-def _taken(frame: IntoFrame) -> nw.LazyFrame[Any]:
+def _read_frame(frame: IntoFrame) -> nw.LazyFrame[Any]:
     """Take a frame of any kind; columns of the same name are a UsageError."""
     try:
-        return _lazy(nw.from_native(frame))
+        return _make_lazy(nw.from_native(frame))
     except DuplicateError:
         native: Any = frame
         names = [str(name) for name in getattr(native, "column_names", native.columns)]
@@ -135,7 +137,7 @@ def _taken(frame: IntoFrame) -> nw.LazyFrame[Any]:
         ) from None
 
 
-def give_back(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:
+def return_like(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:
     """Turn *result* into the kind of frame that *like* is; polars where there is no such kind."""
     kind: Any = nw.from_native(cast("Any", like))
     native: Any = result
@@ -157,27 +159,27 @@ def printable(frame: IntoFrameT) -> IntoFrameT:
     ``\u202e`` instead.
     """
     table = to_polars(frame)
-    shown = []
+    columns = []
     for name, kind in table.schema.items():
         if kind == pl.String:
             texts = table[name].unique().drop_nulls()
-            doubtful = texts.filter(texts.str.contains(_DOUBTFUL)).to_list()
-            shown.append(pl.col(name).replace({text: visible(text) for text in doubtful}))
-    return give_back(table.with_columns(shown), frame)
+            unsafe = texts.filter(texts.str.contains(_UNSAFE)).to_list()
+            columns.append(pl.col(name).replace({text: visible(text) for text in unsafe}))
+    return return_like(table.with_columns(columns), frame)
 
 
-def known(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
+def drop_missing(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
     """Keep the rows in which every one of *columns* has a value; not-a-number is none."""
     schema = lazy.collect_schema()
     for column in columns:
-        kept = ~nw.col(column).is_null()
+        is_known = ~nw.col(column).is_null()
         if schema[column].is_float():
-            kept = kept & nw.col(column).is_finite()
-        lazy = lazy.filter(kept)
+            is_known = is_known & nw.col(column).is_finite()
+        lazy = lazy.filter(is_known)
     return lazy
 
 
-def each_row(
+def map_rows(
     lazy: nw.LazyFrame[Any], change: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]]
 ) -> nw.LazyFrame[Any]:
     """Apply what needs no more than the row itself.
@@ -190,8 +192,8 @@ def each_row(
 
     def in_polars(part: Any) -> Any:
         rows = pl.from_pandas(part, rechunk=False).lazy()
-        done = collect(change(nw.from_native(rows)))
-        return done.to_pandas(use_pyarrow_extension_array=True)
+        changed = collect(change(nw.from_native(rows)))
+        return changed.to_pandas(use_pyarrow_extension_array=True)
 
     native: Any = lazy.to_native()
     meta = in_polars(dask.make_meta(native))  # type: ignore[no-untyped-call]
@@ -211,8 +213,8 @@ def is_empty(frame: IntoFrame) -> bool:
     return known_frame.is_empty()
 
 
-def choose(name: str, value: object, choices: Collection[str]) -> None:
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Refuse a *value* of the argument *name* that is none of *choices*."""
     if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(f'"{choice}"' for choice in choices)
-        raise UsageError(f"{name}={value!r} is not known", hint=f"Choose one of {listed}.")
+        options = ", ".join(f'"{choice}"' for choice in choices)
+        raise UsageError(f"{name}={value!r} is not known", hint=f"Choose one of {options}.")

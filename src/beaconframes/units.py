@@ -36,7 +36,7 @@ def to_eth(frame: Frame, *, exact: bool = False) -> Frame:
     frame, or a Series whose name ends in a unit, and gives back the same kind; what pandas gets
     back is Arrow-backed.
     """
-    converted: Frame = _convert(frame, "eth", exact=exact)
+    converted: Frame = _convert_frame(frame, "eth", exact=exact)
     return converted
 
 
@@ -46,7 +46,7 @@ def to_gwei(frame: Frame) -> Frame:
     The columns become ``Int64``. An amount that is no whole gwei is a ``UsageError`` (of a lazy
     frame: when it is collected), and so is a float column, whose digits are already lost.
     """
-    converted: Frame = _convert(frame, "gwei", exact=True)
+    converted: Frame = _convert_frame(frame, "gwei", exact=True)
     return converted
 
 
@@ -56,7 +56,7 @@ def to_wei(frame: Frame) -> Frame:
     The columns become ``Decimal(28, 0)``. A float column is a ``UsageError``, since its digits are
     already lost.
     """
-    converted: Frame = _convert(frame, "wei", exact=True)
+    converted: Frame = _convert_frame(frame, "wei", exact=True)
     return converted
 
 
@@ -79,24 +79,24 @@ def to_pandas(frame: Any) -> Any:
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     if not isinstance(frame, pl.DataFrame):
-        raise _no_frame(frame)
+        raise _build_type_error(frame)
     # Arrow has no integers of 128 bits.
     portable = frame.with_columns(pl.col(pl.Int128, pl.UInt128).cast(pl.Decimal(38, 0)))
     return portable.to_pandas(use_pyarrow_extension_array=True)
 
 
-def _convert(frame: Any, unit: str, *, exact: bool) -> Any:
+def _convert_frame(frame: Any, unit: str, *, exact: bool) -> Any:
     import polars as pl
 
-    change = partial(_amount, unit=unit, exact=exact)
+    change = partial(_convert_amounts, unit=unit, exact=exact)
     if isinstance(frame, pl.Series):
-        return _convert(_named(frame).to_frame(), unit, exact=exact).to_series()
+        return _convert_frame(_check_name(frame).to_frame(), unit, exact=exact).to_series()
     if isinstance(frame, pl.LazyFrame):
         schema = frame.collect_schema()
-        names = _names(schema, unit)
+        names = _rename_columns(schema, unit)
         for name in names:
             _check_type(name, schema[name], exact=exact)
-        dtype = _exact_type(unit) if exact else pl.Float64()
+        dtype = _get_exact_type(unit) if exact else pl.Float64()
         return frame.select(
             pl.col(name)
             .map_batches(change, return_dtype=dtype, is_elementwise=True)
@@ -106,27 +106,27 @@ def _convert(frame: Any, unit: str, *, exact: bool) -> Any:
             for name in schema
         )
     if isinstance(frame, pl.DataFrame):
-        names = _names(frame.columns, unit)
+        names = _rename_columns(frame.columns, unit)
         changed = [
             change(column).rename(names[column.name]) if column.name in names else column
             for column in frame
         ]
         return pl.DataFrame(changed) if names else frame
     if not _is_pandas(frame):
-        raise _no_frame(frame)
+        raise _build_type_error(frame)
     if frame.ndim == 1:
-        return _convert(_named(frame).to_frame(), unit, exact=exact).iloc[:, 0]
-    names = _names(frame.columns, unit)
+        return _convert_frame(_check_name(frame).to_frame(), unit, exact=exact).iloc[:, 0]
+    names = _rename_columns(frame.columns, unit)
     copy = frame.copy(deep=False)
     for name in names:
-        copy[name] = to_pandas(change(_from_pandas(frame[name]))).set_axis(frame.index)
+        copy[name] = to_pandas(change(_read_pandas_column(frame[name]))).set_axis(frame.index)
     return copy.rename(columns=names)
 
 
-def _names(names: Iterable[Any], unit: str) -> dict[str, str]:
+def _rename_columns(names: Iterable[Any], unit: str) -> dict[str, str]:
     """Return the new name of every amount, or refuse when two would have the same."""
     columns = list(names)
-    new = {name: f"{name.rpartition('_')[0]}_{unit}" for name in columns if _unit(name)}
+    new = {name: f"{name.rpartition('_')[0]}_{unit}" for name in columns if _find_unit(name)}
     taken = Counter(new.get(name, name) for name in columns)
     for result in new.values():
         if taken[result] > 1:
@@ -138,37 +138,37 @@ def _names(names: Iterable[Any], unit: str) -> dict[str, str]:
     return new
 
 
-def _unit(name: object) -> str | None:
+def _find_unit(name: object) -> str | None:
     """Return the unit that a column's name ends in; None when it is no amount."""
     stem, _, end = name.rpartition("_") if isinstance(name, str) else ("", "", "")
     return end if stem and end in _PLACES else None
 
 
-def _amount(column: pl.Series, *, unit: str, exact: bool) -> pl.Series:
+def _convert_amounts(column: pl.Series, *, unit: str, exact: bool) -> pl.Series:
     """Return the amounts of one column in another unit."""
     import polars as pl
 
-    name, own = column.name, _unit(column.name)
+    name, own = column.name, _find_unit(column.name)
     assert own is not None
     _check_type(name, column.dtype, exact=exact)
     if not exact:
         return column.cast(pl.Float64) / 10.0 ** (_PLACES[unit] - _PLACES[own])
-    target = _exact_type(unit)
+    target = _get_exact_type(unit)
     if own == unit and column.dtype == target:
         return column
     try:
-        wei = _in_wei(column, _PLACES[own])
+        wei = _convert_to_wei(column, _PLACES[own])
         if unit == "eth":
             return wei * Decimal("1e-18")
         if unit == "gwei":
-            _refuse(column, wei % 10**9 != 0, "no whole gwei")
+            _check_exact(column, wei % 10**9 != 0, "no whole gwei")
             wei = wei // 10**9
         return wei.cast(target)
     except pl.exceptions.PolarsError:
         raise UsageError(f"{name} holds amounts too large for {target} {unit}") from None
 
 
-def _in_wei(column: pl.Series, places: int) -> pl.Series:
+def _convert_to_wei(column: pl.Series, places: int) -> pl.Series:
     """Return the amounts in wei; arithmetic on decimals raises where integers would wrap."""
     import polars as pl
 
@@ -179,11 +179,11 @@ def _in_wei(column: pl.Series, places: int) -> pl.Series:
     whole = column.cast(pl.Int128)
     part = (column - whole.cast(pl.Decimal(38, scale))) * Decimal(10**places)
     rest = part.cast(pl.Int128)
-    _refuse(column, part != rest.cast(pl.Decimal(38, scale)), "no whole wei")
+    _check_exact(column, part != rest.cast(pl.Decimal(38, scale)), "no whole wei")
     return whole.cast(pl.Decimal(38, 0)) * Decimal(10**places) + rest.cast(pl.Decimal(38, 0))
 
 
-def _from_pandas(column: pd.Series[Any]) -> pl.Series:
+def _read_pandas_column(column: pd.Series[Any]) -> pl.Series:
     """Return a column of amounts from pandas, whatever it is kept in."""
     import polars as pl
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -207,7 +207,7 @@ def _from_pandas(column: pd.Series[Any]) -> pl.Series:
     )
 
 
-def _exact_type(unit: str) -> pl.DataType:
+def _get_exact_type(unit: str) -> pl.DataType:
     import polars as pl
 
     types = {"wei": pl.Decimal(28, 0), "gwei": pl.Int64(), "eth": pl.Decimal(38, 18)}
@@ -226,18 +226,18 @@ def _check_type(name: str, dtype: pl.DataType, *, exact: bool) -> None:
         raise UsageError(f"{name} is {dtype}: no amounts", hint="Cast or rename the column")
 
 
-def _refuse(column: pl.Series, wrong: pl.Series, what: str) -> None:
+def _check_exact(column: pl.Series, inexact: pl.Series, problem: str) -> None:
     """Raise when a value of the column is wrong, showing the first."""
-    if wrong.any():
+    if inexact.any():
         raise UsageError(
-            f"{column.name} holds {column.filter(wrong)[0]}, which is {what} "
-            f"({wrong.sum()} such values)",
+            f"{column.name} holds {column.filter(inexact)[0]}, which is {problem} "
+            f"({inexact.sum()} such values)",
             hint="Use to_eth(frame, exact=True) to keep every digit",
         )
 
 
-def _named(series: Any) -> Any:
-    if _unit(series.name) is None:
+def _check_name(series: Any) -> Any:
+    if _find_unit(series.name) is None:
         raise UsageError(
             f"the name of the series, {series.name!r}, does not end in _wei, _gwei or _eth",
             hint="The unit is the end of the name",
@@ -252,7 +252,7 @@ def _is_pandas(frame: object) -> bool:
     return known.is_pandas_dataframe(frame) or known.is_pandas_series(frame)
 
 
-def _no_frame(frame: object) -> UsageError:
+def _build_type_error(frame: object) -> UsageError:
     return UsageError(
         f"{type(frame).__name__} is no frame", hint="Give a polars or a pandas frame or Series"
     )

@@ -291,7 +291,7 @@ def test_wrong_arguments_are_explained():
         analysis.income(frame, every="hour")
     with pytest.raises(UsageError, match="day='local'"):
         analysis.income(frame, day="local")
-    with pytest.raises(UsageError, match="tz='Mars/Olympus' is no time zone"):
+    with pytest.raises(UsageError, match="tz='Mars/Olympus' is not a time zone"):
         analysis.income(frame, tz="Mars/Olympus")
     with pytest.raises(UsageError, match="every='month' does not exist for beacon days"):
         analysis.income(frame, every="month", day="beacon")

@@ -136,7 +136,7 @@ def test_wrong_frames_are_explained():
     """Prices that are not there or no numbers; a zone that nobody knows."""
     with pytest.raises(UsageError, match="no column price"):
         analysis.ledger(EARNED, prices=PRICES)
-    with pytest.raises(UsageError, match="eur of prices holds no numbers"):
+    with pytest.raises(UsageError, match="eur of prices is not numeric"):
         analysis.ledger(EARNED, prices=PRICES.cast({"eur": pl.String}), price="eur")
     with pytest.raises(UsageError, match="price='date' is a column of the ledger"):
         analysis.ledger(EARNED, prices=PRICES.rename({"eur": "date"}), price="date")

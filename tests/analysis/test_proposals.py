@@ -203,7 +203,7 @@ def test_rewards_that_are_not_known_are_not_compared():
 
 def test_wrong_arguments_are_explained():
     """Levels, windows and frames."""
-    with pytest.raises(UsageError, match="level=95 does not lie between 0 and 1"):
+    with pytest.raises(UsageError, match="level=95 is not between 0 and 1"):
         analysis.proposal_luck(BLOCKS, HELD, EPOCHS, level=95)
     with pytest.raises(UsageError, match="window=-1"):
         analysis.missed_proposals(BLOCKS, EARNED, window=-1)

@@ -188,5 +188,5 @@ def test_broken_bits_are_explained():
         analysis.sync_members(
             blocks(block(0, [0])).with_columns(sync_aggregate_bits=pl.lit("0xzz")), members
         )
-    with pytest.raises(UsageError, match="seat 100 of period 0 is not among the 32 bits"):
+    with pytest.raises(UsageError, match="seat 100 of period 0 is outside of the 32 bits"):
         analysis.sync_members(blocks(block(0, [0], seats=32)), members)

@@ -122,7 +122,7 @@ def test_nothing_to_tell():
 
 def test_wrong_arguments_are_explained():
     """Validators are indices."""
-    with pytest.raises(UsageError, match="are no indices"):
+    with pytest.raises(UsageError, match="are not indices"):
         analysis.sync_duties(BLOCKS, COMMITTEES, ["0xaa"])
     with pytest.raises(UsageError, match="no column period, seat"):
         analysis.sync_against_committee(BLOCKS, BLOCKS)

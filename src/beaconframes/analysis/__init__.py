@@ -1,4 +1,4 @@
-"""What charts and reports are made of: frames in (polars, pandas, ...), the same kind out."""
+"""Analysis of validators: frames in (polars, pandas, DuckDB, Dask, PySpark), the same kind out."""
 
 from beaconframes.analysis.apr import apr
 from beaconframes.analysis.attestations import attestation_effectiveness, attestation_faults

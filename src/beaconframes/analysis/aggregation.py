@@ -1,7 +1,8 @@
-"""Sums by group on any engine: exact, or an error.
+"""Sums by group on every engine: exact, or an error.
 
-polars and Arrow run over 64 bits without a word, the other engines say so. So beside the amounts of
-a row stands a number that none of them exceeds, and where its sum is small no sum ran over.
+polars and Arrow wrap at 64 bits without an error; the other engines raise. For polars and Dask,
+each row therefore also gets a bound: a number that is at least as large as each of its amounts. If
+the sum of the bounds is small, no sum wrapped.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.frames import as_lazy, each_row
+from beaconframes.frames import as_lazy, map_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,24 +24,25 @@ if TYPE_CHECKING:
 
 Aggregate = Literal["count", "sum", "min", "max", "distinct"]
 
-# A column of this name stands in the message of the engine, where sums do not fit.
+# A column has this name, because the engine quotes the name when the sums do not fit.
 OVERFLOW = "amounts are negative, or add up to more than a chain has"
 _GROUP_OF_ALL = "all rows alike"
-# No chain has that much: 576 million ether. Sixteen columns whose sums stay below can be added and
-# subtracted in 64 bits.
+# 576 million ether, more than any chain has. Sixteen columns whose sums are smaller can be added
+# and subtracted in 64 bits.
 MOST_GWEI = 2.0**59
 _UP_TO_64_BITS = 2**4
-# What becomes of the results of partitions. Different values are no sum: they are counted later.
+# How results of partitions are merged. Distinct values cannot be merged: they are counted at the
+# end.
 _MERGES: dict[Aggregate, Aggregate] = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 def get_amount_type(name: str) -> Any:
-    """Say what the amounts of a column are kept in: the end of its name is their unit."""
+    """Return the type of an amount column: the end of its name is its unit."""
     return nw.Decimal(28, 0) if name.endswith("_wei") else nw.Int64()
 
 
 def build_overflow_error() -> UsageError:
-    """Say that sums do not fit."""
+    """Return the error for sums that do not fit their type."""
     return UsageError(OVERFLOW, hint="Check that they are gwei and wei, as the loaders give them.")
 
 
@@ -52,11 +54,11 @@ def aggregate(
     /,
     **others: tuple[Aggregate, str],
 ) -> Lazy:
-    """Add up whole *amounts* by *keys*, beside *others*; what does not fit is an error.
+    """Return the sums of *amounts* and the *others* by *keys*; a sum that does not fit is an error.
 
-    Each of *others* says how to make the column of its name, and of which column. What *change*
-    makes of the rows has all amounts, null is none; it needs no more than the row itself. Sums of
-    gwei and counts come out as Int64, sums of wei as Decimal(28, 0).
+    Each of *others* maps a column of the result to an aggregate and its input column. *change*
+    prepares the rows: after it, all amounts exist, and a null amount leaves the sum. *change* may
+    use nothing but the row itself. Sums of gwei and counts are Int64, sums of wei Decimal(28, 0).
     """
     outputs = {**others, **{name: ("sum", name) for name in amounts}}
     gwei = [name for name in amounts if not name.endswith("_wei")]
@@ -79,14 +81,14 @@ def aggregate(
     if wraps:
         result = _check_sums(result)
     types = [nw.col(name).cast(get_amount_type(name)) for name in amounts]
-    return each_row(result, lambda part: part.select(*keys, *others, *types))
+    return map_rows(result, lambda part: part.select(*keys, *others, *types))
 
 
 def add_bound(rows: Lazy, amounts: Sequence[pl.Expr]) -> Lazy:
-    """Add a number that no amount of a row exceeds, to rows that polars holds; null beside null.
+    """Add a bound to rows in polars: a number no smaller than any amount; null where one is null.
 
-    The bits of all amounts together are as much as the largest, and less than twice as much. They
-    are read without a sign: what is negative seems to be too much.
+    The bound is the bitwise or of all amounts: at least the largest, and less than twice as much.
+    The bits are read without a sign, so a negative amount gives a bound that is too large.
     """
     bits = functools.reduce(operator.or_, amounts).reinterpret(signed=False)
     native: Any = rows.to_native()
@@ -94,27 +96,27 @@ def add_bound(rows: Lazy, amounts: Sequence[pl.Expr]) -> Lazy:
 
 
 def is_bound_valid() -> pl.Expr:
-    """Tell where the bound is known, and raise where it is too much."""
-    # An expression keeps the engine streaming: sixteen times too much is no Int64 any more.
+    """Return the expression for whether a bound is known; it raises where a bound is too large."""
+    # An expression keeps polars streaming: sixteen times a bound that is too large overflows Int64.
     return (pl.col(OVERFLOW) * _UP_TO_64_BITS).cast(pl.Int64).is_not_null()
 
 
 def check_row_sums(rows: Lazy, amounts: Sequence[str]) -> Lazy:
-    """See that *amounts*, all of them known, can be added within a row; what cannot is an error."""
+    """Check that *amounts*, none of them null, can be added within a row; raise otherwise."""
     kind = rows.implementation
     if not (kind.is_polars() or kind.is_dask()):
         return rows
 
-    def see(part: Lazy) -> Lazy:
+    def check(part: Lazy) -> Lazy:
         bound = add_bound(part, [pl.col(name).abs() for name in amounts])
         native: Any = bound.to_native()
         return as_lazy(native.filter(is_bound_valid()).drop(OVERFLOW))
 
-    return each_row(rows, see)
+    return map_rows(rows, check)
 
 
 def _check_sums(sums: Lazy) -> Lazy:
-    """Raise where sums might have run over, at the time that they are computed."""
+    """Raise, when the sums are computed, where one may have wrapped."""
     native: Any = sums.to_native()
     if isinstance(native, pl.LazyFrame):
         return as_lazy(native.filter(is_bound_valid()))
@@ -146,15 +148,15 @@ def _group_partitions(
     keys: Sequence[str],
     outputs: Mapping[str, tuple[Aggregate, str]],
 ) -> Lazy:
-    """Reduce each partition by itself, in polars, and leave to Dask only what comes out of that."""
+    """Aggregate each partition in polars; Dask only merges the results."""
     distinct = {name: of for name, (how, of) in outputs.items() if how == "distinct"}
     plain = {name: (how, of) for name, (how, of) in outputs.items() if name not in distinct}
     merges: dict[str, tuple[Aggregate, str]] = {
         n: (_MERGES[how], n) for n, (how, _) in plain.items()
     }
-    # A value may stand in several partitions. So it is a key, until each stands in one row.
+    # A value may occur in several partitions, so it is a key until each value has one row.
     finer_keys = list(dict.fromkeys([*keys, *distinct.values()]))
-    parts = each_row(rows, lambda part: _group(prepare(part), finer_keys, plain))
+    parts = map_rows(rows, lambda part: _group(prepare(part), finer_keys, plain))
     sums = _group(parts, finer_keys, merges)
     if not distinct:
         return sums

@@ -1,4 +1,4 @@
-"""Yearly rates of income: on 32 ETH, on the effective balance, and beside the yield index."""
+"""Yearly rates of income: on 32 ETH, on the effective balance, and as in the yield index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from beaconframes.analysis.engines import (
 from beaconframes.analysis.income_columns import AMOUNTS, group_parts, sum_gwei
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import choose, each_row, known
+from beaconframes.frames import check_choice, drop_missing, map_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,83 +50,84 @@ def apr(
     by: str | Sequence[str] = (),
     chain: Chain | str = MAINNET,
 ) -> IntoFrameT:
-    """Give the yearly rate of income, three ways. One row per beacon day and group.
+    """Compute the yearly rate of income in three ways. One row per beacon day and group.
 
     Rates are fractions (0.03 is 3 %), simple, for a year of 365 days, as in the yield index:
 
     - ``apr_on_32_eth``: income over 32 ETH per validator, whatever its balance.
     - ``apr_on_effective``: income over the effective balance, epoch by epoch.
     - ``apr_as_index``: the yield index's own definition, 365 times the income of a day over the
-      effective balances at its beginning, of validators with income in each of its epochs.
+      effective balances at its start, of validators with income in each of its epochs.
 
-    Each is there whole, as its consensus part ``cl_...`` and as its execution part ``el_...``.
+    Each has a consensus part ``cl_...`` and an execution part ``el_...``.
 
     Parameters
     ----------
     income, balances
-        What `load_income_history` and `load_balance_history` give, of the same epochs: only
-        validator-epochs that both have are counted.
+        Frames of `load_income_history` and `load_balance_history`, of the same epochs. Only
+        validator-epochs in both frames are counted.
     index
-        What `load_yield_index` gives. Then ``index_apr`` is its rate (over several days: weighted
-        by own balances, so that it is what the same stake would have earned), and
-        ``difference_bp`` is ``apr_as_index`` less it, in basis points. Days that the index lacks
-        have neither; of ``"all"`` they are left out of ``apr_as_index`` as well.
+        Frame of `load_yield_index`. It adds ``index_apr``, the rate of the index, and
+        ``difference_bp``, ``apr_as_index`` minus ``index_apr`` in basis points. Over several days,
+        ``index_apr`` is weighted by your own balances: the same stake would have earned it. Days
+        that are missing in the index have neither; with ``"all"`` they are also left out of
+        ``apr_as_index``.
     validators
-        What `load_validators` gives. Then ``apr_as_index`` counts those that were active the whole
-        day alone, as the index does; without it also those who were slashed or had left and still
-        had rows, by a basis point or so.
+        Frame of `load_validators`. With it, ``apr_as_index`` counts only validators that were
+        active the whole day, as the index does. Without it, slashed or exited validators that
+        still have rows count too, which changes the rate by about a basis point.
     every
-        ``"day"``, counted from genesis like those of the index, or ``"all"`` together.
+        ``"day"``, counted from genesis as in the index, or ``"all"`` for the whole range.
     by
-        Columns of *income* that tell groups apart, such as ``"validator_index"``.
+        Group columns of *income*, such as ``"validator_index"``.
     chain
-        Whose epochs they are; it says how many make a day.
+        Chain of the epochs; it sets the number of epochs in a day.
 
     Returns
     -------
     The same kind of frame
         ``day`` and the columns of *by*; ``validator_epochs`` and ``whole_days`` (of validators)
-        that went in, income of both layers, exact, and the rates. Rates are null where nothing was
-        at stake. Sorted, but for Dask.
+        that were counted, exact income of both layers, and the rates. Rates are null where
+        nothing was at stake. Sorted, except for Dask.
     """
-    choose("every", every, get_args(Every))
+    check_choice("every", every, get_args(Every))
     groups, length = list_columns(by), get_chain(chain).epochs_per_day
     if taken := {"day", *AMOUNTS} & set(groups):
         raise UsageError(
             f"by={min(taken)!r} is a column of the result itself",
-            hint="Give that column of the frame another name first.",
+            hint="Rename that column of the frame first.",
         )
     columns = list(dict.fromkeys([*_KEYS, *groups]))
     earned = open_frame(income, [*columns, "time", *AMOUNTS], loader="load_income_history")
     stakes = [*_KEYS, "effective_balance_gwei"]
-    held = known(
+    held = drop_missing(
         open_frame_like(balances, stakes, loader="load_balance_history", like=earned), stakes
     )
-    rows = each_row(earned, lambda part: _sum_layers(part, columns)).join(
+    rows = map_rows(earned, lambda part: _sum_layers(part, columns)).join(
         held, on=_KEYS, how="inner"
     )
-    rows = each_row(rows, lambda part: _add_days(part, length))
-    # Whether a validator has the whole day can be told when its epochs are counted.
+    rows = map_rows(rows, lambda part: _add_days(part, length))
+    # The epochs of a validator's day are counted first: the index counts whole days only.
     each = aggregate(
         rows,
         list(dict.fromkeys(["day", "validator_index", *groups])),
         ["epochs", "cl", "el_wei", "stake_gwei", "first_stake_gwei"],
     )
     if validators is None:
-        parts = each_row(each, lambda part: _add_weights(part, _has_all_epochs(length)))
+        parts = map_rows(each, lambda part: _add_weights(part, _has_all_epochs(length)))
     else:
         active_periods = open_frame_like(
             validators, _ACTIVE_PERIOD, loader="load_validators", like=each
         )
         with_periods = each.join(active_periods, on="validator_index", how="left")
-        parts = each_row(with_periods, lambda part: _add_weights(part, _is_active_all_day(length)))
+        parts = map_rows(with_periods, lambda part: _add_weights(part, _is_active_all_day(length)))
     days = _aggregate_days(parts, ["day", *groups], _WHOLE)
     if index is not None:
-        known_days = known(
+        known_days = drop_missing(
             open_frame_like(index, _INDEX, loader="load_yield_index", like=days), _INDEX
         )
         renamed = known_days.rename({f"{layer}apr": f"index_{layer}apr" for layer in _LAYERS})
-        days = each_row(
+        days = map_rows(
             days.join(renamed, on="day", how="left"),
             lambda part: _weight_index(part, indexed_days_only=every == "all"),
         )
@@ -134,14 +135,14 @@ def apr(
     if every == "all":
         extra = _INDEXED if index is not None else []
         days = _aggregate_days(days, keys, [*_WHOLE, *extra])
-    result = each_row(
+    result = map_rows(
         days, lambda part: _compute_rates(part, keys, length, has_index=index is not None)
     )
     return return_lazy(sort_rows(result, keys), income)
 
 
 def _sum_layers(rows: Lazy, columns: list[str]) -> Lazy:
-    """Give the income of each row by layer."""
+    """Return the income of each row by layer."""
     return group_parts(rows).select(
         *columns, sum_gwei().alias("cl"), nw.col("tx_fee_reward_wei").alias("el_wei")
     )
@@ -159,12 +160,12 @@ def _add_days(rows: Lazy, length: int) -> Lazy:
 
 
 def _has_all_epochs(length: int) -> nw.Expr:
-    """Tell whether a validator has income in each epoch of the day."""
+    """Return whether a validator has income in each epoch of the day."""
     return nw.col("epochs") == length
 
 
 def _is_active_all_day(length: int) -> nw.Expr:
-    """Tell whether it was active in each of them, too."""
+    """Return whether a validator has income and was active in each epoch of the day."""
     first = nw.col("day") * length
     stayed = nw.col("exit_epoch").is_null() | (nw.col("exit_epoch") >= first + length)
     began = (nw.col("activation_epoch") <= first).fill_null(value=False)
@@ -172,7 +173,7 @@ def _is_active_all_day(length: int) -> nw.Expr:
 
 
 def _add_weights(each: Lazy, whole: nw.Expr) -> Lazy:
-    """Give what a validator's day adds to the sums; what divides is a float, sums do not fit."""
+    """Add what a validator's day contributes to the sums: floats for rates, else exact."""
     zero = nw.lit(0.0)
 
     def if_whole(name: str) -> nw.Expr:
@@ -195,7 +196,7 @@ def _aggregate_days(rows: Lazy, keys: list[str], weights: list[str]) -> Lazy:
 
 
 def _weight_index(days: Lazy, *, indexed_days_only: bool) -> Lazy:
-    """Weigh the index by own stakes; with *only*, what has no index counts for nothing."""
+    """Weight the index by your own stakes; with *indexed_days_only*, drop days without an index."""
     stake = nw.col("stake_whole")
     days = days.with_columns(
         *(
@@ -213,7 +214,7 @@ def _weight_index(days: Lazy, *, indexed_days_only: bool) -> Lazy:
 
 
 def _compute_rates(days: Lazy, keys: list[str], length: int, *, has_index: bool) -> Lazy:
-    """Divide what was earned by what was at stake."""
+    """Divide income by stake."""
     el_gwei = nw.col("execution_income_wei").cast(nw.Float64) / 1e9
     cl_gwei = nw.col("consensus_income_gwei").cast(nw.Float64)
     earned = {"": cl_gwei + el_gwei, "cl_": cl_gwei, "el_": el_gwei}

@@ -1,4 +1,4 @@
-"""What attestations could have brought: what the best of equal validators got."""
+"""The attestation income that the best of comparable validators reached."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from beaconframes.analysis.aggregation import check_row_sums
 from beaconframes.analysis.engines import collect_sums, move_to_engine
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
-from beaconframes.frames import each_row, known
+from beaconframes.frames import drop_missing, map_rows
 
 if TYPE_CHECKING:
     from beaconframes.analysis.engines import Lazy
@@ -23,21 +23,23 @@ _BEST_OF = 10
 
 
 def compute_attestation_ceiling(earned: Lazy, held: Lazy) -> Lazy:
-    """Give each validator-epoch its income of attestations beside what equal ones could get.
+    """Compute attestation income and its ceiling. One row per validator and epoch.
 
-    The ceiling is the least of the best decile: one in ten of those with the same effective balance
-    in the same epoch got as much or more. Columns: ``validator_index``, ``epoch``,
+    The ceiling is the smallest income of the best decile: one in ten validators with the same
+    effective balance reached it or more in the same epoch. Columns: ``validator_index``, ``epoch``,
     ``attestation_income_gwei``, ``attestation_ceiling_gwei``.
     """
     rewards = REWARDS["attestation_reward_gwei"]
     penalties = PENALTIES["attestation_penalty_gwei"]
     own = nw.sum_horizontal(*rewards) - nw.sum_horizontal(*penalties)
-    votes = each_row(
-        check_row_sums(known(earned, [*_KEYS, *rewards, *penalties]), [*rewards, *penalties]),
+    votes = map_rows(
+        check_row_sums(
+            drop_missing(earned, [*_KEYS, *rewards, *penalties]), [*rewards, *penalties]
+        ),
         lambda part: part.select(*_KEYS, own.alias(_OWN)),
     )
-    rows = votes.join(known(held, [*_KEYS, _EQUAL[1]]), on=_KEYS, how="inner")
-    # Few amounts are different ones, so that what is left fits into memory.
+    rows = votes.join(drop_missing(held, [*_KEYS, _EQUAL[1]]), on=_KEYS, how="inner")
+    # Many validators have the same amount, so the counts fit into memory.
     counts = rows.group_by(*_EQUAL, _OWN).agg(nw.len().alias("many"))
     ceilings = move_to_engine(_find_best_decile(collect_sums(counts)), rows)
     both = rows.join(ceilings, on=_EQUAL, how="inner")
@@ -45,7 +47,7 @@ def compute_attestation_ceiling(earned: Lazy, held: Lazy) -> Lazy:
 
 
 def _find_best_decile(counts: pl.DataFrame) -> pl.DataFrame:
-    """Give the amount that a tenth, rounded up, reached."""
+    """Return the amount that a tenth of the validators, rounded up, reached."""
     many = pl.col("many").cast(pl.Int64)
     reached = many.cum_sum().over(_EQUAL) * _BEST_OF >= many.sum().over(_EQUAL)
     return (

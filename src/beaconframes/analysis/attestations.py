@@ -1,4 +1,4 @@
-"""How soon validators' attestations were included, and why not sooner."""
+"""How soon attestations were included, and why some were late or missed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from beaconframes.analysis.engines import (
 )
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.calendar import MAINNET, get_chain
-from beaconframes.frames import collect, each_row, known, take
+from beaconframes.frames import collect, drop_missing, map_rows, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,25 +45,25 @@ def attestation_effectiveness(
     Parameters
     ----------
     attestations
-        What `load_attestations` gives.
+        Frame of `load_attestations`.
     blocks
-        What `load_epoch_slots` gives, of the same epochs and the one after: then a slot without a
-        block can be told from a fault of the validator.
+        Frame of `load_epoch_slots`, of the same epochs and the one after. It separates slots
+        without a block from faults of the validator.
     by
-        Columns that tell groups apart. ``()``: all together.
+        Group columns. ``()`` is all validators together.
     until
-        The last epoch that counts. Left out: two before the latest of the frame, which is looked up
-        at once, because later duties can still be included.
+        Last epoch that counts. Default: two before the latest epoch of the frame, because later
+        duties can still be included. This looks up the latest epoch at once.
 
     Returns
     -------
     The same kind of frame
         ``duties``, ``included``, ``missed`` and ``late`` (included later than in the next slot) are
         counts. ``mean_distance`` is the mean number of slots until inclusion, of those included.
-        ``effectiveness`` is the mean of 1 / distance over all duties, where a missed one is 0: the
-        service's efficiency is 2 less it. With *blocks*, ``effectiveness_possible`` measures the
-        distance from the first slot that had a block instead; duties of slots that *blocks* does
-        not cover count as before. Sorted, but for Dask.
+        ``effectiveness`` is the mean of 1 / distance over all duties, with 0 for a missed duty; the
+        service's efficiency is 2 minus it. With *blocks*, ``effectiveness_possible`` measures the
+        distance from the first slot that had a block instead; for slots missing in *blocks* it
+        counts the distance from the next slot. Sorted, except for Dask.
     """
     groups = list_columns(by)
     rows = _select_settled_duties(attestations, [*_DUTY_COLUMNS, *groups], until)
@@ -73,9 +73,9 @@ def attestation_effectiveness(
             move_to_engine(_find_first_blocks(blocks), rows), on="attester_slot", how="left"
         )
         names.append("possible")
-    rows = each_row(rows, lambda part: _add_counts(part, [*groups, *_COUNTS, *names]))
+    rows = map_rows(rows, lambda part: _add_counts(part, [*groups, *_COUNTS, *names]))
     sums = aggregate(rows, groups, _COUNTS, **{name: ("sum", name) for name in names})
-    result = each_row(sums, lambda part: _compute_rates(part, groups, names))
+    result = map_rows(sums, lambda part: _compute_rates(part, groups, names))
     return return_lazy(sort_rows(result, groups), attestations)
 
 
@@ -86,15 +86,16 @@ def attestation_faults(
     until: int | None = None,
     chain: Chain | str = MAINNET,
 ) -> IntoFrameT:
-    """List missed and late attestations. One row per duty that was not included in the next slot.
+    """List missed and late attestations. One row per duty not included in the next slot.
 
     ``fault`` is ``missed`` or ``late``. ``reason`` is ``block missing`` where no block could have
-    included it earlier (or at all, until the end of the next epoch), ``own fault`` where a block
-    did not, which then had not seen it in time, and null where *blocks* cannot tell.
+    included the attestation earlier (for a missed one: until the end of the next epoch),
+    ``own fault`` where an earlier block did not include it, and null where *blocks* does not cover
+    the slots.
 
-    The arguments are those of `attestation_effectiveness`; *chain* says how many slots make an
-    epoch. Columns: ``validator_index``, ``epoch``, ``attester_slot``, ``inclusion_slot``,
-    ``distance``, ``fault``, ``reason``. Sorted, but for Dask.
+    The arguments are those of `attestation_effectiveness`; *chain* sets the slots per epoch.
+    Columns: ``validator_index``, ``epoch``, ``attester_slot``, ``inclusion_slot``, ``distance``,
+    ``fault``, ``reason``. Sorted, except for Dask.
     """
     per_epoch = get_chain(chain).slots_per_epoch
     rows = _select_settled_duties(attestations, _DUTY_COLUMNS, until)
@@ -102,7 +103,7 @@ def attestation_faults(
         rows = rows.join(
             move_to_engine(_find_first_blocks(blocks), rows), on="attester_slot", how="left"
         )
-    result = each_row(
+    result = map_rows(
         rows, lambda part: _classify_faults(part, per_epoch, has_blocks=blocks is not None)
     )
     keys = ["epoch", "validator_index"]
@@ -110,15 +111,15 @@ def attestation_faults(
 
 
 def _select_settled_duties(attestations: IntoFrame, columns: list[str], until: int | None) -> Lazy:
-    """Give the duties that nobody can do any more."""
+    """Return the duties that can no longer be included."""
     needed = ["epoch", "attester_slot", "status"]
-    rows = known(open_frame(attestations, columns, loader="load_attestations"), needed)
+    rows = drop_missing(open_frame(attestations, columns, loader="load_attestations"), needed)
     last = find_range(rows, "epoch")[1] - 2 if until is None else until
     return rows.filter(nw.col("epoch") <= last)
 
 
 def _compute_distance() -> nw.Expr:
-    """Give the slots until inclusion; null where there was none."""
+    """Return the expression for the slots until inclusion; null for missed duties."""
     return nw.when(nw.col("status") == "included").then(
         (nw.col("inclusion_slot") - nw.col("attester_slot")).cast(nw.Int64)
     )
@@ -163,7 +164,7 @@ def _classify_faults(rows: Lazy, per_epoch: int, *, has_blocks: bool) -> Lazy:
     if has_blocks:
         first, window = nw.col("first_block"), (nw.col("epoch") + 2) * per_epoch - 1
         ends_at = nw.when(missed).then(window + 1).otherwise(nw.col("inclusion_slot"))
-        # Nobody included it before: was there a block, or do we know that there was none?
+        # Was there an earlier block, or is it known that there was none?
         reason = nw.when(first < ends_at).then(nw.lit("own fault"))
         none = (first >= ends_at) | (nw.col("covered_until") >= ends_at - 1)
         reason = reason.otherwise(nw.when(none).then(nw.lit("block missing")))
@@ -184,14 +185,14 @@ def _classify_faults(rows: Lazy, per_epoch: int, *, has_blocks: bool) -> Lazy:
 
 
 def _find_first_blocks(blocks: IntoFrame) -> pl.DataFrame:
-    """Give, for each slot, the first block after it, and how far it is known that there is none."""
+    """Return, for each slot, the first block after it and the last slot of the known interval."""
     columns = ["slot", "status"]
     rows = select_one_per_slot(
-        collect(known(take(blocks, columns, loader="load_epoch_slots"), columns)).filter(
-            pl.col("status") != "scheduled"
-        )
+        collect(
+            drop_missing(select_columns(blocks, columns, loader="load_epoch_slots"), columns)
+        ).filter(pl.col("status") != "scheduled")
     )
-    interval = pl.col("slot") - pl.int_range(pl.len())  # the same as long as no slot is left out
+    interval = pl.col("slot") - pl.int_range(pl.len())  # the same number for slots in a row
     proposed = pl.when(pl.col("status") == "proposed").then(pl.col("slot"))
     return rows.select(
         (pl.col("slot") - 1).alias("attester_slot"),

@@ -1,8 +1,8 @@
-"""Exact binomial intervals and p-values.
+"""Exact binomial probabilities, confidence intervals and p-values.
 
-Written out because nothing else here needs scipy, which has them. Probabilities are good to some
-twelve digits for any number of slots: they come from the saddle point (Loader, 2000), not from
-differences of huge logarithms.
+Written here because nothing else in the package needs scipy. Probabilities are accurate to about
+twelve digits for any number of slots: they use the saddle-point expansion (Loader, 2000) instead
+of differences of large logarithms.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)
-_EXACT_BELOW = 16  # up to here the series would be worse than the logarithm
+_EXACT_BELOW = 16  # below this the logarithm is more accurate than the series
 _NEAR = 0.1
 
 
 def compute_probability(k: int, n: int, p: float) -> float:
-    """Return the probability of exactly *k* of *n* at chance *p*."""
+    """Return the probability of exactly *k* successes in *n* trials of probability *p*."""
     if p in {0.0, 1.0}:
         return float(k == n * p)
     if k in {0, n}:
@@ -31,7 +31,7 @@ def compute_probability(k: int, n: int, p: float) -> float:
 
 
 def compute_lower_tail(k: int, n: int, p: float) -> float:
-    """Return the probability of *k* or fewer of *n*."""
+    """Return the probability of *k* or fewer successes."""
     if k >= n:
         return 1.0
     if k > n * p:
@@ -45,7 +45,7 @@ def compute_lower_tail(k: int, n: int, p: float) -> float:
 
 
 def compute_upper_tail(k: int, n: int, p: float) -> float:
-    """Return the probability of *k* or more of *n*."""
+    """Return the probability of *k* or more successes."""
     if k <= 0:
         return 1.0
     if k < n * p:
@@ -59,15 +59,15 @@ def compute_upper_tail(k: int, n: int, p: float) -> float:
 
 
 def compute_p_value(k: int, n: int, p: float) -> float:
-    """Return how likely it is to be as far off as *k*, on either side: twice the smaller tail."""
+    """Return the two-sided p-value of *k*: twice the smaller tail, at most 1."""
     return min(1.0, 2 * min(compute_lower_tail(k, n, p), compute_upper_tail(k, n, p)))
 
 
 @functools.lru_cache(maxsize=4096)
 def compute_interval(k: int, n: int, level: float) -> tuple[float, float]:
-    """Return the chances at which *k* of *n* is not unlikely (Clopper and Pearson).
+    """Return the Clopper-Pearson confidence interval of the probability, for *k* of *n*.
 
-    It holds the true chance at least as often as *level* says.
+    It contains the true probability at least as often as *level* says.
     """
     tail = (1 - level) / 2
     low = _bisect(lambda p: compute_upper_tail(k, n, p) < tail, 0.0, k / n) if k > 0 else 0.0
@@ -76,7 +76,7 @@ def compute_interval(k: int, n: int, level: float) -> tuple[float, float]:
 
 
 def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the point up to which a condition holds."""
+    """Return the point up to which a condition holds, by bisection."""
     while True:
         middle = (low + high) / 2
         if not low < middle < high or high - low < 1e-15 * high:
@@ -88,14 +88,14 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def _compute_stirling_error(x: int) -> float:
-    """Return the logarithm of x! less that of Stirling's formula."""
+    """Return the logarithm of x! minus that of Stirling's formula."""
     if x < _EXACT_BELOW:
         return math.lgamma(x + 1) - (x + 0.5) * math.log(x) + x - 0.5 * math.log(2 * math.pi)
     return math.fsum(part / x ** (2 * turn + 1) for turn, part in enumerate(_STIRLING))
 
 
 def _compute_deviance(x: float, mean: float) -> float:
-    """Return x log(x / mean) + mean - x, without losing digits where the two are close."""
+    """Return x log(x / mean) + mean - x, accurate also where x and mean are close."""
     if abs(x - mean) >= _NEAR * (x + mean):
         return x * math.log(x / mean) + mean - x
     ratio = (x - mean) / (x + mean)

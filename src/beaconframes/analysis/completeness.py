@@ -1,4 +1,4 @@
-"""Which rows per validator and epoch are there, and why others are not."""
+"""Which rows per validator and epoch are present, and why others are missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from beaconframes.analysis.engines import (
     sort_rows,
     stack_tables,
 )
-from beaconframes.frames import each_row, known
+from beaconframes.frames import drop_missing, map_rows
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -37,46 +37,45 @@ def completeness(
     until: int | None = None,
     finalized: int | None = None,
 ) -> IntoFrameT:
-    """Tell of every validator and epoch whether there is a row. One row per validator and epoch.
+    """Classify every validator and epoch as present or missing. One row per validator and epoch.
 
-    ``state`` is ``present``; or, without a row, ``inactive`` before the validator's activation or
-    after its exit, ``not final`` after the epoch *finalized*, and else ``missing``.
+    ``state`` is ``present``, or for an absent row ``inactive`` (before the validator's activation
+    or after its exit), ``not final`` (after the epoch *finalized*), or else ``missing``.
 
     Parameters
     ----------
     frame
-        Rows per validator and epoch: income, balances, attestations.
+        Rows per validator and epoch: income, balances or attestations.
     validators
-        What `load_validators` gives, of those that are asked about.
+        Frame of `load_validators`, of the validators to check.
     since, until
-        First and last epoch that are asked about. Left out: those of *frame*, which are looked up
-        at once.
+        First and last epoch to check. Default: those of *frame*, which are looked up at once.
     finalized
-        The last epoch that is final, such as ``current_finalized_epoch`` of `load_latest_state`.
-        Left out: all of them are.
+        Last final epoch, such as ``current_finalized_epoch`` of `load_latest_state`. Default: all
+        epochs are final.
 
     Returns
     -------
     The same kind of frame
-        ``validator_index``, ``epoch``, ``state``. Sorted, but for Dask.
+        ``validator_index``, ``epoch``, ``state``. Sorted, except for Dask.
     """
-    rows = known(open_frame(frame, _KEYS, loader="load_income_history"), _KEYS)
+    rows = drop_missing(open_frame(frame, _KEYS, loader="load_income_history"), _KEYS)
     lives = open_frame_like(validators, _ACTIVE_PERIOD, loader="load_validators", like=rows)
     if since is None or until is None:
         first, last = find_range(rows, "epoch")
         since, until = first if since is None else since, last if until is None else until
     epochs = pl.DataFrame({"epoch": pl.int_range(since, until + 1, eager=True)})
-    requested = each_row(lives, lambda part: _mark_epochs(part, epochs))
-    present = each_row(rows, lambda part: _select_marks(part, nw.lit(0), nw.lit(1), nw.lit(0)))
+    requested = map_rows(lives, lambda part: _mark_epochs(part, epochs))
+    present = map_rows(rows, lambda part: _select_marks(part, nw.lit(0), nw.lit(1), nw.lit(0)))
     within = present.filter(nw.col("epoch").is_between(since, until))
     marks = aggregate(stack_tables([requested, within]), _KEYS, _MARKS)
     return return_lazy(
-        sort_rows(each_row(marks, lambda part: _add_state(part, finalized)), _KEYS), frame
+        sort_rows(map_rows(marks, lambda part: _add_state(part, finalized)), _KEYS), frame
     )
 
 
 def _mark_epochs(lives: Lazy, epochs: pl.DataFrame) -> Lazy:
-    """Give a row per validator and epoch that says whether the validator was active."""
+    """Return a row per validator and epoch with whether the validator was active."""
     grid = lives.join(move_to_engine(epochs, lives), how="cross")
     began = nw.col("activation_epoch") <= nw.col("epoch")
     ended = nw.col("exit_epoch") <= nw.col("epoch")

@@ -1,7 +1,7 @@
-"""What engines do differently, so that analysis need not know which one computes.
+"""The differences between engines, behind one interface for all of analysis.
 
-Frames in memory (polars, pandas, pyarrow) are computed by polars, lazy ones where they are: by
-polars, DuckDB, Dask or PySpark. Whatever the engine, sums of money are exact or an error.
+Frames in memory (polars, pandas, pyarrow) are computed by polars, lazy frames by their own engine:
+polars, DuckDB, Dask or PySpark. On every engine, sums of amounts are exact or an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from narwhals.exceptions import ComputeError, InvalidOperationError
 
 from beaconframes.analysis.aggregation import OVERFLOW, build_overflow_error, get_amount_type
 from beaconframes.errors import UsageError
-from beaconframes.frames import as_lazy, collect, each_row, give_back, take
+from beaconframes.frames import as_lazy, collect, map_rows, return_like, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,16 +29,16 @@ Calendar = Literal["day", "week", "month", "year"]
 _TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
 _GROUP_OF_ALL = "all rows alike"
 _OVERFLOW_MESSAGES = (OVERFLOW, "to `decimal[28,0]` failed", "overflow in decimal")
-"""What polars says where sums do not fit."""
+"""Parts of polars' messages for sums that do not fit."""
 
 
 def open_frame(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy:
-    """Take *columns* out of a frame of any kind, lazily, once each, and see that money is exact."""
-    lazy = take(frame, list(dict.fromkeys(columns)), loader=loader)
+    """Select *columns* of a frame of any kind, lazily, and check that amounts are exact."""
+    lazy = select_columns(frame, list(dict.fromkeys(columns)), loader=loader)
     kind = lazy.implementation
     if not (kind.is_polars() or kind.is_duckdb() or kind.is_dask() or kind.is_pyspark()):
         raise UsageError(
-            f"lazy frames of {kind.value} are not computed here",
+            f"lazy frames of {kind.value} are not supported",
             hint="Pass a frame of polars, pandas, DuckDB, Dask or PySpark; collect this one first.",
         )
     for name, dtype in lazy.collect_schema().items():
@@ -48,7 +48,7 @@ def open_frame(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy
             continue
         if not _is_all_null(frame, name):
             raise UsageError(
-                f"the column {name} holds {dtype}: amounts are whole numbers, no float or text",
+                f"the column {name} holds {dtype}: amounts must be whole numbers",
                 hint=f"Keep it as bf.{loader}(...) gives it; bf.to_pandas(...) keeps every digit.",
             )
         lazy = lazy.with_columns(nw.col(name).cast(get_amount_type(name)))
@@ -56,13 +56,13 @@ def open_frame(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy
 
 
 def _is_all_null(frame: IntoFrame, name: str) -> bool:
-    """Tell whether nothing is in a column: then its type in pandas says nothing either."""
+    """Return whether a column has no value; its pandas type then says nothing."""
     known: Any = nw.from_native(cast("Any", frame))
     return isinstance(known, nw.DataFrame) and bool(known[name].is_null().all())
 
 
 def open_frame_like(frame: IntoFrame, columns: Sequence[str], *, loader: str, like: Lazy) -> Lazy:
-    """Open a second frame for the engine of the first; one of another kind is moved there."""
+    """Open a second frame in the engine of the first; move it there if it is of another kind."""
     lazy = open_frame(frame, columns, loader=loader)
     if lazy.implementation.value == like.implementation.value:
         return lazy
@@ -89,15 +89,15 @@ def move_to_engine(rows: pl.DataFrame, like: Lazy) -> Lazy:
 
 
 def return_lazy(lazy: Lazy, like: IntoFrameT) -> IntoFrameT:
-    """Give a result back as the kind of frame that *like* is; a lazy one stays lazy."""
+    """Return a result as the kind of frame that *like* is; a lazy frame stays lazy."""
     known: Any = nw.from_native(cast("Any", like))
     if isinstance(known, nw.LazyFrame):
         return cast("IntoFrameT", lazy.to_native())
-    return give_back(collect_sums(lazy), like)
+    return return_like(collect_sums(lazy), like)
 
 
 def collect_sums(sums: Lazy) -> pl.DataFrame:
-    """Compute here and now, and say in words of our own where polars found too much."""
+    """Compute the sums at once; an overflow in polars becomes a `UsageError`."""
     try:
         return collect(sums)
     except (ComputeError, InvalidOperationError) as error:
@@ -106,26 +106,26 @@ def collect_sums(sums: Lazy) -> pl.DataFrame:
 
 
 def add_date(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
-    """Add ``date``: the first day of the row's calendar unit, where clocks show the zone *tz*."""
+    """Add ``date``, the first day of the row's calendar unit in the time zone *tz*."""
     try:
         ZoneInfo(tz)
     except (ValueError, OSError, TypeError, KeyError):
         raise UsageError(
-            f"tz={tz!r} is no time zone", hint='Give a name such as "UTC" or "Europe/Berlin".'
+            f"tz={tz!r} is not a time zone", hint='Give a name such as "UTC" or "Europe/Berlin".'
         ) from None
     if lazy.implementation.is_duckdb() or lazy.implementation.is_pyspark():
         return _add_date_in_sql(lazy, every, tz)
-    # Without its zone a clock has no gaps, so every midnight exists.
+    # Without a zone, local time has no gaps, so every midnight exists.
     date = pl.col("time").dt.convert_time_zone(tz).dt.replace_time_zone(None).dt.date()
     if every != "day":
         date = date.dt.truncate(_TRUNCATED[every])
-    return each_row(lazy, lambda rows: as_lazy(rows.to_native().with_columns(date=date)))
+    return map_rows(lazy, lambda rows: as_lazy(rows.to_native().with_columns(date=date)))
 
 
 def _add_date_in_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     native: Any = lazy.to_native()
     if lazy.implementation.is_duckdb():
-        # Zones are told by a library of calendars, which is slow; UTC is what times are kept in.
+        # Zone conversion is slow in DuckDB; times are stored in UTC, which needs none.
         utc = tz == "UTC"
         clock = "make_timestamp(epoch_us(time))" if utc else f"timezone('{tz}', time)"
         day = clock if every == "day" else f"date_trunc('{every}', {clock})"
@@ -139,20 +139,20 @@ def _add_date_in_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
 
 
 def return_table(table: pl.DataFrame, source: Lazy, like: IntoFrameT) -> IntoFrameT:
-    """Give back a result that was computed here as the kind of frame that *like* is."""
+    """Return a result computed in polars as the kind of frame that *like* is."""
     known: Any = nw.from_native(cast("Any", like))
     if isinstance(known, nw.LazyFrame):
         return cast("IntoFrameT", move_to_engine(table, source).to_native())
-    return give_back(table, like)
+    return return_like(table, like)
 
 
 def stack_tables(tables: Sequence[Lazy]) -> Lazy:
-    """Put tables of the same columns one below the other."""
+    """Concatenate tables of the same columns."""
     return nw.concat(tables, how="vertical")
 
 
 def find_range(lazy: Lazy, name: str) -> tuple[int, int]:
-    """Look up the smallest and the largest number of a column, at once; 0 and -1 of no rows."""
+    """Return the smallest and the largest number of a column, at once; 0 and -1 for no rows."""
     alike = lazy.select(name).with_columns(nw.lit(1).alias(_GROUP_OF_ALL)).group_by(_GROUP_OF_ALL)
     table = collect_sums(
         alike.agg(nw.col(name).min().alias("first"), nw.col(name).max().alias("last"))
@@ -163,10 +163,10 @@ def find_range(lazy: Lazy, name: str) -> tuple[int, int]:
 
 
 def list_columns(by: str | Sequence[str]) -> list[str]:
-    """Give the columns that tell groups apart as a list."""
+    """Return the group columns as a list."""
     return [by] if isinstance(by, str) else list(by)
 
 
 def sort_rows(rows: Lazy, keys: Sequence[str]) -> Lazy:
-    """Sort by *keys*, where the engine has an order."""
+    """Sort by *keys*; Dask has no order, so its rows stay as they are."""
     return rows.sort(*keys) if keys and not rows.implementation.is_dask() else rows

@@ -1,4 +1,4 @@
-"""Deposits, withdrawals and consolidations as amounts of a validator in an epoch."""
+"""Amounts of deposits, withdrawals and consolidations by validator and epoch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 
 from beaconframes.analysis.engines import open_frame_like
 from beaconframes.errors import UsageError
-from beaconframes.frames import each_row
+from beaconframes.frames import map_rows
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -29,10 +29,10 @@ def select_event_amounts(
     subject: str = "validator_index",
     validators: IntoFrame | None = None,
 ) -> Lazy:
-    """Give ``validator_index, epoch, amount_gwei`` of what happened to validators.
+    """Select ``validator_index``, ``epoch`` and ``amount_gwei`` of events. One row per event.
 
-    *frame* says when by an epoch or a slot; and to whom by the column *who*, or by ``pubkey``,
-    which *validators* then tells the index of.
+    *frame* has an epoch or a slot, and the validator in the column *subject*, or a ``pubkey`` whose
+    index *validators* has.
     """
     names = nw.from_native(cast("Any", frame)).collect_schema().names()
     when = next((name for name in _WHEN if name in names), "slot")
@@ -43,13 +43,13 @@ def select_event_amounts(
     if by_key:
         if validators is None:
             raise UsageError(
-                f"what bf.{loader}(...) gives names validators by public key alone",
-                hint="Pass validators=bf.load_validators(...) as well, which knows the indices.",
+                f"the frame of bf.{loader}(...) has public keys but no validator indices",
+                hint="Pass validators=bf.load_validators(...) as well, which has the indices.",
             )
         keys = open_frame_like(validators, _KEYS, loader="load_validators", like=like)
         rows = rows.join(keys, on="pubkey", how="inner").rename({"validator_index": subject})
     epoch = nw.col(when) if when == "epoch" else nw.col(when) // chain.slots_per_epoch
-    return each_row(
+    return map_rows(
         rows,
         lambda part: part.select(
             nw.col(subject).cast(nw.Int64).alias("validator_index"),

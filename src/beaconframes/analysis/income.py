@@ -28,7 +28,7 @@ from beaconframes.analysis.income_columns import (
 )
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import choose, each_row
+from beaconframes.frames import check_choice, map_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,8 +100,8 @@ def income(
         For sums that do not fit their type, and for negative amounts in polars and Dask, where an
         overflow would be silent. A lazy frame raises when it is computed.
     """
-    choose("every", every, get_args(Every))
-    choose("day", day, get_args(Day))
+    check_choice("every", every, get_args(Every))
+    check_choice("day", day, get_args(Day))
     groups = list_columns(by)
     columns = ["epoch", "time", "proposals_missed", *AMOUNTS]
     if taken := {*_KEYS, *columns, *PARTS} & set(groups):
@@ -130,7 +130,7 @@ def income(
         lambda part: _add_unit(group_parts(part), every, tz, day, clock),
         **others,
     )
-    result = each_row(sums, lambda part: _add_totals(part, unit, groups, others))
+    result = map_rows(sums, lambda part: _add_totals(part, unit, groups, others))
     if not coverage:
         return return_lazy(sort_rows(result, keys), frame)
     table = collect_sums(result)

@@ -1,4 +1,4 @@
-"""The ledger: what came in on each day, for those who have to declare it."""
+"""The ledger: income and withdrawals by day, for tax returns and accounts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from beaconframes.analysis.engines import (
 )
 from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, each_row, known, take
+from beaconframes.frames import collect, drop_missing, map_rows, select_columns
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -40,56 +40,57 @@ def ledger(
     tz: str = "UTC",
     price: str = "price",
 ) -> IntoFrameT:
-    """Write down what came in and went out. One row per day and validator.
+    """List income and withdrawals. One row per day and validator.
 
     Parameters
     ----------
     income
-        What `load_income_history` gives; it says which engine computes, and of what kind the
-        result is.
+        Frame of `load_income_history`. Its engine computes, and the result is of its kind.
     withdrawals
-        What `load_validator_withdrawals` gives. A day with nothing but a withdrawal is a row too.
+        Frame of `load_validator_withdrawals`. A day with only a withdrawal also has a row.
     prices
-        Prices of 1 ETH: a column ``time`` and one called *price*. Of each day the last price of
-        that day counts; a day without one has none, since an older price would be a guess.
+        Prices of 1 ETH: a column ``time`` and one named *price*. The last price of each day counts.
+        A day without a price has null, because an older price would be a guess.
     tz
-        The time zone whose days these are, such as ``"Europe/Berlin"``, changes of clocks included.
+        Time zone of the days, such as ``"Europe/Berlin"``; clock changes are included.
     price
-        The column of *prices*, such as ``"eur"``, and of the result.
+        Name of the price column in *prices*, such as ``"eur"``, and in the result.
 
     Returns
     -------
     The same kind of frame
         ``date``, ``validator_index``; rewards and penalties by kind (positive amounts),
         ``consensus_income_gwei``, ``execution_income_wei``, ``net_income_wei``,
-        ``withdrawals_gwei``, exact: each column adds up to that of the raw rows. With prices also
-        the price, ``income_value`` and ``withdrawals_value`` in its currency (Float64). Income rows
-        with an amount missing are left out. Sorted, but for Dask.
+        ``withdrawals_gwei``, all exact: each column adds up to that of the raw rows. With prices
+        also the price, ``income_value`` and ``withdrawals_value`` in its currency (Float64). Income
+        rows with an amount missing are left out. Sorted, except for Dask.
     """
     columns = ["validator_index", "epoch", "time", *AMOUNTS]
-    rows = each_row(open_frame(income, columns, loader="load_income_history"), group_parts)
+    rows = map_rows(open_frame(income, columns, loader="load_income_history"), group_parts)
     tables = [_select_sums(add_date(rows, "day", tz), [*PARTS, "tx_fee_reward_wei"])]
     if withdrawals is not None:
         columns = ["validator_index", "time", "amount_gwei"]
         paid = open_frame_like(withdrawals, columns, loader="load_validator_withdrawals", like=rows)
-        paid = add_date(known(paid, columns), "day", tz).rename({"amount_gwei": "withdrawals_gwei"})
+        paid = add_date(drop_missing(paid, columns), "day", tz).rename(
+            {"amount_gwei": "withdrawals_gwei"}
+        )
         tables.append(_select_sums(paid, ["withdrawals_gwei"]))
-    result = each_row(aggregate(stack_tables(tables), _KEYS, _SUMS), _add_totals)
+    result = map_rows(aggregate(stack_tables(tables), _KEYS, _SUMS), _add_totals)
     if prices is not None:
         daily = move_to_engine(_find_daily_prices(prices, price, tz), result)
         result = result.join(daily, on="date", how="left")
-        result = each_row(result, lambda part: _add_values(part, price))
+        result = map_rows(result, lambda part: _add_values(part, price))
     return return_lazy(sort_rows(result, _KEYS), income)
 
 
 def _select_sums(rows: Lazy, amounts: list[str]) -> Lazy:
-    """Give rows the columns that both tables have; the amounts of the other are 0."""
+    """Select the columns that both tables have, with 0 for the amounts of the other."""
     every = [
         (nw.col(name) if name in amounts else nw.lit(0)).cast(get_amount_type(name)).alias(name)
         for name in _SUMS
     ]
     keys = nw.col("date"), nw.col("validator_index").cast(nw.Int64)
-    return each_row(rows, lambda part: part.select(*keys, *every))
+    return map_rows(rows, lambda part: part.select(*keys, *every))
 
 
 def _add_totals(sums: Lazy) -> Lazy:
@@ -104,14 +105,16 @@ def _add_totals(sums: Lazy) -> Lazy:
 
 
 def _find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
-    """Give the last price of each day."""
+    """Return the last price of each day."""
     if price in {*_KEYS, *_SUMS, *_TOTALS}:
         raise UsageError(
             f"price={price!r} is a column of the ledger itself",
-            hint='Give the column of prices another name, such as "eur".',
+            hint='Rename the column of prices, for example to "eur".',
         )
     try:
-        rows = known(take(prices, ["time", price], loader="ledger"), ["time", price])
+        rows = drop_missing(
+            select_columns(prices, ["time", price], loader="ledger"), ["time", price]
+        )
     except UsageError as error:
         raise UsageError(
             f"prices: {error.message}",
@@ -119,7 +122,7 @@ def _find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
         ) from None
     if not rows.collect_schema()[price].is_numeric():
         raise UsageError(
-            f"the column {price} of prices holds no numbers",
+            f"the column {price} of prices is not numeric",
             hint="Give the price of 1 ETH as a number.",
         )
     table = collect(rows).with_columns(pl.col(price).cast(pl.Float64)).sort("time").lazy()
@@ -128,7 +131,7 @@ def _find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
 
 
 def _add_values(rows: Lazy, price: str) -> Lazy:
-    """Add what amounts were worth at the price of their day."""
+    """Add the value of the amounts at the price of their day."""
     eth = {
         "income_value": nw.col("net_income_wei").cast(nw.Float64) / _WEI_PER_ETH,
         "withdrawals_value": nw.col("withdrawals_gwei").cast(nw.Float64) / 1e9,

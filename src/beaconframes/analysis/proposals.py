@@ -1,4 +1,4 @@
-"""Proposals: how many were to be expected, whether it was luck, and what the missed ones cost."""
+"""Proposals: expected and actual numbers, luck, and the cost of missed ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from beaconframes.analysis.income_columns import REWARDS
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, each_row, known, take
+from beaconframes.frames import collect, drop_missing, map_rows, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,50 +50,51 @@ def proposal_luck(
     level: float = 0.95,
     chain: Chain | str = MAINNET,
 ) -> IntoFrameT:
-    """Tell whether validators were drawn to propose as often as was to be expected.
+    """Compare the number of proposals with the expected number. One row per validator or group.
 
-    One row per validator or group. This computes at once, also of lazy frames: the engine of
-    *balances* adds up by group, and what chance makes of the sums is worked out here.
+    This computes at once, also for lazy frames: the engine of *balances* adds up by group, and
+    probabilities are computed from the sums.
 
     Parameters
     ----------
     proposals
-        What `load_proposals` or `load_epoch_slots` gives, of all the epochs. Being drawn is luck,
-        so missed and orphaned proposals count as well.
+        Frame of `load_proposals` or `load_epoch_slots`, of all the epochs. Missed and orphaned
+        proposals count as well: being selected is luck.
     balances
-        What `load_balance_history` gives: own effective balances, epoch by epoch. What epochs there
-        are is what is looked at.
+        Frame of `load_balance_history`: effective balances by epoch. Its epochs are the ones
+        examined.
     epochs
-        What `load_epochs` gives, of the same epochs: ``eligible_ether_gwei`` is what all had.
+        Frame of `load_epochs`, of the same epochs: ``eligible_ether_gwei`` is the balance of all
+        validators.
     validators
-        What `load_validators` gives. Then balances count only while their validator is active:
-        before its activation and after its exit nobody is drawn.
+        Frame of `load_validators`. With it, balances count only while their validator is active:
+        before activation and after exit it is never selected.
     by
-        Columns of *balances* that tell groups apart; ``()`` is all together.
+        Group columns of *balances*; ``()`` is all validators together.
     level
-        How often the interval is to hold what is true.
+        Confidence level of the interval.
     chain
-        Whose slots they are.
+        Chain of the slots.
 
     Returns
     -------
     The same kind of frame as *balances*
-        ``slots`` looked at; ``expected`` proposals, one a slot times the share of the effective
-        balance; ``drawn``, of which ``proposed``, ``missed``, ``orphaned``. ``luck`` is drawn over
-        expected, ``luck_low`` to ``luck_high`` its exact interval (Clopper and Pearson) and
-        ``p_value`` how likely it is to be as far off by chance: where balances changed on the way
-        both are on the safe side. ``days_to_next`` is the mean time to the next proposal at the
-        balances of the last epoch. Null where nothing is expected.
+        ``slots`` examined; ``expected`` proposals, the sum over slots of the share of the effective
+        balance; ``drawn``, the proposals assigned, of which ``proposed``, ``missed``, ``orphaned``.
+        ``luck`` is drawn over expected, ``luck_low`` to ``luck_high`` its exact interval (Clopper
+        and Pearson), and ``p_value`` the probability of a deviation this large by chance. Where
+        balances changed, both are conservative. ``days_to_next`` is the mean time to the next
+        proposal at the balances of the last epoch. Null where no proposal is expected.
     """
     if not 0 < level < 1:
-        raise UsageError(f"level={level!r} does not lie between 0 and 1", hint="Try level=0.95.")
+        raise UsageError(f"level={level!r} is not between 0 and 1", hint="Try level=0.95.")
     clock, groups = get_chain(chain), list_columns(by)
     per_epoch = clock.slots_per_epoch
     columns = list(dict.fromkeys([*_KEYS, "effective_balance_gwei", *groups]))
     held = open_frame(balances, columns, loader="load_balance_history")
-    held = known(held, [*_KEYS, "effective_balance_gwei"])
+    held = drop_missing(held, [*_KEYS, "effective_balance_gwei"])
     total_columns = ["epoch", "eligible_ether_gwei"]
-    totals = known(
+    totals = drop_missing(
         open_frame_like(epochs, total_columns, loader="load_epochs", like=held), total_columns
     )
     rows = held.join(totals, on="epoch", how="inner")
@@ -101,12 +102,12 @@ def proposal_luck(
         active_periods = open_frame_like(
             validators, _ACTIVE_PERIOD, loader="load_validators", like=held
         )
-        rows = each_row(
+        rows = map_rows(
             rows.join(active_periods, on="validator_index", how="inner"), _select_active
         )
     rows = rows.join(move_to_engine(_count_proposals(proposals), rows), on=_KEYS, how="left")
     last = find_range(rows, "epoch")[1]
-    rows = each_row(rows, lambda part: _add_expected(part, last, per_epoch))
+    rows = map_rows(rows, lambda part: _add_expected(part, last, per_epoch))
     sums = aggregate(
         rows,
         groups,
@@ -121,38 +122,40 @@ def proposal_luck(
 
 
 def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 225) -> IntoFrameT:
-    """List missed and orphaned proposals with what they cost. One row per slot.
+    """List missed and orphaned proposals with their cost. One row per slot.
 
-    The cost is what blocks of the time brought: the median over the blocks in *income* at most
-    *window* epochs away, of each layer by itself, and never a mean of two. This computes at once.
+    The cost of a slot is the median reward of the blocks in *income* at most *window* epochs away,
+    separately for each layer: the lower of the two middle values, never their mean. This computes
+    at once.
 
     Parameters
     ----------
     proposals
-        What `load_proposals` or `load_epoch_slots` gives.
+        Frame of `load_proposals` or `load_epoch_slots`.
     income
-        What `load_income_history` gives, of as many validators as there are: blocks of others tell
-        as much as one's own.
+        Frame of `load_income_history`, of as many validators as possible: blocks of other
+        validators are as good a comparison as your own.
     window
-        How many epochs before and after a missed block are compared; 225 are a day.
+        Number of epochs before and after a missed block to compare; 225 are a day.
 
     Returns
     -------
     The same kind of frame as *proposals*
         ``slot``, ``epoch``, ``time``, ``status``, ``proposer_index``, ``blocks_compared``,
-        ``cost_consensus_gwei`` and ``cost_execution_wei``; null where there was none to compare.
+        ``cost_consensus_gwei`` and ``cost_execution_wei``; null where there was no block to
+        compare.
     """
     if type(window) is not int or window < 0:
-        raise UsageError(f"window={window!r} is no whole number of epochs")
+        raise UsageError(f"window={window!r} is not a whole number of epochs")
     source = open_frame(proposals, _BLOCK, loader="load_proposals")
     missed = select_one_per_slot(
-        collect(known(source, ["slot", "epoch", "status", "proposer_index"]))
+        collect(drop_missing(source, ["slot", "epoch", "status", "proposer_index"]))
     )
     missed = missed.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
     columns = ["epoch", *_REWARDS, "tx_fee_reward_wei"]
-    earned = known(open_frame(income, columns, loader="load_income_history"), columns)
+    earned = drop_missing(open_frame(income, columns, loader="load_income_history"), columns)
     blocks = collect_sums(
-        each_row(
+        map_rows(
             check_row_sums(earned, _REWARDS),
             lambda part: part.filter(nw.sum_horizontal(*_REWARDS) > 0),
         )
@@ -175,7 +178,7 @@ def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 
 
 
 def _find_median_reward(blocks: pl.DataFrame) -> tuple[object, ...]:
-    """Give how many blocks there are and what the one in the middle brought."""
+    """Return the number of blocks, and the lower median of the rewards of both layers."""
     middle = (blocks.height - 1) // 2
     names = ["cost_consensus_gwei", "cost_execution_wei"]
     if blocks.is_empty():
@@ -184,9 +187,9 @@ def _find_median_reward(blocks: pl.DataFrame) -> tuple[object, ...]:
 
 
 def _count_proposals(proposals: IntoFrame) -> pl.DataFrame:
-    """Count what became of the slots that validators were drawn for, per validator and epoch."""
+    """Count proposals by outcome. One row per validator and epoch."""
     columns = ["slot", "epoch", "status", "proposer_index"]
-    lazy = known(take(proposals, columns, loader="load_proposals"), columns)
+    lazy = drop_missing(select_columns(proposals, columns, loader="load_proposals"), columns)
     return (
         select_one_per_slot(collect(lazy))
         .group_by(validator_index="proposer_index", epoch="epoch")
@@ -203,7 +206,7 @@ def _select_active(rows: Lazy) -> Lazy:
 
 
 def _add_expected(rows: Lazy, last: int, per_epoch: int) -> Lazy:
-    """Add how many proposals each row is good for, and those of the last epoch alone."""
+    """Add the expected number of proposals of each row, and of the last epoch alone."""
     own, totals = nw.col("effective_balance_gwei"), nw.col("eligible_ether_gwei")
     share = own.cast(nw.Float64) / totals.cast(nw.Float64)
     expected = nw.when(totals > 0).then(share * per_epoch).otherwise(0.0)
@@ -218,7 +221,7 @@ def _add_expected(rows: Lazy, last: int, per_epoch: int) -> Lazy:
 def _add_luck(
     table: pl.DataFrame, groups: list[str], level: float, epoch_days: float
 ) -> pl.DataFrame:
-    """Add luck, its interval, its p-value, and the time to the next."""
+    """Add luck, its interval, its p-value, and the time to the next proposal."""
     drawn, expected = pl.sum_horizontal(_OUTCOMES), pl.col("expected")
     rows = table.sort(groups) if groups else table
     rows = rows.with_columns(drawn=drawn, luck=pl.when(expected > 0).then(drawn / expected))

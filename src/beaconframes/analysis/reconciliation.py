@@ -1,4 +1,4 @@
-"""Whether balances move by exactly what is known to have moved them."""
+"""Reconciliation of balances with income, deposits, withdrawals and consolidations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from beaconframes.analysis.events import select_event_amounts
 from beaconframes.analysis.income_columns import AMOUNTS, PENALTIES, REWARDS
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import each_row, known
+from beaconframes.frames import drop_missing, map_rows
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -53,48 +53,48 @@ def reconcile(
     """Explain every change of balance, to the gwei. One row per validator and epoch.
 
     The change from the first slot of an epoch to that of the next is income + deposits -
-    withdrawals + consolidations of that epoch; ``unexplained_gwei`` is what does not add up. Filter
-    on it for the list of what is wrong: a missing row, a wrong amount, an event left out.
+    withdrawals + consolidations of that epoch; ``unexplained_gwei`` is the remainder. Filter on it
+    to find errors: a missing row, a wrong amount, or an event left out.
 
     Parameters
     ----------
     balances, income
-        What `load_balance_history` and `load_income_history` give. The first says which engine
-        computes, and of what kind the result is. A validator-epoch without an income row, or
-        with an amount missing, has nothing there that explains its balance.
+        Frames of `load_balance_history` and `load_income_history`. The engine of *balances*
+        computes, and the result is of its kind. A validator-epoch without an income row, or with
+        an amount missing, has an income of 0.
     deposits, withdrawals
-        Deposits that blocks included (`load_slot_deposits`) and withdrawals that they paid out
+        Deposits included in blocks (`load_slot_deposits`) and withdrawals paid in blocks
         (`load_validator_withdrawals`, `load_slot_withdrawals`), or frames of your own with
         ``validator_index``, ``epoch`` or ``slot``, and ``amount_gwei``.
     consolidations
-        Balances that moved from one validator to another: ``source_index``, ``target_index``,
+        Balances moved from one validator to another: ``source_index``, ``target_index``,
         ``epoch`` or ``slot``, ``amount_gwei``.
     validators
-        What `load_validators` gives; needed where deposits name public keys alone.
+        Frame of `load_validators`; required where deposits have public keys but no indices.
     since, until
-        First and last epoch to explain. Left out: those of *income*, which are looked up at once.
+        First and last epoch to explain. Default: those of *income*, which are looked up at once.
     attestations_settle
-        After how many epochs attestations are paid. 0 is for simulated chains, which pay everything
-        at the end of the epoch; the mainnet pays attestations one epoch later, so 1.
+        Number of epochs after which attestations are paid. 0 is for simulated chains, which pay
+        everything at the end of the epoch; mainnet pays attestations one epoch later: use 1.
     chain
-        Whose slots they are; it says how many make an epoch.
+        Chain of the slots; it sets the number of slots in an epoch.
 
     Returns
     -------
     The same kind of frame
         ``validator_index``, ``epoch``, ``change_gwei``, the four parts, ``unexplained_gwei``.
-        Epochs of which either balance is not there are left out. Sorted, but for Dask.
+        Epochs without either balance are left out. Sorted, except for Dask.
     """
     clock = get_chain(chain)
     if type(attestations_settle) is not int or attestations_settle < 0:
         raise UsageError(
-            f"attestations_settle={attestations_settle!r} is no whole number from 0 up"
+            f"attestations_settle={attestations_settle!r} is not a whole number from 0"
         )
     columns = [*_KEYS, "balance_gwei"]
-    held = known(open_frame(balances, columns, loader="load_balance_history"), columns)
+    held = drop_missing(open_frame(balances, columns, loader="load_balance_history"), columns)
     amounts = [*_KEYS, *AMOUNTS[:-1]]
     earned = open_frame_like(income, amounts, loader="load_income_history", like=held)
-    earned = check_row_sums(known(earned, amounts), AMOUNTS[:-1])
+    earned = check_row_sums(drop_missing(earned, amounts), AMOUNTS[:-1])
     if since is None or until is None:
         first, last = find_range(earned, "epoch")
         since = first + attestations_settle if since is None else since
@@ -122,11 +122,11 @@ def reconcile(
             tables.append(_select_amounts(rows, consolidations_gwei=change))
     within = [table.filter(nw.col("epoch").is_between(since, until)) for table in tables]
     sums = aggregate(stack_tables(within), _KEYS, _SUMS)
-    return return_lazy(sort_rows(each_row(sums, _compute_difference), _KEYS), balances)
+    return return_lazy(sort_rows(map_rows(sums, _compute_difference), _KEYS), balances)
 
 
 def _split_income(earned: Lazy, delay: int) -> list[Lazy]:
-    """Give consensus income by the epoch in which it is paid."""
+    """Return consensus income by the epoch in which it is paid."""
     prompt, deferred = (
         _sum_parts([part for part in REWARDS if (part in _DEFERRED) == late])
         - _sum_parts([part for part in PENALTIES if (part in _DEFERRED) == late])
@@ -146,16 +146,16 @@ def _sum_parts(parts: list[str]) -> nw.Expr:
 
 
 def _select_amounts(rows: Lazy, **columns: nw.Expr) -> Lazy:
-    """Give rows the columns that all tables have; what is not said is 0."""
+    """Select the columns that all tables have, with 0 for those not given."""
     keys = {name: columns.pop(name, nw.col(name)) for name in _KEYS}
     every = keys | {name: columns.get(name, nw.lit(0)) for name in _SUMS}
-    return each_row(
+    return map_rows(
         rows, lambda part: part.select(*(e.cast(nw.Int64).alias(n) for n, e in every.items()))
     )
 
 
 def _compute_difference(rows: Lazy) -> Lazy:
-    """Keep what has both balances, and say what is left of their difference."""
+    """Keep the rows with both balances, and subtract the explained change from the actual one."""
     gains = nw.col("income_gwei") + nw.col("deposits_gwei") + nw.col("consolidations_gwei")
     explained = gains - nw.col("withdrawals_gwei")
     change = nw.col("end_gwei") - nw.col("start_gwei")

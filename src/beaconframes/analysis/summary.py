@@ -1,4 +1,4 @@
-"""How validators are doing: everything there is to tell, in one row each."""
+"""Validator performance: all measures of a validator or group in one row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from beaconframes.analysis.proposals import missed_proposals, proposal_luck
 from beaconframes.analysis.sync_duties import sync_against_committee
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import as_lazy, collect, each_row, to_polars
+from beaconframes.frames import as_lazy, collect, map_rows, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,44 +64,44 @@ def performance(
     until: int | None = None,
     chain: Chain | str = MAINNET,
 ) -> IntoFrameT:
-    """Sum up how validators did. One row per validator or group.
+    """Summarize income, rates, attestations, proposals and luck. One row per validator or group.
 
-    Columns come for what is passed. This computes at once: the engine of *income* adds up, and what
-    comes of it, a row per group, is put together here.
+    The columns depend on the frames passed. This computes at once: the engine of *income* adds up,
+    and the rows of the groups are joined in polars.
 
     Parameters
     ----------
     validators
-        What `load_validators` gives, of those to report; labels may be joined to it.
+        Frame of `load_validators`, of the validators to report; you may join labels to it.
     income, balances
-        What `load_income_history` and `load_balance_history` give. They may hold more validators
-        than are reported: all in them are the peers that these are compared with.
+        Frames of `load_income_history` and `load_balance_history`. All validators in them are the
+        peers of the comparison, so they may hold more validators than are reported.
     attestations, proposals, blocks, committees, epochs, index
-        What `load_attestations`, `load_proposals`, `load_epoch_slots`, `load_sync_committees`,
-        `load_epochs` and `load_yield_index` give. Luck takes *proposals* and *epochs*, signatures
-        *committees* and *blocks*; with *blocks* attestations tell missing blocks from faults.
+        Frames of `load_attestations`, `load_proposals`, `load_epoch_slots`, `load_sync_committees`,
+        `load_epochs` and `load_yield_index`. Luck needs *proposals* and *epochs*, sync signatures
+        need *committees* and *blocks*. With *blocks*, missing blocks are separated from faults.
     by
         A column of *validators*, or several: ``"validator_index"``, a label, or
-        ``"withdrawal_address"``, which is made of the credentials (null for BLS credentials).
+        ``"withdrawal_address"``, which is read from the credentials (null for BLS credentials).
     until
-        The last epoch whose attestations count; see `attestation_effectiveness`.
+        Last epoch whose attestations count; see `attestation_effectiveness`.
     chain
-        Whose epochs they are.
+        Chain of the epochs.
 
     Returns
     -------
     The same kind of frame as *income*, sorted by group
-        ``validators`` counts who is in the group. Income as of `analysis.income`, rates over the
-        whole range as of `analysis.apr`; ``peers_apr`` is ``apr_on_effective`` of all peers, and
-        ``peers_difference_bp`` how much better this is. ``attestation_score`` is
-        ``attestation_income_gwei`` over ``attestation_ceiling_gwei``: what the best decile of the
-        peers with the same effective balance got at least in the same epoch, since what would have
-        been ideal is not known. Columns of attestations, proposals and signatures begin with
+        ``validators`` is the number of validators in the group. Income as in `analysis.income`,
+        rates over the whole range as in `analysis.apr`; ``peers_apr`` is ``apr_on_effective`` of
+        all peers, and ``peers_difference_bp`` the difference to it. ``attestation_score`` is
+        ``attestation_income_gwei`` over ``attestation_ceiling_gwei``, the income that the best
+        decile of the peers with the same effective balance reached in the same epoch; the ideal
+        income is not known. Columns of attestations, proposals and signatures begin with
         ``attestations_``, ``proposals_`` and ``sync_``.
     """
     clock, groups = get_chain(chain), list_columns(by)
     if not groups:
-        raise UsageError("by is empty", hint='Try by="validator_index" or a label.')
+        raise UsageError("by is empty", hint='Use by="validator_index" or a label.')
     columns = [c for c in groups if c != _ADDRESS]
     needed = [
         *_ACTIVE_PERIOD,
@@ -116,7 +116,7 @@ def performance(
     held = open_frame_like(balances, _STAKES, loader="load_balance_history", like=earned)
     active_periods = open_frame_like(validators, needed, loader="load_validators", like=earned)
     active_periods = (
-        each_row(active_periods, _add_address) if _ADDRESS in groups else active_periods
+        map_rows(active_periods, _add_address) if _ADDRESS in groups else active_periods
     )
     labels = active_periods.select(*dict.fromkeys([_VALIDATOR, *groups]))
 
@@ -174,7 +174,7 @@ def performance(
 
 
 def _add_address(active_periods: Lazy) -> Lazy:
-    """Add the address of credentials that hold one."""
+    """Add the withdrawal address of credentials that contain one."""
     text = nw.col("withdrawal_credentials")
     has_one = text.str.starts_with("0x01") | text.str.starts_with("0x02")
     address = nw.concat_str(nw.lit("0x"), text.str.slice(26, 40))
@@ -203,9 +203,9 @@ def _add_prefix(part: pl.DataFrame, groups: list[str], prefix: str) -> pl.DataFr
 
 
 def _sum_costs(missed: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
-    """Give what missed proposals cost each group, in wei of both layers; 0 where none was.
+    """Return the cost of missed proposals of each group, in wei of both layers; 0 for none.
 
-    Null where one cannot be told: an unknown cost is not none.
+    Null where one of the costs is unknown.
     """
     wei = (
         pl.col("cost_consensus_gwei").cast(pl.Decimal(38, 0)) * pl.lit(10**9, pl.Decimal(38, 0))
@@ -224,7 +224,7 @@ def _sum_costs(missed: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) ->
 
 
 def _sum_signatures(members: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
-    """Give duties in sync committees, and what their committees as a whole did in as many."""
+    """Return the duties in sync committees, and the mean rate of the committees over them."""
     whole = pl.col("committee_rate") * pl.col("duties")
     some = pl.when(pl.col("sync_duties") > 0).then(pl.col("sync_duties"))
     return (

@@ -1,4 +1,4 @@
-"""Participation in sync committees: over time, and per member."""
+"""Participation of sync committees: over time, and by member."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.errors import UsageError
-from beaconframes.frames import choose, collect, known
+from beaconframes.frames import check_choice, collect, drop_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,21 +26,21 @@ SEAT_COLUMNS = ("period", "seat", "validator_index", "start_epoch", "end_epoch")
 def sync_participation(
     blocks: IntoFrameT, committees: IntoFrame | None = None, *, every: Step = "slot"
 ) -> IntoFrameT:
-    """Follow the participation of sync committees.
+    """Compute the participation of sync committees. One row per slot or epoch.
 
-    One row per slot (``status`` tells what became of it: a slot whose block is not in the chain has
-    no participation), or one row per epoch: the mean over its proposed blocks, the lowest and
-    the highest of them, and how many slots were proposed and not.
+    A row per slot has its ``status``; a slot without a block in the chain has no participation. A
+    row per epoch has the mean, lowest and highest participation of its proposed blocks, and the
+    numbers of slots with and without a proposed block.
 
     With *committees*, any seats of any periods, ``seats_participation`` is that of these seats
     alone, decoded from the bits of the blocks. This computes at once.
     """
-    choose("every", every, get_args(Step))
+    check_choice("every", every, get_args(Step))
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_participation"]
     if committees is not None:
         columns.append("sync_aggregate_bits")
     source = open_frame(blocks, columns, loader=_BLOCKS)
-    rows = select_one_per_slot(collect(known(source, columns[:4])))
+    rows = select_one_per_slot(collect(drop_missing(source, columns[:4])))
     share = pl.col("sync_aggregate_participation").cast(pl.Float64)
     proposed = (pl.col("status") == "proposed") & share.is_finite()
     rows = rows.with_columns(pl.when(proposed).then(share).alias("participation"))
@@ -67,16 +67,16 @@ def sync_participation(
 
 
 def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
-    """Count what each member of sync committees signed. One row per validator, best first.
+    """Count the signatures of each member of sync committees. One row per validator, best first.
 
-    ``duties`` is the number of proposed blocks times the seats the validator held then (chance
-    gives some validators several seats), ``signed`` the bits that were set, ``rate`` the share.
-    Blocks of periods that *committees* lacks are left out, and so are members without a duty. This
-    computes at once.
+    ``duties`` is the number of proposed blocks times the seats that the validator held then (a
+    validator can hold several seats), ``signed`` the number of bits that are set, ``rate`` the
+    share. Blocks of periods that are missing in *committees* are left out, and so are members
+    without a duty. This computes at once.
     """
     columns = ["slot", "epoch", "status", "sync_aggregate_bits"]
     source = open_frame(blocks, columns, loader=_BLOCKS)
-    rows = collect(known(source, columns))
+    rows = collect(drop_missing(source, columns))
     members = [
         seats.select(
             "validator_index",
@@ -101,7 +101,7 @@ def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
 
 
 def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]:
-    """Turn the hex texts of sync aggregates into zeros and ones, one row per text.
+    """Decode the hex texts of sync aggregates into zeros and ones, one row per text.
 
     Column *i* is seat *i*: bits are counted from the lowest bit of the first byte.
     """
@@ -110,7 +110,7 @@ def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]
             raise UsageError(
                 f"sync_aggregate_bits of slot {slot} has {len(text)} characters, others of its "
                 f"committee have {len(texts[0])}",
-                hint="Draw the blocks of one chain at a time.",
+                hint="Pass the blocks of one chain at a time.",
             )
     try:
         packed = bytes.fromhex("".join(text.removeprefix("0x") for text in texts))
@@ -124,7 +124,7 @@ def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]
 
 
 def select_one_per_slot(rows: pl.DataFrame) -> pl.DataFrame:
-    """Keep the block that counts, where a slot has an orphaned block beside another."""
+    """Keep one block per slot: the proposed block before an orphaned one."""
     rank = pl.col("status").replace_strict({"proposed": 0, "orphaned": 1}, default=2)
     return rows.sort("slot", rank).unique("slot", keep="first", maintain_order=True)
 
@@ -132,9 +132,9 @@ def select_one_per_slot(rows: pl.DataFrame) -> pl.DataFrame:
 def split_by_period(
     rows: pl.DataFrame, committees: IntoFrame
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, NDArray[np.uint8]]]:
-    """Give, per period: its proposed blocks, its seats, and block by seat who signed.
+    """Yield, per period, its proposed blocks, its seats, and the signatures by block and seat.
 
-    Period by period, because the bits of a year of blocks are more than a gigabyte.
+    One period at a time, because the bits of a year of blocks are more than a gigabyte.
     """
     seats = collect(
         open_frame(committees, SEAT_COLUMNS, loader="load_sync_committees")
@@ -151,7 +151,7 @@ def split_by_period(
         chosen = held["seat"].to_numpy()
         if chosen.min() < 0 or chosen.max() >= bits.shape[1]:
             raise UsageError(
-                f"seat {chosen.max()} of period {held['period'][0]} is not among the "
+                f"seat {chosen.max()} of period {held['period'][0]} is outside of the "
                 f"{bits.shape[1]} bits of its blocks",
                 hint="Pass blocks and committees of the same chain.",
             )
@@ -159,7 +159,7 @@ def split_by_period(
 
 
 def _compute_seat_participation(rows: pl.DataFrame, committees: IntoFrame) -> pl.DataFrame:
-    """Give the participation of the seats in *committees*. One row per proposed block."""
+    """Compute the participation of the seats in *committees*. One row per proposed block."""
     none = pl.DataFrame(schema={"slot": rows.schema["slot"], "seats_participation": pl.Float64})
     parts = [
         blocks.select("slot", seats_participation=pl.Series(bits.mean(axis=1)))

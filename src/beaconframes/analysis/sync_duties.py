@@ -1,4 +1,4 @@
-"""Duties in sync committees: each one, and one's own against the whole committee."""
+"""Duties in sync committees: each duty, and members compared with their committee."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.sync_committees import SEAT_COLUMNS, select_one_per_slot, split_by_period
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, known, take
+from beaconframes.frames import collect, drop_missing, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,29 +24,29 @@ def sync_duties(
     committees: IntoFrame,
     validators: Iterable[int] | None = None,
 ) -> IntoFrameT:
-    """Tell of every seat in every slot whether it signed. One row per slot and seat.
+    """List for every seat and slot whether it signed. One row per slot and seat.
 
     Parameters
     ----------
     blocks
-        What `load_epoch_slots` gives.
+        Frame of `load_epoch_slots`.
     committees
-        What `load_sync_committees` gives: seat *i* is bit *i* of a block's ``sync_aggregate_bits``,
+        Frame of `load_sync_committees`: seat *i* is bit *i* of a block's ``sync_aggregate_bits``,
         counted from the lowest bit of the first byte.
     validators
-        Whose seats to look at; left out, all. A committee has 512, a day 7,200 slots: that would be
-        millions of rows.
+        Validators whose seats are listed. Default: all. A committee has 512 seats and a day 7,200
+        slots, which makes millions of rows.
 
     Returns
     -------
     The same kind of frame as *blocks*
         ``slot``, ``epoch``, ``time``, ``period``, ``seat``, ``validator_index``, ``status`` of the
         slot, and ``signed``: null where the slot has no block in the chain (``missed``,
-        ``orphaned``, ``scheduled``), which is no fault of the member. Slots of periods that
-        *committees* lacks are left out. Sorted by slot and seat. This computes at once.
+        ``orphaned``, ``scheduled``), which is not a fault of the member. Slots of periods that are
+        missing in *committees* are left out. Sorted by slot and seat. This computes at once.
     """
     source = open_frame(blocks, _BLOCK, loader="load_epoch_slots")
-    rows = select_one_per_slot(collect(known(source, ["slot", "epoch", "time", "status"])))
+    rows = select_one_per_slot(collect(drop_missing(source, ["slot", "epoch", "time", "status"])))
     seats = _select_seats(committees, validators)
     signatures = [
         held.select("seat", *(pl.Series(str(i), bits[i] > 0) for i in range(len(proposed))))
@@ -77,16 +77,17 @@ def sync_against_committee(
 ) -> IntoFrameT:
     """Compare members with their whole committee. One row per validator and period.
 
-    ``duties`` is the number of blocks times the seats held, ``signed`` how many of them were
-    signed and ``rate`` the share; ``committee_rate`` is that of all seats in *committees* over the
-    same blocks, and ``difference`` the rate less it. ``blocks`` had a block in the chain;
-    ``slots_without_block`` had none, and count for nobody.
+    ``duties`` is the number of blocks times the seats held, ``signed`` the number of signatures and
+    ``rate`` the share; ``committee_rate`` is the rate of all seats in *committees* over the same
+    blocks, and ``difference`` is ``rate`` minus ``committee_rate``. ``blocks`` is the number of
+    slots with a block in the chain; ``slots_without_block`` is the number of the others, which
+    count for no member.
 
-    The arguments are those of `sync_duties`; *committees* should have all seats, since they are the
-    committee. Sorted by period and validator. This computes at once.
+    The arguments are those of `sync_duties`; *committees* should have all seats of the committee.
+    Sorted by period and validator. This computes at once.
     """
     source = open_frame(blocks, _BLOCK, loader="load_epoch_slots")
-    rows = select_one_per_slot(collect(known(source, ["slot", "epoch", "time", "status"])))
+    rows = select_one_per_slot(collect(drop_missing(source, ["slot", "epoch", "time", "status"])))
     seats = _select_seats(committees, None)
     is_missing = pl.col("status").is_in(["missed", "orphaned"])
     parts = []
@@ -121,7 +122,9 @@ def sync_against_committee(
 
 
 def _select_seats(committees: IntoFrame, validators: Iterable[int] | None) -> pl.DataFrame:
-    seats = collect(take(committees, SEAT_COLUMNS, loader="load_sync_committees")).drop_nulls()
+    seats = collect(
+        select_columns(committees, SEAT_COLUMNS, loader="load_sync_committees")
+    ).drop_nulls()
     seats = seats.cast(dict.fromkeys(SEAT_COLUMNS, pl.Int64))
     if validators is not None:
         seats = seats.filter(pl.col("validator_index").is_in(_list_indices(validators)))
@@ -133,6 +136,6 @@ def _list_indices(validators: Iterable[int]) -> list[int]:
         return pl.Series(list(validators), dtype=pl.Int64, strict=True).to_list()
     except (TypeError, OverflowError) as error:
         raise UsageError(
-            f"validators={validators!r} are no indices",
+            f"validators={validators!r} are not indices",
             hint="Pass whole numbers, such as range(9).",
         ) from error

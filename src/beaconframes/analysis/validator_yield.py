@@ -1,4 +1,4 @@
-"""The yield of some validators, by the definition of the daily yield index."""
+"""The yield of your own validators, by the definition of the yield index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.income import income as sum_income
-from beaconframes.frames import collect, known, take, to_polars
+from beaconframes.frames import collect, drop_missing, select_columns, to_polars
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -18,20 +18,22 @@ _BALANCES = ["validator_index", "epoch", "time", "effective_balance_gwei"]
 
 
 def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoFrameT:
-    """Work out the daily yield of the validators in an income history. One row per day.
+    """Compute the daily yield of the validators in an income history. One row per day.
 
-    ``apr`` is 365 times the income of the day over the effective balances at its beginning, as in
-    the yield index whose *days* these are (they begin at the hour of genesis); ``cl_apr`` and
-    ``el_apr`` are its parts. ``validators`` counts who went in: those with a balance at the day's
-    first epoch and with income rows for each of its epochs. Days in which there is nobody are left
-    out. This computes at once.
+    ``apr`` is 365 times the income of the day over the effective balances at its start, as in the
+    yield index whose *days* these are (they begin at the hour of genesis); ``cl_apr`` and
+    ``el_apr`` are its parts. ``validators`` is the number of validators counted: those with a
+    balance at the day's first epoch and with income rows for each of its epochs. Days without such
+    a validator are left out. This computes at once.
     """
-    day_bounds = collect(known(take(days, _DAYS, loader="load_yield_index"), _DAYS)).sort("time")
+    day_bounds = collect(
+        drop_missing(select_columns(days, _DAYS, loader="load_yield_index"), _DAYS)
+    ).sort("time")
     by_epoch = to_polars(sum_income(income, every="epoch", by="validator_index"))
     stakes = collect(
-        known(open_frame(balances, _BALANCES, loader="load_balance_history"), _BALANCES)
+        drop_missing(open_frame(balances, _BALANCES, loader="load_balance_history"), _BALANCES)
     )
-    # How long an epoch is, the rows tell: chains differ.
+    # The length of an epoch is taken from the rows, because chains differ.
     jumps = pl.max("first_epoch") - pl.min("first_epoch")
     length = (pl.max("time") - pl.min("time")) / pl.when(jumps > 0).then(jumps)
     day_bounds = day_bounds.join(by_epoch.select(length.alias("length")), how="cross")
@@ -67,7 +69,7 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
 
 
 def _add_day(rows: pl.DataFrame, day_bounds: pl.DataFrame) -> pl.DataFrame:
-    """Add to each of *rows* the day that it lies in; rows of no day are left out."""
+    """Add to each of *rows* its day; rows outside of all days are left out."""
     days = day_bounds.rename({"time": "begin", "day_end": "end"})
     return (
         rows.sort("time")

@@ -10,7 +10,7 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.charts import heatmap, series
 from beaconframes.charts.model import Axis, Bars, Chart
-from beaconframes.frames import choose
+from beaconframes.frames import check_choice
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -23,7 +23,7 @@ _FAR = 10  # Distances from this one on share a bar.
 
 def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Chart:
     """Prepare the chart of ``plot.attestations`` and ``interactive.attestations``."""
-    choose("show", show, get_args(Show))
+    check_choice("show", show, get_args(Show))
     series.check_count(
         "late", late, None, "Pass the slots from which on it is late; 1 is the next slot."
     )

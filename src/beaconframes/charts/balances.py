@@ -10,7 +10,7 @@ from beaconframes import colours
 from beaconframes.charts import series, validator_lines
 from beaconframes.charts.model import Axis, Chart, Line
 from beaconframes.charts.series import Unit
-from beaconframes.frames import choose
+from beaconframes.frames import check_choice
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -22,8 +22,8 @@ _COLUMNS = ["validator_index", "epoch", "time", "balance_gwei", "effective_balan
 
 def balances(frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator") -> Chart:
     """Prepare the chart of ``plot.balances`` and ``interactive.balances``."""
-    choose("unit", unit, get_args(Unit))
-    choose("by", by, get_args(By))
+    check_choice("unit", unit, get_args(Unit))
+    check_choice("by", by, get_args(By))
     rows = series.read_rows(frame, _COLUMNS, loader="load_balance_history")
     x = Axis("Epoch (UTC)", "epoch", series.to_datetime64(rows["time"]))
     whose = "Sum of balances" if by == "total" else "Balance"

@@ -11,7 +11,7 @@ from beaconframes import colours
 from beaconframes.charts import series
 from beaconframes.charts.model import Axis, Bars, Chart, Line
 from beaconframes.charts.series import Unit
-from beaconframes.frames import choose
+from beaconframes.frames import check_choice
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -29,7 +29,7 @@ _GAP = 3  # Times the usual time between readings: a longer one is a hole.
 
 def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
     """Prepare the chart of ``plot.gas_fees`` and ``interactive.gas_fees``."""
-    choose("unit", unit, get_args(Unit))
+    check_choice("unit", unit, get_args(Unit))
     rows = series.read_rows(frame, ["time"], loader="load_gas_fees", also=list(_TIERS))
     rows = rows.filter(pl.any_horizontal(pl.col(list(_TIERS)).is_not_null())).unique("time")
     rows = rows.sort("time")

@@ -14,7 +14,7 @@ from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.charts import series, validator_lines
 from beaconframes.charts.model import Area, Axis, Bars, Chart
 from beaconframes.charts.series import Unit
-from beaconframes.frames import choose, to_polars
+from beaconframes.frames import check_choice, to_polars
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -48,9 +48,9 @@ def income(
     cumulative: bool = False,
 ) -> Chart:
     """Prepare the chart of ``plot.income`` and ``interactive.income``."""
-    choose("unit", unit, get_args(Unit))
-    choose("by", by, get_args(By))
-    choose("every", every, get_args(Every))
+    check_choice("unit", unit, get_args(Unit))
+    check_choice("by", by, get_args(By))
+    check_choice("every", every, get_args(Every))
     groups = "validator_index" if by == "validator" else ()
     rows = to_polars(sum_income(frame, every=every, by=groups, coverage=True))
     if every != "epoch":

@@ -9,7 +9,7 @@ import numpy as np
 from beaconframes.charts import series
 from beaconframes.charts.model import Axis, Bars, Chart
 from beaconframes.charts.series import Unit
-from beaconframes.frames import choose
+from beaconframes.frames import check_choice
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -28,8 +28,8 @@ _MOST = 100  # As many as a leaderboard has.
 
 def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20) -> Chart:
     """Prepare the chart of ``plot.leaderboard`` and ``interactive.leaderboard``."""
-    choose("span", span, get_args(Span))
-    choose("unit", unit, get_args(Unit))
+    check_choice("span", span, get_args(Span))
+    check_choice("unit", unit, get_args(Unit))
     series.check_count("top", top, _MOST, f"Pass one from 1 to {_MOST}.")
     column = f"performance_{span}_gwei"
     columns = ["validator_index", column]

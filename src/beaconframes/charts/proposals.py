@@ -12,7 +12,7 @@ from beaconframes.charts import series
 from beaconframes.charts.model import Axis, Chart, Layer, Points
 from beaconframes.charts.series import Unit
 from beaconframes.charts.sync_participation import build_missing_marks
-from beaconframes.frames import choose
+from beaconframes.frames import check_choice
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -31,7 +31,7 @@ _LOOKS = {
 
 def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit = "eth") -> Chart:
     """Prepare the chart of ``plot.proposals`` and ``interactive.proposals``."""
-    choose("unit", unit, get_args(Unit))
+    check_choice("unit", unit, get_args(Unit))
     rows = series.read_rows(frame, _COLUMNS, loader="load_proposals")
     rows = rows.filter(pl.col("status").is_in(list(_LOOKS))).sort("slot", "proposer_index")
     x = Axis("Slot (UTC)", "slot", series.to_datetime64(rows["time"]))

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, is_empty, known, take
+from beaconframes.frames import collect, drop_missing, is_empty, select_columns
 from beaconframes.units import to_eth
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def read_rows(
 
     Validators come out as integers: their names reach axes, legends and hovers.
     """
-    taken = take(frame, [*columns, *also], loader=loader)
-    rows = collect(known(taken, columns))
+    taken = select_columns(frame, [*columns, *also], loader=loader)
+    rows = collect(drop_missing(taken, columns))
     for column in ("validator_index", "proposer_index"):
         if column in rows.columns and not rows.schema[column].is_integer():
             if rows.height and not rows.schema[column].is_float():

@@ -13,7 +13,7 @@ from beaconframes.analysis import sync_committees as sync
 from beaconframes.charts import heatmap, series
 from beaconframes.charts.model import Axis, Chart, Points, ReferenceLine
 from beaconframes.charts.sync_participation import build_missing_marks
-from beaconframes.frames import choose, collect, known, take, to_polars
+from beaconframes.frames import check_choice, collect, drop_missing, select_columns, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ _MISSED, _ORPHANED = 3, 4
 
 def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates") -> Chart:
     """Prepare the chart of ``plot.sync_members`` and ``interactive.sync_members``."""
-    choose("show", show, get_args(Show))
+    check_choice("show", show, get_args(Show))
     rows = to_polars(sync.sync_members(blocks, committees))
     if rows.is_empty():
         reason = series.explain_empty(blocks, "no proposed block of these committees")
@@ -80,8 +80,12 @@ def _build_matrix(
 ) -> Chart:
     """Lay out who signed which block, the best member first."""
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_bits"]
-    rows = collect(known(take(blocks, columns, loader="load_epoch_slots"), columns[:4]))
-    seats = collect(take(committees, sync.SEAT_COLUMNS, loader="load_sync_committees")).drop_nulls()
+    rows = collect(
+        drop_missing(select_columns(blocks, columns, loader="load_epoch_slots"), columns[:4])
+    )
+    seats = collect(
+        select_columns(committees, sync.SEAT_COLUMNS, loader="load_sync_committees")
+    ).drop_nulls()
     spans = seats.select("start_epoch", "end_epoch").unique()
     inside = pl.any_horizontal(
         *(pl.col("epoch").is_between(first, last) for first, last in spans.iter_rows())

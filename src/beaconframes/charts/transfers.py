@@ -11,7 +11,7 @@ from beaconframes import colours
 from beaconframes.charts import series
 from beaconframes.charts.model import Axis, Bars, Chart, Layer, Line
 from beaconframes.charts.series import Unit
-from beaconframes.frames import choose
+from beaconframes.frames import check_choice
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -58,8 +58,8 @@ def _build_transfers(
     cumulative: bool,
 ) -> Chart:
     """Add amounts up per day, week or month, exactly; the kinds stand on each other."""
-    choose("every", every, get_args(Every))
-    choose("unit", unit, get_args(Unit))
+    check_choice("every", every, get_args(Every))
+    check_choice("unit", unit, get_args(Unit))
     everything = pl.concat(
         rows.select(
             "amount_gwei", kind=pl.lit(name), time=pl.col("time").dt.truncate(series.LENGTHS[every])

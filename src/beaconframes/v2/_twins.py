@@ -261,12 +261,12 @@ def same_as_v1(frame: IntoFrameT) -> IntoFrameT:
     UsageError
         The frame is of none of them, or an amount is no whole gwei.
     """
-    from beaconframes.frames import give_back, to_polars
+    from beaconframes.frames import return_like, to_polars
 
     rows = to_polars(frame)
     for twin in TWINS.values():
         if twin.table.schema().keys() == set(rows.columns):
-            return give_back(twin.of(rows), frame)
+            return return_like(twin.of(rows), frame)
     raise UsageError(
         "the frame is of no loader of generation 2 that generation 1 has too",
         hint="Give all columns of one of these: "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, give_back, take
+from beaconframes.frames import collect, return_like, select_columns
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrameT
@@ -30,7 +30,7 @@ def from_blocks(blocks: IntoFrameT) -> IntoFrameT:
     """
     columns = ("slot", "time", "status", "proposer_index", "graffiti")
     rows = (
-        collect(take(blocks, columns, loader="load_epoch_slots"))
+        collect(select_columns(blocks, columns, loader="load_epoch_slots"))
         .filter(pl.col("graffiti").str.to_lowercase().str.contains_any(_PREFIXES))
         .with_columns(orphaned=pl.col("status") != "proposed")
         .sort("slot", "orphaned")
@@ -50,7 +50,7 @@ def from_blocks(blocks: IntoFrameT) -> IntoFrameT:
         .unique("slot", keep="first", maintain_order=True)
         .select("slot", "x", "y", "time", "color", validator_index="proposer_index")
     )
-    return give_back(wall, blocks)
+    return return_like(wall, blocks)
 
 
 def _pixel(slot: int, graffiti: str) -> tuple[int, int, str] | None:

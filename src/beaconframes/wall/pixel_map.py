@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
-from beaconframes.frames import choose
+from beaconframes.frames import check_choice
 from beaconframes.wall.pixel_writes import check_region, read_rows
 from beaconframes.wall.statistics import age, overwrites, territory
 
@@ -44,7 +44,7 @@ def build_pixel_map(
     groups: Mapping[str, Iterable[int]] | None,
 ) -> PixelMap | None:
     """Measure the pixels of the region; None if their colour is what is to be shown."""
-    choose("show", show, _SHOWS)
+    check_choice("show", show, _SHOWS)
     if show == "color":
         return None
     # Read once, whatever the frame is.

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, take
+from beaconframes.frames import collect, select_columns
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -74,7 +74,9 @@ def read_rows(frame: IntoFrame, *more: str) -> pl.DataFrame:
 
     A row that is no pixel of the wall is a UsageError that names it.
     """
-    writes = collect(take(frame, ("slot", "x", "y", "color", *more), loader="load_graffiti_wall"))
+    writes = collect(
+        select_columns(frame, ("slot", "x", "y", "color", *more), loader="load_graffiti_wall")
+    )
     numbers = {}
     for column in ("slot", "x", "y"):
         kind, integer = writes.schema[column], pl.col(column).cast(pl.Int64, strict=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.frames import give_back
+from beaconframes.frames import return_like
 from beaconframes.wall.pixel_writes import check_region, read_rows
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def age(frame: IntoFrameT, *, until: int | None = None, region: Region | None = 
     end = pl.col("slot").max() if until is None else pl.lit(until)
     rows_until = rows.filter(pl.col("slot") <= end).with_columns(age_slots=end - pl.col("slot"))
     columns = ("x", "y", "slot", "time", "color", "validator_index", "age_slots")
-    return give_back(_select_last_writes(_select_region(rows_until, region)).select(columns), frame)
+    return return_like(
+        _select_last_writes(_select_region(rows_until, region)).select(columns), frame
+    )
 
 
 def overwrites(frame: IntoFrameT, *, region: Region | None = None) -> IntoFrameT:
@@ -54,7 +56,7 @@ def overwrites(frame: IntoFrameT, *, region: Region | None = None) -> IntoFrameT
         first_slot=pl.col("slot").first(),
         last_slot=pl.col("slot").last(),
     )
-    return give_back(counts.sort("y", "x"), frame)
+    return return_like(counts.sort("y", "x"), frame)
 
 
 def territory(
@@ -82,9 +84,9 @@ def territory(
         )
     last = _select_last_writes(rows)
     if per_pixel:
-        return give_back(last.select(*_PLACE, holder, "slot"), frame)
+        return return_like(last.select(*_PLACE, holder, "slot"), frame)
     held = last.group_by(holder).agg(pixels=pl.len().cast(pl.Int64))
-    return give_back(
+    return return_like(
         rows.group_by(holder)
         .agg(paints=pl.len().cast(pl.Int64))
         .join(held, on=holder, how="left", nulls_equal=True)

@@ -9,7 +9,7 @@ import polars as pl
 from PIL import Image
 
 from beaconframes.errors import UsageError
-from beaconframes.frames import choose, give_back
+from beaconframes.frames import check_choice, return_like
 from beaconframes.wall.pixel_writes import SIZE, read_writes
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def diff(
     carry: ``graffitiwall:x:y:#rrggbb``, or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves
     more of the 32 bytes to other words. Rows follow the picture, row by row of pixels.
     """
-    choose("form", form, _FORMS)
+    check_choice("form", form, _FORMS)
     image = _open_image(target)
     left, top = _check_corner(at, image)
     pixels = np.asarray(image.convert("RGBA")).astype(np.int64)
@@ -56,7 +56,7 @@ def diff(
         },
         schema={"x": pl.Int64, "y": pl.Int64} | dict.fromkeys(_TEXTS, pl.String),
     )
-    return give_back(todo, frame)
+    return return_like(todo, frame)
 
 
 def _open_image(target: Image.Image | str | os.PathLike[str]) -> Image.Image:
