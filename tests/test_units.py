@@ -278,7 +278,7 @@ class TestFrames:
     def test_what_is_no_number_is_no_amount(self, make, values):
         """Text, booleans and times under an amount's name are refused."""
         for convert in (to_eth, to_wei):
-            with pytest.raises(UsageError, match=r"x_wei .*no amount"):
+            with pytest.raises(UsageError, match=r"x_wei .*not a type of amounts"):
                 convert(make({"x_wei": values}))
 
     @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ class TestFrames:
     def test_what_is_no_frame_is_refused(self, frame):
         """Anything but a frame or Series is refused with its kind."""
         for convert in (to_eth, to_gwei, to_wei, to_pandas):
-            with pytest.raises(UsageError, match=f"{type(frame).__name__} is no frame"):
+            with pytest.raises(UsageError, match=f"{type(frame).__name__} is not a frame"):
                 convert(frame)
 
 
@@ -302,7 +302,7 @@ class TestLosses:
     )
     def test_what_is_no_whole_gwei_is_refused(self, frame, first, count):
         """Digits below a gwei are not dropped: the first such value is shown, and how many."""
-        with pytest.raises(UsageError, match="no whole gwei") as caught:
+        with pytest.raises(UsageError, match="not a whole number of gwei") as caught:
             to_gwei(frame)
         assert f"holds {first}, " in str(caught.value)
         assert f"({count} such values)" in str(caught.value)
@@ -311,12 +311,12 @@ class TestLosses:
     def test_a_lazy_loss_is_refused_when_collected(self):
         """The same error comes when a lazy frame is collected."""
         lazy = to_gwei(column("x_wei", [1], WEI).lazy())
-        with pytest.raises(UsageError, match="no whole gwei"):
+        with pytest.raises(UsageError, match="not a whole number of gwei"):
             lazy.collect()
 
     def test_fractions_of_a_wei_are_refused(self):
         """Nothing is smaller than a wei."""
-        with pytest.raises(UsageError, match="no whole wei"):
+        with pytest.raises(UsageError, match="not a whole number of wei"):
             to_wei(column("x_gwei", [D("0.0000000001")], pl.Decimal(38, 10)))
 
     @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ class TestPandas:
     )
     def test_objects_that_are_no_amounts_are_refused(self, values):
         """Floats, text and what passes 38 digits or 18 places are refused by the column."""
-        with pytest.raises(UsageError, match="x_wei holds what is no amount"):
+        with pytest.raises(UsageError, match="x_wei holds values that are not amounts"):
             to_eth(pd.DataFrame({"x_wei": pd.Series(values, dtype=object)}), exact=True)
 
     def test_labels_that_are_no_text_are_left_alone(self):

@@ -1,6 +1,6 @@
-"""The colours of charts by name: what is drawn keeps its colour from chart to chart.
+"""Colours of charts by name: one thing keeps its colour in all charts.
 
-Ten colours that stay apart for colour-blind readers (Petroff 2021, https://arxiv.org/abs/2107.02270).
+Ten colours that colour-blind readers can tell apart (Petroff 2021, https://arxiv.org/abs/2107.02270).
 Both styles, ``plot/beaconframes.mplstyle`` and ``interactive/style.py``, have them in this order.
 """
 
@@ -23,4 +23,4 @@ GRID = "#e5e7eb"
 PAPER = "#ffffff"
 
 SHARES = "cividis"
-"""The scale of shares: even to the eye, also of colour-blind readers, and in both libraries."""
+"""Colour scale of shares: perceptually uniform, and available in both libraries."""

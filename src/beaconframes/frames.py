@@ -1,4 +1,4 @@
-"""Frames of any kind in, frames of the same kind out: what analysis, charts and the wall share."""
+"""Frames of any kind in, frames of the same kind out: shared by analysis, charts and the wall."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-# Anything but what ASCII shows.
+# Everything but printable ASCII.
 _UNSAFE = r"[^\x20-\x7e]"
-# What pandas, Arrow and polars raise for types of which another one of them knows nothing.
+# Errors of pandas, Arrow and polars for types that another of them does not support.
 UNREADABLE = (
     *(TypeError, ValueError, OverflowError, NotImplementedError),
     *(pl.exceptions.PolarsError, pl.exceptions.PanicException),
@@ -26,15 +26,15 @@ UNREADABLE = (
 
 
 def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
-    """Take *columns* out of a frame of any kind, lazily; times come out in UTC.
+    """Select *columns* of a frame of any kind, lazily, with times in UTC.
 
-    A column that is not there is a UsageError that names it and *loader*, which gives it.
+    A missing column is a `UsageError` that names the column and *loader*, which returns it.
     """
     try:
         known_frame = nw.from_native(frame)
     except TypeError:
         raise UsageError(
-            f"a frame is needed, not {type(frame).__name__}",
+            f"expected a frame, not {type(frame).__name__}",
             hint=f"Pass what bf.{loader}(...) returns, in polars or pandas.",
         ) from None
     names = known_frame.collect_schema().names()
@@ -53,22 +53,22 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
             hint=f"Keep it as bf.{loader}(...) gives it: a UTC datetime.",
         )
     if lazy.implementation.is_duckdb() or lazy.implementation.is_spark_like():
-        # Instants have no zone there; in which one they are shown is up to the connection.
+        # These engines store instants without a zone; the connection decides which zone it shows.
         if not isinstance(kind, nw.Datetime) or kind.time_zone is None:
             raise UsageError(
                 "the column time has no time zone",
-                hint="Say that it is UTC; in DuckDB: timezone('UTC', time) AS time.",
+                hint="Convert it to UTC; in DuckDB: timezone('UTC', time) AS time.",
             )
         return lazy
     if kind == nw.Datetime("us", "UTC"):
         return lazy
-    # pandas knows other zones, and times finer than a microsecond.
+    # pandas supports other zones, and times finer than a microsecond.
     utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
     return map_rows(lazy, lambda rows: rows.with_columns(utc))
 
 
 def _make_lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Make a frame lazy. What lies in memory moves into polars, which adds decimals exactly."""
+    """Make a frame lazy. Frames in memory move into polars, which adds decimals exactly."""
     if isinstance(frame, nw.LazyFrame):
         return frame
     try:
@@ -80,17 +80,17 @@ def _make_lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any
         which = "frame" if column is None else f"column {column}"
         raise UsageError(
             f"the {which} cannot be read: {first_line(error)}",
-            hint="bf.to_pandas(...) makes pandas frames that keep every digit.",
+            hint="bf.to_pandas(...) returns pandas frames that keep every digit.",
         ) from error
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says in one line: those of polars go on about the plan."""
+    """Return the first line of an error's message: polars appends the query plan."""
     return str(error).partition("\n")[0]
 
 
 def _is_readable(frame: nw.DataFrame[Any]) -> bool:
-    """Tell whether polars has types for all columns of a frame."""
+    """Return whether polars has types for all columns of a frame."""
     try:
         frame.to_polars()
     except UNREADABLE:
@@ -99,7 +99,7 @@ def _is_readable(frame: nw.DataFrame[Any]) -> bool:
 
 
 def collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
-    """Compute *lazy* in its own engine and bring the result into polars."""
+    """Compute *lazy* in its own engine and convert the result to polars, with times in UTC."""
     table = _collect(lazy)
     times = pl.selectors.datetime(time_zone="*")
     return table.with_columns(times.dt.convert_time_zone("UTC").dt.cast_time_unit("us"))
@@ -110,12 +110,12 @@ def _collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
 
 
 def to_polars(frame: IntoFrame) -> pl.DataFrame:
-    """Bring a frame of any kind into polars."""
+    """Convert a frame of any kind to polars, with times in UTC."""
     return collect(_read_frame(frame))
 
 
 def to_polars_as_is(frame: IntoFrame) -> pl.DataFrame:
-    """Bring a frame of any kind into polars, with its times as fine and in the zone as they are."""
+    """Convert a frame of any kind to polars; times keep their resolution and time zone."""
     lazy = _read_frame(frame)
     try:
         return _collect(lazy)
@@ -124,7 +124,7 @@ def to_polars_as_is(frame: IntoFrame) -> pl.DataFrame:
 
 
 def _read_frame(frame: IntoFrame) -> nw.LazyFrame[Any]:
-    """Take a frame of any kind; columns of the same name are a UsageError."""
+    """Read a frame of any kind; columns with the same name are a `UsageError`."""
     try:
         return _make_lazy(nw.from_native(frame))
     except DuplicateError:
@@ -132,13 +132,13 @@ def _read_frame(frame: IntoFrame) -> nw.LazyFrame[Any]:
         names = [str(name) for name in getattr(native, "column_names", native.columns)]
         twice = next((name for name in names if names.count(name) > 1), "")
         raise UsageError(
-            f"several columns of the frame are called {twice!r}",
-            hint="Give each column a name of its own.",
+            f"several columns of the frame are named {twice!r}",
+            hint="Give each column a unique name.",
         ) from None
 
 
 def return_like(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:
-    """Turn *result* into the kind of frame that *like* is; polars where there is no such kind."""
+    """Convert *result* to the kind of frame that *like* is; polars where there is no such kind."""
     kind: Any = nw.from_native(cast("Any", like))
     native: Any = result
     if isinstance(kind, nw.LazyFrame):
@@ -151,12 +151,12 @@ def return_like(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:
 
 
 def printable(frame: IntoFrameT) -> IntoFrameT:
-    r"""Write all text of a frame in characters that can be seen, and give the same kind of frame.
+    r"""Escape control and non-ASCII characters in all text columns, for safe printing.
 
-    Anybody may write graffiti and names, and a frame keeps them as they are. In a notebook its
-    table is safe to look at; but ``print`` gives a terminal whatever the text holds, be it the
-    order to clear the screen. ``print(bf.printable(frame))`` shows ``\x1b``, ``\n`` or
-    ``\u202e`` instead.
+    Graffiti and names may contain any text, and frames keep them unchanged. Tables in a notebook
+    are safe, but ``print`` sends the text to the terminal as it is, including terminal commands.
+    ``print(bf.printable(frame))`` shows ``\x1b``, ``\n`` or ``\u202e`` instead. The result is the
+    same kind of frame.
     """
     table = to_polars(frame)
     columns = []
@@ -169,7 +169,7 @@ def printable(frame: IntoFrameT) -> IntoFrameT:
 
 
 def drop_missing(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
-    """Keep the rows in which every one of *columns* has a value; not-a-number is none."""
+    """Drop the rows with a null or not-a-number in one of *columns*."""
     schema = lazy.collect_schema()
     for column in columns:
         is_known = ~nw.col(column).is_null()
@@ -182,9 +182,9 @@ def drop_missing(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFram
 def map_rows(
     lazy: nw.LazyFrame[Any], change: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]]
 ) -> nw.LazyFrame[Any]:
-    """Apply what needs no more than the row itself.
+    """Apply *change*, which may use nothing but the row itself, to each row.
 
-    Dask has no decimals to speak of, nor time zones; so polars does it, partition by partition.
+    Dask supports neither decimals nor time zones well, so polars does it, partition by partition.
     """
     if not lazy.implementation.is_dask():
         return change(lazy)
@@ -201,12 +201,12 @@ def map_rows(
 
 
 def as_lazy(native: Any) -> nw.LazyFrame[Any]:
-    """Take a lazy frame of an engine as what expressions are written for."""
+    """Wrap an engine's lazy frame in narwhals."""
     return cast("nw.LazyFrame[Any]", nw.from_native(native))
 
 
 def is_empty(frame: IntoFrame) -> bool:
-    """Tell whether a frame of any kind has no rows, without computing all of it."""
+    """Return whether a frame of any kind has no rows, without computing all of it."""
     known_frame = nw.from_native(frame)
     if isinstance(known_frame, nw.LazyFrame):
         return collect(known_frame.head(1)).is_empty()
@@ -214,7 +214,7 @@ def is_empty(frame: IntoFrame) -> bool:
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Refuse a *value* of the argument *name* that is none of *choices*."""
+    """Raise a `UsageError` unless *value* of the argument *name* is one of *choices*."""
     if not isinstance(value, str) or value not in choices:
         options = ", ".join(f'"{choice}"' for choice in choices)
         raise UsageError(f"{name}={value!r} is not known", hint=f"Choose one of {options}.")

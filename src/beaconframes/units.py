@@ -1,9 +1,8 @@
-"""Wei, gwei and ether: the only place where an amount changes its unit.
+"""Conversion between wei, gwei and ether: amounts change their unit nowhere else.
 
-The unit is the end of a column's name, and says its type: ``_wei`` is ``Decimal(28, 0)``, ``_gwei``
-is ``Int64``, ``_eth`` is ``Float64`` for plots and statistics, or ``Decimal(38, 18)`` when exact.
-1 ether is 10^9 gwei is 10^18 wei. Nothing but ``to_eth`` without ``exact=True`` goes through a
-float.
+The unit is the end of a column's name and determines its type: ``_wei`` is ``Decimal(28, 0)``,
+``_gwei`` is ``Int64``, ``_eth`` is ``Float64`` for plots and statistics, or ``Decimal(38, 18)``
+when exact. 1 ether is 10^9 gwei or 10^18 wei. Only ``to_eth`` without ``exact=True`` uses floats.
 """
 
 from __future__ import annotations
@@ -28,33 +27,34 @@ _PLACES = {"wei": 0, "gwei": 9, "eth": 18}
 
 
 def to_eth(frame: Frame, *, exact: bool = False) -> Frame:
-    """Return the frame with every ``_gwei`` and ``_wei`` column as ``_eth``, in the same place.
+    """Return the frame with every ``_gwei`` and ``_wei`` column converted to ``_eth``, in place.
 
-    The columns become ``Float64``, right to some fifteen digits; with ``exact=True`` they become
-    ``Decimal(38, 18)`` and no digit is lost. An ``_eth`` column gets the same type, so with
-    ``exact=True`` a float one is a ``UsageError``. Takes a polars frame, eager or lazy, a pandas
-    frame, or a Series whose name ends in a unit, and gives back the same kind; what pandas gets
-    back is Arrow-backed.
+    The columns become ``Float64``, accurate to about fifteen digits; with ``exact=True`` they
+    become ``Decimal(38, 18)`` without loss. ``_eth`` columns get the same type; with ``exact=True``
+    a float ``_eth`` column is a ``UsageError``. Takes a polars frame, eager or lazy, a pandas
+    frame, or a Series whose name ends in a unit, and returns the same kind; pandas results are
+    Arrow-backed.
     """
     converted: Frame = _convert_frame(frame, "eth", exact=exact)
     return converted
 
 
 def to_gwei(frame: Frame) -> Frame:
-    """Return the frame with every ``_wei`` and ``_eth`` column as ``_gwei``, exactly.
+    """Return the frame with every ``_wei`` and ``_eth`` column converted to ``_gwei``, exactly.
 
-    The columns become ``Int64``. An amount that is no whole gwei is a ``UsageError`` (of a lazy
-    frame: when it is collected), and so is a float column, whose digits are already lost.
+    The columns become ``Int64``. An amount that is not a whole number of gwei is a ``UsageError``
+    (for a lazy frame: when it is collected), and so is a float column, whose digits are already
+    lost.
     """
     converted: Frame = _convert_frame(frame, "gwei", exact=True)
     return converted
 
 
 def to_wei(frame: Frame) -> Frame:
-    """Return the frame with every ``_gwei`` and ``_eth`` column as ``_wei``, exactly.
+    """Return the frame with every ``_gwei`` and ``_eth`` column converted to ``_wei``, exactly.
 
-    The columns become ``Decimal(28, 0)``. A float column is a ``UsageError``, since its digits are
-    already lost.
+    The columns become ``Decimal(28, 0)``. A float column is a ``UsageError``, because its digits
+    are already lost.
     """
     converted: Frame = _convert_frame(frame, "wei", exact=True)
     return converted
@@ -65,7 +65,7 @@ def to_pandas(frame: pl.Series | pd.Series[Any]) -> pd.Series[Any]: ...
 @overload
 def to_pandas(frame: pl.DataFrame | pl.LazyFrame | pd.DataFrame) -> pd.DataFrame: ...
 def to_pandas(frame: Any) -> Any:
-    """Return the frame as an Arrow-backed pandas frame; one from pandas is returned as it is.
+    """Return the frame as an Arrow-backed pandas frame; a pandas frame is returned unchanged.
 
     No digit and no null is lost: integers stay integers beside nulls, wei stay decimals, times stay
     UTC. A lazy frame is collected.
@@ -124,7 +124,7 @@ def _convert_frame(frame: Any, unit: str, *, exact: bool) -> Any:
 
 
 def _rename_columns(names: Iterable[Any], unit: str) -> dict[str, str]:
-    """Return the new name of every amount, or refuse when two would have the same."""
+    """Return the new name of every amount column; raise where two would have the same name."""
     columns = list(names)
     new = {name: f"{name.rpartition('_')[0]}_{unit}" for name in columns if _find_unit(name)}
     taken = Counter(new.get(name, name) for name in columns)
@@ -139,13 +139,13 @@ def _rename_columns(names: Iterable[Any], unit: str) -> dict[str, str]:
 
 
 def _find_unit(name: object) -> str | None:
-    """Return the unit that a column's name ends in; None when it is no amount."""
+    """Return the unit that a column's name ends in; None for other columns."""
     stem, _, end = name.rpartition("_") if isinstance(name, str) else ("", "", "")
     return end if stem and end in _PLACES else None
 
 
 def _convert_amounts(column: pl.Series, *, unit: str, exact: bool) -> pl.Series:
-    """Return the amounts of one column in another unit."""
+    """Convert the amounts of one column to another unit."""
     import polars as pl
 
     name, own = column.name, _find_unit(column.name)
@@ -161,7 +161,7 @@ def _convert_amounts(column: pl.Series, *, unit: str, exact: bool) -> pl.Series:
         if unit == "eth":
             return wei * Decimal("1e-18")
         if unit == "gwei":
-            _check_exact(column, wei % 10**9 != 0, "no whole gwei")
+            _check_exact(column, wei % 10**9 != 0, "not a whole number of gwei")
             wei = wei // 10**9
         return wei.cast(target)
     except pl.exceptions.PolarsError:
@@ -169,27 +169,27 @@ def _convert_amounts(column: pl.Series, *, unit: str, exact: bool) -> pl.Series:
 
 
 def _convert_to_wei(column: pl.Series, places: int) -> pl.Series:
-    """Return the amounts in wei; arithmetic on decimals raises where integers would wrap."""
+    """Convert the amounts to wei; arithmetic on decimals raises where integers would wrap."""
     import polars as pl
 
     scale = column.dtype.scale if isinstance(column.dtype, pl.Decimal) else 0
     if not scale:
         return column.cast(pl.Decimal(38, 0)) * Decimal(10**places)
-    # Apart, because an amount in wei with as many places again would pass 38 digits.
+    # In two parts, because wei with as many decimal places would exceed 38 digits.
     whole = column.cast(pl.Int128)
     part = (column - whole.cast(pl.Decimal(38, scale))) * Decimal(10**places)
     rest = part.cast(pl.Int128)
-    _check_exact(column, part != rest.cast(pl.Decimal(38, scale)), "no whole wei")
+    _check_exact(column, part != rest.cast(pl.Decimal(38, scale)), "not a whole number of wei")
     return whole.cast(pl.Decimal(38, 0)) * Decimal(10**places) + rest.cast(pl.Decimal(38, 0))
 
 
 def _read_pandas_column(column: pd.Series[Any]) -> pl.Series:
-    """Return a column of amounts from pandas, whatever it is kept in."""
+    """Convert a pandas column of amounts, of any type, to polars."""
     import polars as pl
     import pyarrow as pa  # type: ignore[import-untyped]
 
     name = str(column.name)
-    # Their type says nothing: without any value, pandas takes what it likes.
+    # Without any value, the type of a pandas column is arbitrary.
     if column.isna().all():
         return pl.Series(name, [None] * len(column), pl.Null)
     decimals = (pa.decimal128(38, 0), pa.decimal128(38, 18))
@@ -202,7 +202,7 @@ def _read_pandas_column(column: pd.Series[Any]) -> pl.Series:
             continue
         return pl.Series(name, found)
     raise UsageError(
-        f"{name} holds what is no amount, or one of more than 38 digits",
+        f"{name} holds values that are not amounts or exceed 38 digits",
         hint="Keep amounts as int or Decimal",
     )
 
@@ -223,11 +223,13 @@ def _check_type(name: str, dtype: pl.DataType, *, exact: bool) -> None:
             hint="Start from wei or gwei; to_eth(frame, exact=True) keeps every digit of ether",
         )
     if not dtype.is_numeric() and dtype != pl.Null:
-        raise UsageError(f"{name} is {dtype}: no amounts", hint="Cast or rename the column")
+        raise UsageError(
+            f"{name} is {dtype}, which is not a type of amounts", hint="Cast or rename the column"
+        )
 
 
 def _check_exact(column: pl.Series, inexact: pl.Series, problem: str) -> None:
-    """Raise when a value of the column is wrong, showing the first."""
+    """Raise where a value of the column cannot be converted exactly, with the first such value."""
     if inexact.any():
         raise UsageError(
             f"{column.name} holds {column.filter(inexact)[0]}, which is {problem} "
@@ -254,5 +256,5 @@ def _is_pandas(frame: object) -> bool:
 
 def _build_type_error(frame: object) -> UsageError:
     return UsageError(
-        f"{type(frame).__name__} is no frame", hint="Give a polars or a pandas frame or Series"
+        f"{type(frame).__name__} is not a frame", hint="Pass a polars or pandas frame or Series"
     )

@@ -179,5 +179,5 @@ def test_wrong_frames_are_explained():
         analysis.income(frame.drop("epoch"))
     with pytest.raises(UsageError, match="column time holds String"):
         analysis.income(frame.with_columns(pl.col("time").cast(pl.String)))
-    with pytest.raises(UsageError, match="frame is needed, not dict"):
+    with pytest.raises(UsageError, match="expected a frame, not dict"):
         analysis.income({"epoch": [1]})

@@ -140,5 +140,5 @@ def test_wrong_frames_are_explained():
         analysis.ledger(EARNED, prices=PRICES.cast({"eur": pl.String}), price="eur")
     with pytest.raises(UsageError, match="price='date' is a column of the ledger"):
         analysis.ledger(EARNED, prices=PRICES.rename({"eur": "date"}), price="date")
-    with pytest.raises(UsageError, match="no time zone"):
+    with pytest.raises(UsageError, match="not a time zone"):
         analysis.ledger(EARNED, tz="Berlin")

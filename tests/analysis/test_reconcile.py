@@ -163,7 +163,7 @@ def test_nothing_is_unexplained_with_other_seeds(tmp_path, seed):
 
 def test_wrong_frames_are_explained():
     """Deposits by public key need validators; a delay is a number of epochs."""
-    with pytest.raises(UsageError, match="public key alone"):
+    with pytest.raises(UsageError, match="public keys but no validator indices"):
         analysis.reconcile(HELD, EARNED, deposits=DEPOSITS)
     with pytest.raises(UsageError, match="attestations_settle=-1"):
         analysis.reconcile(HELD, EARNED, attestations_settle=-1)

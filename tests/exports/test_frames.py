@@ -33,8 +33,8 @@ NOT_A_COLUMN = {
         pd.DataFrame({"odd": pd.period_range("2026", periods=2, freq="D")}),
         "column odd holds",
     ),
-    "twice": (pd.DataFrame([[1, 2]], columns=["odd", "odd"]), "are called 'odd'"),
-    "twice in Arrow": (pa.table([[1], [2]], names=["odd", "odd"]), "are called 'odd'"),
+    "twice": (pd.DataFrame([[1, 2]], columns=["odd", "odd"]), "are named 'odd'"),
+    "twice in Arrow": (pa.table([[1], [2]], names=["odd", "odd"]), "are named 'odd'"),
     "complex numbers": (pd.DataFrame({"epoch": [0], "odd": [1j]}), "column odd cannot be read"),
     "long numbers": (
         pd.DataFrame({"odd": np.array([1], dtype=np.longdouble)}),

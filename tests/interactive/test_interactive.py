@@ -316,7 +316,7 @@ def test_members_tell_who_they_are():
     (members,) = figure.data
     assert ("5000", "5511") == (members.text[0], members.text[-1])
     assert "validator %{text}" in members.hovertemplate
-    assert ["Member", "All together: 50.00 %"] == explained(figure)
+    assert ["Member", "All members: 50.00 %"] == explained(figure)
 
 
 def test_maps_are_cells_with_words():
@@ -417,7 +417,7 @@ def test_a_million_points_are_thinned_and_said():
     assert len(line.x) <= traces.MAX_POINTS + 10
     assert [0.0, 99.5] == [np.nanmin(line.y), np.nanmax(line.y)]
     assert 2 == len(stretches(line.y))
-    assert ["900,000 points: of every 90 neighbours the lowest and the highest are drawn"] == [
+    assert ["900,000 points: the lowest and the highest of every 90 neighbours are drawn"] == [
         text.partition(";")[0] for text in notes(figure)
     ]
     assert len(figure.to_json()) < 2_000_000

@@ -225,7 +225,7 @@ def test_own_validators_are_drawn_against_the_index():
 
 def test_own_yield_needs_both_frames():
     """Income without balances is no yield: the error says which loaders give the two."""
-    with pytest.raises(UsageError, match="one of them is missing"):
+    with pytest.raises(UsageError, match="one is missing"):
         plot.yield_index(own_days(), income())
 
     assert [] == plt.get_fignums()
@@ -271,7 +271,7 @@ def test_a_long_matrix_is_folded_into_shares():
     # Each row is repeated, so that it is not mixed with the next.
     rows = shares[[0, len(shares) // 2 - 1, len(shares) // 2, -1]]
     assert [[100.0] * 1024] * 2 + [[0.0] * 1024] * 2 == rows.tolist()
-    assert "Slot (UTC, 2 slots a column)" == ax.get_xlabel()
+    assert "Slot (UTC, 2 slots per column)" == ax.get_xlabel()
     assert ["Missed block (1)"] == labels(ax)
     assert [1] == slots(named(ax)["Missed block (1)"])
     assert "Blocks signed (%)" == ax.figure.axes[1].get_ylabel()
@@ -372,7 +372,7 @@ def test_rewards_of_proposals():
     )
     assert [101] == slots(named(ax)["Missed block (1)"])
     assert [103] == slots(named(ax)["Orphaned block (1)"])
-    assert [102] == slots(named(ax)["Reward not given (1)"])
+    assert [102] == slots(named(ax)["Reward unknown (1)"])
     assert "Execution reward of the block (ETH)" == ax.get_ylabel()
 
 
@@ -465,8 +465,8 @@ def test_coverage_shows_what_is_there():
     there, absent = colours.BLUE, colours.GRID
     assert [[there, there, absent, there], [absent, absent, there, absent]] == cells(ax)
     assert ["1", "40"] == names(ax.yaxis)
-    assert "Validator (50 % of rows there)" == ax.get_ylabel()
-    assert ["There", "Absent"] == labels(ax)
+    assert "Validator (50 % of rows present)" == ax.get_ylabel()
+    assert ["Present", "Missing"] == labels(ax)
 
 
 @pytest.mark.more
@@ -482,8 +482,8 @@ def test_large_coverage_is_folded():
     assert (1000, 1000) == shares.shape
     assert 100 * 4 / 6 == pytest.approx(float(shares[0, 0]))
     assert 50.0 == float(shares[999, 999])
-    assert "Epoch (UTC, 3 epochs a column)" == ax.get_xlabel()
-    assert "Validator (50.02 % of rows there), 2 validators a row" == ax.get_ylabel()
+    assert "Epoch (UTC, 3 epochs per column)" == ax.get_xlabel()
+    assert "Validator (50.02 % of rows present), 2 validators per row" == ax.get_ylabel()
 
 
 def test_validators_are_indices():

@@ -54,7 +54,7 @@ LOOKED_AT = [
 
 @pytest.mark.parametrize("name", LOOKED_AT, ids=lambda name: name.replace(" ", "_"))
 @picture()
-def test_a_chart_looks_as_it_did(name):
+def test_chart_matches_baseline(name):
     """Every chart, small, of a frame made by hand."""
     chart, frame, others, options = CHARTS[name]
 

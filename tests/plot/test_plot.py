@@ -308,7 +308,7 @@ def test_participation_of_chosen_seats():
     everybody, chosen = ax.lines
     assert [25.0, 25.0] == list(everybody.get_ydata())
     assert [50.0, 50.0] == list(chosen.get_ydata())
-    assert ["All seats", "Chosen seats"] == labels(ax)
+    assert ["All seats", "Selected seats"] == labels(ax)
 
 
 def test_members_are_ranked():
@@ -319,7 +319,7 @@ def test_members_are_ranked():
     assert list(range(1, 513)) == list(dots.get_xdata())
     assert [100.0] * 256 + [0.0] * 256 == list(dots.get_ydata())
     assert [50.0, 50.0] == list(mean.get_ydata())
-    assert ["Member", "All together: 50.00 %"] == labels(ax)
+    assert ["Member", "All members: 50.00 %"] == labels(ax)
     assert "Lowest:\nvalidator 5511: 0.0 %" in texts(ax)[0]
     assert ("Member, best first", "Blocks signed (%)") == (ax.get_xlabel(), ax.get_ylabel())
 

@@ -103,14 +103,14 @@ def test_overwrites_have_a_scale_of_whole_numbers():
 
 
 def test_territory_has_a_legend_with_the_largest_first():
-    """Nine holders have a colour; everybody else shares the grey; the legend counts pixels."""
+    """Nine holders have a colour; all others shares the grey; the legend counts pixels."""
     frame = painted(*((slot, slot % 20, 0, "abcdef", slot % 20 // 2) for slot in range(20)))
     frame = pl.concat([frame, painted(*((90 + x, x, 1, "abcdef", 5) for x in range(3)))])
 
     axes = plot.wall(frame, show="territory", region=(0, 0, 19, 1))
 
     texts = [label.get_text() for label in axes.get_legend().get_texts()]
-    expected = ["5: 5", *(f"{index}: 2" for index in (0, 1, 2, 3, 4, 6, 7, 8)), "everybody else: 2"]
+    expected = ["5: 5", *(f"{index}: 2" for index in (0, 1, 2, 3, 4, 6, 7, 8)), "all others: 2"]
     assert expected == texts
     shades = [mpl.colors.to_hex(patch.get_facecolor()) for patch in axes.get_legend().get_patches()]
     assert 10 == len(set(shades))
@@ -122,11 +122,11 @@ def test_territory_has_a_legend_with_the_largest_first():
 
 
 def test_territory_of_groups():
-    """Validators of no group are everybody else."""
+    """Validators of no group are all others."""
     axes = plot.wall(WALL, show="territory", groups={"ours": [8, 9]}, region=REGION)
 
     texts = [label.get_text() for label in axes.get_legend().get_texts()]
-    assert ["ours: 2", "everybody else: 1"] == texts
+    assert ["ours: 2", "all others: 1"] == texts
 
 
 SHOWS = ["color", "age", "overwrites", "territory"]
@@ -284,8 +284,8 @@ def test_interactive_maps_say_the_same_as_static_ones():
         expected = cells(plot.wall(WALL, show=show, region=REGION))
         assert np.array_equal(expected, trace.z, equal_nan=True)
     (trace,) = interactive.wall(WALL, show="territory", groups={"ours": [8, 9]}, region=REGION).data
-    assert ("everybody else: 1", "ours: 2") == trace.colorbar.ticktext
-    assert [["", "ours: 2", "everybody else: 1", ""], ["", "ours: 2", "", ""], [""] * 4] == (
+    assert ("all others: 1", "ours: 2") == trace.colorbar.ticktext
+    assert [["", "ours: 2", "all others: 1", ""], ["", "ours: 2", "", ""], [""] * 4] == (
         trace.text.tolist()
     )
     assert {colours.GREY, colours.BLUE} == {shade for _, shade in trace.colorscale}

@@ -128,7 +128,7 @@ def test_territory_by_validator():
 
 
 def test_territory_by_group():
-    """Groups are names of validators; null stands for everybody else."""
+    """Groups are names of validators; null stands for all others."""
     held = wall.territory(WALL, groups={"ours": range(8), "theirs": [9]})
 
     expected = [("ours", 1, 1 / 3, 2), ("theirs", 1, 1 / 3, 1), (None, 1, 1 / 3, 2)]
@@ -143,9 +143,9 @@ def test_territory_by_group():
     ("groups", "said"),
     [
         ({"a": [1], "b": [1]}, "validator 1 is in more than one group"),
-        ({"a": 1}, "are no groups"),
-        ({"a": ["x"]}, "are no groups"),
-        (["a"], "are no groups"),
+        ({"a": 1}, "are not groups"),
+        ({"a": ["x"]}, "are not groups"),
+        (["a"], "are not groups"),
     ],
 )
 def test_bad_groups_are_refused(groups, said):

@@ -262,7 +262,7 @@ def test_a_film_that_webp_has_no_room_for_is_refused(tmp_path):
     """2,000 frames of the whole wall would take gigabytes; the message names the other forms."""
     frame = paint(*((slot, slot % 1000, slot // 1000, "abcdef") for slot in range(2000)))
 
-    with pytest.raises(UsageError, match=r"too much for WebP.*\.gif"):
+    with pytest.raises(UsageError, match=r"too large for WebP.*\.gif"):
         wall.timelapse(frame, tmp_path / "a.webp", frames=2000)
 
     assert [] == list(tmp_path.iterdir())

@@ -134,7 +134,7 @@ def test_bad_pixels_are_refused_by_row(bad, named):
     """What is no pixel of the wall is an error that names row and value."""
     good = {"slot": 1, "x": 2, "y": 3, "color": "abcdef"}
 
-    with pytest.raises(UsageError, match="row 1 is no pixel") as caught:
+    with pytest.raises(UsageError, match="row 1 is not a pixel") as caught:
         wall.render(pl.DataFrame([good, good | bad], schema=SCHEMA))
 
     assert named in str(caught.value)
@@ -227,7 +227,7 @@ def test_an_image_is_saved_as_it_is(tmp_path, colours):
 
 def test_an_image_takes_no_render_options(tmp_path):
     """Options that would do nothing are an error."""
-    with pytest.raises(UsageError, match="this image is painted"):
+    with pytest.raises(UsageError, match="already painted"):
         wall.save(wall.render(changes()), tmp_path / "wall.png", scale=2)
 
 

@@ -1,4 +1,4 @@
-"""What each chart shows, prepared once for ``plot`` and ``interactive``: frame in, Drawing out."""
+"""The content of each chart, for ``plot`` and ``interactive``: frame in, chart out."""
 
 from beaconframes.charts.attestations import attestations
 from beaconframes.charts.balances import balances

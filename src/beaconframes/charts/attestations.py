@@ -1,4 +1,4 @@
-"""Attestation duties: what became of each, and how soon it was included; to be drawn."""
+"""Charts of attestation duties: outcome by epoch, and inclusion distance."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 Show = Literal["map", "distance"]
 
 _COLUMNS = ["validator_index", "epoch", "time", "status", "attester_slot"]
-_FAR = 10  # Distances from this one on share a bar.
+_FAR = 10  # Distances of at least this share a bar.
 
 
 def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Chart:
     """Prepare the chart of ``plot.attestations`` and ``interactive.attestations``."""
     check_choice("show", show, get_args(Show))
     series.check_count(
-        "late", late, None, "Pass the slots from which on it is late; 1 is the next slot."
+        "late",
+        late,
+        None,
+        "Pass the number of slots from which an attestation is late; 1 is the next slot.",
     )
     rows = series.read_rows(
         frame, _COLUMNS, loader="load_attestations", also=["inclusion_slot"]
     ).filter(pl.col("status").is_in(["included", "missed"]))
-    reason = series.explain_empty(frame, "no duty that has an epoch, a time and a status")
+    reason = series.explain_empty(frame, "no duty with an epoch, a time and a status")
     empty_note = f"No attestations to draw: {reason}" if rows.is_empty() else None
     single_note = "One attestation only" if rows.height == 1 else None
     distance = pl.col("inclusion_slot").cast(pl.Int64) - pl.col("attester_slot").cast(pl.Int64)
@@ -70,7 +73,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
 
 
 def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: str | None) -> Chart:
-    """Count how many slots after their own attestations were included."""
+    """Build the chart of slots until inclusion."""
     y = Axis("Share of attestation duties (%)")
     if empty_note:
         return Chart(Axis("Inclusion distance (slots)"), y, empty_note=empty_note)

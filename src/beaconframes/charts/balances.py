@@ -1,4 +1,4 @@
-"""Balances over time, to be drawn."""
+"""Chart of balances over time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def balances(frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator") -> C
     whose = "Sum of balances" if by == "total" else "Balance"
     y = Axis(f"{whose} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
     if rows.is_empty():
-        reason = series.explain_empty(frame, "no row that has an epoch, a time and a balance")
+        reason = series.explain_empty(frame, "no row with an epoch, a time and a balance")
         return Chart(x, y, empty_note=f"No balances to draw: {reason}")
     single_note = "One epoch only" if rows["epoch"].n_unique() == 1 else None
     if by == "total":
@@ -52,7 +52,7 @@ def balances(frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator") -> C
 
 
 def _build_totals(rows: pl.DataFrame, unit: Unit) -> list[Line]:
-    """Add all balances up, exactly, and tell of how many validators they are."""
+    """Build the lines of the exact sums; the legend has the number of validators."""
     amounts = pl.col("balance_gwei", "effective_balance_gwei").cast(pl.Decimal(38, 0)).sum()
     sums = rows.group_by("epoch").agg(pl.min("time"), amounts, count=pl.len()).sort("epoch")
     least, most = min(sums["count"]), max(sums["count"])

@@ -1,4 +1,4 @@
-"""What of a dataset is there, to be drawn."""
+"""Chart of the rows present in a frame."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def coverage(frame: IntoFrame) -> Chart:
     columns = ["validator_index", "epoch", "time"]
     rows = series.read_rows(frame, columns, loader="load_income_history").unique(columns[:2])
     if rows.is_empty():
-        reason = series.explain_empty(frame, "no row that has a validator, an epoch and a time")
+        reason = series.explain_empty(frame, "no row with a validator, an epoch and a time")
         axis = Axis("Epoch (UTC)", "epoch"), Axis("Validator")
         return Chart(*axis, empty_note=f"No coverage to draw: {reason}")
     first, count, start, step = heatmap.find_columns(rows, "epoch")
@@ -28,15 +28,15 @@ def coverage(frame: IntoFrame) -> Chart:
     cells = rows.join(ranks, on="validator_index").select(
         "row", column=pl.col("epoch") - first, kind=pl.lit(1, pl.UInt8)
     )
-    there = rows.height / (len(validators) * count)
+    present = rows.height / (len(validators) * count)
     return heatmap.build_heatmap(
         [cells],
         validators.to_list(),
         (count, start, step),
         number="epoch",
-        rows_label=f"Validator ({100 * there:.4g} % of rows there)",
-        kinds=(("There", colours.BLUE), ("Absent", colours.GRID)),
-        shares="Rows there (%)",
+        rows_label=f"Validator ({100 * present:.4g} % of rows present)",
+        kinds=(("Present", colours.BLUE), ("Missing", colours.GRID)),
+        shares="Rows present (%)",
         counted=1,
         single_note="One epoch only" if count == 1 else None,
         whole=True,

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def thin_line(x: Positions, y: Floats, most: int) -> tuple[Positions, Floats, int]:
-    """Keep the lowest and the highest of so many neighbours that about *most* points are left.
+    """Thin a line to about *most* points: the lowest and the highest of each group of neighbours.
 
-    Returns how many neighbours that are. Holes as long as these are kept; several lines, between
-    which time goes back, are never mixed.
+    Returns the group size. Gaps as long as a group are kept. Several lines, between which time goes
+    back, are never mixed.
     """
     each = -(-2 * len(x) // most) if len(x) > most else 1
     if each == 1:
@@ -36,9 +36,9 @@ def thin_line(x: Positions, y: Floats, most: int) -> tuple[Positions, Floats, in
 def thin_area(
     x: Positions, low: Floats, high: Floats, most: int
 ) -> tuple[Positions, Floats, Floats, int]:
-    """Put so many neighbours of an area into one that about *most* points are left.
+    """Thin an area to about *most* points: each spans the lowest to the highest of its neighbours.
 
-    Each goes from the lowest to the highest of its neighbours; returns how many these are.
+    Returns the group size.
     """
     each = -(-len(x) // most)
     if each <= 1:
@@ -57,10 +57,10 @@ def thin_area(
 
 
 def _group_neighbours(x: Positions, y: Floats, each: int) -> pl.DataFrame:
-    """Give the line and the group of *each* neighbours of every point. One row per point."""
+    """Return the line and the group of every point. One row per point."""
     build_steps = np.diff(x)
     typical = np.median(build_steps[build_steps > np.zeros(1, build_steps.dtype)])
-    # The hole before another line, or one that is longer than a group, is a group of its own.
+    # The gap before another line, or one longer than a group, is a group of its own.
     long = (build_steps >= each * typical) & np.isnan(y[1:])
     hole = np.concatenate(([False], (x[1:] < x[:-1]) | long))
     row = np.arange(len(x))

@@ -1,4 +1,4 @@
-"""Gas fee tiers, to be drawn."""
+"""Chart of gas fee tiers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from beaconframes.frames import check_choice
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-# Fastest first, with how long one waits for the next block that takes it.
+# Fastest first, with the expected time until inclusion.
 _TIERS = {
     "rapid_wei": ("Rapid", "15 seconds", colours.RED),
     "fast_wei": ("Fast", "1 minute", colours.AMBER),
     "standard_wei": ("Standard", "3 minutes", colours.BLUE),
     "slow_wei": ("Slow", "10 minutes", colours.SLATE),
 }
-_DOTTED = 200  # Dots of more readings than this run into each other.
-_GAP = 3  # Times the usual time between readings: a longer one is a hole.
+_DOTTED = 200  # Markers of more readings than this overlap.
+_GAP = 3  # A pause of more than three times the usual pause is a gap in the line.
 
 
 def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
@@ -35,7 +35,7 @@ def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
     rows = rows.sort("time")
     y = Axis(f"Price of gas ({series.UNIT_NAMES[unit]} per unit of gas)")
     if rows.is_empty():
-        reason = series.explain_empty(frame, "no reading that has a time and a fee")
+        reason = series.explain_empty(frame, "no reading with a time and a fee")
         axis = Axis("Reading (UTC)", "slot")
         return Chart(axis, y, empty_note=f"No gas fees to draw: {reason}")
     if rows.height == 1:
@@ -54,7 +54,7 @@ def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
 
 
 def _build_single_reading(rows: pl.DataFrame, unit: Unit, y: Axis) -> Chart:
-    """Draw a single reading as bars, fastest first."""
+    """Build bars of a single reading, fastest tier first."""
     names = tuple(f"{name}\nabout {wait}" for name, wait, _ in _TIERS.values())
     bars = tuple(
         Bars(np.array([rank]), series.convert_amounts(rows[tier], unit), colour=colour, width=0.6)

@@ -1,4 +1,4 @@
-"""Maps of cells, a row per validator: as they are, or folded where they are too many to be seen."""
+"""Heatmaps with a row per validator; rows and columns are folded where there are too many."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_CELLS = 1024
-"""Rows or columns of a map: a screen has not many more points."""
+"""Maximum number of rows or columns: a screen has few more pixels."""
 
 _LENGTHS = {"slot": 12, "epoch": 384, "day": 86_400}
 
 
 def compute_fold(count: int) -> int:
-    """Tell how many rows or columns have to be folded into one."""
+    """Return how many rows or columns are folded into one."""
     return max(1, -(-count // MAX_CELLS))
 
 
 def find_columns(rows: pl.DataFrame, number: str) -> tuple[int, int, np.datetime64, np.timedelta64]:
-    """Give the first *number* of *rows*, how many there are to the last, its time and its length.
+    """Return the first *number*, the count of columns, their start and their length.
 
-    The length of an epoch, slot or day is what lies between the first and the last; a single one
-    does not tell its length, and nothing stands beside it: that of mainnet will do.
+    The length of an epoch, slot or day is computed from the first and the last row. A single one
+    has no known length; it gets that of mainnet.
     """
     first = rows.row(rows[number].arg_min() or 0, named=True)
     last = rows.row(rows[number].arg_max() or 0, named=True)
@@ -54,12 +54,12 @@ def build_heatmap(
     single_note: str | None,
     whole: bool = False,
 ) -> Chart:
-    """Lay cells out, a row per validator and a column per *number*.
+    """Build the heatmap, with a row per validator and a column per *number*.
 
-    *parts* have ``row`` and ``column`` from 0 on and ``kind``, the place of one of *kinds* from 1
-    on; where there are several for a cell the last of the kinds counts. Too many cells to be seen
-    become *shares* of the first kind among the first *counted*. When *whole*, cells that are not in
-    *parts* are of the last kind; otherwise they are nothing.
+    *parts* have ``row`` and ``column`` from 0 and ``kind``, the position in *kinds* from 1; of
+    several kinds in a cell, the highest counts. Where there are too many cells, a cell is the share
+    (named *shares*) of the first kind among the first *counted* kinds. If *whole*, cells that are
+    not in *parts* are of the last kind; otherwise they are empty.
     """
     count, start, step = columns
     down, across = compute_fold(len(validators)), compute_fold(count)
@@ -104,16 +104,16 @@ def build_heatmap(
 
 
 def _compute_fold_sizes(count: int, times: int) -> NDArray[np.int64]:
-    """Tell how many are in each fold; the last may have fewer."""
+    """Return the number of rows or columns in each fold; the last may have fewer."""
     return np.diff(np.append(np.arange(0, count, times), count))
 
 
 def _describe_fold(times: int, what: str, into: str) -> str:
-    """Say how many were folded into one."""
-    return f", {times:,} {what}s a {into}" if times > 1 else ""
+    """Return the part of the axis label for folded rows or columns."""
+    return f", {times:,} {what}s per {into}" if times > 1 else ""
 
 
 def _find_ends(columns: tuple[int, np.datetime64, np.timedelta64]) -> NDArray[np.datetime64]:
-    """Give the times of the first and of the last column, between which the axis has its ticks."""
+    """Return the times of the first and the last column, the range of the ticks."""
     count, start, step = columns
     return np.array([start, start + (count - 1) * step])

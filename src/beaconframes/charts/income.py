@@ -1,4 +1,4 @@
-"""Income over time, to be drawn."""
+"""Chart of income over time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PARTS = {
     "sync_committee_penalty_gwei": ("Sync committee penalties", colours.ORANGE),
     "slashing_penalty_gwei": ("Slashing penalties", colours.SLATE),
 }
-# Name, colour, base and height of each part.
+# Part, base and height.
 _Stack = list[tuple[str, "Floats", "Floats"]]
 
 
@@ -57,19 +57,19 @@ def income(
         midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
         rows = rows.with_columns(time=midnight)
     bars = every != "epoch" and not cumulative
-    incomplete = "hollow" if by == "validator" else "hatched"
-    incomplete = "" if cumulative or rows["complete"].all() else f", {incomplete} where incomplete"
+    style = "hollow" if by == "validator" else "hatched"
+    incomplete = "" if cumulative or rows["complete"].all() else f", {style} where incomplete"
     x = Axis(
         f"{series.TIME_NAMES[every]} (UTC{incomplete})", every, series.to_datetime64(rows["time"])
     )
-    what = "Income" if by == "component" else "Net income"
-    whose = " and validator" if by == "validator" else ""
-    span = f"per {every}{whose}"
+    quantity = "Income" if by == "component" else "Net income"
+    suffix = " and validator" if by == "validator" else ""
+    span = f"per {every}{suffix}"
     if cumulative and not rows.is_empty():
         span = f"since {series.format_day(rows['time'].min())}"
-    y = Axis(f"{what} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
+    y = Axis(f"{quantity} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
     if rows.is_empty():
-        reason = series.explain_empty(frame, "no row that has a time and every amount")
+        reason = series.explain_empty(frame, "no row with a time and every amount")
         return Chart(x, y, empty_note=f"No income to draw: {reason}")
     single_note = f"One {every} only" if rows["time"].n_unique() == 1 else None
     number = pl.col("first_epoch") if every == "epoch" else series.number_units(every)
@@ -98,7 +98,7 @@ def income(
 
 
 def _accumulate(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add up what came before, exactly; per validator where there are validators."""
+    """Replace amounts by exact running sums; per validator where there are validators."""
     amounts = [*REWARDS, *PENALTIES, "execution_income_wei", "net_income_wei"]
     sums = pl.col(amounts).cast(pl.Decimal(38, 0)).cum_sum()
     if "validator_index" in rows.columns:
@@ -111,13 +111,13 @@ def _find_incomplete(rows: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.b
 
 
 def _compute_bar_widths(rows: pl.DataFrame, every: Every) -> Positions:
-    """Give four fifths of each day, week or month: the width of its bar."""
+    """Return four fifths of each day, week or month."""
     length = rows["time"].dt.offset_by(series.LENGTHS[every])
     return (series.to_datetime64(length) - series.to_datetime64(rows["time"])) * 0.8
 
 
 def _stack_parts(rows: pl.DataFrame, unit: Unit) -> _Stack:
-    """Give name, base and height of the parts that occur, rewards upwards, penalties downwards."""
+    """Return part, base and height of the non-zero parts: rewards upwards, penalties downwards."""
     top, bottom = np.zeros(rows.height), np.zeros(rows.height)
     stack = []
     for part in _PARTS:
@@ -130,7 +130,7 @@ def _stack_parts(rows: pl.DataFrame, unit: Unit) -> _Stack:
 
 
 def _build_components(rows: pl.DataFrame, every: Every, unit: Unit, *, bars: bool) -> Chart:
-    """Stack the parts, as bars or as steps; the legend lists them as they lie on each other."""
+    """Build the stack of parts, as bars or as steps; the legend has them in the same order."""
     stack = _stack_parts(rows, unit)
     above = [_PARTS[part][0] for part, *_ in stack if part not in PENALTIES]
     below = [_PARTS[part][0] for part, *_ in stack if part in PENALTIES]
@@ -140,7 +140,7 @@ def _build_components(rows: pl.DataFrame, every: Every, unit: Unit, *, bars: boo
 
 
 def _build_bars(rows: pl.DataFrame, stack: _Stack, every: Every) -> list[Bars]:
-    """Draw a stack of bars over the start of each day, week or month."""
+    """Build a stack of bars at the start of each day, week or month."""
     x, width, incomplete = (
         series.to_datetime64(rows["time"]),
         _compute_bar_widths(rows, every),
@@ -150,17 +150,17 @@ def _build_bars(rows: pl.DataFrame, stack: _Stack, every: Every) -> list[Bars]:
 
 
 def _build_areas(rows: pl.DataFrame, stack: _Stack, every: Every) -> list[Area]:
-    """Draw the parts as stacked steps, each as wide as its epoch, day, week or month."""
+    """Build a stack of steps, each as wide as its epoch, day, week or month."""
     x = series.to_datetime64(rows["time"])
     if every == "epoch":
         jumps = np.diff(rows["number"].to_numpy())
-        # A single epoch does not tell its length, and nothing stands beside it: any will do.
+        # A single epoch has no known length; any length will do.
         width = (np.diff(x) // jumps).min() if len(jumps) else np.timedelta64(384, "s")
         ends = x + width
     else:
         ends = series.to_datetime64(rows["time"].dt.offset_by(series.LENGTHS[every]))
     places, stepped = series.build_steps(x, ends, series.find_gaps(rows["number"]))
-    # Every step reaches down to zero, the outermost drawn first: so an epoch that is narrower than
+    # Every step reaches down to zero, and the outermost is drawn first: then an epoch narrower than
     # a pixel keeps its colours.
     return [
         Area(

@@ -1,4 +1,4 @@
-"""The validators that earned most, to be drawn."""
+"""Chart of the validators with the highest income."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SPANS = {
     "365d": "of the last 365 days",
     "total": "since activation",
 }
-_MOST = 100  # As many as a leaderboard has.
+_MOST = 100  # The length of a leaderboard.
 
 
 def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20) -> Chart:
     """Prepare the chart of ``plot.leaderboard`` and ``interactive.leaderboard``."""
     check_choice("span", span, get_args(Span))
     check_choice("unit", unit, get_args(Unit))
-    series.check_count("top", top, _MOST, f"Pass one from 1 to {_MOST}.")
+    series.check_count("top", top, _MOST, f"Pass a number from 1 to {_MOST}.")
     column = f"performance_{span}_gwei"
     columns = ["validator_index", column]
     rows = series.read_rows(frame, columns, loader="load_leaderboard").unique()
@@ -40,7 +40,7 @@ def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top:
     bars: tuple[Bars, ...] = ()
     names = tuple(str(index) for index in rows["validator_index"])
     if rows.is_empty():
-        reason = series.explain_empty(frame, "no row that has a validator and its income")
+        reason = series.explain_empty(frame, "no row with a validator and its income")
         empty_note = f"No leaderboard to draw: {reason}"
     else:
         height = series.convert_amounts(rows[column], unit)

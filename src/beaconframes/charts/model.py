@@ -1,8 +1,7 @@
-"""What a chart shows, in the terms of no library: layers on two axes, and the words around them.
+"""The model of a chart, independent of the plotting library: layers, two axes, and texts.
 
-``plot`` and ``interactive`` draw the same `Chart`, so that both say the same. Times are
-``datetime64`` in UTC without a zone, heights are floats in the unit that the axis names, and a hole
-is not-a-number.
+``plot`` and ``interactive`` draw the same `Chart`, so both show the same. Times are ``datetime64``
+in UTC without a zone, heights are floats in the unit of the axis, and a gap is not-a-number.
 """
 
 from __future__ import annotations
@@ -18,33 +17,33 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Flags: TypeAlias = NDArray[np.bool_]
     Positions: TypeAlias = NDArray[Any]
-    """Times, numbers, or the rank of names that the axis has."""
+    """Times, numbers, or the ranks of the axis's tick labels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A line that stops at holes; *marked* puts a dot on every point."""
+    """A line that stops at gaps; *marked* puts a marker on every point."""
 
     x: Positions
     y: Floats
     name: str
     colour: str | None = None
-    """Left out: the next of the ten."""
+    """Default: the next colour of the cycle."""
     width: float = 1.6
     opacity: float = 1
     dashed: bool = False
     marked: bool = False
     hollow: Flags | None = None
-    """Of a marked line: which dots are hollow."""
+    """For a marked line: which markers are hollow."""
     takes_kwargs: bool = False
-    """Whether it takes the keyword arguments of the chart."""
+    """Whether the keyword arguments of the chart go to this layer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points of one kind; in the *strip* they stand in a row of their own, *y* from 0 to 1.
+    """Points of one kind; points of the *strip* have a row outside of the data, *y* from 0 to 1.
 
-    *who* are the validators to tell, where no axis does.
+    *validators* are the indices for the hover text, where no axis shows them.
     """
 
     x: Positions
@@ -61,7 +60,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """Bars over (or, lying, beside) their places; *cut* marks those that lack data."""
+    """Bars at their positions, vertical or *horizontal*; *incomplete* bars have missing data."""
 
     x: Positions
     height: Floats
@@ -76,9 +75,9 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """What lies between *low* and *high*; *steps* keeps each height up to the next place.
+    """The area between *low* and *high*; with *stepped*, a height is valid until the next position.
 
-    *own* are the amounts to tell, where an area lies behind others.
+    *hover_amounts* are the amounts for the hover text, where an area lies behind others.
     """
 
     x: Positions
@@ -94,7 +93,7 @@ class Area:
 
 @dataclass(frozen=True, eq=False)
 class ReferenceLine:
-    """A dashed line across the chart."""
+    """A dashed horizontal line across the chart."""
 
     y: float
     name: str
@@ -102,10 +101,10 @@ class ReferenceLine:
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
-    """A map of cells: a row per *rows*, columns of the length *step* from *start* on.
+    """A map of cells: a row for each of *rows*, and columns of the length *step* from *start*.
 
-    Each cell is one of *kinds* (name and colour; 0 is nothing, the first kind is 1), or, where
-    several are folded into one, a share from 0 to 100 % that *shares* names.
+    Each cell is one of *kinds* (name and colour; 0 is empty, the first kind is 1), or, where
+    several cells are folded into one, a share from 0 to 100 % with the name *shares*.
     """
 
     start: np.datetime64
@@ -121,40 +120,40 @@ Layer: TypeAlias = Line | Points | Bars | Area | ReferenceLine | Heatmap
 
 @dataclass(frozen=True)
 class Axis:
-    """What one axis says."""
+    """The label, range and ticks of one axis."""
 
     label: str
     time_unit: str | None = None
-    """Of an axis of time: what stands beside each other (slot, epoch, day, week, month)."""
+    """For a time axis: the unit of its positions (slot, epoch, day, week, month)."""
     times: Positions | None = None
-    """Of an axis of time: the times drawn."""
+    """For a time axis: the times drawn."""
     tick_labels: tuple[str, ...] = ()
-    """Of an axis of names: the names, from rank 0 on."""
+    """For a categorical axis: the labels, from rank 0."""
     maximum: float | None = None
-    """What the axis does not go beyond."""
+    """Upper limit of the axis."""
     zero_line: bool = False
-    """Whether zero has a line."""
+    """Whether a line marks zero."""
     thousands: bool = False
-    """Whether numbers are whole and large."""
+    """Whether tick labels have thousands separators and no decimals."""
     integers: bool = False
-    """Whether numbers are indices: never divided, never shortened."""
+    """Whether the numbers are indices, with a tick label only at whole numbers."""
     reverse: bool = False
-    """Whether the first stands at the top."""
+    """Whether the first position is at the top."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: its layers from the back to the front, its axes, and what it has to say."""
+    """A chart: its layers from back to front, its axes, and its texts."""
 
     x: Axis
     y: Axis
     layers: tuple[Layer, ...] = ()
     empty_note: str | None = None
-    """Why nothing is drawn."""
+    """Text of an empty chart: the reason."""
     single_note: str | None = None
-    """That a single thing is drawn."""
+    """Text of a chart with a single point."""
     corner_note: str | None = None
-    """What stands in the lower left corner, where nothing else is."""
+    """Text in the lower left corner."""
     legend: tuple[str, ...] = ()
-    """The names that the legend explains, in its order."""
+    """The names in the legend, in order."""
     legend_title: str | None = None

@@ -1,4 +1,4 @@
-"""Proposed, missed and orphaned blocks and what they brought, to be drawn."""
+"""Charts of block proposals: a timeline, and their rewards."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
 _COLUMNS = ["proposer_index", "slot", "time", "status"]
-_NAMED = 20  # As many validators have a row with their name.
+_NAMED = 20  # Up to this many validators have a named row.
 _MANY = 3_000
-# Per status: name, colour, symbol, size; what is rare lies in front.
+# Name, colour, symbol and size of each status; rare statuses are drawn last, in front.
 _LOOKS = {
     "scheduled": ("Scheduled", colours.SLATE, "o", 4),
     "proposed": ("Proposed", colours.BLUE, "o", 4),
@@ -38,9 +38,7 @@ def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit
     single_note = "One proposal only" if rows.height == 1 else None
     empty_note = None
     if rows.is_empty():
-        reason = series.explain_empty(
-            frame, "no row that has a proposer, a slot, a time and a status"
-        )
+        reason = series.explain_empty(frame, "no row with a proposer, a slot, a time and a status")
         empty_note = f"No proposals to draw: {reason}"
     if produced is not None:
         y = Axis(
@@ -81,41 +79,41 @@ def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit
 
 
 def _choose_size(count: int) -> float:
-    """Give the size of so many dots that they can be told apart."""
+    """Return a marker size at which this many markers stay separate."""
     return 10 if count <= _MANY else 1.5
 
 
 def _build_rewards(
     rows: pl.DataFrame, produced: IntoFrame, unit: Unit, x: Axis, y: Axis, single_note: str | None
 ) -> Chart:
-    """Draw what the proposed blocks brought; those that are lost stand beneath."""
+    """Build the rewards of proposed blocks; blocks without a reward are marked below."""
     columns = ["slot", "producer_reward_wei"]
     rewards = series.read_rows(produced, columns, loader="load_produced_blocks").unique("slot")
     proposed = rows.filter(pl.col("status") == "proposed").join(
         rewards, on="slot", how="left", maintain_order="left"
     )
-    there = proposed.drop_nulls("producer_reward_wei")
+    rewarded = proposed.drop_nulls("producer_reward_wei")
     layers: list[Layer] = []
-    if there.height:
+    if rewarded.height:
         points = (
-            series.to_datetime64(there["time"]),
-            series.convert_amounts(there["producer_reward_wei"], unit),
+            series.to_datetime64(rewarded["time"]),
+            series.convert_amounts(rewarded["producer_reward_wei"], unit),
         )
-        label = f"Proposed ({there.height:,})"
+        label = f"Proposed ({rewarded.height:,})"
         layers.append(
             Points(
                 *points,
                 label,
                 colours.BLUE,
-                size=min(4, _choose_size(there.height)),
+                size=min(4, _choose_size(rewarded.height)),
                 takes_kwargs=True,
             )
         )
     layers += build_missing_marks(rows, {"missed": 0.02, "orphaned": 0.05})
-    unknown = proposed.height - there.height
+    unknown = proposed.height - rewarded.height
     if unknown:
         at = series.to_datetime64(proposed.filter(pl.col("producer_reward_wei").is_null())["time"])
-        label = f"Reward not given ({unknown:,})"
+        label = f"Reward unknown ({unknown:,})"
         layers.append(
             Points(at, np.full(unknown, 0.08), label, colours.SLATE, "o", hollow=True, strip=True)
         )

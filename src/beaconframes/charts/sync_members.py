@@ -1,4 +1,4 @@
-"""Participation of the members of sync committees, ranked or slot by slot, to be drawn."""
+"""Charts of the members of sync committees: ranked, or slot by slot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Show = Literal["rates", "matrix"]
 
-_NAMED = 20  # As many validator indices fit beneath the axis.
+_NAMED = 20  # Up to this many validator indices fit below the axis.
 _LOWEST = 5
 _KINDS = (
     ("Signed", colours.CYAN),
@@ -58,7 +58,7 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
         validators=validators,
     )
     mean = 100 * int(rows["signed"].sum()) / int(rows["duties"].sum())
-    level = ReferenceLine(mean, f"All together: {mean:.2f} %")
+    level = ReferenceLine(mean, f"All members: {mean:.2f} %")
     worst = rows.tail(_LOWEST).reverse().select("validator_index", "rate")
     lowest = [f"validator {index}: {100 * rate:.1f} %" for index, rate in worst.iter_rows()]
     return Chart(
@@ -69,7 +69,7 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
         Axis("Blocks signed (%)"),
         (members, level),
         single_note=single_note,
-        # Best first: the corner below the best is empty.
+        # The best members come first, so the lower left corner is empty.
         corner_note=None if named else "\n".join(["Lowest:", *lowest]),
         legend=(members.name, level.name),
     )
@@ -78,7 +78,7 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
 def _build_matrix(
     blocks: IntoFrame, committees: IntoFrame, ranked: pl.DataFrame, single_note: str | None
 ) -> Chart:
-    """Lay out who signed which block, the best member first."""
+    """Build the heatmap of members and slots, the best member first."""
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_bits"]
     rows = collect(
         drop_missing(select_columns(blocks, columns, loader="load_epoch_slots"), columns[:4])
@@ -90,7 +90,7 @@ def _build_matrix(
     inside = pl.any_horizontal(
         *(pl.col("epoch").is_between(first, last) for first, last in spans.iter_rows())
     )
-    # Slots that are still to come end the map.
+    # Scheduled slots are not part of the map.
     decided = pl.col("status").is_in(["proposed", "missed", "orphaned"])
     rows = sync.select_one_per_slot(rows.filter(inside, decided))
     first, count, start, step = heatmap.find_columns(rows, "slot")
@@ -114,7 +114,7 @@ def _build_matrix(
     )
     if chart.legend:
         return chart
-    # Where slots are folded, those without a block stand above the map.
+    # Where slots are folded, slots without a block are marked above the map.
     marks = tuple(build_missing_marks(rows, {"missed": 1.02, "orphaned": 1.05}))
     return replace(chart, layers=(*chart.layers, *marks), legend=tuple(m.name for m in marks))
 
@@ -122,7 +122,7 @@ def _build_matrix(
 def _build_cells(
     rows: pl.DataFrame, seats: pl.DataFrame, ranks: pl.DataFrame, first: int
 ) -> Iterator[pl.DataFrame]:
-    """Give the cells of each period: signed or not, and a column per slot without a block."""
+    """Yield the cells of each period: signatures, and a column per slot without a block."""
     for blocks, held, bits in sync.split_by_period(rows, seats):
         own = held.join(ranks, on="validator_index", maintain_order="left")["row"].to_numpy()
         slots = blocks["slot"].to_numpy() - first

@@ -1,4 +1,4 @@
-"""Participation in sync committees over time, to be drawn."""
+"""Chart of the participation in sync committees over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from beaconframes.frames import to_polars
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-# Lost slots stand in rows of their own beneath the data: (status, name, colour, symbol, height).
+# Slots without a block are marked in rows below the data: status, name, colour, symbol, height.
 _MISSING = (
     ("missed", "Missed block", colours.RED, "|", 0.02),
     ("orphaned", "Orphaned block", colours.PURPLE, "x", 0.05),
@@ -26,19 +26,19 @@ _MISSING = (
 def sync_participation(
     blocks: IntoFrame, committees: IntoFrame | None = None, *, every: sync.Step = "slot"
 ) -> Chart:
-    """Prepare the chart of ``plot.sync_participation`` and of its twin."""
+    """Prepare the chart of ``plot.sync_participation`` and ``interactive.sync_participation``."""
     rows = to_polars(sync.sync_participation(blocks, committees, every=every))
     drawn = rows.drop_nulls("participation")
     x = Axis(f"{every.capitalize()} (UTC)", every, series.to_datetime64(drawn["time"]))
     y = Axis("Sync committee participation (% of seats)", maximum=100.5)
     if drawn.is_empty():
-        reason = series.explain_empty(blocks, "no proposed block that has one")
+        reason = series.explain_empty(blocks, "no proposed block with participation")
         return Chart(x, y, empty_note=f"No participation to draw: {reason}")
     layers = _build_all_seats(rows, every)
     if "seats_participation" in rows.columns:
         percent = series.to_floats(rows["seats_participation"]) * 100
         curve = series.build_curve(rows[every], rows["time"], percent)
-        layers.append(Line(*curve, "Chosen seats", colours.AMBER, 0.7))
+        layers.append(Line(*curve, "Selected seats", colours.AMBER, 0.7))
     if every == "slot":
         layers += build_missing_marks(rows, {status: height for status, *_, height in _MISSING})
     names = tuple(layer.name for layer in layers if isinstance(layer, Line | Area | Points))
@@ -50,7 +50,7 @@ def sync_participation(
 
 
 def _build_all_seats(rows: pl.DataFrame, every: str) -> list[Layer]:
-    """Give the participation of all seats; for epochs with the span of their blocks."""
+    """Build the participation of all seats; for epochs with the range of their blocks."""
     percent = series.to_floats(rows["participation"]) * 100
     curve = series.build_curve(rows[every], rows["time"], percent)
     width = 0.7 if every == "slot" else 1.1
@@ -65,7 +65,7 @@ def _build_all_seats(rows: pl.DataFrame, every: str) -> list[Layer]:
 
 
 def build_missing_marks(rows: pl.DataFrame, heights: dict[str, float]) -> list[Points]:
-    """Mark the slots without a block in the chain, each kind in a row of its own."""
+    """Build markers of the slots without a block in the chain, one row per status."""
     marks = []
     for status, name, colour, symbol, _ in _MISSING:
         slots = rows.filter(pl.col("status") == status)

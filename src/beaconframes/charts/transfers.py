@@ -1,4 +1,4 @@
-"""Withdrawals and deposits over time, to be drawn."""
+"""Charts of deposits and withdrawals over time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Every = Literal["day", "week", "month"]
 
-_DOTTED = 60  # Dots of more days than this run into each other.
+_DOTTED = 60  # Markers of more days than this overlap.
 
 
 def withdrawals(
@@ -26,7 +26,7 @@ def withdrawals(
 ) -> Chart:
     """Prepare the chart of ``plot.withdrawals`` and ``interactive.withdrawals``."""
     rows = series.read_rows(frame, ["time", "amount_gwei"], loader="load_validator_withdrawals")
-    reason = series.explain_empty(frame, "no row that has a time and an amount")
+    reason = series.explain_empty(frame, "no row with a time and an amount")
     kinds = {"Withdrawals": (rows, colours.BLUE)}
     return _build_transfers(kinds, "Withdrawals", reason, every, unit, cumulative=cumulative)
 
@@ -37,9 +37,7 @@ def deposits(
     """Prepare the chart of ``plot.deposits`` and ``interactive.deposits``."""
     columns = ["time", "amount_gwei", "valid_signature", "removed"]
     rows = series.read_rows(frame, columns, loader="load_deposits").filter(~pl.col("removed"))
-    reason = series.explain_empty(
-        frame, "no row that has a time, an amount and a verdict, and stands"
-    )
+    reason = series.explain_empty(frame, "no valid or invalid deposit with a time and an amount")
     valid = pl.col("valid_signature")
     kinds = {
         "Valid signature": (rows.filter(valid), colours.BLUE),
@@ -50,14 +48,14 @@ def deposits(
 
 def _build_transfers(
     kinds: dict[str, tuple[pl.DataFrame, str]],
-    what: str,
+    title: str,
     reason: str,
     every: Every,
     unit: Unit,
     *,
     cumulative: bool,
 ) -> Chart:
-    """Add amounts up per day, week or month, exactly; the kinds stand on each other."""
+    """Build stacked bars of the exact sums by day, week or month, or lines of running sums."""
     check_choice("every", every, get_args(Every))
     check_choice("unit", unit, get_args(Unit))
     everything = pl.concat(
@@ -73,9 +71,9 @@ def _build_transfers(
     span = f"per {every}"
     if cumulative and buckets.height:
         span = f"since {series.format_day(everything['time'].min())}"
-    y = Axis(f"{what} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
+    y = Axis(f"{title} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
     if buckets.is_empty():
-        return Chart(x, y, empty_note=f"No {what.lower()} to draw: {reason}")
+        return Chart(x, y, empty_note=f"No {title.lower()} to draw: {reason}")
     single_note = f"One {every} only" if buckets.height == 1 else None
     layers: list[Layer] = []
     base = np.zeros(buckets.height)

@@ -1,4 +1,4 @@
-"""Lines of validators: each by its name, or, where they are many, a crowd and its median."""
+"""Lines of validators: one each, or, for many validators, all in grey with their median."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from beaconframes.charts.model import Line
 
 
 def build_lines(rows: pl.DataFrame, *, marked: bool) -> tuple[list[Line], str | None]:
-    """Give the lines of validators and the title of their legend.
+    """Build the lines of validators, and return them with the title of their legend.
 
-    *rows* has ``validator_index``, ``number`` (of epoch, day, ...: a line stops where it skips
-    some), ``time``, ``y`` and ``complete``, which is false for hollow dots of a *marked* line.
+    *rows* has ``validator_index``, ``number`` (of the epoch, day, ...; a line stops where numbers
+    are missing), ``time``, ``y`` and ``complete``, which is false for the hollow markers of a
+    *marked* line.
     """
     rows = rows.sort("validator_index", "time")
     if rows["validator_index"].n_unique() <= series.NAMED:
         each = rows.partition_by("validator_index", maintain_order=True)
         named = [build_line(one, str(one["validator_index"][0]), marked=marked) for one in each]
         return named, "Validator"
-    # One line for all: a hole parts a validator from the next.
+    # One line for all validators, with a gap between one validator and the next.
     gaps = series.find_gaps(rows["number"]) | series.find_gaps(rows["validator_index"], most=0)
     x, y = series.insert_gaps(series.to_datetime64(rows["time"]), series.to_floats(rows["y"]), gaps)
     count = rows["validator_index"].n_unique()
@@ -32,7 +33,7 @@ def build_lines(rows: pl.DataFrame, *, marked: bool) -> tuple[list[Line], str | 
 def build_line(
     rows: pl.DataFrame, name: str, colour: str | None = None, *, marked: bool = True
 ) -> Line:
-    """Give one line, with a dot per row that is hollow where the row is not complete."""
+    """Build one line, with a marker per row; the marker is hollow where the row is not complete."""
     x, y = series.build_curve(rows["number"], rows["time"], series.to_floats(rows["y"]))
     if not marked:
         return Line(x, y, name, colour, 1, takes_kwargs=True)

@@ -1,4 +1,4 @@
-"""The daily yield index, and the yield of one's own validators against it, to be drawn."""
+"""Chart of the daily yield index, and of the yield of your own validators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from beaconframes.frames import to_polars
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-# Per series: name, colour of the days, of the 7-day and of the 31-day average, of one's own.
+# Name, and colours: of days, 7-day average, 31-day average, own validators.
 _WHOLE = {"": ("", colours.GREY, colours.BLUE, colours.RED, colours.PURPLE)}
 _LAYERS = {
     "cl_": ("Consensus, ", colours.CYAN, colours.BLUE, colours.PURPLE, colours.SLATE),
@@ -34,8 +34,8 @@ def yield_index(
     """Prepare the chart of ``plot.yield_index`` and ``interactive.yield_index``."""
     if (income is None) != (balances is None):
         raise UsageError(
-            "the yield of validators is their income over their balances: one of them is missing",
-            hint="Pass both, of bf.load_income_history(...) and bf.load_balance_history(...).",
+            "the yield of validators needs both income and balances: one is missing",
+            hint="Pass both: bf.load_income_history(...) and bf.load_balance_history(...).",
         )
     looks = _LAYERS if split else _WHOLE
     rates = [f"{layer}apr{window}" for layer in looks for window in ("", "_avg_7d", "_avg_31d")]
@@ -49,7 +49,7 @@ def yield_index(
     x = Axis("Day (UTC)", "day", series.to_datetime64(rows["time"]))
     y = Axis("Yield (APR, %)")
     if rows.is_empty():
-        reason = series.explain_empty(frame, "no row that has a day, a time and a rate")
+        reason = series.explain_empty(frame, "no row with a day, a time and a rate")
         return Chart(x, y, empty_note=f"No yield to draw: {reason}")
     layers: list[Layer] = []
     for layer, look in looks.items():
@@ -63,7 +63,7 @@ def yield_index(
 
 
 def _build_index(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> list[Layer]:
-    """Give one rate: its days, and its averages where the service gave any."""
+    """Build one rate: its days, and its averages where there are any."""
     name, dots, week, month, _ = look
     days = series.to_floats(rows[rate])
     x = series.to_datetime64(rows["time"])
@@ -79,7 +79,7 @@ def _build_index(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> list[L
 
 
 def _build_own(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> Line:
-    """Give the daily yield of one's own validators."""
+    """Build the line of the daily yield of your own validators."""
     curve = series.build_curve(rows["day"], rows["time"], series.to_floats(rows[rate]) * 100)
     name = f"{look[0]}your validators".capitalize()
     return Line(*curve, name, look[-1], marked=True)

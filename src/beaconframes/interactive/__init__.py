@@ -1,8 +1,8 @@
 """The charts of ``beaconframes.plot`` in plotly: a frame in (polars, pandas, ...), the Figure out.
 
-Names and arguments are the same. Every figure carries its own style, sets no title, shows nothing
-and saves nothing; none has a button that uploads its data. ``interactive.style()`` gives your own
-figures the same look.
+Names and arguments are the same. Every figure has its own style, sets no title, shows nothing and
+saves nothing; no figure has a button that uploads its data. ``interactive.style()`` gives your own
+figures the same style.
 """
 
 from beaconframes.interactive.attestations import attestations

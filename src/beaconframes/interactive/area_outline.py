@@ -1,4 +1,4 @@
-"""Go around areas, so that plotly fills each of their runs and nothing between them."""
+"""Outlines of areas, so that plotly fills each interval and nothing between them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 def build_outline(
     x: Positions, low: Floats, high: Floats, own: Floats, *, steps: bool
 ) -> tuple[Positions, Floats, Floats]:
-    """Give the way around every run: forth above, back beneath; a hole parts the runs.
+    """Build the outline of every interval: forward above, back below; a gap separates intervals.
 
-    Returns its places, its heights, and at each point the amount to tell. With *steps* each height
-    is kept up to the next place.
+    Returns its positions, its heights, and the amount for the hover text at each point. With
+    *steps*, each height is valid until the next position.
     """
     parts = []
     intervals = np.ma.clump_unmasked(np.ma.masked_invalid(high + low))  # type: ignore[no-untyped-call]
@@ -37,6 +37,6 @@ def build_outline(
 
 
 def format_rgba(colour: str, opacity: float) -> str:
-    """Write a colour that lets through what lies behind it."""
+    """Format a colour with an opacity."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"

@@ -1,4 +1,4 @@
-"""What of a dataset is there, to zoom and to hover."""
+"""Rows present in a frame, by validator and epoch, in plotly."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 def coverage(frame: IntoFrame, **kwargs: Any) -> Figure:
-    """Draw which epochs of which validators a frame has: a row per validator, a column per epoch.
+    """Draw which epochs a frame has: a row per validator, a column per epoch.
 
-    *frame* has one row per validator and epoch, as ``bf.load_income_history(...)``,
-    ``bf.load_balance_history(...)`` and ``bf.load_attestations(...)`` give it. The map spans what
-    lies between the first and the last epoch of the frame. More than 1,024 validators or epochs are
-    folded, as the axes say: then the colour is the share of rows that is there.
+    *frame* has one row per validator and epoch, such as the results of
+    ``bf.load_income_history(...)``, ``bf.load_balance_history(...)`` and
+    ``bf.load_attestations(...)``. The map spans the first to the last epoch of the frame. More than
+    1,024 validators or epochs are folded, as the axes say; the colour is then the share of rows
+    that are present.
 
     *kwargs* go to ``Figure.update_layout``.
     """

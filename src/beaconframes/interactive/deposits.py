@@ -1,4 +1,4 @@
-"""Deposits over time, to zoom and to hover."""
+"""Deposits over time, in plotly."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def deposits(
 ) -> Figure:
     """Draw deposits: bars for days, weeks or months (UTC).
 
-    *frame* is what ``bf.load_deposits(...)`` or
-    ``bf.load_transaction_deposits(...)`` gives; amounts are summed exactly. Those whose
-    signature is not valid, and that came to nothing, stand on the others in red; those that a
-    reorganisation removed are left out.
+    *frame* is the result of ``bf.load_deposits(...)`` or ``bf.load_transaction_deposits(...)``;
+    amounts are summed exactly. Deposits with an invalid signature, which have no effect, are
+    stacked on the others in red. Deposits removed by a reorganisation are left out.
+
     *cumulative* draws the sum since the first row instead.
 
     *kwargs* go to ``Figure.update_layout``.

@@ -1,4 +1,4 @@
-"""Draw what a chart shows with plotly: the figure, its axes, and the words around them."""
+"""Build a chart with plotly: figure, axes, legend and texts."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _AROUND = {
     "week": np.timedelta64(11, "D"),
     "month": np.timedelta64(45, "D"),
 }
-# Between the ticks of few days, weeks or months: (most of them, how far, from where on).
+# Ticks of few days, weeks or months: (maximum count, distance, first tick).
 _TICKS: dict[str, tuple[int, Any, str]] = {
     "day": (8, _DAY, "2000-01-01"),
     "week": (8, 7 * _DAY, "2000-01-03"),
     "month": (12, "M1", "2000-01-01"),
 }
-_STRIP = 0.1  # Of the height: where marks beneath the data, or above a map, stand.
+_STRIP = 0.1  # Share of the height for markers below the data, or above a heatmap.
 
 
 def build_figure(chart: Chart, kwargs: dict[str, Any]) -> Figure:
-    """Make the figure; *kwargs* go to its layout."""
+    """Build the figure; *kwargs* go to its layout."""
     from plotly import graph_objects as go
 
     drawn, notes = [], []
@@ -49,7 +49,7 @@ def build_figure(chart: Chart, kwargs: dict[str, Any]) -> Figure:
     if any(isinstance(layer, Heatmap) for layer in chart.layers):
         figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     if 19 * len(chart.y.tick_labels) > 350:
-        # As high as rows with a name each need.
+        # Each labelled row needs 19 pixels.
         figure.update_layout(height=110 + 19 * len(chart.y.tick_labels))
     if chart.legend_title:
         figure.update_layout(legend_title_text=chart.legend_title)
@@ -60,7 +60,7 @@ def build_figure(chart: Chart, kwargs: dict[str, Any]) -> Figure:
 
 
 def _describe_x_axis(axis: Axis) -> dict[str, Any]:
-    """Name the horizontal axis and say what stands on it."""
+    """Return the layout of the horizontal axis."""
     look = _describe_axis(axis)
     if axis.time_unit is None:
         return look
@@ -83,7 +83,7 @@ def _describe_x_axis(axis: Axis) -> dict[str, Any]:
 
 
 def _describe_y_axis(axis: Axis) -> dict[str, Any]:
-    """Name the vertical axis and say what stands on it."""
+    """Return the layout of the vertical axis."""
     look = _describe_axis(axis)
     if axis.maximum is not None:
         look["autorangeoptions"] = {"maxallowed": axis.maximum}
@@ -108,7 +108,7 @@ def _describe_axis(axis: Axis) -> dict[str, Any]:
 
 
 def _add_strip(figure: Figure, chart: Chart) -> None:
-    """Give marks in rows of their own a strip beneath the data, or above a map."""
+    """Reserve a strip for markers below the data, or above a heatmap."""
     if not any(isinstance(layer, Points) and layer.strip for layer in chart.layers):
         return
     strip: dict[str, Any] = {"anchor": "x", "visible": False, "fixedrange": True}
@@ -126,7 +126,7 @@ def _add_strip(figure: Figure, chart: Chart) -> None:
 
 
 def _add_reference_lines(figure: Figure, chart: Chart) -> None:
-    """Draw lines across the chart."""
+    """Draw horizontal lines across the chart."""
     for layer in chart.layers:
         if isinstance(layer, ReferenceLine):
             figure.add_hline(
@@ -139,12 +139,12 @@ def _add_reference_lines(figure: Figure, chart: Chart) -> None:
 
 
 def _add_notes(figure: Figure, chart: Chart, notes: list[str]) -> None:
-    """Say what is not drawn, that a thing stands alone, and what was left out."""
+    """Add the texts: an empty chart, a single point, and thinned lines."""
     word: dict[str, Any] = {"xref": "paper", "yref": "paper", "showarrow": False}
     paper = {"bgcolor": colours.PAPER, "opacity": 0.9}
     if chart.empty_note:
         figure.add_annotation(word | paper, text=chart.empty_note, x=0.5, y=0.5)
-        # An empty scale would mean nothing.
+        # Ticks without data are misleading.
         figure.update_xaxes(showticklabels=False, ticks="")
         figure.update_yaxes(showticklabels=False, showgrid=False)
     if chart.single_note:

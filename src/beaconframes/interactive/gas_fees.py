@@ -1,4 +1,4 @@
-"""Gas fee tiers, to zoom and to hover."""
+"""Gas fee tiers, in plotly."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei", **kwargs: Any) -> Figure:
     """Draw the price of gas for each tier: bars for one reading, lines for several.
 
-    *frame* is what ``bf.load_gas_fees()`` gives, or several of these on top of each other
-    (``pl.concat``). Lines stop where the pause between readings is more than three times as long as
-    usual.
+    *frame* is the result of ``bf.load_gas_fees()``, or several results concatenated
+    (``pl.concat``). Lines stop where the pause between readings is more than three times the usual
+    pause.
 
     *kwargs* go to ``Figure.update_layout``.
     """

@@ -1,4 +1,4 @@
-"""The validators that earned most, to zoom and to hover."""
+"""The validators with the highest income, in plotly."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def leaderboard(
     frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20, **kwargs: Any
 ) -> Figure:
-    """Draw the validators with the highest income on the consensus layer, best at the top.
+    """Draw the validators with the highest consensus-layer income, best at the top.
 
-    *frame* is what ``bf.load_leaderboard(...)`` gives, or ``bf.load_performance(...)`` for your own
-    validators. *span* is ``"1d"``, ``"7d"``, ``"31d"``, ``"365d"`` or ``"total"``, which is since
-    activation; *top* says how many, up to 100.
+    *frame* is the result of ``bf.load_leaderboard(...)``, or of ``bf.load_performance(...)`` for
+    your own validators. *span* is ``"1d"``, ``"7d"``, ``"31d"``, ``"365d"`` or ``"total"`` (since
+    activation); *top* is the number of validators, up to 100.
 
     *kwargs* go to ``Figure.update_layout``.
     """

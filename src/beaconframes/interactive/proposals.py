@@ -1,4 +1,4 @@
-"""Proposed, missed and orphaned blocks, to zoom and to hover."""
+"""Proposed, missed and orphaned blocks, in plotly."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 def proposals(
     frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit = "eth", **kwargs: Any
 ) -> Figure:
-    """Draw the blocks that validators were to propose: a timeline by validator.
+    """Draw block proposals: a timeline by validator.
 
-    *frame* is what ``bf.load_proposals(...)`` gives. Missed, orphaned and scheduled proposals have
-    marks of their own; the legend counts each kind.
+    *frame* is the result of ``bf.load_proposals(...)``. Proposed, missed, orphaned and scheduled
+    blocks have different markers; the legend counts each kind.
 
-    With *produced*, what ``bf.load_produced_blocks(...)`` gives, the height is what a block brought
-    its producer on the execution layer, in *unit*; missed and orphaned blocks, and those that
-    *produced* does not have, stand in rows beneath.
+    With *produced*, the result of ``bf.load_produced_blocks(...)``, the height is the producer's
+    reward on the execution layer, in *unit*. Missed and orphaned blocks, and blocks that are
+    missing in *produced*, are drawn in rows below.
 
     *kwargs* go to ``Figure.update_layout``.
     """

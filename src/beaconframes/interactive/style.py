@@ -1,4 +1,4 @@
-"""The look of the charts in plotly: the twin of ``plot.style``; importing this changes nothing."""
+"""The style of the charts in plotly, like ``plot.style``; importing this changes no settings."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from beaconframes import colours
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# plotly's own button that uploads the data of a chart; earlier versions call it otherwise.
+# plotly's button that uploads the data of a chart, by its names in different versions.
 _UPLOADS = ("sendChartToCloud", "sendDataToCloud")
 
 
 @cache
 def template() -> Any:
-    """Give the template that every figure of ours carries: its own look, on its own white paper.
+    """Return the template of every figure: its style, on white paper.
 
     Figures with it have no button that uploads them, wherever they are shown.
     """
@@ -59,7 +59,7 @@ def template() -> Any:
 def style() -> Iterator[None]:
     """Make plotly figures in the style of beaconframes inside the ``with`` block.
 
-    What was plotly's default template before returns at its end.
+    The end of the block restores plotly's default template.
     """
     from plotly import io
 

@@ -1,4 +1,4 @@
-"""Participation of the members of sync committees, to zoom and to hover."""
+"""Participation of the members of sync committees, in plotly."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 def sync_members(
     blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates", **kwargs: Any
 ) -> Figure:
-    """Draw how much each member of sync committees signed, best first.
+    """Draw the share of blocks that each member of sync committees signed, best first.
 
-    *blocks* is what ``bf.load_epoch_slots(...)`` gives and *committees* what
-    ``bf.load_sync_committees(...)`` gives, or the rows of it that are of interest. A member is
-    judged by the proposed blocks of its periods that *blocks* has.
+    *blocks* is the result of ``bf.load_epoch_slots(...)``, and *committees* the result of
+    ``bf.load_sync_committees(...)`` or some of its rows. The share counts the proposed blocks of
+    the member's periods that are in *blocks*.
 
-    With *show* ``"matrix"`` there is a row per member and a column per slot instead: signed or not,
-    or a slot without a block, which nobody could sign. More than 1,024 slots or members are folded,
-    as the axes say: then the colour is the share of blocks signed, and slots without a block are
-    marked above.
+    With *show* ``"matrix"``, there is a row per member and a column per slot instead: signed, not
+    signed, or a slot without a block, which no member could sign. More than 1,024 slots or members
+    are folded, as the axes say; the colour is then the share of blocks signed, and slots without a
+    block are marked above.
 
     *kwargs* go to ``Figure.update_layout``.
     """

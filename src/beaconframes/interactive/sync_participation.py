@@ -1,4 +1,4 @@
-"""Participation in sync committees over time, to zoom and to hover."""
+"""Participation in sync committees over time, in plotly."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def sync_participation(
     blocks: IntoFrame, committees: IntoFrame | None = None, *, every: Step = "slot", **kwargs: Any
 ) -> Figure:
-    """Draw which share of the sync committee signed, block by block or as means of epochs.
+    """Draw the share of the sync committee that signed, by block or as means of epochs.
 
-    *blocks* is what ``bf.load_epoch_slots(...)`` gives. Slots without a block in the chain have no
-    participation: they are holes, and marked beneath the data as missed or orphaned. Epochs show
-    the span from their lowest to their highest block as well. With *committees*, some or all rows
-    of ``bf.load_sync_committees(...)``, a second line shows the seats in it alone.
+    *blocks* is the result of ``bf.load_epoch_slots(...)``. Slots without a block in the chain have
+    no participation: the line stops there, and a marker below the data says whether the block was
+    missed or orphaned. For epochs, a band spans the lowest to the highest block. With *committees*,
+    some or all rows of ``bf.load_sync_committees(...)``, a second line shows these seats alone.
 
     *kwargs* go to ``Figure.update_layout``.
     """

@@ -1,4 +1,4 @@
-"""Turn one layer of a chart into traces of plotly."""
+"""Traces of plotly for each kind of layer."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from beaconframes.charts.model import Axis, Chart, Layer, Positions
 
 MAX_POINTS = 20_000
-"""Points of a line: more have no room on a screen, and a browser needs seconds for them."""
+"""Maximum points of a line: a browser needs seconds for more, and a screen cannot show them."""
 
-_WEBGL_POINTS = 5_000  # More dots than this are painted by WebGL; lines are quicker without it.
+_WEBGL_POINTS = 5_000  # More points than this are drawn by WebGL; lines are faster without it.
 _SYMBOLS = {"o": "circle", "|": "line-ns-open", "x": "x-thin-open", "X": "x", "D": "diamond"}
-# The scale of shares leaves the upper right corner to the legend.
+# The colour bar leaves the upper right corner to the legend.
 _COLORBAR = {"len": 0.8, "y": 0, "yanchor": "bottom"}
 
 
 def build_traces(layer: Layer, chart: Chart) -> tuple[list[Any], str | None]:
-    """Give the traces of *layer*, and a note when it shows fewer points than there are."""
+    """Return the traces of *layer*, and a note if it has been thinned."""
     match layer:
         case Line():
             return _build_line(layer, chart)
@@ -41,7 +41,7 @@ def build_traces(layer: Layer, chart: Chart) -> tuple[list[Any], str | None]:
 
 
 def shorten_times(x: Positions) -> Positions:
-    """Shorten times to what they need as text, which is how plotly takes them."""
+    """Shorten times to their resolution: plotly sends them as text."""
     if x.dtype.kind != "M":
         return x
     seconds = x.astype("datetime64[s]")
@@ -49,24 +49,24 @@ def shorten_times(x: Positions) -> Positions:
 
 
 def _format_hover(chart: Chart, y: str = "y") -> str:
-    """Say place, height with its unit, and name: a text of ours, whatever the data hold."""
+    """Return the hover template: position, height with its unit, and name; no text of the data."""
     height = f"%{{{y}:{_choose_digits(chart.y)}}} {_find_unit(chart.y)}"
     return f"%{{x}}<br>{height}<extra>%{{fullData.name}}</extra>"
 
 
 def _find_unit(axis: Axis) -> str:
-    """Find the unit that the name of an axis ends in."""
+    """Return the unit at the end of an axis label."""
     unit = axis.label.rpartition("(")[2].removesuffix(")") if axis.label.endswith(")") else ""
     return unit.rpartition(", ")[2]
 
 
 def _choose_digits(axis: Axis) -> str:
-    """Give as many digits as tell something: all of an amount, few of a share."""
+    """Return the number format: all digits of an amount, few of a share."""
     return ",.6~r" if "%" in axis.label else ",.12~r"
 
 
 def _describe_legend(layer: Line | Points | Bars | Area, chart: Chart) -> dict[str, Any]:
-    """Say under which name, and where, the legend has the layer."""
+    """Return the name and the position of the layer in the legend."""
     name = layer.name or ""
     look: dict[str, Any] = {"name": name.replace("\n", "<br>"), "showlegend": False}
     if name in chart.legend:
@@ -87,8 +87,8 @@ def _build_line(layer: Line, chart: Chart) -> tuple[list[Any], str | None]:
     note = None
     if each > 1:
         note = (
-            f"{len(layer.x):,} points: of every {each:,} neighbours the lowest and the highest are "
-            "drawn; shorter holes are not"
+            f"{len(layer.x):,} points: the lowest and the highest of every {each:,} neighbours are "
+            "drawn; shorter gaps are not visible"
         )
     colour = layer.colour or colours.CYCLE[_find_rank(layer, chart) % len(colours.CYCLE)]
     look: dict[str, Any] = _describe_legend(layer, chart) | {
@@ -103,7 +103,7 @@ def _build_line(layer: Line, chart: Chart) -> tuple[list[Any], str | None]:
         fill = np.where(hollow, colours.PAPER, colour)
         look["marker"] = {"size": 6, "color": fill, "line": {"color": colour, "width": 1.5}}
     drawn = [go.Scatter(x=shorten_times(x), y=y, **look)]
-    # A point with a hole on either side has no line to be seen by: it gets a marker.
+    # A line does not show an isolated point, so it gets a marker.
     isolated = [] if layer.marked else series.find_isolated_points(y)
     if isolated:
         look |= {"mode": "markers", "marker": {"size": 5, "color": colour}, "showlegend": False}
@@ -114,7 +114,7 @@ def _build_line(layer: Line, chart: Chart) -> tuple[list[Any], str | None]:
 
 
 def _find_rank(layer: Layer, chart: Chart) -> int:
-    """Count the layers before this one."""
+    """Return the position of the layer in the chart."""
     return next(i for i, other in enumerate(chart.layers) if other is layer)
 
 
@@ -155,7 +155,7 @@ def _build_bars(layer: Bars, chart: Chart) -> Any:
     if layer.incomplete is not None and layer.incomplete.any():
         shapes = np.where(layer.incomplete, "/", "")
         stripes = {"shape": shapes, "fgcolor": colours.PAPER, "size": 6, "solidity": 0.25}
-        # Otherwise the stripes replace the bar instead of lying on it.
+        # Without this, the stripes replace the bar.
         marker["pattern"] = stripes | {"fillmode": "overlay"}
     look = _describe_legend(layer, chart) | {"marker": marker, "width": width, "base": layer.base}
     axis = chart.x if layer.horizontal else chart.y
@@ -165,7 +165,7 @@ def _build_bars(layer: Bars, chart: Chart) -> Any:
         look["text"] = [names[int(rank)].replace("\n", ", ") for rank in layer.x]
         look["textposition"] = "none"
         where = "%{text}"
-    # Of a bar that stands on others plotly would tell the height of all.
+    # For stacked bars plotly would show the height of the stack.
     look["customdata"] = layer.height
     look["hovertemplate"] = (
         f"{where}<br>%{{customdata:{_choose_digits(axis)}}} {_find_unit(axis)}"
@@ -180,7 +180,7 @@ def _build_area(layer: Area, chart: Chart) -> tuple[list[Any], str | None]:
     from plotly import graph_objects as go
 
     x, low, high, each = downsampling.thin_area(layer.x, layer.low, layer.high, MAX_POINTS)
-    note = f"{len(layer.x):,} points: of every {each:,} neighbours the extremes are drawn"
+    note = f"{len(layer.x):,} points: the extremes of every {each:,} neighbours are drawn"
     own = np.where(abs(low) > abs(high), low, high)
     if layer.hover_amounts is not None and each == 1:
         own = layer.hover_amounts
@@ -206,7 +206,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart) -> list[Any]:
     starts = layer.start + layer.step * np.arange(layer.cells.shape[1])
     look: dict[str, Any] = {
         "x": shorten_times(starts),
-        # Cells stand between one start and the next, and tell their start.
+        # Cells lie between one start and the next; the hover text has their start.
         "xperiod": layer.step / np.timedelta64(1, "ms"),
         "xperiod0": str(shorten_times(starts[:1])[0]),
         "xperiodalignment": "middle",

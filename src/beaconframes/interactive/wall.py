@@ -1,4 +1,4 @@
-"""The graffiti wall: zoom into it, ask any pixel who painted it, and go back in time."""
+"""The graffiti wall, in plotly: zoom, hover over any pixel, and go back in time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _STEPS = 24
 _MOST = 100
-_SIDE = 560  # Pixels of the screen for the longer side of the wall.
+_SIDE = 560  # Screen pixels of the longer side of the wall.
 _NARROWEST = 260
 
 
@@ -49,16 +49,16 @@ def wall(
     steps: int = _STEPS,
     **kwargs: Any,
 ) -> Figure:
-    """Show the graffiti wall: every pixel tells who painted it, and a slider goes back in time.
+    """Show the graffiti wall, with the painter of every pixel and a slider that goes back in time.
 
-    *frame* is what ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)`` gives. The mouse
-    tells of the painted pixel beneath it, or nearest to it, the place, colour, slot, time and
-    validator, as of the slot that the slider shows; the slider has so many *steps*, of equally many
-    slots each. ``Figure.write_html`` makes a file that needs no network, with about 55 bytes for
-    each write that some step shows.
+    *frame* is the result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``. The
+    hover text has the position, colour, slot, time and validator of the nearest painted pixel, as
+    of the slot of the slider. The slider has this many *steps*, of equally many slots each.
+    ``Figure.write_html`` makes a file that needs no network, with about 55 bytes for each write
+    that some step shows.
 
-    *show*, *region*, *groups* and *background* are as in ``bf.plot.wall``; what is not
-    ``show="color"`` has no slider.
+    *show*, *region*, *groups* and *background* are as in ``bf.plot.wall``; only ``show="color"``
+    has a slider.
 
     *kwargs* go to ``Figure.update_layout``.
     """
@@ -66,7 +66,8 @@ def wall(
 
     if type(steps) is not int or not 1 <= steps <= _MOST:
         raise UsageError(
-            f"steps={steps!r} does not work", hint=f"Give an integer from 1 to {_MOST}."
+            f"steps={steps!r} is not a valid number of steps",
+            hint=f"Give an integer from 1 to {_MOST}.",
         )
     corners = check_region(region)
     pixel_map = build_pixel_map(frame, show, region, groups)
@@ -91,7 +92,7 @@ def wall(
 
 
 def _set_layout(figure: Figure, corners: Region, background: int) -> None:
-    """Give every pixel of the wall a square, and the mouse a plain label."""
+    """Set square pixels and a plain hover label."""
     x0, y0, x1, y1 = corners
     width, height = x1 - x0 + 1, y1 - y0 + 1
     screen = min(_SIDE / width, _SIDE / height)
@@ -102,7 +103,7 @@ def _set_layout(figure: Figure, corners: Region, background: int) -> None:
         width=max(round(width * screen), _NARROWEST) + 110,
         height=max(round(height * screen), _NARROWEST) + 190,
         margin={"l": 75, "r": 35, "t": 40, "b": 150},
-        # However far one zooms into a pixel, all of it is about the pixel.
+        # At any zoom, the hover text appears over all of a pixel.
         hoverdistance=-1,
         hoverlabel={"bgcolor": colours.PAPER, "font": {"color": colours.INK}},
     )
@@ -111,7 +112,7 @@ def _set_layout(figure: Figure, corners: Region, background: int) -> None:
 
 
 def _add_history(figure: Figure, frame: IntoFrame, corners: Region, steps: int) -> bool:
-    """Draw the wall as it was at each step; tell whether there was anything."""
+    """Add the wall as it was at each step; return whether it has any pixel."""
     x0, y0, x1, y1 = corners
     rows = (
         read_rows(frame, "time", "validator_index")
@@ -122,7 +123,7 @@ def _add_history(figure: Figure, frame: IntoFrame, corners: Region, steps: int) 
         return False
     ends = _find_steps(rows, steps)
     shown = [rows.head(end) for end in ends]
-    # The newest come first: of several writes to a pixel the mouse finds the first.
+    # The newest come first, because plotly shows the first of several points at a pixel.
     hovers = [_build_hovers(rows[start:end]) for start, end in pairwise([0, *ends])][::-1]
     figure.add_traces([*(_build_picture(part, corners) for part in shown), *hovers])
     for place, picture in enumerate(figure.data[: len(ends)]):
@@ -133,7 +134,7 @@ def _add_history(figure: Figure, frame: IntoFrame, corners: Region, steps: int) 
 
 
 def _find_steps(rows: pl.DataFrame, steps: int) -> list[int]:
-    """Tell of each step how many of the writes it shows; steps in which nothing changes go."""
+    """Return how many writes each step shows, without steps that change nothing."""
     first, last = rows["slot"][0], rows["slot"][-1]
     slots = [first + (last - first + 1) * step // steps for step in range(1, steps + 1)]
     found = rows["slot"].search_sorted(pl.Series(slots), side="left")
@@ -141,7 +142,7 @@ def _find_steps(rows: pl.DataFrame, steps: int) -> list[int]:
 
 
 def _build_picture(rows: pl.DataFrame, corners: Region) -> Image:
-    """Draw the wall as it was, crisp at any zoom."""
+    """Build the image of the wall, sharp at any zoom."""
     from plotly import graph_objects as go
 
     picture = paint_region(rows, corners)
@@ -154,7 +155,7 @@ def _build_picture(rows: pl.DataFrame, corners: Region) -> Image:
 
 
 def _build_hovers(rows: pl.DataFrame) -> Scattergl:
-    """Lay what is known of pixels over the picture, where it is not seen."""
+    """Build invisible points over the image, with the hover texts."""
     from plotly import graph_objects as go
 
     last = rows.unique(["x", "y"], keep="last", maintain_order=True)
@@ -174,7 +175,7 @@ def _build_hovers(rows: pl.DataFrame) -> Scattergl:
 
 
 def _build_slider(shown: list[pl.DataFrame]) -> Slider:
-    """Let the user choose the slot up to which the wall is shown."""
+    """Build the slider that chooses the last slot shown."""
     from plotly.graph_objects import layout
 
     count = len(shown)
@@ -201,7 +202,7 @@ def _build_slider(shown: list[pl.DataFrame]) -> Slider:
 
 
 def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
-    """Draw a number for each pixel, or a name."""
+    """Build the heatmap of a number, or of the holder, of each pixel."""
     from plotly import graph_objects as go
 
     look: dict[str, Any] = {
@@ -215,7 +216,7 @@ def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
         "hovertemplate": f"x %{{x}}, y %{{y}}<br>{pixel_map.label}: %{{z:d}}<extra></extra>",
     }
     if pixel_map.kinds:
-        # Upside down, so that the largest stands at the top.
+        # Reversed, so that the largest is at the top.
         names = [f"{for_plotly(name)}: {pixels:,}" for name, pixels, _ in pixel_map.kinds][::-1]
         shades = [colour for _, _, colour in pixel_map.kinds][::-1]
         count = len(names)
@@ -223,7 +224,7 @@ def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
         texts = np.full(ranks.shape, "", dtype=object)
         known = np.isfinite(ranks)
         texts[known] = np.array(names, dtype=object)[ranks[known].astype(np.int64)]
-        # Each has an even part of the scale.
+        # Each name has an equal part of the scale.
         edges = [(rank + side) / count for rank in range(count) for side in (0, 1)]
         even = [*zip(edges, [shade for shade in shades for _ in (0, 1)], strict=True)]
         look |= {"z": ranks.astype(np.float32), "text": texts, "colorscale": even}

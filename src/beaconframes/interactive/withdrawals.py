@@ -1,4 +1,4 @@
-"""Withdrawals over time, to zoom and to hover."""
+"""Withdrawals over time, in plotly."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def withdrawals(
 ) -> Figure:
     """Draw withdrawals: bars for days, weeks or months (UTC).
 
-    *frame* is what ``bf.load_validator_withdrawals(...)`` or
-    ``bf.load_slot_withdrawals(...)`` gives; amounts are summed exactly. Days without a
-    withdrawal have no bar.
+    *frame* is the result of ``bf.load_validator_withdrawals(...)`` or
+    ``bf.load_slot_withdrawals(...)``; amounts are summed exactly. Days without a withdrawal have no
+    bar.
+
     *cumulative* draws the sum since the first row instead.
 
     *kwargs* go to ``Figure.update_layout``.

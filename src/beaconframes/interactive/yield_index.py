@@ -1,4 +1,4 @@
-"""The daily yield index, to zoom and to hover."""
+"""The daily yield index, in plotly."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ def yield_index(
 ) -> Figure:
     """Draw the yield index in percent a year: days as dots, averages over 7 and 31 days as lines.
 
-    *frame* is what ``bf.load_yield_index(...)`` gives; the averages are those that it brings. With
-    *split* the consensus and the execution layer are drawn apart. Lines stop where days are
+    *frame* is the result of ``bf.load_yield_index(...)``; the averages are columns of it. With
+    *split*, the consensus and the execution layer are drawn separately. Lines stop where days are
     missing.
 
-    With *income* and *balances* of some validators, what ``bf.load_income_history(...)`` and
-    ``bf.load_balance_history(...)`` give for the same days, their own daily yield is drawn as well,
-    by the same definition. It leaves out days, and validators of a day, whose rows are not all
-    there.
+    With *income* and *balances* of some validators, the results of ``bf.load_income_history(...)``
+    and ``bf.load_balance_history(...)`` for the same days, their daily yield is drawn as well, by
+    the same definition. Days, and validators on a day, without all their rows are left out.
 
     *kwargs* go to ``Figure.update_layout``.
     """

@@ -1,7 +1,7 @@
 """Charts in matplotlib: a frame in (polars, pandas, ...), the Axes out.
 
-Every chart draws on ``ax``, or on a new figure in the style of beaconframes; it sets no title,
-shows nothing and saves nothing. ``plot.style()`` gives your own charts the same look.
+Every chart draws on ``ax``, or on a new figure in the style of beaconframes. It sets no title,
+shows nothing and saves nothing. ``plot.style()`` gives your own charts the same style.
 """
 
 from beaconframes.plot.attestations import attestations

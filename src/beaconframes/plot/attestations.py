@@ -1,4 +1,4 @@
-"""Attestation duties."""
+"""Attestation duties, in matplotlib."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 def attestations(
     frame: IntoFrame, *, show: Show = "map", late: int = 2, ax: Axes | None = None, **kwargs: Any
 ) -> Axes:
-    """Draw what became of attestation duties: a row per validator, a column per epoch.
+    """Draw the outcome of attestation duties: a row per validator, a column per epoch.
 
-    *frame* is what ``bf.load_attestations(...)`` gives. An attestation is late when it was included
-    *late* or more slots after its own; one that is missed may also be one that nobody could include
-    yet. More than 1,024 validators or epochs are folded, as the axes say: then the colour is the
-    share of duties that were included in time.
+    *frame* is the result of ``bf.load_attestations(...)``. An attestation is late if it was
+    included *late* or more slots after its own slot. A missed attestation may have had no block
+    that could include it. More than 1,024 validators or epochs are folded, as the axes say; the
+    colour is then the share of duties included in time.
 
-    With *show* ``"distance"`` bars count how many slots after their own attestations were included,
-    in percent of all duties.
+    With *show* ``"distance"``, bars show the number of slots until inclusion, in percent of all
+    duties.
 
     *kwargs* go to ``Axes.imshow``, or to ``Axes.bar``.
     """

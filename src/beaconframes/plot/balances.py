@@ -1,4 +1,4 @@
-"""Balances over time."""
+"""Balances over time, in matplotlib."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def balances(
 ) -> Axes:
     """Draw a balance history, epoch by epoch.
 
-    *frame* is what ``bf.load_balance_history(...)`` gives. A single validator is drawn with its
-    effective balance; several have a line each, and many are a crowd with their median. With *by*
-    ``"total"`` balances are summed exactly; the legend says of how many validators, because a step
-    of the sum is also what a validator that joins or leaves looks like. Lines stop where epochs are
-    missing.
+    *frame* is the result of ``bf.load_balance_history(...)``. A single validator is drawn with its
+    effective balance. Several validators have a line each; more than ten are drawn in grey with
+    their median. With *by* ``"total"``, balances are summed exactly; the legend has the number of
+    validators, because a validator that joins or leaves also changes the sum. Lines stop where
+    epochs are missing.
 
     *kwargs* go to the ``Axes.plot`` of the balances (of many validators: of the median).
     """

@@ -1,4 +1,4 @@
-"""Draw what a chart shows with matplotlib: where, in which style, and the words around it."""
+"""Draw a chart with matplotlib: figure, axes, legend and texts."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def draw_chart(chart: Chart, ax: Axes | None, kwargs: dict[str, Any]) -> Axes:
         if chart.empty_note:
             _write_note(axes, chart.empty_note)
             if not axes.has_data():
-                # An empty scale would mean nothing.
+                # Ticks without data are misleading.
                 axes.set_xticks([])
                 axes.set_yticks([])
         if chart.single_note:
-            # Beneath the middle, where the single thing stands.
+            # Below the middle, where the single point is.
             _write_note(axes, chart.single_note, y=0.4)
         if chart.corner_note:
             _write_corner_note(axes, chart.corner_note)
@@ -57,10 +57,10 @@ def draw_chart(chart: Chart, ax: Axes | None, kwargs: dict[str, Any]) -> Axes:
 
 @contextmanager
 def open_axes(ax: Axes | None, rows: int = 0) -> Iterator[Axes]:
-    """Give the Axes to draw on: the caller's as they are, or new ones in our style.
+    """Yield the Axes to draw on: those of the caller, unchanged, or new ones in our style.
 
-    A new figure belongs to pyplot, because a notebook shows no other beneath its cell. It is as
-    high as *rows* with a name each need.
+    A new figure belongs to pyplot, because a notebook shows only such figures. Its height has room
+    for *rows* tick labels.
     """
     if ax is not None:
         yield ax
@@ -69,7 +69,7 @@ def open_axes(ax: Axes | None, rows: int = 0) -> Iterator[Axes]:
         width, height = mpl.rcParams["figure.figsize"]
         size = (width, max(height, 0.17 * rows + 0.8))
         _, ax = plt.subplots(figsize=size, layout="constrained")
-        # Ticks are made when first drawn, which is outside of this block: tell them now.
+        # Ticks are created when first drawn, outside of this block: set their style now.
         now = mpl.rcParams
         grid = {"grid_color": now["grid.color"], "grid_linewidth": now["grid.linewidth"]}
         ax.tick_params(
@@ -92,8 +92,8 @@ def open_axes(ax: Axes | None, rows: int = 0) -> Iterator[Axes]:
 
 
 def _set_x_axis(ax: Axes, axis: Axis) -> None:
-    """Name the horizontal axis and put its ticks."""
-    # The name stands at the left, because year or date of the ticks stand at the right.
+    """Set label and ticks of the horizontal axis."""
+    # The label is at the left, because the ticks' year or date is at the right.
     ax.set_xlabel(axis.label, loc="left" if axis.time_unit else "center")
     if axis.time_unit and axis.times is not None and len(axis.times):
         _set_time_ticks(ax, axis.times, axis.time_unit)
@@ -108,7 +108,7 @@ def _set_x_axis(ax: Axes, axis: Axis) -> None:
 
 
 def _set_y_axis(ax: Axes, axis: Axis) -> None:
-    """Name the vertical axis and put its ticks."""
+    """Set label and ticks of the vertical axis."""
     ax.set_ylabel(axis.label)
     if axis.tick_labels:
         ax.set_yticks(range(len(axis.tick_labels)), axis.tick_labels)
@@ -118,7 +118,7 @@ def _set_y_axis(ax: Axes, axis: Axis) -> None:
     if axis.thousands or axis.integers:
         ax.yaxis.set_major_formatter("{x:,.0f}" if axis.thousands else "{x:.0f}")
     elif isinstance(formatter := ax.yaxis.get_major_formatter(), ScalarFormatter):
-        # A balance is read as it is, not as what it is beyond 32.
+        # Show whole balances, not their offsets from 32.
         formatter.set_useOffset(False)
     if axis.integers:
         ax.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
@@ -129,7 +129,7 @@ def _set_y_axis(ax: Axes, axis: Axis) -> None:
 
 
 def _set_time_ticks(ax: Axes, times: Any, every: str) -> None:
-    """Put UTC ticks for *times*, none finer than *every*."""
+    """Set UTC ticks for *times*, none finer than *every*."""
     buckets = len(np.unique(times))
     if buckets == 1:
         # matplotlib would show years around a single moment.
@@ -157,21 +157,21 @@ def _set_time_ticks(ax: Axes, times: Any, every: str) -> None:
 
 
 def _add_legend(ax: Axes, chart: Chart) -> None:
-    """Explain what is drawn, outside of the data."""
+    """Add the legend outside of the data."""
     handles, names = ax.get_legend_handles_labels()
-    # What was drawn on the caller's Axes before is explained as well, behind our own.
+    # Artists that were on the caller's Axes before follow our own.
     order = [*chart.legend, *names]
     chosen = [handles[i] for i in sorted(range(len(names)), key=lambda i: order.index(names[i]))]
     figure = ax.get_figure(root=True)
     if figure is not None and figure.get_layout_engine() is None:
-        # Nothing makes room at the side of such a figure; above the axes there is some.
+        # Without a layout engine there is room only above the axes.
         place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
     else:
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
     title = chart.legend_title
     drawn = ax.legend(handles=chosen, title=title, alignment="left", borderaxespad=0.1, **place)
     for handle in drawn.legend_handles:
-        # Of many small dots the one in the legend is seen as well.
+        # Small markers need a larger one in the legend.
         if isinstance(handle, Line2D):
             handle.set_markersize(max(handle.get_markersize(), 4))
 
@@ -183,6 +183,6 @@ def _write_note(ax: Axes, text: str, *, y: float = 0.5) -> None:
 
 
 def _write_corner_note(ax: Axes, text: str) -> None:
-    """Write *text* into the lower left corner."""
+    """Write *text* in the lower left corner."""
     box = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.85}
     ax.text(0.03, 0.05, text, transform=ax.transAxes, va="bottom", bbox=box)

@@ -1,4 +1,4 @@
-"""Gas fee tiers."""
+"""Gas fee tiers, in matplotlib."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def gas_fees(
 ) -> Axes:
     """Draw the price of gas for each tier: bars for one reading, lines for several.
 
-    *frame* is what ``bf.load_gas_fees()`` gives, or several of these on top of each other
-    (``pl.concat``). Lines stop where the pause between readings is more than three times as long as
-    usual.
+    *frame* is the result of ``bf.load_gas_fees()``, or several results concatenated
+    (``pl.concat``). Lines stop where the pause between readings is more than three times the usual
+    pause.
 
     *kwargs* go to ``Axes.bar`` (one reading) or ``Axes.plot`` (several).
     """

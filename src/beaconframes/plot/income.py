@@ -1,4 +1,4 @@
-"""Income over time."""
+"""Income over time, in matplotlib."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def income(
 ) -> Axes:
     """Draw an income history: bars for days, weeks or months (UTC), a line for epochs.
 
-    *frame* is what ``bf.load_income_history(...)`` gives. Net income is rewards minus penalties on
-    the consensus layer plus the fees of proposed blocks, summed exactly: only the drawn heights are
-    floats. With *by* ``"component"`` rewards are stacked, with penalties below zero; with
-    ``"validator"`` each validator has a line. Hatched bars and hollow markers lack epochs of their
-    day, week or month, because the frame begins or ends inside of it or has holes.
+    *frame* is the result of ``bf.load_income_history(...)``. Net income is rewards minus penalties
+    on the consensus layer plus the fees of proposed blocks, summed exactly; only the drawn heights
+    are floats. With *by* ``"component"``, rewards are stacked, with penalties below zero; with
+    ``"validator"``, each validator has a line. Hatched bars and hollow markers mean that epochs of
+    their day, week or month are missing in the frame.
 
-    *cumulative* draws what was earned since the first row instead: lines, or stacked steps. Over a
-    hole nothing is drawn and nothing is added.
+    *cumulative* draws the sum since the first row instead, as lines or stacked steps. Where epochs
+    are missing, nothing is drawn and nothing is added.
 
     *kwargs* go to ``Axes.bar`` (bars), ``Axes.plot`` (lines) or ``Axes.fill_between`` (components
     as steps).

@@ -1,4 +1,4 @@
-"""Draw one layer of a chart with matplotlib, each kind by one call."""
+"""Draw each kind of layer with matplotlib, by one call each."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from beaconframes.charts.model import Layer
 
-_ROWS_NAMED = 20  # As many rows of a map have room for a name.
-_EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, how far the named rows are from each other.
+_ROWS_NAMED = 20  # Up to this many rows of a heatmap have a label each.
+_EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, the distance between labelled rows.
 
 
 def draw_layer(ax: Axes, layer: Layer, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
-    """Draw *layer*; *kwargs* go to its one call when it is the main one.
+    """Draw *layer*; *kwargs* go to its call if the layer takes them.
 
-    *named* are the kinds of cells of a map that the legend explains.
+    *named* are the kinds of cells of a heatmap that are in the legend.
     """
     match layer:
         case Line():
@@ -50,7 +50,7 @@ def _draw_line(ax: Axes, layer: Line, kwargs: dict[str, Any]) -> None:
         look["alpha"] = layer.opacity
     if layer.dashed:
         look["linestyle"] = "--"
-    # A point with a hole on either side has no line to be seen by: it gets a marker.
+    # A line does not show an isolated point, so it gets a marker.
     isolated = find_isolated_points(layer.y)
     if layer.marked:
         look["marker"] = "o"
@@ -93,7 +93,7 @@ def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
         ax.grid(axis="x")
     for bar in bars:
         if bar.get_y():
-            # The foot of what stands on others is no end of the chart.
+            # The base of a stacked bar must not limit the axis.
             bar.sticky_edges.y.clear()
     if layer.incomplete is not None:
         for bar in np.array(bars, object)[layer.incomplete]:
@@ -102,7 +102,7 @@ def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
 
 def _draw_area(ax: Axes, layer: Area, kwargs: dict[str, Any]) -> None:
     look: dict[str, Any] = {"label": layer.name, "color": layer.colour}
-    # The outline keeps a step that is narrower than a pixel in sight.
+    # The outline keeps a step visible that is narrower than a pixel.
     look["linewidth"] = 0.5 if layer.stepped else 0
     if layer.stepped:
         look["step"] = "post"
@@ -117,15 +117,15 @@ def _draw_heatmap(ax: Axes, layer: Heatmap, named: tuple[str, ...], kwargs: dict
     ends = dates.date2num(np.array([layer.start, layer.start + columns * layer.step]))  # type: ignore[no-untyped-call]
     look: dict[str, Any] = {"extent": (*ends, count - 0.5, -0.5), "aspect": "auto"}
     room = ax.get_window_extent()
-    # Legend and labels will take some of the room.
+    # Legend and labels take about a third of the room.
     if columns <= 0.65 * room.width and count <= 0.65 * room.height:
         look["interpolation"] = "nearest"
     else:
-        # What is mixed with its neighbours along one axis shall not be along the other as well.
+        # Cells that are blended along one axis must not be blended along the other as well.
         down, across = int(room.height // count) or 1, int(room.width // columns) or 1
         cells = cells.repeat(down, axis=0).repeat(across, axis=1)
     if layer.shares is None:
-        # In colours of their own, cells that are smaller than a pixel are mixed, none is dropped.
+        # As colours, cells smaller than a pixel are blended; as numbers, some would be dropped.
         table = [to_rgba("white", 0), *(to_rgba(colour) for _, colour in layer.kinds)]
         ax.imshow(np.array(table, np.float32)[cells], **look | kwargs)
         for name, colour in layer.kinds:

@@ -1,4 +1,4 @@
-"""Proposed, missed and orphaned blocks."""
+"""Proposed, missed and orphaned blocks, in matplotlib."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def proposals(
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
-    """Draw the blocks that validators were to propose: a timeline by validator.
+    """Draw block proposals: a timeline by validator.
 
-    *frame* is what ``bf.load_proposals(...)`` gives. Missed, orphaned and scheduled proposals have
-    marks of their own; the legend counts each kind.
+    *frame* is the result of ``bf.load_proposals(...)``. Proposed, missed, orphaned and scheduled
+    blocks have different markers; the legend counts each kind.
 
-    With *produced*, what ``bf.load_produced_blocks(...)`` gives, the height is what a block brought
-    its producer on the execution layer, in *unit*; missed and orphaned blocks, and those that
-    *produced* does not have, stand in rows beneath.
+    With *produced*, the result of ``bf.load_produced_blocks(...)``, the height is the producer's
+    reward on the execution layer, in *unit*. Missed and orphaned blocks, and blocks that are
+    missing in *produced*, are drawn in rows below.
 
     *kwargs* go to the ``Axes.plot`` of the proposals.
     """

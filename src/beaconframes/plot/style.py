@@ -1,4 +1,4 @@
-"""The look of the charts, as a context manager; importing this changes nothing."""
+"""The style of the charts, as a context manager; importing this changes no settings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def _read_style() -> mpl.RcParams:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in the style of beaconframes inside the ``with`` block; what was set before returns."""
-    # The first use of pyplot loads the backend, and that of notebooks sets "interactive" then: if
-    # it did so inside of the block, the end of the block would undo it, and no cell show a figure.
+    """Draw in the style of beaconframes inside the ``with`` block; its end restores settings."""
+    # The first use of pyplot loads the backend, and the backend of notebooks sets "interactive"
+    # then. Inside of the block, its end would undo that, and cells would show no figures.
     plt.draw_if_interactive()  # type: ignore[no-untyped-call]
     with mpl.rc_context(_read_style()):
         yield

@@ -1,4 +1,4 @@
-"""The graffiti wall, with axes."""
+"""The graffiti wall, in matplotlib."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def wall(
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
-    """Draw the graffiti wall: what it shows, or what is behind it.
+    """Draw the graffiti wall: its colours, or the age, overwrites or holders of its pixels.
 
-    *frame* is what ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)`` gives. *show* is
-    ``"color"``, ``"age"`` (slots since the last write to a pixel), ``"overwrites"`` (how often it
-    was painted over) or ``"territory"``: who holds it, validators or *groups* of them such as
-    ``{"ours": range(250)}``, of which the largest have a colour of their own. *region* and
-    *background* are as in ``bf.wall.render``, which draws without axes.
+    *frame* is the result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``. *show*
+    is ``"color"``, ``"age"`` (slots since the last write to a pixel), ``"overwrites"`` (how often
+    it was painted over) or ``"territory"`` (its holder: validators, or *groups* of them such as
+    ``{"ours": range(250)}``; the largest have a colour each). *region* and *background* are as in
+    ``bf.wall.render``, which draws without axes.
 
     *kwargs* go to ``Axes.imshow``.
     """
@@ -74,7 +74,7 @@ def wall(
 
 
 def _draw_pixel_map(ax: Axes, pixel_map: PixelMap, look: dict[str, Any]) -> None:
-    """Draw numbers with a scale beside them, or names with a legend."""
+    """Draw numbers with a colour bar, or holders with a legend."""
     figure = ax.get_figure(root=True)
     if not np.isfinite(pixel_map.cells).any() or figure is None:
         ax.imshow(pixel_map.cells, **{"vmin": 0, "vmax": 1} | look)

@@ -1,9 +1,9 @@
-"""The graffiti wall: the picture that validators paint, a pixel a block, by their graffiti.
+"""The graffiti wall: the picture that validators paint, one pixel per block, by their graffiti.
 
-Pictures and animations of it, what they do not show (age, overwrites, territory), and what to paint
-next. All take what ``bf.load_graffiti_wall(...)`` gives, in polars, pandas or lazily;
-``from_blocks`` makes the same out of blocks. ``bf.plot.wall`` and ``bf.interactive.wall`` draw it
-with axes.
+Images and animations of it, measures behind it (age, overwrites, territory), and the pixels that a
+target picture still needs. All take the result of ``bf.load_graffiti_wall(...)``, in polars, pandas
+or lazily; ``from_blocks`` computes the same from blocks. ``bf.plot.wall`` and
+``bf.interactive.wall`` draw it with axes.
 """
 
 from beaconframes.wall.graffiti import from_blocks

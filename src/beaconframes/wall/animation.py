@@ -1,4 +1,4 @@
-"""An animation before it is a file: what each frame changes, and the images of that."""
+"""An animation in memory: the changes of each frame, and their images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FrameChange:
-    """What one frame changes: a rectangle of the wall, and the pixels in it that get a colour."""
+    """The change of one frame: a rectangle of the wall, and the pixels in it that get a colour."""
 
     left: int
     top: int
@@ -31,43 +31,43 @@ class FrameChange:
     value: Ints
 
     def select_colours(self, colours: Ints) -> FrameChange:
-        """Keep the pixels that get one of the *colours*, which follow each other."""
+        """Keep the pixels that get one of the *colours*, which are consecutive."""
         kept = (colours[0] <= self.value) & (self.value <= colours[-1])
         return replace(self, x=self.x[kept], y=self.y[kept], value=self.value[kept])
 
 
 @dataclass(frozen=True, eq=False)
 class Animation:
-    """An animation: the first shot covers all of it, each later one lies on what is there."""
+    """An animation: the first change covers all of it, each later one is drawn over the others."""
 
     width: int
     height: int
     scale: int
     tick: int
-    """Milliseconds of a frame in which something changes."""
+    """Milliseconds of one frame."""
     delays: list[int]
-    """Milliseconds for which each frame is shown: longer where nothing follows for a while."""
+    """Milliseconds for which each frame is shown, more if the next frames change nothing."""
     changes: Iterator[FrameChange]
     colours: Ints
-    """Every colour that occurs, in order."""
+    """Every colour that occurs, sorted."""
     entries: dict[str, str]
 
     @property
     def fits_palette(self) -> bool:
-        """Whether one palette has room for all colours."""
+        """Return whether one palette has room for all colours."""
         return len(self.colours) <= PALETTE
 
     @property
     def description(self) -> str:
-        """What the file tells of its data, in one line."""
+        """Return the metadata in one line."""
         return "; ".join(f"{name}: {text}" for name, text in self.entries.items())
 
     def pair_delays(self) -> Iterator[tuple[FrameChange, int]]:
-        """Give every shot with its delay."""
+        """Yield every change with its delay."""
         return zip(self.changes, self.delays, strict=True)
 
     def build_image(self, change: FrameChange) -> Image.Image:
-        """Make the image of a shot: with a palette if one does."""
+        """Build the image of a change, with a palette if one has room."""
         return (
             self.build_palette_image(change, self.colours)
             if self.fits_palette
@@ -75,7 +75,7 @@ class Animation:
         )
 
     def build_palette_image(self, change: FrameChange, colours: Ints) -> Image.Image:
-        """Make an image with a palette; its entry 0 is transparent, for what does not change."""
+        """Build an image with a palette; entry 0 is transparent, for unchanged pixels."""
         index = np.zeros((change.height, change.width), np.uint8)
         index[change.y, change.x] = np.searchsorted(colours, change.value) + 1
         build_image = Image.fromarray(self._enlarge(index))
@@ -84,14 +84,14 @@ class Animation:
         return build_image
 
     def build_rgba_image(self, change: FrameChange) -> Image.Image:
-        """Make an image of all colours, transparent where nothing changes."""
+        """Build an image of any colours, transparent for unchanged pixels."""
         pixels = np.zeros((change.height, change.width), ">u4")
         pixels[change.y, change.x] = change.value << 8 | 0xFF
         large = self._enlarge(pixels)
         return Image.fromarray(large.view(np.uint8).reshape(*large.shape, 4))
 
     def build_canvases(self) -> Iterator[Image.Image]:
-        """Give every frame as all of it looks. It is one image, changed from frame to frame."""
+        """Yield every whole frame. It is one image object, changed from frame to frame."""
         first = self.build_image(next(self.changes))
         yield first
         for change in self.changes:

@@ -1,4 +1,4 @@
-"""Animated images, written frame by frame: GIF, PNG, WebP and MP4."""
+"""Animation formats, written frame by frame: GIF, PNG, WebP and MP4."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
     from beaconframes.wall.animation import Animation
 
-_MEMORY = 2**30  # Bytes of frames that WebP, which wants all of them at once, may take.
+_MEMORY = 2**30  # Maximum bytes of frames in memory; the WebP encoder needs all of them at once.
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_SHORTEST = 20  # Milliseconds; browsers show what is shorter for much longer.
+_SHORTEST = 20  # Milliseconds; browsers slow down shorter frames.
 
 
 def choose_writer(target: Path) -> Callable[[Animation, Path], None]:
-    """Choose how to write by the end of the file's name."""
+    """Return the writer for the file's extension."""
     if (found := _WRITERS.get(target.suffix.lower())) is None:
         raise UsageError(
-            f"{target.name!r} is no name of an animation",
-            hint=f"Let it end in {', '.join(_WRITERS)}.",
+            f"{target.name!r} is not the name of an animation",
+            hint=f"Use a name that ends in {', '.join(_WRITERS)}.",
         )
     return found
 
 
 def _write_gif(animation: Animation, path: Path) -> None:
-    """Write what changed, by Pillow's encoder of frames: its own loop would keep all of them.
+    """Write the changes with Pillow's frame encoder: its own loop would keep all frames in memory.
 
-    A frame of this format has room for 255 colours. Where there are more on the wall each frame has
-    a palette of its own, and what does not fit into one follows in another, very soon.
+    A GIF frame has room for 255 colours. With more colours on the wall, each frame has its own
+    palette, and the colours that do not fit follow in another frame, shortly after.
     """
     with path.open("xb") as file:
         has_header = False
@@ -71,9 +71,9 @@ def _write_gif(animation: Animation, path: Path) -> None:
 
 
 def _write_png(animation: Animation, path: Path) -> None:
-    """Write what changed. Pillow makes a PNG of each frame, and its data go into the file.
+    """Write the changes as an animated PNG: Pillow encodes each frame, its data chunks are copied.
 
-    Pillow's own loop over frames would keep all of them, and compare what is compared.
+    Pillow's own loop would keep all frames in memory and compare them again.
     """
     description = PngImagePlugin.PngInfo()
     for name, text in animation.entries.items():
@@ -90,7 +90,7 @@ def _write_png(animation: Animation, path: Path) -> None:
                         PngImagePlugin.putchunk(file, kind, content)
                 PngImagePlugin.putchunk(file, b"acTL", struct.pack(">II", len(animation.delays), 0))
             corner = change.left * animation.scale, change.top * animation.scale
-            dispose, blend = 0, int(number > 0)  # What is there stays, and this lies on it.
+            dispose, blend = 0, int(number > 0)  # Keep the frame before, and draw over it.
             pause = min(delay // 10, 0xFFFF), 100
             control = struct.pack(">5I2H2B", serial, *image.size, *corner, *pause, dispose, blend)
             PngImagePlugin.putchunk(file, b"fcTL", control)
@@ -106,7 +106,7 @@ def _write_png(animation: Animation, path: Path) -> None:
 def _split_chunks(
     image: Image.Image, description: PngImagePlugin.PngInfo | None
 ) -> list[tuple[bytes, bytes]]:
-    """Give the parts of the PNG that Pillow makes of an image, by name."""
+    """Return the chunks of the PNG that Pillow makes of an image, by name."""
     dispose = io.BytesIO()
     image.save(dispose, format="PNG", pnginfo=description)
     data, start = dispose.getvalue(), len(_SIGNATURE)
@@ -119,7 +119,7 @@ def _split_chunks(
 
 
 def _write_webp(animation: Animation, path: Path) -> None:
-    """Write by libwebp, which finds by itself what changed."""
+    """Write with libwebp, which finds the changes by itself."""
     needed = (
         animation.width
         * animation.height
@@ -129,7 +129,7 @@ def _write_webp(animation: Animation, path: Path) -> None:
     )
     if needed > _MEMORY:
         raise UsageError(
-            f"{len(animation.delays)} frames of this size are too much for WebP",
+            f"{len(animation.delays)} frames of this size are too large for WebP",
             hint='Write a ".gif" or a ".png", fewer frames, or a part of the wall.',
         )
     exif = Image.Exif()
@@ -145,22 +145,22 @@ def _write_webp(animation: Animation, path: Path) -> None:
             loop=0,
             lossless=True,
             kmin=0,
-            kmax=0,  # No frame is written whole between those that hold only changes.
+            kmax=0,  # Write no key frames between the changes.
             exif=exif,
         )
 
 
 def _write_mp4(animation: Animation, path: Path) -> None:
-    """Write by ffmpeg, which comes with imageio-ffmpeg."""
+    """Write with ffmpeg, which is part of imageio-ffmpeg."""
     try:
         import imageio_ffmpeg
     except ImportError:
         raise UsageError(
-            "writing MP4 needs the package imageio-ffmpeg",
-            hint='Install it by pip install "beaconframes[video]", or write a ".gif".',
+            "writing MP4 requires the package imageio-ffmpeg",
+            hint='Run pip install "beaconframes[video]", or write a ".gif".',
         ) from None
     width, height = animation.width * animation.scale, animation.height * animation.scale
-    even = width + width % 2, height + height % 2  # Its colours lie in squares of 2 x 2 pixels.
+    even = width + width % 2, height + height % 2  # MP4 stores colours in squares of 2 x 2 pixels.
     sink = imageio_ffmpeg.write_frames(
         str(path),
         even,

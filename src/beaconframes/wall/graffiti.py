@@ -1,4 +1,4 @@
-"""What blocks paint, read out of their graffiti."""
+"""Pixel writes read from the graffiti of blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from beaconframes.frames import collect, return_like, select_columns
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrameT
 
-# What a block's graffiti must hold to paint, anywhere in its 32 bytes; the first form goes first.
+# The formats that paint, anywhere in the 32 bytes of a graffiti; the first one has priority.
 _FORMS = (
     re.compile(r"graffitiwall:([0-9]{1,3}):([0-9]{1,3}):#([0-9a-fA-F]{6})"),
     re.compile(r"gw:([0-9]{3})([0-9]{3})([0-9a-fA-F]{6})"),
@@ -22,11 +22,11 @@ _PREFIXES = [prefix.encode().hex() for prefix in ("graffitiwall:", "gw:")]
 
 
 def from_blocks(blocks: IntoFrameT) -> IntoFrameT:
-    """Read the graffiti wall out of the graffiti of blocks. One row per painted pixel.
+    """Read the graffiti wall from the graffiti of blocks. One row per painted pixel.
 
-    *blocks* is what ``bf.load_epoch_slots(...)`` gives. Both forms that paint are understood,
-    ``graffitiwall:x:y:#rrggbb`` and ``gw:xxxyyyrrggbb``, anywhere in the graffiti; orphaned blocks
-    paint too, and a slot paints one pixel at most. Colours are kept as they were written.
+    *blocks* is the result of ``bf.load_epoch_slots(...)``. Both formats are read,
+    ``graffitiwall:x:y:#rrggbb`` and ``gw:xxxyyyrrggbb``, anywhere in the graffiti. Orphaned blocks
+    paint too, and a slot paints at most one pixel. Colours are text as they were written.
     """
     columns = ("slot", "time", "status", "proposer_index", "graffiti")
     rows = (
@@ -35,7 +35,7 @@ def from_blocks(blocks: IntoFrameT) -> IntoFrameT:
         .with_columns(orphaned=pl.col("status") != "proposed")
         .sort("slot", "orphaned")
     )
-    painted = [_pixel(*row) for row in rows.select("slot", "graffiti").iter_rows()]
+    painted = [_parse_pixel(*row) for row in rows.select("slot", "graffiti").iter_rows()]
     pixels = pl.DataFrame(
         {
             "x": [pixel[0] if pixel else None for pixel in painted],
@@ -53,10 +53,10 @@ def from_blocks(blocks: IntoFrameT) -> IntoFrameT:
     return return_like(wall, blocks)
 
 
-def _pixel(slot: int, graffiti: str) -> tuple[int, int, str] | None:
-    """Read place and colour out of one graffiti."""
+def _parse_pixel(slot: int, graffiti: str) -> tuple[int, int, str] | None:
+    """Parse position and colour from one graffiti."""
     try:
-        # Latin-1 gives every byte a character, so that no text is lost to a wrong encoding.
+        # Latin-1 maps every byte to a character, so no graffiti fails to decode.
         text = bytes.fromhex(graffiti.removeprefix("0x")).decode("latin-1")
     except ValueError:
         raise UsageError(

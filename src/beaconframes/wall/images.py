@@ -1,4 +1,4 @@
-"""The wall as an image: the last write to a pixel counts."""
+"""Images of the wall: the last write to a pixel counts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from beaconframes.wall.pixel_writes import Ints, Region
 
 PALETTE = 255
-"""Colours of an image with a palette, which has 256 entries; one of them means "unpainted"."""
+"""Maximum colours of an image with a palette of 256 entries, one of which is "unpainted"."""
 
-_LARGEST = 2**27  # Pixels; Pillow takes an image much larger than this for an attack.
+_LARGEST = 2**27  # Pixels; Pillow rejects much larger images as decompression bombs.
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A painted region: per pixel 0 where nobody painted, else 1 + its colour."""
+    """A painted region: 0 for an unpainted pixel, else 1 + its colour."""
 
     pixels: Ints
     slots: dict[str, int] = field(default_factory=dict)
@@ -39,24 +39,24 @@ def render(
 ) -> Image.Image:
     """Paint the graffiti wall as an RGBA image of 1000 x 1000 pixels; the last write to each wins.
 
-    *frame* is what ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)`` gives, in any
-    order. *region* ``(x0, y0, x1, y1)`` cuts out a part, borders included, and *scale* makes every
-    pixel a square of so many. What nobody painted is transparent, or has the *background* colour.
-    ``image.info`` tells the first and the last slot of *frame*.
+    *frame* is the result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``, in any
+    order. *region* ``(x0, y0, x1, y1)`` cuts out a part, borders included. *scale* is the width of
+    a pixel in the image. Unpainted pixels are transparent, or have the *background* colour.
+    ``image.info`` has the first and the last slot of *frame*.
     """
     picture = paint_region(frame, region)
     return enlarge_image(build_rgba_image(picture, background), scale, picture)
 
 
 def paint_region(frame: IntoFrame, region: Region | None) -> Picture:
-    """Let the changes fall on the wall in the order of their slots, and cut out the region."""
+    """Apply the writes in the order of their slots, and cut out the region."""
     x0, y0, x1, y1 = check_region(region)
     writes = read_writes(frame)
     return Picture(writes.paint()[y0 : y1 + 1, x0 : x1 + 1], writes.span)
 
 
 def parse_background(background: str | None) -> int:
-    """Give the colour of what nobody painted, as 0xRRGGBBAA."""
+    """Return the colour of unpainted pixels, as 0xRRGGBBAA."""
     if background is None:
         return 0
     try:
@@ -65,23 +65,23 @@ def parse_background(background: str | None) -> int:
         opacity = [0]
     if opacity:
         raise UsageError(
-            f"background={background!r} is no solid colour",
-            hint='Give "#rrggbb", or a name such as "white".',
+            f"background={background!r} is not a solid colour",
+            hint='Pass "#rrggbb", or a name such as "white".',
         )
     return red << 24 | green << 16 | blue << 8 | 0xFF
 
 
 def check_scale(width: int, height: int, scale: int) -> None:
-    """Refuse a scale that is none, or makes too large an image."""
+    """Raise unless the scale is a whole number that does not make the image too large."""
     largest = int((_LARGEST / (width * height)) ** 0.5)
     if type(scale) is not int or not 1 <= scale <= largest:
         raise UsageError(
-            f"scale={scale!r} does not work", hint=f"Give an integer from 1 to {largest}."
+            f"scale={scale!r} is not a valid scale", hint=f"Pass an integer from 1 to {largest}."
         )
 
 
 def enlarge_image(image: Image.Image, scale: int, picture: Picture) -> Image.Image:
-    """Make every pixel a square, and note the slots."""
+    """Enlarge every pixel to a square, and add the slots to the metadata."""
     width, height = image.size
     check_scale(width, height, scale)
     if scale > 1:
@@ -91,7 +91,7 @@ def enlarge_image(image: Image.Image, scale: int, picture: Picture) -> Image.Ima
 
 
 def build_rgba_image(picture: Picture, background: str | None) -> Image.Image:
-    """Give every pixel its colour and opacity."""
+    """Build an image in which every pixel has its colour and opacity."""
     values = picture.pixels
     pixels = np.where(values == 0, parse_background(background), values - 1 << 8 | 0xFF).astype(
         ">u4"
@@ -100,11 +100,8 @@ def build_rgba_image(picture: Picture, background: str | None) -> Image.Image:
 
 
 def build_palette_image(picture: Picture, background: str | None) -> Image.Image | None:
-    """Give every pixel the place of its colour in a palette, which makes small files.
-
-    None if there are too many colours.
-    """
-    # A table of all colours, of which few pages are touched, is faster than sorting.
+    """Build an image with a palette, which makes small files; None for too many colours."""
+    # A table of all colours is faster than sorting; few of its memory pages are used.
     entry_of = np.zeros((1 << 24) + 1, np.uint8)
     entry_of[picture.pixels] = 1
     entry_of[0] = 0
@@ -120,5 +117,5 @@ def build_palette_image(picture: Picture, background: str | None) -> Image.Image
 
 
 def encode_palette(colours: Ints) -> bytes:
-    """Write colours as Pillow's palettes hold them."""
+    """Encode colours as Pillow stores palettes."""
     return colours.astype(">u4").view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()

@@ -1,4 +1,4 @@
-"""What a chart of the wall shows: a number for each pixel, or the name of its holder."""
+"""Maps of the wall: a number for each pixel, or the rank of its holder."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NAMED = tuple(colour for colour in colours.CYCLE if colour != colours.GREY)
 
 @dataclass(frozen=True, eq=False)
 class PixelMap:
-    """A map of a region of the wall: a number per pixel, not-a-number where nobody painted."""
+    """A map of a region of the wall: a number per pixel, not-a-number for unpainted pixels."""
 
     cells: NDArray[np.float64]
     label: str
     reverse: bool = False
-    """Whether small numbers are the bright ones."""
+    """Whether small numbers have bright colours."""
     kinds: tuple[tuple[str, int, str], ...] = ()
-    """Who the numbers from 0 on stand for, if they do: name as it is, pixels and colour."""
+    """Holders by rank, if the numbers are ranks: name, pixels and colour."""
 
 
 def build_pixel_map(
@@ -43,7 +43,7 @@ def build_pixel_map(
     region: Region | None,
     groups: Mapping[str, Iterable[int]] | None,
 ) -> PixelMap | None:
-    """Measure the pixels of the region; None if their colour is what is to be shown."""
+    """Compute the map of the region; None for the colours themselves."""
     check_choice("show", show, _SHOWS)
     if show == "color":
         return None
@@ -63,7 +63,7 @@ def build_pixel_map(
 def _map_holders(
     rows: pl.DataFrame, region: Region | None, groups: Mapping[str, Iterable[int]] | None
 ) -> PixelMap:
-    """Tell the largest holders apart; all others are one."""
+    """Rank the largest holders; all others share one rank."""
     held = territory(rows, groups=groups, region=region)
     pixels = territory(rows, groups=groups, region=region, per_pixel=True)
     kind = "validator_index" if groups is None else "group"
@@ -74,7 +74,7 @@ def _map_holders(
         held[kind], pl.int_range(held.height, eager=True), default=held.height
     )
     if others := pixels.height - int(held["pixels"].sum()):
-        kinds.append(("everybody else", others, colours.GREY))
+        kinds.append(("all others", others, colours.GREY))
     label = "Validator: pixels" if groups is None else "Group: pixels"
     return PixelMap(_fill_cells(pixels, rank, region), label, kinds=tuple(kinds))
 
@@ -82,7 +82,7 @@ def _map_holders(
 def _fill_cells(
     pixels: pl.DataFrame, values: pl.Series, region: Region | None
 ) -> NDArray[np.float64]:
-    """Put the values of pixels where these are."""
+    """Put the values of pixels at their positions."""
     x0, y0, x1, y1 = check_region(region)
     cells = np.full((y1 - y0 + 1, x1 - x0 + 1), np.nan)
     cells[pixels["y"].to_numpy() - y0, pixels["x"].to_numpy() - x0] = values.to_numpy()

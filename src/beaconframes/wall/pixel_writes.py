@@ -1,4 +1,4 @@
-"""What was painted, as numbers in the order in which it was painted."""
+"""The writes to pixels, as arrays in the order of their slots."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     Ints: TypeAlias = NDArray[np.int64]
 
 SIZE = 1000
-"""Pixels from one edge of the wall to the other."""
+"""Width and height of the wall, in pixels."""
 
 Region: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class PixelWrites:
-    """Writes to pixels, oldest first: a later one is painted over an earlier one."""
+    """Writes to pixels, oldest first: a later write paints over an earlier one."""
 
     slot: Ints
     place: Ints
@@ -36,20 +36,19 @@ class PixelWrites:
 
     @property
     def span(self) -> dict[str, int]:
-        """The first and the last slot, to be noted in pictures."""
+        """Return the first and the last slot, for the metadata of images."""
         if not len(self.slot):
             return {}
         return {"first_slot": int(self.slot[0]), "last_slot": int(self.slot[-1])}
 
     def paint(self, start: int = 0, stop: int | None = None) -> Ints:
-        """Give what the writes from *start* to *stop* leave: 0 for nothing, else 1 + the colour.
+        """Return the wall after the writes *start* to *stop*: 0 for unpainted, else 1 + colour.
 
-        A square of numbers, row below row. Of two writes in one slot the one that is later in the
-        frame counts.
+        A square array, row by row. Of two writes in one slot, the later row of the frame counts.
         """
         place, value = self.place[start:stop], self.value[start:stop]
-        # The greatest rank of all writes to a pixel is the last of them, and carries its colour:
-        # exact, where numpy promises nothing of assigning to repeated places.
+        # The greatest rank of all writes to a pixel is the last write, and includes its colour.
+        # numpy does not define the result of assigning to repeated indices.
         greatest = np.zeros(SIZE * SIZE, np.int64)
         np.maximum.at(greatest, place, np.arange(len(place)) << 25 | value + 1)
         greatest &= (1 << 25) - 1
@@ -57,7 +56,7 @@ class PixelWrites:
 
 
 def read_writes(frame: IntoFrame, *, times: bool = False) -> PixelWrites:
-    """Read the writes to pixels out of a frame of any kind, in any order."""
+    """Read the writes to pixels of a frame of any kind, in any order."""
     rows = read_rows(frame, *(["time"] if times else []))
     slot, x, y, value = (rows[name].to_numpy() for name in ("slot", "x", "y", "value"))
     place = y * SIZE + x
@@ -70,9 +69,9 @@ def read_writes(frame: IntoFrame, *, times: bool = False) -> PixelWrites:
 
 
 def read_rows(frame: IntoFrame, *more: str) -> pl.DataFrame:
-    """Take slot, place and colour, and the columns *more*; the colour as a number is ``value``.
+    """Read slot, position and colour, and the columns *more*; ``value`` is the colour as a number.
 
-    A row that is no pixel of the wall is a UsageError that names it.
+    A row that is not a pixel of the wall is a `UsageError` that shows the row.
     """
     writes = collect(
         select_columns(frame, ("slot", "x", "y", "color", *more), loader="load_graffiti_wall")
@@ -100,14 +99,14 @@ def read_rows(frame: IntoFrame, *more: str) -> pl.DataFrame:
     if len(wrong):
         slot, x, y, text = writes.row(wrong[0])[:4]
         raise UsageError(
-            f"row {wrong[0]} is no pixel of the wall: slot={slot}, x={x}, y={y}, color={text!r}",
+            f"row {wrong[0]} is not a pixel of the wall: slot={slot}, x={x}, y={y}, color={text!r}",
             hint=f"x and y are 0 to {SIZE - 1}, color is six hex digits without a hash sign.",
         )
     return readable
 
 
 def check_region(region: Region | None) -> Region:
-    """Refuse a region that does not lie on the wall."""
+    """Raise unless the region lies on the wall."""
     if region is None:
         return 0, 0, SIZE - 1, SIZE - 1
     match region:
@@ -115,6 +114,6 @@ def check_region(region: Region | None) -> Region:
             if 0 <= x0 <= x1 < SIZE and 0 <= y0 <= y1 < SIZE:
                 return x0, y0, x1, y1
     raise UsageError(
-        f"region={region!r} is no part of the wall",
-        hint=f"Give (x0, y0, x1, y1), borders included: 0 <= x0 <= x1 <= {SIZE - 1}, so for y.",
+        f"region={region!r} is not a part of the wall",
+        hint=f"Pass (x0, y0, x1, y1), inclusive: 0 <= x0 <= x1 <= {SIZE - 1}, same for y.",
     )

@@ -1,4 +1,4 @@
-"""The wall as a PNG file; and what every file of it tells, and how it is written whole."""
+"""PNG files of the wall, their metadata, and atomic writes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from beaconframes.wall.pixel_writes import Region
 
 
-_NAME = 200  # Characters of a chain's name.
-_LEVEL = 5  # A third less work than what Pillow chooses, and a tenth more bytes.
+_NAME = 200  # Maximum characters of a chain's name.
+_LEVEL = 5  # A third less CPU time than Pillow's default, and a tenth more bytes.
 
 
 def save(
@@ -44,17 +44,17 @@ def save(
     chain: str | None = None,
     simulated: bool | None = None,
 ) -> Path:
-    """Write the graffiti wall to a PNG file, whole or not at all, and return its path.
+    """Write the graffiti wall to a PNG file, atomically, and return its path.
 
-    *wall* is a frame, painted with *region*, *scale* and *background* as by ``render``, or an image
-    as it is. Up to 255 colours the file has a palette, which makes it small. Its text entries tell
+    *wall* is a frame, painted with *region*, *scale* and *background* as by ``render``, or an
+    image. With up to 255 colours the file has a palette, which makes it small. Its text entries are
     the first and the last slot of the frame and, where given, the *chain* and whether the data are
     *simulated*.
     """
     target = Path(path)
     if target.suffix.lower() != ".png":
         raise UsageError(
-            f"{target.name!r} is no name of a PNG file", hint='Let it end in ".png", for example.'
+            f"{target.name!r} is not the name of a PNG file", hint='Use a name that ends in ".png".'
         )
     if not isinstance(wall, Image.Image):
         picture = paint_region(wall, region)
@@ -64,8 +64,8 @@ def save(
         image = _reduce_colours(wall)
     else:
         raise UsageError(
-            "region, scale and background are for painting, and this image is painted",
-            hint="Give them to bf.wall.render(...), or save the frame.",
+            "region, scale and background do not apply to an image that is already painted",
+            hint="Pass them to bf.wall.render(...), or save the frame.",
         )
     png_info = PngInfo()
     for name, text in describe_data(image.info, chain, simulated).items():
@@ -78,7 +78,7 @@ def save(
 def describe_data(
     slots: Mapping[Any, object], chain: str | None, simulated: bool | None
 ) -> dict[str, str]:
-    """Give what a file tells of its data, name by name."""
+    """Return the metadata of a file, by name."""
     entries = {"Software": "beaconframes"}
     for key, name in (("first_slot", "First slot"), ("last_slot", "Last slot")):
         if key in slots:
@@ -91,7 +91,7 @@ def describe_data(
 
 
 def _reduce_colours(image: Image.Image) -> Image.Image:
-    """Give an image with few colours a palette; every pixel keeps its colour and opacity."""
+    """Convert an image with few colours to a palette; every pixel keeps its colour and opacity."""
     if image.mode != "RGBA":
         return image
     pixels = np.asarray(image).view(">u4")[..., 0]
@@ -107,9 +107,9 @@ def _reduce_colours(image: Image.Image) -> Image.Image:
 
 @contextmanager
 def write_atomically(target: Path) -> Iterator[Path]:
-    """Give a name beside the target to write to; a file of its own name is always whole."""
+    """Yield a temporary path beside the target, which is renamed to the target at the end."""
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {str(target.parent)!r}", hint="Make it first.")
+        raise UsageError(f"there is no folder {str(target.parent)!r}", hint="Create it first.")
     part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         yield part

@@ -1,4 +1,4 @@
-"""What the wall tells beside its picture: how old paint is, what is fought over, who holds what."""
+"""Measures of the wall: age of the paint, overwrites, and territory."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _PLACE = ("x", "y")
 
 
 def age(frame: IntoFrameT, *, until: int | None = None, region: Region | None = None) -> IntoFrameT:
-    """Tell how old the paint on the wall is. One row per painted pixel, row by row of the wall.
+    """Compute the age of the paint. One row per painted pixel, row by row of the wall.
 
-    *frame* is what ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)`` gives.
+    *frame* is the result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``.
     ``slot``, ``time``, ``color`` and ``validator_index`` are those of the last write to the pixel,
-    and ``age_slots`` is how many slots before *until* that was. Later writes do not count; left
-    out, *until* is the last slot of *frame*.
+    and ``age_slots`` is the number of slots from that write to *until*. Later writes do not count.
+    Default of *until*: the last slot of *frame*.
     """
     rows = _read_region(frame, None, "time", "validator_index")
     if until is not None and (type(until) is not int or until < 0):
-        raise UsageError(f"until={until!r} is no slot", hint="Give an integer from 0 on.")
+        raise UsageError(f"until={until!r} is not a slot", hint="Pass an integer from 0.")
     end = pl.col("slot").max() if until is None else pl.lit(until)
     rows_until = rows.filter(pl.col("slot") <= end).with_columns(age_slots=end - pl.col("slot"))
     columns = ("x", "y", "slot", "time", "color", "validator_index", "age_slots")
@@ -40,10 +40,10 @@ def age(frame: IntoFrameT, *, until: int | None = None, region: Region | None = 
 
 
 def overwrites(frame: IntoFrameT, *, region: Region | None = None) -> IntoFrameT:
-    """Tell how often pixels were painted over. One row per painted pixel, row by row of the wall.
+    """Count how often pixels were painted over. One row per painted pixel, row by row of the wall.
 
-    ``paints`` counts the writes, ``overwrites`` those after the first, ``recolours`` those of them
-    that changed the colour, and ``painters`` the validators that wrote; ``first_slot`` and
+    ``paints`` is the number of writes, ``overwrites`` of those after the first, ``recolours`` of
+    those that changed the colour, and ``painters`` of the validators that wrote. ``first_slot`` and
     ``last_slot`` are the slots of the first and the last write.
     """
     rows = _read_region(frame, region, "validator_index")
@@ -66,14 +66,15 @@ def territory(
     per_pixel: bool = False,
     region: Region | None = None,
 ) -> IntoFrameT:
-    """Tell who holds the wall. One row per validator or group, who holds the most first.
+    """Count the pixels that each validator or group holds. One row per holder, largest first.
 
-    A pixel belongs to who painted it last. ``pixels`` counts those, ``share`` is their share of all
-    painted pixels, and ``paints`` counts what the holder ever wrote, also what is painted over.
+    The holder of a pixel is the validator that painted it last. ``pixels`` is the number held,
+    ``share`` their share of all painted pixels, and ``paints`` the number of all writes of the
+    holder, including those painted over.
 
-    With *groups*, validators by name such as ``{"ours": range(250)}``, the column ``group`` takes
-    the place of ``validator_index``; null stands for everybody else. With *per_pixel* there is one
-    row per painted pixel instead: ``x``, ``y``, its holder, and the ``slot`` of the last write.
+    With *groups*, validators by name such as ``{"ours": range(250)}``, the column ``group``
+    replaces ``validator_index``; null is every other validator. With *per_pixel*, there is one row
+    per painted pixel instead: ``x``, ``y``, its holder, and the ``slot`` of the last write.
     """
     rows = _read_region(frame, region, "validator_index")
     holder = "validator_index"
@@ -115,8 +116,8 @@ def _select_last_writes(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read_groups(groups: Mapping[str, Iterable[int]]) -> pl.DataFrame:
-    """Give a row per validator of a group; nobody is in two."""
-    hint = 'Give validators by name, such as {"ours": range(250)}.'
+    """Read the groups. One row per validator; no validator is in two groups."""
+    hint = 'Pass validators by group name, such as {"ours": range(250)}.'
     try:
         pairs = [(index, name) for name, members in groups.items() for index in members]
         members = pl.DataFrame(
@@ -124,7 +125,7 @@ def _read_groups(groups: Mapping[str, Iterable[int]]) -> pl.DataFrame:
             schema={"validator_index": pl.Int64, "group": pl.String},
         )
     except (AttributeError, TypeError, OverflowError):
-        raise UsageError(f"groups={groups!r} are no groups", hint=hint) from None
+        raise UsageError(f"groups={groups!r} are not groups", hint=hint) from None
     if twice := members.filter(pl.col("validator_index").is_duplicated()).rows():
         raise UsageError(f"validator {twice[0][0]} is in more than one group", hint=hint)
     return members

@@ -1,4 +1,4 @@
-"""What is still to be painted, so that the wall shows a picture."""
+"""The pixels that the wall still needs to show a target picture."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def diff(
     at: tuple[int, int] = (0, 0),
     form: str = "long",
 ) -> IntoFrameT:
-    """Tell what is to be painted for the wall to show a picture. One row per pixel that is not so.
+    """List the pixels that differ from a target picture. One row per differing pixel.
 
-    *frame* is the wall as it is: ``bf.load_graffiti_wall(since=0)``. *target* is an image, or the
-    path of one, whose upper left corner belongs *at* ``(x, y)``; where it is transparent (its
-    opacity is below a half) every colour is right. ``painted`` is the colour that a pixel has, null
-    for none, and ``color`` the one that it should have. ``graffiti`` is the text for a block to
-    carry: ``graffitiwall:x:y:#rrggbb``, or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves
-    more of the 32 bytes to other words. Rows follow the picture, row by row of pixels.
+    *frame* is the present wall: ``bf.load_graffiti_wall(since=0)``. *target* is an image, or the
+    path of one, with its upper left corner *at* ``(x, y)``; where its opacity is below a half,
+    every colour is right. ``painted`` is the present colour of a pixel, null for unpainted, and
+    ``color`` the target colour. ``graffiti`` is the text for a block: ``graffitiwall:x:y:#rrggbb``,
+    or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves more of the 32 bytes for other text.
+    Rows are sorted by ``y``, ``x``.
     """
     check_choice("form", form, _FORMS)
     image = _open_image(target)
@@ -60,7 +60,7 @@ def diff(
 
 
 def _open_image(target: Image.Image | str | os.PathLike[str]) -> Image.Image:
-    """Open a picture, and look at its size before its pixels."""
+    """Open an image, and check its size before its pixels are decoded."""
     if isinstance(target, Image.Image):
         return _check_size(target)
     try:
@@ -72,27 +72,27 @@ def _open_image(target: Image.Image | str | os.PathLike[str]) -> Image.Image:
             raise
         raise UsageError(
             f"the picture {str(target)!r} cannot be opened: {error}",
-            hint="Give a PNG, or an image of Pillow.",
+            hint="Pass the path of a PNG, or a Pillow image.",
         ) from error
 
 
 def _check_size(image: Image.Image) -> Image.Image:
-    """Refuse a picture that is larger than the wall."""
+    """Raise if an image is larger than the wall."""
     if max(image.size) > SIZE:
         raise UsageError(
             f"the picture has {image.width} x {image.height} pixels, the wall {SIZE} x {SIZE}",
-            hint="Make it smaller, by image.resize(...) for example.",
+            hint="Make it smaller, for example with image.resize(...).",
         )
     return image
 
 
 def _check_corner(at: tuple[int, int], image: Image.Image) -> tuple[int, int]:
-    """Refuse a place where the picture would hang over the edge."""
+    """Raise if the image at this position would extend beyond the wall."""
     match at:
         case (int(x), int(y)):
             if 0 <= x <= SIZE - image.width and 0 <= y <= SIZE - image.height:
                 return x, y
     raise UsageError(
-        f"at={at!r} is no place for a picture of {image.width} x {image.height} pixels",
-        hint=f"Give (x, y) of its upper left corner; all of it lies within 0 to {SIZE - 1}.",
+        f"at={at!r} does not fit a picture of {image.width} x {image.height} pixels",
+        hint=f"Pass (x, y) of its upper left corner; all of it must lie within 0 to {SIZE - 1}.",
     )

@@ -1,4 +1,4 @@
-"""The wall as it was painted: an animation."""
+"""Animations of how the wall was painted."""
 
 from __future__ import annotations
 
@@ -45,32 +45,32 @@ def timelapse(
     chain: str | None = None,
     simulated: bool | None = None,
 ) -> Path:
-    """Write how the graffiti wall was painted, whole or not at all, and return the file's path.
+    """Write an animation of how the wall was painted, atomically, and return the file's path.
 
-    The end of the name chooses the form. GIF and (animated) PNG are the small ones: they hold only
-    what changed from frame to frame, and writing them takes next to no memory. Like WebP they are
-    exact to the pixel in every frame. MP4, which needs ``pip install "beaconframes[video]"``, blurs
-    colours and has no transparency, but goes where only films go.
+    The extension chooses the format. GIF and (animated) PNG are small: they store only the changes
+    between frames, and writing them needs little memory. Like WebP they are exact to the pixel in
+    every frame. MP4, which requires ``pip install "beaconframes[video]"``, blurs colours and has no
+    transparency, but works where only videos are accepted.
 
     Parameters
     ----------
     frame
-        What ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)`` gives, in any order.
+        Result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``, in any order.
     path
         A name that ends in .gif, .png, .webp or .mp4.
     frames
-        How many frames, of equally many slots each. Left out, and without *every*: 200.
+        Number of frames, of equally many slots each. Default, without *every*: 200.
     every
-        Instead of *frames*, what one frame covers: so many slots (``7200``), or a time (``"1d"``,
-        ``"1w"``, ``"1mo"``, in UTC, or a timedelta).
+        Instead of *frames*, the length of one frame: a number of slots (``7200``), or a time
+        (``"1d"``, ``"1w"``, ``"1mo"``, in UTC, or a timedelta).
     fps
-        Frames in a second, up to 50.
+        Frames per second, up to 50.
     hold
-        Seconds for which the last frame stays before it begins anew.
+        Seconds for which the last frame is shown before the animation starts again.
     region, scale, background
-        As in ``render``. What nobody painted is transparent, in MP4 black.
+        As in ``render``. Unpainted pixels are transparent, in MP4 black.
     chain, simulated
-        As in ``save``: what the file tells about its data, beside the first and the last slot.
+        As in ``save``: metadata of the file, besides the first and the last slot.
     """
     target = Path(path)
     write = choose_writer(target)
@@ -81,11 +81,12 @@ def timelapse(
     check_scale(width, height, scale)
     if max(width, height) * scale > _LONGEST:
         raise UsageError(
-            f"scale={scale!r} makes a side longer than {_LONGEST:,} pixels", hint="Take less."
+            f"scale={scale!r} makes a side longer than {_LONGEST:,} pixels",
+            hint="Use a smaller scale.",
         )
     unpainted = parse_background(background)
     writes = read_writes(frame, times=isinstance(every, str | timedelta))
-    # Frames without a write in them are the one before, shown for longer.
+    # A frame without a write extends the delay of the frame before.
     merged = [
         (stop, sum(1 for _ in same)) for stop, same in groupby(_find_stops(writes, frames, every))
     ]
@@ -108,25 +109,25 @@ def timelapse(
 
 
 def _find_colours(writes: PixelWrites, unpainted: int) -> Ints:
-    """Give every colour that occurs, in order."""
+    """Return every colour that occurs, sorted."""
     values = pl.Series(writes.value).unique().to_numpy().astype(np.int64)
     return np.unique(np.append(values, unpainted >> 8) if unpainted else values)
 
 
 def _check_number(name: str, value: float, least: float, most: float) -> None:
-    """Refuse a number that is too small or too large."""
+    """Raise unless a number is within its limits."""
     if type(value) not in {int, float} or not least <= value <= most:
         raise UsageError(
-            f"{name}={value!r} does not work", hint=f"Give a number from {least} to {most}."
+            f"{name}={value!r} is out of range", hint=f"Pass a number from {least} to {most}."
         )
 
 
 def _find_stops(
     writes: PixelWrites, frames: int | None, every: int | str | timedelta | None
 ) -> list[int]:
-    """Tell of each frame how many of the changes it shows."""
+    """Return for each frame how many of the writes it shows."""
     if frames is not None and every is not None:
-        raise UsageError("frames and every both say how many frames there are", hint="Give one.")
+        raise UsageError("frames and every both set the number of frames", hint="Pass only one.")
     if every is None:
         count = _FRAMES if frames is None else frames
         _check_count("frames", count, most=_MOST)
@@ -146,11 +147,11 @@ def _find_stops(
 
 
 def _find_stops_by_time(writes: PixelWrites, every: str | timedelta) -> list[int]:
-    """Tell the same where a frame covers a time."""
+    """Return for each frame, where it covers a length of time, how many of the writes it shows."""
     times = pl.Series(writes.times)
     if times.null_count() or not times.is_sorted():
         raise UsageError(
-            "the times of the frame do not follow its slots",
+            "the times of the frame are not in the order of its slots",
             hint="Keep the column time as bf.load_graffiti_wall(...) gives it.",
         )
     ends = times[[0, -1]]
@@ -162,32 +163,33 @@ def _find_stops_by_time(writes: PixelWrites, every: str | timedelta) -> list[int
         starts = pl.datetime_range(start, ends[1], every, eager=True, time_unit="us")
     except (PolarsError, ZeroDivisionError, OverflowError):
         raise UsageError(
-            f"every={every!r} is no length of time",
-            hint='Give "12h", "1d", "1w", "1mo" or a timedelta; an integer counts slots.',
+            f"every={every!r} is not a length of time",
+            hint='Pass "12h", "1d", "1w", "1mo" or a timedelta; an integer counts slots.',
         ) from None
     stops = times.search_sorted(starts[1:], side="left").to_list()
     return [*stops, len(times)]
 
 
 def _check_count(name: str, value: object, *, most: int | None = None) -> None:
-    """Refuse what is no count."""
+    """Raise unless a value is a count within its limits."""
     if type(value) is not int or value < 1 or (most is not None and value > most):
-        upwards = f"from 1 to {most}" if most else "from 1 on"
-        raise UsageError(f"{name}={value!r} does not work", hint=f"Give an integer {upwards}.")
+        upwards = f"from 1 to {most}" if most else "from 1"
+        raise UsageError(f"{name}={value!r} is out of range", hint=f"Pass an integer {upwards}.")
 
 
 def _check_frame_count(count: int, argument: str) -> None:
-    """Refuse more frames than anybody looks at."""
+    """Raise if there are too many frames."""
     if not 0 <= count < _MOST:
         raise UsageError(
-            f"{argument} makes {count:,} frames, and {_MOST:,} are the most", hint="Take longer."
+            f"{argument} makes {count:,} frames, more than the maximum of {_MOST:,}",
+            hint="Use longer frames.",
         )
 
 
 def _build_changes(
     writes: PixelWrites, stops: list[int], region: Region, unpainted: int
 ) -> Iterator[FrameChange]:
-    """Give for each frame what changed in the region, in the smallest rectangle around it."""
+    """Yield for each frame the changes in the region, in their bounding rectangle."""
     x0, y0, x1, y1 = region
     now = np.full(SIZE * SIZE, -1)
     for start, stop in pairwise([0, *stops]):
@@ -203,7 +205,7 @@ def _build_changes(
         now[place[seen]] = value
         left, top, right, bottom = region
         if start:
-            # A frame in which nothing changes must have a pixel all the same.
+            # A frame without a change still needs one pixel.
             left, right = (x.min(), x.max()) if len(x) else (x0, x0)
             top, bottom = (y.min(), y.max()) if len(y) else (y0, y0)
         yield FrameChange(
