@@ -1,6 +1,6 @@
-"""Write the pages that are made from the declarations: the data dictionary.
+"""Generate the data dictionary from the declarations of the endpoints.
 
-`make docs` writes them, `make check` runs this with --check and fails when a page is stale.
+`make docs` writes it; `make check` runs this with --check, which fails if the page is out of date.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ DOCS = Path(__file__).resolve().parent
 
 
 def pages() -> dict[Path, str]:
-    """Return what every generated page has to say."""
+    """Return the text of every generated page."""
     return {DOCS / "dictionary.md": dictionary.markdown()}
 
 
 def main() -> None:
-    """Write the pages, or tell which are stale."""
+    """Write the pages, or print which ones are out of date."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing, fail if stale")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if a page is out of date"
+    )
     check = parser.parse_args().check
 
     stale = [
@@ -32,7 +34,7 @@ def main() -> None:
     ]
     for path, text in stale:
         if check:
-            print(f"{path.relative_to(DOCS.parent)} is stale: run `make docs`")
+            print(f"{path.relative_to(DOCS.parent)} is out of date: run `make docs`")
         else:
             path.write_text(text, encoding="utf-8")
             print(f"wrote {path.relative_to(DOCS.parent)}")

@@ -1,6 +1,6 @@
-"""Run the code of the recipes and put under each call what it gives.
+"""Generate the results in docs/recipes.md: run the code of each recipe and insert its table.
 
-`make docs` writes the page; a test holds it to what the calls give.
+`make docs` writes the page, and a test checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import polars as pl
 
 PAGE = Path(__file__).resolve().parent / "recipes.md"
 SHOWN = 5
-# A block of code, and the table that stands under it.
+# A block of code and the table below it.
 BLOCK = re.compile(
     r"""
     ```python\n(.*?)```\n
     (?: \n (?: \|[^\n]*\n )+ )?     # its table
-    (?: \n \*[^\n]*\*\n )?         # how many rows there are
+    (?: \n \*[^\n]*\*\n )?         # the number of rows
     """,
     re.DOTALL | re.VERBOSE,
 )
 
 
-def outcome(code: str, names: dict[str, Any]) -> Any:
-    """Run *code*; return what its last line is, if that is an expression."""
+def run_code(code: str, names: dict[str, Any]) -> Any:
+    """Run *code*; return the value of its last line if this is an expression."""
     tree = ast.parse(code)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, PAGE.name, "exec"), names)  # noqa: S102 - our own page
@@ -36,8 +36,8 @@ def outcome(code: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), PAGE.name, "eval"), names)  # noqa: S307
 
 
-def table(frame: pl.DataFrame) -> str:
-    """Return the first rows of *frame* as Markdown, and how many there are."""
+def format_table(frame: pl.DataFrame) -> str:
+    """Return the first rows of *frame* as Markdown, and the number of rows."""
     with pl.Config(
         tbl_formatting="MARKDOWN",
         tbl_hide_dataframe_shape=True,
@@ -53,26 +53,26 @@ def table(frame: pl.DataFrame) -> str:
     return f"\n{text}\n{more}"
 
 
-def filled(page: str) -> str:
-    """Return *page* with what each of its calls gives, asked of whoever is connected."""
+def fill_page(page: str) -> str:
+    """Return *page* with the result of each call, loaded from the current explorer."""
     names: dict[str, Any] = {}
 
-    def with_outcome(block: re.Match[str]) -> str:
-        found = outcome(block[1], names)
-        return f"```python\n{block[1]}```\n" + ("" if found is None else table(found))
+    def add_result(block: re.Match[str]) -> str:
+        result = run_code(block[1], names)
+        return f"```python\n{block[1]}```\n" + ("" if result is None else format_table(result))
 
-    return BLOCK.sub(with_outcome, page)
+    return BLOCK.sub(add_result, page)
 
 
 def main() -> None:
-    """Write the page anew, over the chain that it names."""
+    """Write the page with the results of its simulated chain."""
     import beaconframes as bf
     from beaconframes.simulator import simulate
 
     with tempfile.TemporaryDirectory() as folder:
         chain = simulate(Path(folder) / "chain", validators=1010, epochs=470, seed=7)
         with bf.local(chain):
-            PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+            PAGE.write_text(fill_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"wrote docs/{PAGE.name}")
 
 

@@ -1,4 +1,4 @@
-"""What became of attestation duties: a row per validator, a column per epoch."""
+"""Attestation duties: one row per validator, one column per epoch."""
 
 import beaconframes as bf
 

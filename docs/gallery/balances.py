@@ -1,4 +1,4 @@
-"""The balance of a validator, beside its effective balance."""
+"""Balance and effective balance of a validator."""
 
 import beaconframes as bf
 

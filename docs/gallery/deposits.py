@@ -1,4 +1,4 @@
-"""Deposits per month, with those that came to nothing."""
+"""Deposits per month, valid and invalid."""
 
 import beaconframes as bf
 

@@ -1,4 +1,4 @@
-"""What gas costs, by how long one waits."""
+"""Gas fees by waiting time."""
 
 import beaconframes as bf
 

@@ -1,4 +1,4 @@
-"""How many slots after their own attestations were included."""
+"""Inclusion distance of attestations in slots."""
 
 import beaconframes as bf
 

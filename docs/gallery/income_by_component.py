@@ -1,4 +1,4 @@
-"""What income is made of, with penalties below zero."""
+"""Income by component, with penalties below zero."""
 
 import beaconframes as bf
 

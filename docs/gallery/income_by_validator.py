@@ -1,4 +1,4 @@
-"""Income of each of many validators, and their median."""
+"""Income by validator, with the median."""
 
 import beaconframes as bf
 

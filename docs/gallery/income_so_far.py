@@ -1,4 +1,4 @@
-"""Net income since the first epoch, in gwei."""
+"""Cumulative net income in gwei."""
 
 import beaconframes as bf
 

@@ -1,4 +1,4 @@
-"""The validators that earned most in a week."""
+"""The validators with the highest income of a week."""
 
 import beaconframes as bf
 

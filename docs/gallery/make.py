@@ -1,7 +1,7 @@
-"""Run the scripts of the gallery, save their pictures, and write the page that shows them.
+"""Run the scripts of the gallery, save their pictures, and write the page of the gallery.
 
-Each script beside this one draws one chart twice: ``ax`` is the picture, ``figure`` the same to
-zoom and to hover. With ``--pages FOLDER`` the figures are saved there as well, as HTML.
+Each script in this folder draws one chart in both libraries: ``ax`` in matplotlib, ``figure`` in
+plotly. ``--pages FOLDER`` also saves the plotly figures as HTML.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ import matplotlib as mpl
 GALLERY = Path(__file__).resolve().parent
 _HEAD = """# Gallery
 
-Every chart in both libraries. The pictures are of `bf.plot`; the figures of `bf.interactive` show
-the same, to zoom and to hover. The data are of the simulated sample chain.
+Every chart in both libraries. The pictures come from `bf.plot`; `bf.interactive` draws the same
+charts with zoom and hover text. The data come from the simulated sample.
 
-`python docs/gallery/make.py` makes this page and its pictures anew; with `--pages out/gallery` it
-saves the interactive figures as well.
+`python docs/gallery/make.py` generates this page and its pictures; `--pages out/gallery` also saves
+the interactive figures.
 """
 
 
 def scripts() -> list[Path]:
-    """Return the scripts, by name."""
+    """Return the scripts, sorted by name."""
     return sorted(path for path in GALLERY.glob("*.py") if path.name != "make.py")
 
 
 def run(script: Path) -> dict[str, Any]:
-    """Run a script and return what it names."""
+    """Run a script and return its variables."""
     mpl.use("Agg")
     return runpy.run_path(str(script))
 
 
 def page() -> str:
-    """Return the page: of each script its sentence, its picture and its code."""
+    """Return the page: title, picture and code of each script."""
     parts = [_HEAD]
     for script in scripts():
         docstring, _, code = script.read_text(encoding="utf-8").partition("\n\n")
@@ -49,9 +49,9 @@ def page() -> str:
 
 
 def main() -> None:
-    """Make pictures, figures and the page."""
+    """Write the pictures, the figures and the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pages", type=Path, help="where to save interactive figures")
+    parser.add_argument("--pages", type=Path, help="folder for the interactive figures")
     parser.add_argument("names", nargs="*", help="only these scripts")
     chosen = parser.parse_args()
     if chosen.pages:
@@ -62,7 +62,7 @@ def main() -> None:
         drawn = run(script)
         drawn["ax"].figure.savefig(script.with_suffix(".png"), dpi=100)
         if chosen.pages:
-            # Self-contained but for one script that all pages share, beside them.
+            # All pages share one script in the same folder.
             figure_file = chosen.pages / f"{script.stem}.html"
             drawn["figure"].write_html(figure_file, include_plotlyjs="directory")
         print(f"drew {script.stem}")

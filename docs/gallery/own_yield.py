@@ -1,4 +1,4 @@
-"""The yield of your validators against that of the network."""
+"""Yield of your validators compared with the network."""
 
 import beaconframes as bf
 

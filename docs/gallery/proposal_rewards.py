@@ -1,4 +1,4 @@
-"""What proposed blocks brought on the execution layer."""
+"""Execution rewards of proposed blocks."""
 
 import beaconframes as bf
 

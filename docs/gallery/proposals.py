@@ -1,4 +1,4 @@
-"""Blocks that validators proposed, missed, or lost to another."""
+"""Proposed, missed and orphaned blocks."""
 
 import beaconframes as bf
 

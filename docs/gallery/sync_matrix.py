@@ -1,4 +1,4 @@
-"""Who signed which block: a row per member, a column per slot."""
+"""Signatures of a sync committee: one row per member, one column per slot."""
 
 import beaconframes as bf
 

@@ -1,4 +1,4 @@
-"""The members of a sync committee, ranked by what they signed."""
+"""Members of a sync committee, ranked by participation."""
 
 import beaconframes as bf
 

@@ -1,4 +1,4 @@
-"""How much of the sync committee signed each block, and the blocks that are not there."""
+"""Participation of the sync committee by slot, with missed slots."""
 
 import beaconframes as bf
 

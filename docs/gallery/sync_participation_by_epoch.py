@@ -1,4 +1,4 @@
-"""Participation by epoch, and that of some seats of the committee."""
+"""Participation by epoch, for all seats and for some."""
 
 import beaconframes as bf
 

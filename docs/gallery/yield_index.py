@@ -1,4 +1,4 @@
-"""The daily yield of the network, and its averages."""
+"""Daily yield of the network, with moving averages."""
 
 import beaconframes as bf
 

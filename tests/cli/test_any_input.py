@@ -201,7 +201,7 @@ def test_a_sample_that_cannot_be_stored(monkeypatch, tmp_path, chain):
 
 def readme_examples():
     """The commands of the README."""
-    part = README.read_text().partition("## On the command line")[2].partition("\n## ")[0]
+    part = README.read_text().partition("## Command line")[2].partition("\n## ")[0]
     block = re.search(r"```console\n(.*?)```", part, re.DOTALL)
     return [line.removeprefix("$ ") for line in block[1].splitlines()]
 

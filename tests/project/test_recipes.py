@@ -20,7 +20,7 @@ def recipes():
 
 def test_every_recipe_gives_what_stands_under_it(explorer):
     """Run in order, against the chain that the page names. When it differs: `make docs`."""
-    assert PAGE == recipes().filled(PAGE)
+    assert PAGE == recipes().fill_page(PAGE)
 
 
 def test_there_are_sixteen_and_each_has_a_table():
@@ -38,10 +38,10 @@ def test_an_output_that_changed_is_put_in_its_place():
     page = "```python\nFRAME\n```\n\n| old |\n|---|\n| 1 |\n\n*5 of 9 rows*\n\nProse.\n"
     code = "import polars as pl\npl.DataFrame({'new': range(7)})"
 
-    filled = recipes().filled(page.replace("FRAME", code))
+    filled = recipes().fill_page(page.replace("FRAME", code))
 
     assert "old" not in filled
     assert "of 9 rows" not in filled
     assert "| new |" in filled
     assert "*5 of 7 rows*\n\nProse.\n" in filled
-    assert filled == recipes().filled(filled)
+    assert filled == recipes().fill_page(filled)
