@@ -27,7 +27,7 @@ from beaconframes.errors import BeaconframesError, DatasetError
 from beaconframes.exports import journal
 from beaconframes.exports.formats import FORMATS
 
-from ..support.thrift import fields, put_together, struct, taken_apart
+from ..support.thrift import join_file, read_struct, split_file, write_struct
 
 ROWS = 1000
 HUGE = 10**9
@@ -58,57 +58,57 @@ def columns(footer):
 
 
 def claims_everywhere(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     group, facts = columns(footer)
     footer[3][1] = group[3][1] = HUGE
     for column in facts:
         column[5][1] = HUGE
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def claims_in_all(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     footer[3][1] = HUGE
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def claims_in_a_group(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     columns(footer)[0][3][1] = HUGE
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def page(data, *, unpacked=None, values=None, content=None):
     """Replace the page of the second column by one that claims something."""
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     facts = columns(footer)[1][1]
     facts.pop(11, None)  # no dictionary
-    header, begins = fields(pages, facts[9][1])
+    header, begins = read_struct(pages, facts[9][1])
     content = content or pages[begins : begins + header[3][1]]
     header[3][1] = len(content)
     if unpacked is not None:
         header[2][1] = unpacked
     if values is not None:
         header[5][1][1][1] = values
-    new = struct(header) + content
+    new = write_struct(header) + content
     facts[9][1], facts[7][1] = len(pages), len(new)
-    return put_together(pages + new, footer)
+    return join_file(pages + new, footer)
 
 
 def elsewhere(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     columns(footer)[1][1][9][1] = 2**40
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def in_another_file(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     columns(footer)[0][1][1][1][0] = {1: [8, b"/etc/passwd"], **columns(footer)[0][1][1][1][0]}
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def deep(data):
-    pages, _ = taken_apart(data)
+    pages, _ = split_file(data)
     footer = b"\x1c" * 100_000
     return pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
