@@ -498,8 +498,8 @@ def noted(path):
 
 def workshop(folder):
     """The workshop of an export that is said to have been killed."""
-    (folder / journal.NAME).mkdir()
-    return folder / journal.NAME
+    (folder / journal.WORK_FOLDER).mkdir()
+    return folder / journal.WORK_FOLDER
 
 
 @pytest.mark.parametrize(
@@ -539,7 +539,7 @@ def test_a_journal_replaces_no_document_of_others(tmp_path):
             for said in ("README.md", ["README.md", "0" * 64], {"README.md": 1})
         )
     )
-    with pytest.raises(DatasetError, match="is in the way"):
+    with pytest.raises(DatasetError, match="is not a file of this export"):
         bf.export(rows(), tmp_path)
     assert "precious" == (tmp_path / "README.md").read_text()
 
@@ -553,7 +553,7 @@ def test_what_is_no_file_in_the_workshop_is_refused(tmp_path, name, kind):
     out.mkdir()
     place = workshop(out) / name
     place.symlink_to(precious) if kind == "link" else place.mkdir()
-    with pytest.raises(DatasetError, match=f"{name} is not a plain file. Remove it"):
+    with pytest.raises(DatasetError, match=f"{name} is not a regular file. Remove it"):
         bf.export(rows(), out)
     assert "" == precious.read_text()
 
@@ -561,7 +561,7 @@ def test_what_is_no_file_in_the_workshop_is_refused(tmp_path, name, kind):
 def test_a_lock_that_is_text_is_refused(tmp_path):
     """It is no database: the error says what to remove."""
     (workshop(tmp_path) / journal.LOCK).write_text("text, and not a little of it" * 1000)
-    with pytest.raises(DatasetError, match=r"lock is no lock of an export\. Remove it"):
+    with pytest.raises(DatasetError, match=r"lock is not the lock file of an export\. Remove it"):
         bf.export(rows(), tmp_path)
 
 
@@ -591,4 +591,4 @@ def test_a_journal_of_anything_is_passed_over(tmp_path, explorer, line):
     (workshop(tmp_path) / journal.JOURNAL).write_text(line + "\n")
     made = bf.export(bf.load_income_history, tmp_path, validators=[1, 2], since=0, until=9)
     assert (20, True) == (made.rows, made.complete)
-    assert not (tmp_path / journal.NAME).exists()
+    assert not (tmp_path / journal.WORK_FOLDER).exists()

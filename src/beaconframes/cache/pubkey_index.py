@@ -49,21 +49,23 @@ class Named(msgspec.Struct):
         return self.activationeligibilityepoch
 
 
-def resolve(explorer: Explorer, local_store: LocalStore, keys: Sequence[str]) -> dict[str, int]:
+def resolve(
+    explorer: Explorer, local_store: LocalStore | None, keys: Sequence[str]
+) -> dict[str, int]:
     """Return the index of each of the *keys* that somebody has, asking for those not known yet."""
-    known = known_of(local_store, keys)
+    known = {} if local_store is None else known_of(local_store, keys)
     unknown = [key for key in keys if key not in known]
     if explorer.offline:
         return known
-    finalized = local_store.finalized
-    if unknown and finalized < 0:
+    finalized = -1 if local_store is None else local_store.finalized
+    if local_store is not None and unknown and finalized < 0:
         finalized = explorer.chain_head.latest("epoch", finalized=True)
     for start in range(0, len(unknown), AT_ONCE):
         found = ask(explorer, unknown[start : start + AT_ONCE])
         known |= {one.pubkey.lower(): one.index for one in found if one.index is not None}
         # One that has just appeared may disappear again, and its number go to another.
         sure = [one for one in found if one.since is not None and one.since <= finalized]
-        if sure:
+        if sure and local_store is not None:
             cells = [(one.pubkey.lower(), one.index, 0) for one in sure]
             frame = pl.DataFrame(cells, schema=SCHEMA, orient="row")
             local_store.keep(TABLE, frame, GRID, dict.fromkeys(frame["pubkey"], ONCE), finalized)
