@@ -429,6 +429,6 @@ def test_arguments_that_mean_nothing_are_refused(tmp_path):
         bf.export(income(0, 1), tmp_path / "out.csv", format="parquet")
     with pytest.raises(UsageError, match="format='shapefile' is unknown"):
         bf.export(income(0, 1), tmp_path / "out", format="shapefile")
-    with pytest.raises(UsageError, match="is no name"):
+    with pytest.raises(UsageError, match="is not a valid name"):
         bf.export(income(0, 1), tmp_path / "out", table="../etc")
     assert [] == list(tmp_path.iterdir())
