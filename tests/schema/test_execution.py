@@ -29,7 +29,7 @@ from beaconframes.schema import (
     Wei,
 )
 from beaconframes.v1 import ENDPOINTS
-from beaconframes.v1._execution import ExecutionBlocks
+from beaconframes.v1._execution_blocks import ExecutionBlocks
 from beaconframes.v1.address_balances import AddressBalances
 from beaconframes.v1.gas_fees import GasFees
 from beaconframes.v1.pool_stats import PoolStats
