@@ -11,7 +11,7 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.server import Server
 
-from ..support.sets import sets
+from ..support.validator_sets import list_validator_sets
 
 FREE, PREMIUM = "free-key-0123456789", "premium-key-0123456789"
 GWEI = 10**9
@@ -189,7 +189,7 @@ def test_a_free_key_permits_twenty_validators(server_with_keys):
 @pytest.mark.parametrize("which", range(10))
 def test_each_way_to_name_validators_selects_them(which, chain, explorer):
     """By index, key, dashboard, address, credentials, entity and owner, as in the dataset."""
-    named, expected = sets(chain)[which]
+    named, expected = list_validator_sets(chain)[which]
 
     found = bf.v2.load_validators(named)
 
