@@ -24,7 +24,7 @@ from beaconframes.cache import finality
 from beaconframes.calendar import MAINNET
 from beaconframes.config import settings
 from beaconframes.dataset import Dataset
-from beaconframes.fetch.head import Views
+from beaconframes.fetch.head import HeadV2
 from beaconframes.server import Server
 
 from ..support.faults import FaultServer
@@ -295,7 +295,7 @@ class TestComplete:
         call = lambda e: bf.load_balance_history(range(9), since=0, until=150, explorer=e)  # noqa: E731
         with FaultServer("rows_drop?every=11&path=/validator", upstream=server.url) as bad:
             explorer = bf.Explorer(bad.url, chain=server.service.chain, store=store, rate=10_000)
-            with pytest.raises(errors.IntegrityError, match="must be there"):
+            with pytest.raises(errors.IntegrityError, match="final rows are missing"):
                 call(explorer)
             bad.fault("")
             seen = len(bad.seen)
@@ -313,7 +313,9 @@ class TestComplete:
         with FaultServer(f"{fault}&path=/epoch/" if "?" in fault else f"{fault}?path=/epoch/",
                          upstream=server.url) as bad:  # fmt: skip
             explorer = bf.Explorer(bad.url, chain=server.service.chain, store=store, rate=10_000)
-            explorer._session._timeouts = explorer._session._timeouts.__class__(total=0.5)
+            explorer.source._session._timeouts = explorer.source._session._timeouts.__class__(
+                total=0.5
+            )
             with pytest.raises(errors.BeaconframesError):
                 call(explorer)
             bad.fault("")
@@ -342,12 +344,12 @@ class TestComplete:
 
     def test_interrupt(self, server, store, monkeypatch):
         """Ctrl-C in the middle: what had come is kept."""
-        from beaconframes.fetch import api_source
+        from beaconframes.fetch import source as api_source
 
-        monkeypatch.setattr(api_source, "PIECE_SECONDS", 0.0)
+        monkeypatch.setattr(api_source, "FLUSH_SECONDS", 0.0)
         call = lambda e: bf.load_epochs(since=100, until=139, explorer=e)  # noqa: E731
         with connect(server, store) as explorer:
-            pieces, count = explorer.asking.pieces, iter(range(99))
+            pieces, count = explorer.source.fetch_rows, iter(range(99))
 
             def cut(*arguments):
                 for piece in pieces(*arguments):
@@ -355,7 +357,7 @@ class TestComplete:
                     if next(count) == 20:
                         raise KeyboardInterrupt
 
-            explorer.asking.pieces = cut
+            explorer.source.fetch_rows = cut
             with pytest.raises(KeyboardInterrupt):
                 call(explorer)
 
@@ -472,7 +474,7 @@ class TestFinality:
         assert planned.requests == found.requests == 2
         assert (42, kept) == (found.rows.height, self.kept(store).meta["finalized_epoch"])
         assert kept == self.kept(store).scan("balance_history").collect()["epoch"].max()
-        assert (told == [450, 440]) == ("440 is finalized, and has said 450" in caplog.text)
+        assert (told == [450, 440]) == ("440 is finalized, and stated 450" in caplog.text)
 
         ask(moving, store, server, call)
         assert again == self.kept(store).meta["finalized_epoch"]
@@ -481,7 +483,7 @@ class TestFinality:
     def test_generation_2_needs_two_answers_too(self):
         """The boundary is a slot there; what two answers agree on is a whole epoch."""
         told = iter([15 * 32 + 31, 14 * 32 + 31, 16 * 32])
-        views = Views(lambda _: b'{"slot": %d}' % next(told), MAINNET)
+        views = HeadV2(lambda _: b'{"slot": %d}' % next(told), MAINNET)
 
         assert (15, -1) == (views.latest("epoch", MAINNET, finalized=True), views.agreed(ask=False))
         assert 14 == views.agreed(ask=True)
@@ -737,7 +739,7 @@ class TestTrouble:
 
         found = tally(server, store, self.call)
         (told,) = found.told
-        assert ("put aside" in str(told), type(told)) == (True, errors.StoreUnavailable)
+        assert ("was renamed to" in str(told), type(told)) == (True, errors.StoreUnavailable)
         assert_frame_equal(expected, found.rows)
         assert 2 == len(list(store.iterdir()))
         assert 0 == tally(server, store, self.call).requests
@@ -847,9 +849,9 @@ class TestOffline:
         tally(server, store, CALLS["balances"])
         explorer = connect(server, store, offline=True)
 
-        with pytest.raises(errors.UsageError, match="no store keeps"):
+        with pytest.raises(errors.UsageError, match="needs requests"):
             bf.load_validators([1], explorer=explorer)
-        with pytest.raises(errors.UsageError, match="no store keeps"):
+        with pytest.raises(errors.UsageError, match="needs requests"):
             bf.load_yield_index(explorer=explorer)
 
     def test_needs_a_store(self, server, store):

@@ -290,7 +290,7 @@ for number in range(count):
     time.sleep(max(0.0, start + number * 0.02 - time.monotonic()))
     shelf = LocalStore(folder / str(number), url="http://x", chain=MAINNET)
     grid = Grid("who", "epoch", ("who", "epoch"))
-    assert shelf.keep("some", rows, grid, {str(who): ((5, 5),)}, 5)
+    assert shelf.put("some", rows, grid, {str(who): ((5, 5),)}, 5)
 """
 
 

@@ -23,8 +23,8 @@ from ..support.store_processes import LAST, check, connect, folders, load, worke
 log = logging.getLogger(__name__)
 
 FILL = """
-from beaconframes.fetch import api_source
-api_source.PIECE_SECONDS = 0.0
+from beaconframes.fetch import source
+source.FLUSH_SECONDS = 0.0
 print("begins", flush=True)
 for since in range(0, int(count), 10):
     load(since=since, until=since + 9)
@@ -33,8 +33,8 @@ for since in range(0, int(count), 10):
 print("done", flush=True)
 """
 TWICE = """
-from beaconframes.fetch import api_source
-api_source.PIECE_SECONDS = 0.0
+from beaconframes.fetch import source
+source.FLUSH_SECONDS = 0.0
 for since in 0, 10:
     load(since=since, until=since + 9)
 bf.store(explorer).compact()

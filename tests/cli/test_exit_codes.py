@@ -186,8 +186,8 @@ def test_logged_warnings_are_printed(run_ending):
         logging.getLogger("beaconframes.record").warning("again\n%s", "\x1b[2J")
         logging.getLogger("beaconframes.record").info("done")
         store = LocalStore(Path("there"), url="https://x", chain=MAINNET)
-        store.distrust(errors.DatasetError("full"))
-        store.distrust(errors.DatasetError("full"))
+        store.warn_unusable(errors.DatasetError("full"))
+        store.warn_unusable(errors.DatasetError("full"))
 
     result = run_ending(log)
 

@@ -573,7 +573,7 @@ def test_no_connection(run):
 def test_progress_is_on_standard_error(run, monkeypatch):
     """Only with --progress, or on a terminal."""
     monkeypatch.setattr("beaconframes.fetch.progress.DELAY", 0)
-    monkeypatch.setattr("beaconframes.fetch.progress.OFTEN", 0.005)
+    monkeypatch.setattr("beaconframes.fetch.progress.REFRESH_INTERVAL", 0.005)
     options = ["load", "income-history", "--validators", "1-100", "--since", "-200"]
     silent = run(*options)
     shown = run(*options, "--progress")

@@ -163,7 +163,7 @@ class TestShown:
         """A terminal shows a line for each thing: requests, rows, store, time, quota."""
         assert """load_income_history:
   requests      822
-  rows to come  2,600,000
+  new rows      2,600,000
   in the store  900,000 rows, which saves 300 requests
   time          14 min at 1 requests a second
   this month    91.3% of the 900 requests left of 1,000""" == repr(self.plan)

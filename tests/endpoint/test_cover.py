@@ -9,7 +9,8 @@ from itertools import combinations
 
 import pytest
 
-from beaconframes.endpoint.cover import Rectangle, fewest, minus, runs, within
+from beaconframes.endpoint.cover import Rectangle, cover_missing
+from beaconframes.endpoint.intervals import clip_intervals, intervals_of, subtract_intervals
 
 ALL = ((0, 199),)
 
@@ -102,7 +103,7 @@ SHAPES = {
 def test_fewest_requests(shape):
     """Batches of 100 and windows of 100: all that is missing, in requests no fewer would do."""
     missing, expected = SHAPES[shape]
-    found = fewest(missing, subjects=100, units=100)
+    found = cover_missing(missing, batch_limit=100, window=100)
 
     assert expected == len(found)
     assert expected == at_least(missing, 100, 100)
@@ -115,7 +116,7 @@ def test_nobody_is_asked_for_in_vain(shape):
     """A rectangle begins and ends with something missing, and each of its subjects lacks some."""
     missing, _ = SHAPES[shape]
     lack = cells(missing)
-    for one in fewest(missing, subjects=100, units=100):
+    for one in cover_missing(missing, batch_limit=100, window=100):
         asked = covered([one])
 
         assert {one.first, one.last} <= {unit for _, unit in asked & lack}
@@ -129,7 +130,7 @@ def shapes(seed, count, most):
         subjects, units = dice.choice([2, 3]), dice.choice([1, 2, 3, 4])
         length, share = dice.randint(3, 12), dice.random()
         missing = {
-            str(n): runs(u for u in range(length) if dice.random() < share)
+            str(n): intervals_of(u for u in range(length) if dice.random() < share)
             for n in range(dice.randint(1, most(subjects)))
         }
         yield missing, subjects, units
@@ -138,7 +139,7 @@ def shapes(seed, count, most):
 def test_minimum_for_a_batch():
     """As long as all fit into one request, nothing is ever asked in more requests than needed."""
     for missing, subjects, units in shapes(1, 300, lambda subjects: subjects):
-        found = fewest(missing, subjects=subjects, units=units)
+        found = cover_missing(missing, batch_limit=subjects, window=units)
 
         assert exactly(missing, subjects, units) == len(found)
         assert cells(missing) <= covered(found)
@@ -148,7 +149,7 @@ def test_minimum_for_several_batches():
     """Of 600 random shapes at most one takes a request more than the best of all ways."""
     more = 0
     for missing, subjects, units in shapes(2, 600, lambda _: 6):
-        found = fewest(missing, subjects=subjects, units=units)
+        found = cover_missing(missing, batch_limit=subjects, window=units)
         more += len(found) - exactly(missing, subjects, units)
 
         assert cells(missing) <= covered(found)
@@ -158,7 +159,7 @@ def test_minimum_for_several_batches():
 
 def test_days_are_asked_for_one_by_one():
     """Without subjects and with one unit a request, it is a request for each that is missing."""
-    found = fewest({"": ((3, 4), (9, 9))}, subjects=1, units=1)
+    found = cover_missing({"": ((3, 4), (9, 9))}, batch_limit=1, window=1)
 
     assert [Rectangle(("",), day, day) for day in (3, 4, 9)] == found
 
@@ -172,7 +173,7 @@ def test_planning_takes_no_time():
         for n in range(1000)
     }  # fmt: skip
     begun = time.perf_counter()
-    found = fewest(missing, subjects=100, units=100)
+    found = cover_missing(missing, batch_limit=100, window=100)
 
     assert time.perf_counter() - begun < 60
     assert 820 <= len(found) <= 825
@@ -194,16 +195,16 @@ def test_planning_takes_no_time():
 )
 def test_wanted_minus_covered(wanted, there, left):
     """What is there already is taken out of what is wanted."""
-    assert left == minus(wanted, there)
+    assert left == subtract_intervals(wanted, there)
 
 
 def test_runs():
     """Numbers become runs, whatever order they come in; a range is one without looking."""
-    assert ((0, 2), (5, 5), (7, 8)) == runs([8, 5, 0, 1, 2, 7, 7])
-    assert ((3, 10**12),) == runs(range(3, 10**12 + 1))
-    assert () == runs(range(0)) == runs([])
+    assert ((0, 2), (5, 5), (7, 8)) == intervals_of([8, 5, 0, 1, 2, 7, 7])
+    assert ((3, 10**12),) == intervals_of(range(3, 10**12 + 1))
+    assert () == intervals_of(range(0)) == intervals_of([])
 
 
 def test_within():
     """Runs are cut to a range."""
-    assert ((5, 7), (9, 9), (12, 12)) == within(((0, 7), (9, 9), (12, 20), (30, 31)), 5, 12)
+    assert ((5, 7), (9, 9), (12, 12)) == clip_intervals(((0, 7), (9, 9), (12, 20), (30, 31)), 5, 12)

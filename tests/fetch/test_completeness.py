@@ -106,13 +106,13 @@ def test_only_what_lacks_is_asked_for_again(upstream):
 
 @pytest.mark.parametrize("part", ["balancehistory", "attestations"])
 def test_a_hole_between_final_rows_is_an_error_that_keeps_the_rest(upstream, part):
-    """It was asked for twice; what came, and all that did not, is in the error."""
+    """It was requested twice; what came, and all that did not, is in the error."""
     load, span, _ = GRIDS[part]
     expected = good(upstream, load, ACTIVE, **span)
 
     with (
         spoiling(upstream, f"rows_drop?path=/{part}") as (_, explorer),
-        pytest.raises(errors.IntegrityError, match="asked for twice: validator_index") as caught,
+        pytest.raises(errors.IntegrityError, match="requested twice: validator_index") as caught,
     ):
         load(ACTIVE, **span, explorer=explorer)
 
@@ -234,7 +234,7 @@ def test_what_is_final_must_be_there(upstream, load, fault, words):
         if not fault:
             assert load(explorer).height > 0
             return
-        with pytest.raises(errors.IntegrityError, match=f"asked for twice: {words}\\."):
+        with pytest.raises(errors.IntegrityError, match=f"requested twice: {words}\\."):
             load(explorer)
 
 
@@ -267,7 +267,7 @@ def test_rows_that_nobody_asked_for_are_an_error(upstream, field, value):
 
     with (
         spoiling(upstream, fault) as (_, explorer),
-        pytest.raises(errors.IntegrityError, match="not asked for"),
+        pytest.raises(errors.IntegrityError, match="not requested"),
     ):
         bf.load_balance_history(101, since=300, until=301, explorer=explorer)
 
@@ -340,14 +340,14 @@ def test_a_service_that_fails_meanwhile_loses_nothing(upstream, kind):
 
     with FaultServer(fault, upstream=upstream.url) as server:
         explorer = bf.Explorer(server.url, chain=upstream.service.chain, rate=10_000)
-        fetch = explorer._session.fetch
+        fetch = explorer.source._session.fetch
 
         def once(request, **more):
             if asked(server, "income"):
                 raise kind("gone")
             return fetch(request, **more)
 
-        explorer._session.fetch = once
+        explorer.source._session.fetch = once
         with explorer, pytest.warns(bf.MissingRows, match="epoch 300"):
             found = bf.load_income_history(101, since=299, until=301, explorer=explorer)
 
@@ -381,23 +381,23 @@ STATE = {"currentSlot": 320, "currentEpoch": 10, "currentFinalizedEpoch": 8}
 @pytest.mark.parametrize("state", [STATE, [STATE], {name: str(n) for name, n in STATE.items()}])
 def test_the_head_is_read_as_any_record_is(state):
     """An object or one in a list, numbers or text."""
-    told = head.read(json.dumps(state).encode())
+    told = head.parse_latest_state(json.dumps(state).encode())
     assert (320, 10, 8) == (told.current_slot, told.current_epoch, told.current_finalized_epoch)
 
 
 @pytest.mark.parametrize("slot", [{"slot": 7}, [{"slot": 7}], {"slot": "7"}, {"slot": 7.0}])
 def test_the_slot_of_generation_2_is_read_as_any_record_is(slot):
     """An object or one in a list, a number or text."""
-    assert 7 == head.slot_in(json.dumps(slot).encode())
+    assert 7 == head.parse_slot(json.dumps(slot).encode())
 
 
 @pytest.mark.parametrize("data", ["[]", "[{},{}]", "5", "{}", '{"slot":-1}', f'{{"slot":{2**70}}}'])
 def test_a_head_that_makes_no_sense_is_the_service_s_fault(data):
     """Nobody guesses where the chain ends."""
-    with pytest.raises(errors.ProtocolError, match="makes no sense"):
-        head.slot_in(data.encode())
-    with pytest.raises(errors.ProtocolError, match="makes no sense"):
-        head.read(data.encode())
+    with pytest.raises(errors.ProtocolError, match="cannot be read"):
+        head.parse_slot(data.encode())
+    with pytest.raises(errors.ProtocolError, match="cannot be read"):
+        head.parse_latest_state(data.encode())
 
 
 ADDRESS = "0x" + "11" * 20
@@ -417,14 +417,17 @@ def test_a_list_that_moves_while_it_is_read_is_said_so(caplog):
         found = bf.load_deposit_origin(ADDRESS, explorer=explorer)
 
     assert 2995 == found.height
-    assert "5 rows came more than once; each is kept once, and others may lack" in caplog.text
+    assert (
+        "5 rows were received more than once; each is used once, and others may be missing"
+        in caplog.text
+    )
 
 
 def test_the_calendar_of_another_chain_is_noted(upstream, caplog):
     """A local explorer says when its chain began; it is not mainnet by having the address alone."""
-    response_warnings.warn_once.cache_clear()
+    response_warnings.log_other_chain.cache_clear()
     for known in ({}, {"chain": upstream.service.chain}):
         caplog.clear()
         with bf.Explorer(upstream.url, head=upstream.service.head, **known) as explorer:
             bf.load_validators([1], explorer=explorer)
-        assert ("times are worked out for mainnet" in caplog.text) == (not known)
+        assert ("times are computed for mainnet" in caplog.text) == (not known)

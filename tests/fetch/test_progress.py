@@ -15,7 +15,7 @@ from beaconframes.client import Explorer, use
 from beaconframes.config import settings
 from beaconframes.errors import ServerError
 from beaconframes.fetch import progress
-from beaconframes.fetch.progress import Progress, figures, new_bar
+from beaconframes.fetch.progress import Progress, new_bar, postfix
 
 from ..support.faults import FaultServer
 
@@ -43,7 +43,7 @@ def terminal(monkeypatch):
 def soon(monkeypatch):
     """What takes longer than a tenth of a second is shown, so that tests need not take longer."""
     monkeypatch.setattr(progress, "DELAY", 0.1)
-    monkeypatch.setattr(progress, "OFTEN", 0.02)
+    monkeypatch.setattr(progress, "REFRESH_INTERVAL", 0.02)
 
 
 @pytest.fixture
@@ -82,7 +82,9 @@ def test_requests_of_all_rows_and_time_left_are_shown(slowly, soon, capsys):
 
 def test_pages_of_unknown_number_are_counted(slowly, soon, capsys, monkeypatch):
     """A list whose end nobody knows has a count and no end that was made up."""
-    monkeypatch.setattr("beaconframes.fetch.progress.pages_of", lambda endpoint, part: (1, False))
+    monkeypatch.setattr(
+        "beaconframes.endpoint.Endpoint.count_pages", lambda endpoint, part: (1, False)
+    )
     slowly(progress=True)
     bf.load_income_history(range(10), since=0)
     shown = capsys.readouterr().err
@@ -142,7 +144,7 @@ def test_an_error_ends_it_where_it_was(slowly, soon, capsys):
     """What failed is not shown as done; the error comes as ever."""
     explorer = slowly(progress=True)
     explorer.server.fault("status?code=500&path=100")
-    explorer.asking.sessions.copy().pop().retry_quota._available = 0
+    explorer.source.sessions.copy().pop().retry_quota._available = 0
     with pytest.raises(ServerError):
         bf.load_income_history(range(150), since=0)
 
@@ -195,19 +197,19 @@ def test_notebook_without_widgets_is_not_warned_of_them(monkeypatch):
     assert "epochs" in written.getvalue()
 
 
-def test_figures_tell_what_is_left_of_the_month():
+def test_postfix_tell_what_is_left_of_the_month():
     """Rows and requests, with commas; nothing of what nobody knows."""
-    assert "2,000 rows, 995 requests left this month" == figures(2_000, 995)
-    assert "" == figures(0, None)
+    assert "2,000 rows, 995 requests left this month" == postfix(2_000, 995)
+    assert "" == postfix(0, None)
 
 
 def test_planned_requests_add_up_until_one_is_unknown():
     """What is asked once more comes on top; a list without an end has no end in sum either."""
-    told = Progress()
-    told.expect(10)
-    told.expect(2)
-    assert 12 == told.expected
-    told.expect(None)
-    told.expect(3)
-    assert told.expected is None
-    assert told.seconds <= time.monotonic() - told.begun
+    progress = Progress()
+    progress.expect(10)
+    progress.expect(2)
+    assert 12 == progress.expected
+    progress.expect(None)
+    progress.expect(3)
+    assert progress.expected is None
+    assert progress.seconds <= time.monotonic() - progress.started_at

@@ -81,7 +81,7 @@ def test_quota_does_not_exceed_its_capacity():
 def test_v1_and_v2_share_the_quota():
     """V1 and V2 are one service, so their retries have one quota."""
     explorer = Explorer(api_key="a-key", chain="hoodi", store=False)
-    first, second = explorer.asking.sessions
+    first, second = explorer.source.sessions
 
     assert first is not second
     assert first.retry_quota is second.retry_quota

@@ -115,7 +115,7 @@ def test_the_blocks_of_somebody_else_are_an_error(served):
     """A block neither paid nor proposed by those asked for is none of theirs."""
     served.replies["*"] = ok([{"blockNumber": 7, "feeRecipient": OTHER}])
 
-    with pytest.raises(errors.IntegrityError, match="not asked for"):
+    with pytest.raises(errors.IntegrityError, match="not requested"):
         bf.load_produced_blocks(ADDRESS, explorer=served.explorer)
 
 
@@ -299,14 +299,14 @@ def test_what_is_no_picture_is_an_error_of_ours(served, monkeypatch, body, kind,
 
 def test_any_flipped_bit_is_a_picture_or_an_error_of_ours():
     """Nothing else comes out of a damaged file."""
-    from beaconframes.v1.chart import decode_image
+    from beaconframes.v1.chart import picture_of
 
     whole = png((40, 30))
     for bit in range(0, len(whole) * 8, 3):
         body = bytearray(whole)
         body[bit // 8] ^= 1 << bit % 8
         try:
-            picture = decode_image(bytes(body))
+            picture = picture_of(bytes(body))
         except errors.ProtocolError:
             continue
         assert isinstance(picture, Image.Image)

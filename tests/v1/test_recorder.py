@@ -158,7 +158,7 @@ def test_gap(server, store, clock):
 def test_outage(server, store, clock):
     """An outage is waited for; what it cost is told."""
     with connect(server, store) as explorer:
-        explorer._session._timeouts = explorer._session._timeouts.__class__(total=0.2)
+        explorer.source._session._timeouts = explorer.source._session._timeouts.__class__(total=0.2)
         clock.then = lambda: server.fault("5xx?code=503" if 198 < clock.epoch - BASE < 201 else "")
         report = record(explorer, until=300)
 

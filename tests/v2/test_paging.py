@@ -10,7 +10,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.endpoint import cursor as cursors
+from beaconframes.endpoint import pagination as cursors
 
 from ..support.replay import replaying
 
@@ -175,11 +175,11 @@ def test_overlapping_pages_give_every_row_once(caplog):
         step = place(body)
         return answer([row(n) for n in range(step, step + 10)], str(step + 7) if step < 14 else "")
 
-    with caplog.at_level("INFO", logger="beaconframes.client"):
+    with caplog.at_level("INFO", logger="beaconframes.fetch"):
         found, _ = withdrawals(overlapping)
 
     assert list(range(24)) == found["validator_index"].to_list()
-    assert ["6 rows came more than once; each is kept once"] == [
+    assert ["6 rows were received more than once; each is used once"] == [
         record.getMessage().partition(": ")[2] for record in caplog.records
     ]
 
@@ -188,7 +188,7 @@ def test_a_row_that_is_there_twice_on_a_page_is_kept_once(caplog):
     """On each of two pages; one without repeats is not talked about."""
     pages = {0: answer([row(1), row(1), row(2)], "1"), 1: answer([row(3), row(3), row(3)], "")}
 
-    with caplog.at_level("INFO", logger="beaconframes.client"):
+    with caplog.at_level("INFO", logger="beaconframes.fetch"):
         found, _ = withdrawals(lambda body: pages[place(body)])
         withdrawals(answer([row(1), row(2)]))
 
@@ -325,7 +325,7 @@ def test_figures_that_are_renewed_between_pages_are_read_anew_once(times):
 
     with serving(hourly) as (server, explorer):
         if times == 2:
-            with pytest.raises(errors.SnapshotMoved, match="anew twice"):
+            with pytest.raises(errors.SnapshotMoved, match="recomputed its figures twice"):
                 bf.v2.load_entities("7d", explorer=explorer)
         else:
             found = bf.v2.load_entities("7d", explorer=explorer)
@@ -423,6 +423,6 @@ def test_generation_2_of_the_public_service_has_one_host(monkeypatch):
     """The chain is in the body; the key and what it allows are the same for both."""
     explorer = bf.Explorer(api_key="k" * 20, chain="hoodi")
 
-    assert "https://hoodi.beaconcha.in" == explorer._session.base_url
-    assert "https://beaconcha.in" == explorer._session_v2.base_url
-    assert explorer._session.rate_limiter is explorer._session_v2.rate_limiter
+    assert "https://hoodi.beaconcha.in" == explorer.source._session.base_url
+    assert "https://beaconcha.in" == explorer.source._session_v2.base_url
+    assert explorer.source._session.rate_limiter is explorer.source._session_v2.rate_limiter

@@ -1,63 +1,82 @@
-"""Finality: up to where rows are kept, which nobody will ask for again.
+"""Finality: the last epoch whose rows may be stored.
 
-One answer that is wrong must not make rows final, and replicas of a service do not always agree. So
-what is younger than a day counts as final only when two answers say so: the second is one more
-request, for calls that reach so far. What is older was finalized long ago, unless finality has
-stalled, and then the lower word of the one answer counts.
+A single wrong response must not make rows final, and replicas of a service do not always agree. So
+an epoch younger than a day counts as final only if two responses say so: one more request, for
+loads that reach that far. Older epochs were finalized long ago, unless finality has stalled; then
+the smaller epoch of the one response counts.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from beaconframes.endpoint import Envelope
 
 if TYPE_CHECKING:
-    from beaconframes.cache.read_through import ReadThrough
+    from beaconframes.cache.local_store import LocalStore
+    from beaconframes.endpoint import ChainHead, Endpoint
+    from beaconframes.endpoint.cache_policy import CachePolicy
+    from beaconframes.fetch.source import Connection
 
 YOUNG = timedelta(days=1)
 
 
-def knows_final(kept: ReadThrough, last: int) -> bool:
-    """Tell whether the unit *last* is known to be final without asking."""
-    known = kept.local_store.finalized
-    return known >= 0 and kept.keeping.final_until(kept.chain_head, known) >= last
+class StoredLoad(Protocol):
+    """A load with a store, as far as finality depends on it."""
+
+    connection: Connection
+    store: LocalStore
+    policy: CachePolicy
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Return the endpoint of the load."""
+
+    @property
+    def chain_head(self) -> ChainHead:
+        """Return the end of the chain."""
 
 
-def told(kept: ReadThrough, last: int) -> int:
-    """Return the last epoch that is called final, asking if the unit *last* may lie beyond."""
-    known = kept.local_store.finalized
-    if knows_final(kept, last):
+def is_known_final(load: StoredLoad, last: int) -> bool:
+    """Return whether the unit *last* is known to be final without a request."""
+    known = load.store.finalized
+    return known >= 0 and load.policy.final_until(load.chain_head, known) >= last
+
+
+def stated_final_epoch(load: StoredLoad, last: int) -> int:
+    """Return the last epoch that is stated to be final, with a request if *last* may be later."""
+    known = load.store.finalized
+    if is_known_final(load, last):
         return known
-    found = kept.chain_head.latest("epoch", finalized=True)
-    if kept.endpoint.envelope is not Envelope.V2:
-        # At first, epoch 0 counts as final and is yet running.
-        found = min(found, kept.chain_head.latest("epoch") - 1)
-    return max(known, found)
+    stated = load.chain_head.latest("epoch", finalized=True)
+    if load.endpoint.envelope is not Envelope.V2:
+        # At genesis, epoch 0 counts as final while it runs.
+        stated = min(stated, load.chain_head.latest("epoch") - 1)
+    return max(known, stated)
 
 
-def is_doubtful(kept: ReadThrough, last: int, called: int | None = None) -> bool:
-    """Tell whether some of the units up to *last* are final by one answer alone.
+def needs_second_response(load: StoredLoad, last: int, stated: int | None = None) -> bool:
+    """Return whether some units up to *last* are final by one response alone.
 
-    That answer said that the epoch *called* is the last final one; None where it is still to come.
+    That response stated the epoch *stated*; None if it is still to be requested.
     """
-    chain_head, until = kept.chain_head, kept.keeping.final_until
-    sure = until(chain_head, vouched(kept))
-    return last > sure and (called is None or until(chain_head, called) > sure)
+    chain_head, final_until = load.chain_head, load.policy.final_until
+    confirmed = final_until(chain_head, confirmed_final_epoch(load))
+    return last > confirmed and (stated is None or final_until(chain_head, stated) > confirmed)
 
 
-def vouched(kept: ReadThrough) -> int:
-    """Return the last epoch that needs no second answer any more."""
-    chain_head = kept.chain_head
+def confirmed_final_epoch(load: StoredLoad) -> int:
+    """Return the last epoch that needs no second response."""
+    chain_head = load.chain_head
     before = chain_head.now() - YOUNG
     old = chain_head.chain.at("epoch", before) if before >= chain_head.chain.genesis else -1
-    return max(kept.local_store.finalized, kept.explorer.agreed(kept.endpoint), old)
+    return max(load.store.finalized, load.connection.agreed_finality(load.endpoint), old)
 
 
-def finalized(kept: ReadThrough, last: int) -> int:
-    """Return the last epoch whose rows may be kept, when up to the unit *last* is wanted."""
-    called = told(kept, last)
-    if is_doubtful(kept, last, called):
-        kept.explorer.agreed(kept.endpoint, ask=True)
-    return min(called, vouched(kept))
+def last_final_epoch(load: StoredLoad, last: int) -> int:
+    """Return the last epoch whose rows may be stored, for a load up to the unit *last*."""
+    stated = stated_final_epoch(load, last)
+    if needs_second_response(load, last, stated):
+        load.connection.agreed_finality(load.endpoint, ask=True)
+    return min(stated, confirmed_final_epoch(load))

@@ -1,4 +1,4 @@
-"""The shelf: the dataset in which loaders keep what is final. Trouble with it stops no load."""
+"""The local store: the dataset with the final rows of one service. Its faults stop no load."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Covered, Grid
-    from beaconframes.endpoint.cover import Runs
+    from beaconframes.endpoint.intervals import Intervals
 
 log = logging.getLogger("beaconframes.store")
 
-MANY_SMALL = 16
-"""Small segments of a table after which they are made into large ones."""
+MAX_SMALL_SEGMENTS = 16
+"""Segments of a table after which small ones are compacted."""
 
 T = TypeVar("T")
 
 
-def home_of(root: Path | None, url: str, chain: Chain) -> Path:
-    """Return the folder for what comes from the service at *url* about *chain*.
+def store_folder(root: Path | None, url: str, chain: Chain) -> Path:
+    """Return the folder for rows of *chain* from the service at *url*.
 
-    *root* may be a dataset itself: then it is that one.
+    A *root* that is a dataset is returned as it is.
     """
     if root is not None and (root / "ledger.sqlite").exists():
         return root
     folder = platformdirs.user_data_path("beaconframes") / "store" if root is None else root
-    place = urlsplit(url)
-    words = re.sub(r"[^a-z0-9.]+", "-", f"{place.netloc}{place.path}-{chain.name}".lower())
+    address = urlsplit(url)
+    words = re.sub(r"[^a-z0-9.]+", "-", f"{address.netloc}{address.path}-{chain.name}".lower())
     facts = f"{url.lower()} {sorted((n, str(v)) for n, v in vars(chain).items())}"
     return folder / f"{words[:60]}-{blake2b(facts.encode(), digest_size=4).hexdigest()}"
 
 
 class LocalStore:
-    """One dataset, made when the first row is kept; usable from threads and processes at once."""
+    """One dataset, created with its first row; safe for threads and processes."""
 
     def __init__(self, path: Path, *, url: str, chain: Chain, simulated: bool = False) -> None:
-        """Keep what *url* tells of *chain* in the folder *path*; nothing is opened yet."""
+        """Store rows of *chain* from *url* in the folder *path*; nothing is opened yet."""
         self.path = path
         self._facts = {"service": url, "simulated": simulated, "chain": chain_facts(chain)}
         self._chain = chain
         self._dataset: Dataset | None = None
         self._finalized = -1
-        self._warned = False
-        self._asides = 0
+        self._has_warned = False
+        self._moved_aside = 0
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class LocalStore:
 
     @property
     def dataset(self) -> Dataset | None:
-        """Return the dataset, if it is there."""
+        """Return the dataset, if it exists."""
         with self._lock:
             if not (self.path / "ledger.sqlite").exists():
                 # It may have been deleted meanwhile.
@@ -80,82 +80,86 @@ class LocalStore:
 
     def _open(self) -> None:
         try:
-            found = Dataset.open(self.path)
-            if not found.has_intact_ledger:
+            dataset = Dataset.open(self.path)
+            if not dataset.has_intact_ledger:
                 raise DatasetError(f"the ledger of {self.path} is damaged")
-            meta = found.meta
+            meta = dataset.meta
         except DatasetBusy as error:
             self._warn(error.message, error.hint)
             return
         except DatasetError as error:
-            self._set_aside(error)
+            self._move_aside(error)
             return
         if meta.get("chain", self._facts["chain"]) != self._facts["chain"]:
             self._warn(f"{self.path} is of another chain", "Choose another folder: store=...")
             return
-        self._dataset = found
+        self._dataset = dataset
         self._finalized = max(self._finalized, int(meta.get("finalized_epoch", -1)))
 
-    def _set_aside(self, error: DatasetError) -> None:
-        """Put a dataset that cannot be read out of the way, so that a new one can begin."""
+    def _move_aside(self, error: DatasetError) -> None:
+        """Rename a dataset that cannot be read, so that a new one can be created."""
         aside = self.path.with_name(f"{self.path.name}.unreadable-{secrets.token_hex(4)}")
         try:
             self.path.rename(aside)
         except OSError:
             self._warn(error.message, error.hint)
         else:
-            self._asides += 1
-            self._warn(f"{error.message}; it was put aside as {aside}", "Delete it, or mend it")
+            self._moved_aside += 1
+            self._warn(f"{error.message}; it was renamed to {aside}", "Delete it, or mend it")
 
     @property
     def finalized(self) -> int:
         """Return the last epoch that is known to be final; -1 if none is."""
         return self._finalized if self.dataset else -1
 
-    def coverage(self, table: str, subjects: Collection[str], parts: Runs) -> Covered:
-        """Return what is complete of *subjects* in *parts*."""
+    def coverage(self, table: str, subjects: Collection[str], intervals: Intervals) -> Covered:
+        """Return the complete units of *subjects* in *intervals*."""
         dataset = self.dataset
-        if dataset is None or not parts:
+        if dataset is None or not intervals:
             return {}
+        first, last = intervals[0][0], intervals[-1][1]
         try:
-            return dataset.coverage(table, subjects, first=parts[0][0], last=parts[-1][1])
+            return dataset.coverage(table, subjects, first=first, last=last)
         except DatasetBusy as error:
             self._warn(error.message, error.hint)
             return {}
         except DatasetError as error:
             with self._lock:
                 self._dataset = None
-                self._set_aside(error)
+                self._move_aside(error)
             return {}
 
     def select(
-        self, table: str, subjects: Collection[str] | None, parts: Runs, schema: pl.Schema
+        self, table: str, subjects: Collection[str] | None, intervals: Intervals, schema: pl.Schema
     ) -> Selection:
-        """Return the rows of *subjects* in *parts*, sorted as they were written.
+        """Return the rows of *subjects* in *intervals*, sorted as they were written.
 
-        Raises DatasetError when what is there was damaged; by then it is forgotten, so that asking
-        once more finds it missing.
+        Raises
+        ------
+        DatasetError
+            A segment is damaged. Its rows are forgotten by then, so that they are missing in the
+            next call.
         """
         dataset = self.dataset
         if dataset is None:
             return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
         try:
-            return dataset.selection(table, subjects, parts, schema=schema)
+            return dataset.selection(table, subjects, intervals, schema=schema)
         except DatasetError as error:
-            log.warning("%s; what was damaged is forgotten and asked for again", error.message)
+            log.warning("%s; the damaged rows are forgotten and fetched again", error.message)
             self._try(lambda d: d.mend())
             raise
 
-    def keep(
+    def put(
         self, table: str, rows: pl.DataFrame, grid: Grid, complete: Covered, finalized: int
     ) -> bool:
-        """Keep *rows* and that they are *complete*; return whether that worked."""
+        """Store *rows*, and which units are *complete* with them; return whether that worked."""
 
         def commit(dataset: Dataset) -> bool:
             with dataset.writing() as writer:
                 writer.add_covered(table, rows, grid, complete)
                 if finalized > self._finalized:
-                    writer.set_meta(ends(self._chain, finalized))
+                    writer.set_meta(last_units(self._chain, finalized))
             self._finalized = max(self._finalized, finalized)
             return True
 
@@ -163,50 +167,50 @@ class LocalStore:
         return self._try(commit) is True
 
     @property
-    def forgotten(self) -> tuple[int, str]:
-        """Return a mark that is another one after something was forgotten, by whomever."""
+    def removals(self) -> tuple[int, str]:
+        """Return a value that changes whenever rows are removed, by any process."""
         mark = ""
         with suppress(DatasetError, OSError):
             mark = "" if (dataset := self.dataset) is None else dataset.prune_mark
-        return self._asides, mark
+        return self._moved_aside, mark
 
     def newest(self, table: str, unit: str) -> int:
-        """Return the last unit of which a table has rows; -1 if it has none."""
+        """Return the last unit with rows in a table; -1 if there are none."""
         dataset = self.dataset
-        named = [] if dataset is None else dataset.segments(table)
-        return max((int(s.ranges[unit][1]) for s in named if unit in s.ranges), default=-1)
+        segments = [] if dataset is None else dataset.segments(table)
+        return max((int(s.ranges[unit][1]) for s in segments if unit in s.ranges), default=-1)
 
-    def fit(self, table: str, schema: pl.Schema) -> None:
-        """Forget a table that an older or newer version kept with other columns."""
+    def drop_outdated(self, table: str, schema: pl.Schema) -> None:
+        """Remove a table that another version of this library stored with other columns."""
         dataset = self.dataset
         if dataset is None:
             return
         known = dataset.schema(table)
         if known is not None and known != schema:
-            log.warning("table %s was kept with other columns; it is asked for anew", table)
+            log.warning("table %s was stored with other columns; it is fetched again", table)
             self._try(lambda d: d.prune(table))
 
-    def tidy(self, table: str) -> None:
-        """Make many small segments into few large ones."""
+    def compact_small(self, table: str) -> None:
+        """Compact a table that has many small segments."""
         dataset = self.dataset
-        if dataset is not None and len(dataset.segments(table)) > MANY_SMALL:
+        if dataset is not None and len(dataset.segments(table)) > MAX_SMALL_SEGMENTS:
             self._try(lambda d: d.compact(table))
 
-    def distrust(self, error: DatasetError) -> None:
-        """Say once that nothing can be kept, since *error* does not go away."""
+    def warn_unusable(self, error: DatasetError) -> None:
+        """Warn once that the store cannot be used because of *error*."""
         self._warn(error.message, error.hint)
 
     def _create(self) -> None:
-        """Make the dataset, unless it is there: whole or not at all, whoever else tries."""
+        """Create the dataset unless it exists: whole or not at all, also beside other processes."""
         with self._lock:
             if self._dataset is not None:
                 return
-            # Whoever makes the folder gives it its name when its ledger is there: first the folder.
-            something = self.has_files()
+            # A folder gets its name when its ledger exists, so look for the folder first.
+            has_files = self.has_files()
             if not (self.path / "ledger.sqlite").exists():
-                if something:
-                    # Without its ledger nobody can tell what the rest is.
-                    self._set_aside(DatasetError(f"{self.path} has lost its ledger"))
+                if has_files:
+                    # The segments are useless without their ledger.
+                    self._move_aside(DatasetError(f"{self.path} has no ledger"))
                 draft = self.path.with_name(f".{self.path.name}-{secrets.token_hex(4)}")
                 try:
                     draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -214,20 +218,20 @@ class LocalStore:
                     draft.rename(self.path)
                 except (OSError, DatasetError) as error:
                     shutil.rmtree(draft, ignore_errors=True)
-                    # Another process may have been faster.
+                    # Another process may have created it meanwhile.
                     if not (self.path / "ledger.sqlite").exists():
                         self._warn(str(error), None)
                         return
             self._open()
 
     def has_files(self) -> bool:
-        """Tell whether there is a folder with anything in it."""
+        """Return whether the folder exists and is not empty."""
         with suppress(FileNotFoundError, NotADirectoryError):
             return any(self.path.iterdir())
         return False
 
     def _try(self, use: Callable[[Dataset], T]) -> T | None:
-        """Return what *use* makes of the dataset; None, with one warning, if it cannot be used."""
+        """Return the result of *use*; None, with one warning, if the dataset cannot be used."""
         dataset = self.dataset
         if dataset is None:
             return None
@@ -239,28 +243,28 @@ class LocalStore:
             else:
                 with self._lock:
                     self._dataset = None
-                    self._set_aside(error)
+                    self._move_aside(error)
         except OSError as error:
             self._warn(f"{self.path}: {error.strerror or error}", None)
         return None
 
     def _warn(self, message: str, hint: str | None) -> None:
-        """Warn once that the store cannot be used; log what follows."""
-        if self._warned:
+        """Warn once that the store is not used; log every later reason."""
+        if self._has_warned:
             log.debug("the store is not used: %s", message)
             return
-        self._warned = True
+        self._has_warned = True
         warnings.warn(
             StoreUnavailable(f"the store is not used: {message}", hint=hint), stacklevel=2
         )
 
 
 def chain_facts(chain: Chain) -> dict[str, Any]:
-    """Return *chain* as a dataset has it."""
+    """Return *chain* as the metadata of a dataset."""
     return {**asdict(chain), "genesis": chain.genesis.isoformat()}
 
 
-def ends(chain: Chain, finalized: int) -> dict[str, int]:
-    """Return what a dataset says of its end when *finalized* is its last epoch."""
+def last_units(chain: Chain, finalized: int) -> dict[str, int]:
+    """Return the end of a dataset whose last epoch is *finalized*, as its metadata."""
     slot = (finalized + 1) * chain.slots_per_epoch - 1
     return {"finalized_epoch": finalized, "latest_epoch": finalized, "latest_slot": slot}

@@ -1,4 +1,4 @@
-"""Public keys as indices, once: a validator never gets another index."""
+"""The index of public keys, stored for ever: a validator never gets another index."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import polars as pl
 
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Request
-from beaconframes.endpoint.cover import runs
+from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.errors import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from beaconframes.cache.local_store import LocalStore
-    from beaconframes.client.explorer import Explorer
+    from beaconframes.fetch.source import Connection
 
 TABLE = "validator_keys"
 SCHEMA = pl.Schema({"pubkey": pl.String, "validator_index": pl.Int64, "once": pl.Int64})
 GRID = Grid("pubkey", "once", ("pubkey",))
-ONCE = runs([0])
-AT_ONCE = 100
+ONLY_UNIT = intervals_of([0])
+BATCH_LIMIT = 100
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Named(msgspec.Struct):
-    """The part of a validator that says who it is, in either spelling, and since when it is one."""
+class ValidatorKey(msgspec.Struct):
+    """The public key, the index and the eligibility epoch of a validator, in either spelling."""
 
     pubkey: str
     validatorindex: Natural | None = None
@@ -42,56 +42,61 @@ class Named(msgspec.Struct):
         return self.validator_index if self.validatorindex is None else self.validatorindex
 
     @property
-    def since(self) -> int | None:
-        """Return the epoch since which it is certainly there."""
+    def eligible_since(self) -> int | None:
+        """Return the epoch from which the validator certainly exists."""
         if self.activationeligibilityepoch is None:
             return self.activation_eligibility_epoch
         return self.activationeligibilityepoch
 
 
-def resolve(
-    explorer: Explorer, local_store: LocalStore | None, keys: Sequence[str]
+def resolve_pubkeys(
+    connection: Connection, store: LocalStore, pubkeys: Sequence[str]
 ) -> dict[str, int]:
-    """Return the index of each of the *keys* that somebody has, asking for those not known yet."""
-    known = {} if local_store is None else known_of(local_store, keys)
-    unknown = [key for key in keys if key not in known]
-    if explorer.offline:
+    """Return the index of each of *pubkeys* that a validator has; fetch those not stored yet."""
+    known = stored_indices(store, pubkeys)
+    unknown = [key for key in pubkeys if key not in known]
+    if connection.offline:
         return known
-    finalized = -1 if local_store is None else local_store.finalized
-    if local_store is not None and unknown and finalized < 0:
-        finalized = explorer.chain_head.latest("epoch", finalized=True)
-    for start in range(0, len(unknown), AT_ONCE):
-        found = ask(explorer, unknown[start : start + AT_ONCE])
+    finalized = store.finalized
+    if unknown and finalized < 0:
+        finalized = connection.chain_head.latest("epoch", finalized=True)
+    for start in range(0, len(unknown), BATCH_LIMIT):
+        found = fetch_keys(connection, unknown[start : start + BATCH_LIMIT])
         known |= {one.pubkey.lower(): one.index for one in found if one.index is not None}
-        # One that has just appeared may disappear again, and its number go to another.
-        sure = [one for one in found if one.since is not None and one.since <= finalized]
-        if sure and local_store is not None:
-            cells = [(one.pubkey.lower(), one.index, 0) for one in sure]
+        # A new validator may disappear again, and its index go to another one.
+        final = [
+            one
+            for one in found
+            if one.eligible_since is not None and one.eligible_since <= finalized
+        ]
+        if final:
+            cells = [(one.pubkey.lower(), one.index, 0) for one in final]
             frame = pl.DataFrame(cells, schema=SCHEMA, orient="row")
-            local_store.keep(TABLE, frame, GRID, dict.fromkeys(frame["pubkey"], ONCE), finalized)
-    return {key: index for key, index in known.items() if key in set(keys)}
+            covered = dict.fromkeys(frame["pubkey"], ONLY_UNIT)
+            store.put(TABLE, frame, GRID, covered, finalized)
+    return {key: index for key, index in known.items() if key in set(pubkeys)}
 
 
-def known_of(local_store: LocalStore, keys: Sequence[str]) -> dict[str, int]:
-    """Return the index of those of the *keys* that are in the store."""
-    rows = local_store.select(TABLE, keys, ONCE, SCHEMA).rows.collect()
+def stored_indices(store: LocalStore, pubkeys: Sequence[str]) -> dict[str, int]:
+    """Return the index of those of the *pubkeys* that are stored."""
+    rows = store.select(TABLE, pubkeys, ONLY_UNIT, SCHEMA).rows.collect()
     return dict(rows.select("pubkey", "validator_index").iter_rows())
 
 
-def ask(explorer: Explorer, keys: Sequence[str]) -> list[Named]:
-    """Return who the service says has the *keys*."""
+def fetch_keys(connection: Connection, pubkeys: Sequence[str]) -> list[ValidatorKey]:
+    """Return the validators that have the *pubkeys*."""
     request = Request(
         "POST",
         "/api/v1/validator",
-        body=msgspec.json.encode({"indicesOrPubkey": ",".join(keys)}),
+        body=msgspec.json.encode({"indicesOrPubkey": ",".join(pubkeys)}),
         endpoint="POST /api/v1/validator",
         absent=UNRESOLVED,
     )
-    data = explorer.fetch(request)
+    data = connection.fetch(request)
     try:
-        found = msgspec.json.decode(data, type=Named | list[Named], strict=False)
+        found = msgspec.json.decode(data, type=ValidatorKey | list[ValidatorKey], strict=False)
     except msgspec.MsgspecError as error:
         raise ProtocolError(
-            f"the validators make no sense ({error})", endpoint=request.endpoint
+            f"the response is no list of validators ({error})", endpoint=request.endpoint
         ) from None
     return found if isinstance(found, list) else [found]

@@ -1,237 +1,269 @@
-"""Keeping: what is in the store is not asked for, and what is final goes into it as it comes."""
+"""The read-through cache: stored rows are read, missing ones fetched, final ones stored."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.cache import finality
-from beaconframes.cache.missing import lost_of, not_kept, only, runs_in
+from beaconframes.cache.missing import cut_to, gap_intervals, incomplete_subjects, not_stored
+from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import filter_covered, find_covered
 from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
-from beaconframes.endpoint.cover import minus, runs, within
-from beaconframes.errors import DatasetError, ResponseError, ServiceError, UsageError
-from beaconframes.fetch.completeness import checked, new_in
-from beaconframes.fetch.gaps import MUST, NO_GAPS
-from beaconframes.fetch.refetch import again
-from beaconframes.fetch.result import LoadResult
+from beaconframes.endpoint.intervals import clip_intervals, intervals_of, subtract_intervals
+from beaconframes.fetch.completeness import (
+    IMPOSSIBLE,
+    KEYLESS,
+    NO_GAPS,
+    Requirement,
+    find_missing,
+)
+from beaconframes.fetch.integrity import drop_duplicates, drop_unrequested
+from beaconframes.fetch.pipeline import LoadResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from beaconframes.cache.local_store import LocalStore
-    from beaconframes.client.explorer import Explorer
     from beaconframes.dataset import Covered
     from beaconframes.endpoint import Call, ChainHead, Endpoint
     from beaconframes.endpoint.cache_policy import CacheRange
-    from beaconframes.endpoint.cover import Runs
-    from beaconframes.fetch.api_source import FetchedRows
-
-
-PATIENCE = 5
-"""How often a load begins anew because of what was forgotten meanwhile."""
+    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.fetch.source import Connection, FetchedRows
 
 
 @dataclass
 class ReadThrough:
-    """One call of a loader whose rows can be kept: what it wants, has and lacks."""
+    """The rows of one load: stored ones, and those that were fetched and cannot be stored."""
 
-    explorer: Explorer
-    local_store: LocalStore
-    keeping: CachePolicy
+    connection: Connection
+    store: LocalStore
+    policy: CachePolicy
     table: str
-    want: CacheRange
+    wanted: CacheRange
     values: Mapping[str, Any]
-    loose: list[pl.DataFrame] = field(default_factory=list)
-    """Rows that came and are not in the store: mostly because they may still change."""
-    notices: list[Warning] = field(default_factory=list)
-    heard: bool = False
-    """Whether the service had any row of what it was asked for."""
+    unknown_pubkeys: int = 0
+    """How many of the requested public keys belong to no validator."""
+    missing: dict[str, Intervals] = field(default_factory=dict)
+    """ExpectedRows units that were not stored when the load started, by subject."""
+    unstored: list[pl.DataFrame] = field(default_factory=list)
+    """Fetched rows that are not in the store: mostly because they may still change."""
+    has_received: bool = False
+    """Whether the service returned any row for this load."""
+    _finalized: int = -1
+    _removals: tuple[int, str] = (0, "")
 
     @property
     def endpoint(self) -> Endpoint:
-        """Return the endpoint that is asked."""
-        return self.keeping.endpoint
+        """Return the endpoint of the load."""
+        return self.policy.endpoint
 
     @property
     def chain_head(self) -> ChainHead:
-        """Return what is known of the end of the chain."""
-        return self.explorer.chain_head_of(self.endpoint)
+        """Return the end of the chain."""
+        return self.connection.chain_head_of(self.endpoint)
 
     @property
     def grid(self) -> Grid:
         """Return the columns by which the table is covered."""
-        keeping = self.keeping
-        return Grid(keeping.subject_column, keeping.unit_column, tuple(self.endpoint.table.key()))
+        policy = self.policy
+        key = tuple(self.endpoint.table.key())
+        return Grid(policy.subject_column, policy.unit_column, key)
 
-    def missing(self) -> dict[str, Runs]:
-        """Return what is not in the store, as runs of each subject."""
-        if not self.want.parts:
+    def start(self) -> None:
+        """Find what is not stored; drop the rows fetched so far."""
+        self.store.drop_outdated(self.table, self.endpoint.table.schema())
+        self._removals = self.store.removals
+        self.unstored = []
+        self.missing = self.find_unstored()
+
+    def find_unstored(self) -> dict[str, Intervals]:
+        """Return the wanted units that are not in the store, by subject."""
+        wanted = self.wanted
+        if not wanted.intervals:
             return {}
-        covered = self.local_store.coverage(self.table, self.want.subjects, self.want.parts)
-        lacking = ((s, minus(self.want.parts, covered.get(s, ()))) for s in self.want.subjects)
-        return {subject: parts for subject, parts in lacking if parts}
+        covered = self.store.coverage(self.table, wanted.subjects, wanted.intervals)
+        rest = (
+            (s, subtract_intervals(wanted.intervals, covered.get(s, ()))) for s in wanted.subjects
+        )
+        return {subject: intervals for subject, intervals in rest if intervals}
 
-    def load(self) -> LoadResult:
-        """Return the rows, asking for those that are not in the store, and what is lost of them."""
-        self.local_store.fit(self.table, self.endpoint.table.schema())
-        for _ in range(PATIENCE):
-            before = self.local_store.forgotten
-            try:
-                found = self.once()
-            except DatasetError as error:
-                damage = error
-            else:
-                after = self.local_store.forgotten
-                # A dataset that was made meanwhile has forgotten nothing yet.
-                made = before[1] == "" and after[1].startswith(" ")
-                if after == before or (made and after[0] == before[0]):
-                    return found
-                damage = DatasetError(f"{self.local_store.path} is pruned while it is read")
-            # What was damaged has been forgotten by now, and what somebody else has forgotten in
-            # the meantime was counted on: it is asked for like anything else.
-            self.loose, self.notices = [], []
-        raise damage
+    def missing_arguments(self) -> list[Mapping[str, Any]]:
+        """Return the loader arguments that fetch what is not stored."""
+        if not self.missing or self.connection.offline:
+            return []
+        last = max(intervals[-1][1] for intervals in self.missing.values())
+        self._finalized = finality.last_final_epoch(self, last)
+        return list(self.policy.fetch_arguments(self.missing, self.values, self.chain_head))
 
-    def once(self) -> LoadResult:
-        """Return the rows and what is lost, or raise DatasetError for damage in the store."""
-        missing = self.missing()
-        there = self.select()
-        if not missing and self.is_whole(there):
-            lost = NO_GAPS
-        elif not missing:
-            lost = lost_of(self)
-        elif self.explorer.offline:
-            lost = not_kept(self.grid, missing)
+    def refetch_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments of the load with *arguments* instead, without shared filters."""
+        return self.policy.unfiltered(self.values, arguments)
+
+    def put(self, fetched: FetchedRows) -> None:
+        """Store the final rows of *fetched*, and hold the others in memory."""
+        rows = drop_unrequested(self.endpoint, fetched.calls, fetched.rows)
+        rows = drop_duplicates(self.endpoint, rows)
+        self.has_received |= not rows.is_empty()
+        last = self.policy.final_until(self.chain_head, self._finalized)
+        is_final = pl.all_horizontal(pl.col(self.grid.unit) <= last, *self.endpoint.final_rows)
+        is_final = is_final.fill_null(value=False)
+        final = rows.filter(is_final)
+        if self.wanted.required:
+            complete = find_covered(self.whole_units(final), self.grid)
         else:
-            lost = self.bring(missing)
-            self.local_store.tidy(self.table)
-        found = self.select()
-        rows = self.keeping.narrow(found.rows, self.values, self.chain_head)
-        return LoadResult(rows, lost, self.notices, ordered=found.ordered)
+            complete = requested_units(fetched.calls, self.grid, last)
+        if not complete:
+            self.unstored.append(rows)
+        elif self.store.put(self.table, final, self.grid, complete, self._finalized):
+            self.unstored.append(rows.filter(~is_final))
+            self.unstored.append(filter_covered(final, self.grid, complete, inside=False))
+        else:
+            wanted = self.wanted
+            covered = self.store.coverage(self.table, wanted.subjects, wanted.intervals)
+            self.unstored.append(filter_covered(rows, self.grid, covered, inside=False))
+        self.unstored = [frame for frame in self.unstored if not frame.is_empty()]
 
-    def is_whole(self, there: Selection) -> bool:
-        """Tell whether what is *there* is all that is wanted, by the number of rows alone."""
-        want, grid = self.want, self.grid
-        one_each = want.every and want.per_unit is None and set(grid.key) <= {
-            grid.subject, grid.unit
-        }  # fmt: skip
-        return one_each and there.height == len(want.subjects) * want.units
+    def whole_units(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of units that have all their parts, such as the slots of an epoch."""
+        if self.wanted.parts is None:
+            return rows
+        part, part_count = self.wanted.parts
+        return rows.filter(pl.col(part).n_unique().over(self.grid.unit) >= part_count)
 
     def select(self) -> Selection:
-        """Return what of the wanted is there: what is kept by its key, and then the rest."""
+        """Return the wanted rows so far: stored rows in key order, then the others."""
         schema = self.endpoint.table.schema()
-        subjects = None if self.want.subjects == CHAIN else self.want.subjects
-        kept = self.local_store.select(self.table, subjects, self.want.parts, schema)
-        if not self.loose:
-            return kept
-        rows = pl.concat([kept.rows, *(frame.lazy() for frame in self.loose)])
+        subjects = None if self.wanted.subjects == CHAIN else self.wanted.subjects
+        stored = self.store.select(self.table, subjects, self.wanted.intervals, schema)
+        if not self.unstored:
+            return stored
+        rows = pl.concat([stored.rows, *(frame.lazy() for frame in self.unstored)])
         return Selection(rows, None, ordered=False)
 
-    def bring(self, missing: dict[str, Runs]) -> pl.DataFrame:
-        """Ask for what is *missing*, and once more for what did not come; return what is lost."""
-        finalized = finality.finalized(self, max(parts[-1][1] for parts in missing.values()))
-        calls: list[Call] = []
-        denied: list[Call] = []
-        asked = self.keeping.asking(missing, self.values, self.chain_head)
-        for came in self.explorer.asking.pieces(self.endpoint, asked, self.chain_head):
-            calls += came.calls
-            denied += came.denied
-            self.heard |= not came.rows.is_empty()
-            self.keep(came, finalized)
-        lost = lost_of(self)
-        for more in again(self.endpoint, calls, denied, only(self.grid, lost, missing)):
-            if more and not self.once_more(more, finalized):
-                break
-            lost = lost_of(self) if more else lost
-        self.keep_absences(only(self.grid, lost, missing), finalized)
-        return lost
+    def keys(self) -> pl.DataFrame:
+        """Return the keys of all rows so far."""
+        return self.select().rows.select(self.endpoint.table.key()).collect()
 
-    def once_more(self, asked: list[dict[str, Any]], finalized: int) -> bool:
-        """Ask again for what did not come; return whether anything new did."""
-        every = [{**self.values, **self.keeping.neutral, **one} for one in asked]
-        new = False
-        try:
-            for came in self.explorer.asking.pieces(self.endpoint, every, self.chain_head):
-                there = self.select().rows.select(self.endpoint.table.key()).collect()
-                rows = new_in(there.columns, came.rows, there)
-                new |= not rows.is_empty()
-                self.heard |= new
-                self.keep(came._replace(rows=rows), finalized)
-        except (UsageError, ServiceError, ResponseError):
-            # What came before is worth more; what is still lost is named.
-            return False
-        return new
+    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:  # noqa: ARG002 - wanted counts
+        """Return the wanted rows that are missing, one row per gap."""
+        if self.connection.offline and self.missing:
+            return not_stored(self.grid, self.missing)
+        wanted = self.wanted
+        if not wanted.required or not wanted.intervals:
+            return NO_GAPS
+        selection = self.select()
+        if not self.missing and self.has_all_rows(selection):
+            return NO_GAPS
+        rows = selection.rows
+        wanted = replace(wanted, subjects=incomplete_subjects(wanted, self.grid, rows))
+        if not wanted.subjects:
+            return NO_GAPS
+        table, grid = self.endpoint.table, self.grid
+        columns = {*table.key(), grid.unit, grid.subject, wanted.parts and wanted.parts[0]}
+        columns |= {column.name for column in table.columns if column.final_when is not None}
+        rows = rows.select([name for name in table.schema() if name in columns])
+        if grid.subject is not None:
+            numbers = [int(subject) for subject in wanted.subjects]
+            rows = rows.filter(pl.col(grid.subject).is_in(numbers))
+        required = Requirement.of(self.policy.expected_rows(wanted).items())
+        return find_missing(self.endpoint, required, rows.collect(), self.chain_head)
 
-    def keep(self, came: FetchedRows, finalized: int) -> None:
-        """Keep what is final of what *came*, and hold on to the rest."""
-        self.notices += came.notices
-        rows = checked(self.endpoint, came.calls, came.rows)
-        last = self.keeping.final_until(self.chain_head, finalized)
-        is_final = pl.all_horizontal(pl.col(self.grid.unit) <= last, *self.keeping.settled)
-        final = rows.filter(is_final.fill_null(value=False))
-        if self.want.every:
-            complete = find_covered(self.whole(final), self.grid)
-        else:
-            complete = asked_for(came.calls, self.grid, last)
-        if not complete:
-            self.loose.append(rows)
-        elif self.local_store.keep(self.table, final, self.grid, complete, finalized):
-            self.loose.append(rows.filter(~is_final.fill_null(value=False)))
-            self.loose.append(filter_covered(final, self.grid, complete, inside=False))
-        else:
-            covered = self.local_store.coverage(self.table, self.want.subjects, self.want.parts)
-            self.loose.append(filter_covered(rows, self.grid, covered, inside=False))
-        self.loose = [frame for frame in self.loose if not frame.is_empty()]
+    def has_all_rows(self, stored: Selection) -> bool:
+        """Return whether the number of *stored* rows alone shows that none is missing."""
+        wanted, grid = self.wanted, self.grid
+        one_each = wanted.parts is None and set(grid.key) <= {grid.subject, grid.unit}
+        return one_each and stored.height == len(wanted.subjects) * wanted.unit_count
 
-    def whole(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of those units that have all their parts, such as slots of an epoch."""
-        if self.want.per_unit is None:
-            return rows
-        part, parts = self.want.per_unit
-        return rows.filter(pl.col(part).n_unique().over(self.grid.unit) >= parts)
+    def only_requested(self, missing: pl.DataFrame) -> pl.DataFrame:
+        """Return the part of *missing* that was not stored when the load started."""
+        return cut_to(self.grid, missing, self.missing)
 
-    def keep_absences(self, lost: pl.DataFrame, finalized: int) -> None:
-        """Keep that there is nothing where there never will be, so that nobody asks again.
+    def put_absent(self, missing: pl.DataFrame) -> None:
+        """Store that *missing* rows do not exist, where they never will.
 
-        Where the service has rows of anybody, it has them of everybody. Of what is newer it may
-        not have told yet, unless it is old enough.
+        A service that has rows of one validator has the rows of all. Newer rows may not be
+        available yet, unless they are old enough.
         """
-        if lost[MUST].any() or not self.heard:
-            # A service that leaves out what must be there, or everything, may leave out anything.
+        missing = self.only_requested(missing)
+        if missing[IMPOSSIBLE].any() or not self.has_received:
+            # A service that omits rows that must exist, or all rows, may omit any.
             return
-        settled = self.keeping.absent_until(self.chain_head, finalized)
-        if self.keeping.unit_name:
-            unit = self.grid.unit
-            loose: list[Any] = [frame[unit].max() for frame in self.loose]
-            newest = max(self.local_store.newest(self.table, unit), *loose, -1)
-            until = self.keeping.final_until(self.chain_head, finalized)
-            settled = max(settled, min(until, newest))
+        policy, unit = self.policy, self.grid.unit
+        until = policy.absent_until(self.chain_head, self._finalized)
+        if policy.unit_name:
+            newest: list[Any] = [frame[unit].max() for frame in self.unstored]
+            last = max(self.store.newest(self.table, unit), *newest, -1)
+            until = max(until, min(policy.final_until(self.chain_head, self._finalized), last))
         absent: Covered = {}
-        for row, subject, first, last in runs_in(self.grid, lost):
-            if not row[MUST] and first <= settled:
-                absent[subject] = (*absent.get(subject, ()), (first, min(last, settled)))
+        for gap, subject, first, last in gap_intervals(self.grid, missing):
+            if not gap[IMPOSSIBLE] and first <= until:
+                absent[subject] = (*absent.get(subject, ()), (first, min(last, until)))
         if absent:
-            self.local_store.keep(
-                self.table, self.endpoint.table.empty(), self.grid, absent, finalized
-            )
+            empty = self.endpoint.table.empty()
+            self.store.put(self.table, empty, self.grid, absent, self._finalized)
+
+    def is_consistent(self) -> bool:
+        """Return whether no stored row was removed since the start."""
+        before, now = self._removals, self.store.removals
+        # A dataset that was created meanwhile has removed nothing yet.
+        is_new = before[1] == "" and now[1].startswith(" ")
+        return now == before or (is_new and now[0] == before[0])
+
+    def result(self, missing: pl.DataFrame, warnings: list[Warning]) -> LoadResult:
+        """Return the rows of the load."""
+        if self.missing and not self.connection.offline:
+            self.store.compact_small(self.table)
+        if self.unknown_pubkeys:
+            unknown = pl.DataFrame({KEYLESS: [self.unknown_pubkeys], IMPOSSIBLE: [False]})
+            missing = pl.concat([missing, unknown], how="diagonal")
+        selection = self.select()
+        return LoadResult(selection.rows, missing, warnings, is_sorted=selection.ordered)
 
 
-def asked_for(calls: Iterable[Call], grid: Grid, last: int) -> Covered:
-    """Return what *calls* asked for, as far as it is final: up to *last*."""
+def open_rows(
+    connection: Connection,
+    store: LocalStore,
+    endpoint: Endpoint,
+    values: Mapping[str, Any],
+    resolve: Callable[[Connection, LocalStore, Sequence[str]], dict[str, int]] = resolve_pubkeys,
+) -> ReadThrough | None:
+    """Return the rows of one load in the *store*; None if they cannot be stored.
+
+    Stored rows have no public keys: *resolve* finds the index of each key in *values*.
+    """
+    policy = CachePolicy.of(endpoint)
+    if policy is None:
+        return None
+    chain_head = connection.chain_head_of(endpoint)
+    table = policy.table_name(values, chain_head)
+    wanted = None if table is None else policy.cache_range(values, chain_head)
+    if table is None or wanted is None:
+        return None
+    unknown = 0
+    if wanted.pubkeys:
+        known = resolve(connection, store, wanted.pubkeys)
+        unknown = len(wanted.pubkeys) - len(known)
+        subjects = dict.fromkeys([*wanted.subjects, *map(str, known.values())])
+        wanted = replace(wanted, subjects=tuple(subjects), pubkeys=())
+    return ReadThrough(connection, store, policy, table, wanted, values, unknown)
+
+
+def requested_units(calls: Iterable[Call], grid: Grid, last: int) -> Covered:
+    """Return the final units that *calls* requested, by subject: those up to *last*."""
     found: dict[str, list[tuple[int, int]]] = {}
     for call in calls:
         units: list[tuple[int, int]] = []
         subjects: list[str] = [] if grid.subject else list(CHAIN)
-        for wanted in call.wanted:
-            for name, values in wanted.values.items():
+        for expected in call.expected:
+            for name, values in expected.values.items():
                 if name == grid.unit:
-                    units += runs(values)
+                    units += intervals_of(values)
                 elif name == grid.subject:
                     subjects += map(str, values)
         for subject in subjects:
-            found.setdefault(subject, []).extend(within(units, 0, last))
-    return {subject: tuple(parts) for subject, parts in found.items() if parts}
+            found.setdefault(subject, []).extend(clip_intervals(units, 0, last))
+    return {subject: tuple(intervals) for subject, intervals in found.items() if intervals}

@@ -146,7 +146,7 @@ def pop_export_options(values: dict[str, Any]) -> dict[str, Any]:
 
     An existing file is refused here, because later rounds of --follow replace their own file.
     """
-    from beaconframes.exports.targets import parse_target
+    from beaconframes.exports.targets import target_of
 
     chosen = {name: values.pop(name) for name in NAMES if name in values}
     chosen["url"] = chosen.pop("published_at")
@@ -155,8 +155,8 @@ def pop_export_options(values: dict[str, Any]) -> dict[str, Any]:
     path = Path(text)
     resolved = path.resolve() if path.is_dir() else output.resolve_target(path)
     chosen["out"] = os.fspath(resolved) + ("/" if text.endswith("/") else "")
-    target, overwrite = parse_target(chosen["out"], chosen["format"]), chosen.pop("overwrite")
-    if target.is_file:
+    target, overwrite = target_of(chosen["out"], chosen["format"]), chosen.pop("overwrite")
+    if target.single:
         output.check_overwrite(target.path, overwrite=overwrite)
     elif overwrite:
         raise UsageError(
@@ -190,12 +190,12 @@ def report_export(done: Export, *, as_json: bool) -> None:
 
 def describe_gaps(done: Export) -> str:
     """Return a message about the gaps; only a dataset has a manifest that lists them."""
-    from beaconframes.fetch.completeness import NAMED_IN_A_MESSAGE, words
+    from beaconframes.fetch.completeness import NAMED_IN_A_MESSAGE, describe_gap
 
     if Path(done.path).is_dir():
         listed = "listed in the manifest; the same command requests them again"
         return f"{len(done.gaps):,} gaps, {listed}"
-    listed = "; ".join(map(words, done.gaps[:NAMED_IN_A_MESSAGE]))
+    listed = "; ".join(map(describe_gap, done.gaps[:NAMED_IN_A_MESSAGE]))
     rest = len(done.gaps) - NAMED_IN_A_MESSAGE
     more = f"; and {rest:,} more, which --json lists" if rest > 0 else ""
     return f"{len(done.gaps):,} gaps: {listed}{more}"

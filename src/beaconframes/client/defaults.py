@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
-from beaconframes.cache.local_store import LocalStore, home_of
+from beaconframes.cache.local_store import LocalStore, store_folder
 from beaconframes.config import is_loopback
 from beaconframes.endpoint import Head
 from beaconframes.errors import ConfigError
@@ -88,7 +88,7 @@ def local_store_of(
             raise ConfigError("offline=True needs a store, and store=False is none")
         return None
     root = store if isinstance(store, Path) else None
-    return LocalStore(home_of(root, url, chain), url=url, chain=chain, simulated=simulated)
+    return LocalStore(store_folder(root, url, chain), url=url, chain=chain, simulated=simulated)
 
 
 def stored_head(local_store: LocalStore | None, chain: Chain) -> Head:

@@ -1,231 +1,226 @@
-"""What a call will cost: its requests and rows, counted without sending any of them."""
+"""Estimates: the requests and rows of a load, counted without sending a request."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from beaconframes.cache.finality import is_doubtful, knows_final, told
-from beaconframes.cache.preparation import prepare
-from beaconframes.cache.pubkey_index import AT_ONCE, known_of
-from beaconframes.endpoint import Cursor, Envelope, Pages, Parameter
-from beaconframes.endpoint.cursor import PAGE_SIZE
+from beaconframes.cache.finality import (
+    is_known_final,
+    needs_second_response,
+    stated_final_epoch,
+)
+from beaconframes.cache.pubkey_index import BATCH_LIMIT, stored_indices
+from beaconframes.cache.read_through import open_rows
+from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
+from beaconframes.endpoint.intervals import count_numbers
 from beaconframes.errors import DatasetError, RequestLimitExceeded
-from beaconframes.fetch.head import Views
-from beaconframes.fetch.request_limit import BUDGET, Budget
+from beaconframes.fetch.head import HeadV2
+from beaconframes.fetch.paginator import REQUEST_LIMIT, RequestLimit
+from beaconframes.fetch.source import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.cache.read_through import ReadThrough
-    from beaconframes.client.explorer import Explorer
-    from beaconframes.endpoint import Call, Endpoint
+    from beaconframes.endpoint import Endpoint
+    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.fetch.source import ApiSource
 
-PAGES = "how many pages there are is not known before the last one"
+UNKNOWN_PAGES = "the number of pages is not known before the last one"
+
+
+class Connected(Connection, Protocol):
+    """An explorer, as far as estimates need it."""
+
+    @property
+    def local_store(self) -> LocalStore | None:
+        """Return the store, if there is one."""
+
+    @property
+    def source(self) -> ApiSource:
+        """Return the source of missing rows."""
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What one endpoint is asked for in a call of a loader.
+class Estimate:
+    """What one load takes.
 
-    ``rows`` are those that are asked for, ``kept`` those that are in the store, each None where
-    nobody can know; ``plain`` is what it would take without a store, and ``lookups`` the requests
-    that bring no rows. ``more`` and ``less`` say why
-    it may turn out to be more or fewer requests.
+    ``rows`` are to be fetched and ``stored_rows`` are in the store, each None where unknown.
+    ``requests_without_store`` is what the load would take without a store, ``lookups`` the requests
+    among ``requests`` that return no rows. ``may_be_more`` and ``may_be_less`` say why the number
+    of requests may differ.
     """
 
     requests: int
     rows: int | None
-    kept: int | None = 0
-    plain: int = 0
+    stored_rows: int | None = 0
+    requests_without_store: int = 0
     lookups: int = 0
-    more: tuple[str, ...] = ()
-    less: tuple[str, ...] = ()
+    may_be_more: tuple[str, ...] = ()
+    may_be_less: tuple[str, ...] = ()
 
 
 @contextmanager
-def limited(
-    explorer: Explorer, endpoint: Endpoint, values: Mapping[str, Any], most: int | None
+def enforce_request_limit(
+    explorer: Connected, endpoint: Endpoint, values: Mapping[str, Any], most: int | None
 ) -> Iterator[None]:
-    """Let the block send *most* requests; raise RequestLimitExceeded at once if that cannot do."""
+    """Let the block send *most* requests; raise RequestLimitExceeded first if it needs more."""
     if most is None:
         yield
         return
-    cost = cost_of(explorer, endpoint, values)
-    if cost.requests > most:
-        least = "at least " if cost.more else ""
+    estimate = estimate_load(explorer, endpoint, values)
+    if estimate.requests > most:
+        least = "at least " if estimate.may_be_more else ""
         raise RequestLimitExceeded(
-            f"this takes {least}{cost.requests:,} requests, and max_requests={most:,}; "
-            "nothing was sent for it",
+            f"this load takes {least}{estimate.requests:,} requests, and max_requests={most:,}; "
+            "none was sent for it",
             endpoint=endpoint.route,
-            hint="Ask for less, or for all of it with a larger max_requests; "
-            "bf.plan(loader, ...) tells what a call takes",
+            hint="Request less, or raise max_requests. bf.plan(loader, ...) estimates a load",
         )
-    token = BUDGET.set(Budget(most - cost.lookups))
+    token = REQUEST_LIMIT.set(RequestLimit(most - estimate.lookups))
     try:
         yield
     finally:
-        BUDGET.reset(token)
+        REQUEST_LIMIT.reset(token)
 
 
-def cost_of(explorer: Explorer, endpoint: Endpoint, values: Mapping[str, Any]) -> Cost:
-    """Return what it costs to load what *values* select, asking where the chain ends at most."""
-    local_store = explorer.local_store
-    if local_store is not None:
-        strangers = UnresolvedPubkeys()
-        kept, _ = prepare(explorer, local_store, endpoint, values, strangers.resolve)
-        if kept is not None:
-            return cost_beside(kept, explorer, strangers)
+def estimate_load(explorer: Connected, endpoint: Endpoint, values: Mapping[str, Any]) -> Estimate:
+    """Return what the load of *values* takes; at most the end of the chain is requested."""
+    store = explorer.local_store
+    if store is not None:
+        unresolved = UnresolvedPubkeys()
+        load = open_rows(explorer, store, endpoint, values, unresolved.resolve)
+        if load is not None:
+            return estimate_with_store(load, explorer, unresolved)
     if explorer.offline:
-        return Cost(0, None)
-    return cost_of_calls(explorer, endpoint, [values])
+        return Estimate(0, None)
+    return estimate_requests(explorer, endpoint, [values])
 
 
-def cost_of_calls(
-    explorer: Explorer, endpoint: Endpoint, asked: Sequence[Mapping[str, Any]]
-) -> Cost:
-    """Return what it costs to ask for what is *asked*, whatever is in the store."""
-    chain_head, allowance = explorer.chain_head_of(endpoint), explorer.asking.allowance
-    calls = explorer.asking.calls(endpoint, asked, chain_head, public=False)
-    parts = [part for call in calls for part in endpoint.parts(call, allowance.at_once)]
-    counts = [pages_of(endpoint, part) for part in parts]
-    more = [] if all(sure for _, sure in counts) else [PAGES]
-    if not allowance.known and any(
-        len(endpoint.parts(part, allowance.least)) > 1 for part in parts
-    ):
-        more.append(
-            "the service has not said yet whether one request may name "
-            f"{allowance.at_once} validators"
+def estimate_requests(
+    explorer: Connected, endpoint: Endpoint, arguments: Sequence[Mapping[str, Any]]
+) -> Estimate:
+    """Return what it takes to fetch the rows of *arguments*, stored or not."""
+    limit = explorer.source.identifier_limit
+    calls = explorer.source.plan(endpoint, arguments, explorer.chain_head_of(endpoint))
+    parts = [part for call in calls for part in endpoint.split(call, limit.at_once)]
+    counts = [endpoint.count_pages(part) for part in parts]
+    may_be_more = [] if all(is_certain for _, is_certain in counts) else [UNKNOWN_PAGES]
+    if not limit.is_known and any(len(endpoint.split(p, limit.smallest)) > 1 for p in parts):
+        may_be_more.append(
+            f"it is not known yet whether one request may name {limit.at_once} validators"
         )
-    rows = rows_of(endpoint, calls)
     requests = sum(number for number, _ in counts)
-    return Cost(requests, rows, plain=requests, more=tuple(more))
+    return Estimate(
+        requests,
+        endpoint.count_rows(calls),
+        requests_without_store=requests,
+        may_be_more=tuple(may_be_more),
+    )
 
 
-def cost_beside(kept: ReadThrough, explorer: Explorer, strangers: UnresolvedPubkeys) -> Cost:
-    """Return what it costs to load what is not in the store."""
-    endpoint, chain_head = kept.endpoint, kept.chain_head
-    kept.local_store.fit(kept.table, endpoint.table.schema())
+def estimate_with_store(
+    load: ReadThrough, explorer: Connected, unresolved: UnresolvedPubkeys
+) -> Estimate:
+    """Return what it takes to fetch the rows that are not stored."""
+    endpoint = load.endpoint
+    load.store.drop_outdated(load.table, endpoint.table.schema())
     try:
-        missing, there = kept.missing(), height(kept)
+        missing, stored = load.find_unstored(), count_stored(load)
     except DatasetError:
-        # What was damaged has been forgotten by now.
-        missing, there = kept.missing(), height(kept)
-    lacking = cells(kept, missing)
+        # The damaged segments are forgotten by now.
+        missing, stored = load.find_unstored(), count_stored(load)
+    rows = count_missing(load, missing)
     if explorer.offline:
-        return Cost(0, 0, there)
-    asked = kept.keeping.asking(missing, kept.values, chain_head)
-    cost = cost_of_calls(explorer, endpoint, asked)
-    plain = cost_of_calls(explorer, endpoint, [plainly(kept)]).requests if there else cost.requests
-    lookups = strangers.requests
+        return Estimate(0, 0, stored)
+    arguments = load.policy.fetch_arguments(missing, load.values, load.chain_head)
+    estimate = estimate_requests(explorer, endpoint, arguments)
+    without_store = estimate.requests
+    if stored:
+        without_store = estimate_requests(explorer, endpoint, [values_by_index(load)]).requests
+    lookups = unresolved.requests
     if missing:
-        lookups += finality(kept, max(parts[-1][1] for parts in missing.values()))
-    requests = cost.requests + lookups
-    return Cost(requests, lacking, there, max(plain, requests), lookups, cost.more, strangers.less)
+        last = max(intervals[-1][1] for intervals in missing.values())
+        lookups += count_finality_requests(load, last)
+    requests = estimate.requests + lookups
+    return Estimate(
+        requests,
+        rows,
+        stored,
+        max(without_store, requests),
+        lookups,
+        estimate.may_be_more,
+        unresolved.may_be_less,
+    )
 
 
-def plainly(kept: ReadThrough) -> Mapping[str, Any]:
-    """Return the arguments of the whole call, by index instead of by key."""
-    if kept.keeping.subject is None:
-        return kept.values
-    (arg,) = kept.keeping.subject.arguments()
-    return {**kept.values, arg: [int(subject) for subject in kept.want.subjects]}
+def values_by_index(load: ReadThrough) -> Mapping[str, Any]:
+    """Return the arguments of the whole load, by index instead of by public key."""
+    if load.policy.subject is None:
+        return load.values
+    (arg,) = load.policy.subject.arguments()
+    return {**load.values, arg: [int(subject) for subject in load.wanted.subjects]}
 
 
-def finality(kept: ReadThrough, last: int) -> int:
-    """Learn now what is final, as the call would; return the requests that this leaves to it.
+def count_finality_requests(load: ReadThrough, last: int) -> int:
+    """Request now which epoch is final, as the load would; return the requests left to the load.
 
-    Generation 2 tells the latest and the finalized slot one at a time: where the plan has asked
-    for the one already, the other is left to the call. So is the second answer that is needed for
-    what is young.
+    V2 states the latest and the finalized slot in one response each. Where the estimate requested
+    the one, the other is left to the load. So is the second response for young epochs.
     """
-    end = kept.chain_head.head() if kept.endpoint.envelope is Envelope.V2 else None
-    if isinstance(end, Views) and end.knows("latest") and not end.knows("finalized"):
-        if knows_final(kept, last):
+    end = load.chain_head.head() if load.endpoint.envelope is Envelope.V2 else None
+    if isinstance(end, HeadV2) and end.is_fresh("latest") and not end.is_fresh("finalized"):
+        if is_known_final(load, last):
             return 0
-        return 2 if is_doubtful(kept, last) else 1
-    return 1 if is_doubtful(kept, last, told(kept, last)) else 0
+        return 2 if needs_second_response(load, last) else 1
+    return 1 if needs_second_response(load, last, stated_final_epoch(load, last)) else 0
 
 
-def height(kept: ReadThrough) -> int:
-    """Return how many of the wanted rows are in the store."""
-    found = kept.select()
-    if found.height is not None:
-        return found.height
-    return int(found.rows.select(pl.len()).collect().item())
+def count_stored(load: ReadThrough) -> int:
+    """Return how many of the wanted rows are stored."""
+    selection = load.select()
+    if selection.height is not None:
+        return selection.height
+    return int(selection.rows.select(pl.len()).collect().item())
 
 
-def cells(kept: ReadThrough, missing: Mapping[str, Any]) -> int | None:
-    """Return how many rows lack, where there is one for each subject and unit."""
-    want, grid = kept.want, kept.grid
-    pubkey = getattr(kept.keeping.subject, "pubkey", None)
-    part, parts_each = want.per_unit or (None, 1)
-    by_key = {grid.subject, grid.unit, part, pubkey.name if pubkey is not None else None}
-    units: int = sum(last - first + 1 for parts in missing.values() for first, last in parts)
-    if units and not (want.every and set(grid.key) <= by_key):
+def count_missing(load: ReadThrough, missing: Mapping[str, Intervals]) -> int | None:
+    """Return how many rows are missing, where each subject has one in each unit."""
+    wanted, grid = load.wanted, load.grid
+    subject = load.policy.subject
+    pubkey = None if subject is None else subject.pubkey_column
+    part, part_count = wanted.parts or (None, 1)
+    columns = {grid.subject, grid.unit, part, None if pubkey is None else pubkey.name}
+    units: int = sum(map(count_numbers, missing.values()))
+    if units and not (wanted.required and set(grid.key) <= columns):
         return None
-    return units * parts_each
-
-
-def pages_of(endpoint: Endpoint, call: Call) -> tuple[int, bool]:
-    """Return how many pages *call* has, or at least has, and whether that is certain."""
-    paging = endpoint.pagination
-    if paging is None or type(paging).follow is Parameter.follow:
-        return 1, True
-    records = rows_of(endpoint, [call])
-    if records is None:
-        return 1, False
-    if isinstance(paging, Pages):
-        # The last page is the first that is not full.
-        return records // paging.at_most + 1, True
-    if isinstance(paging, Cursor) and paging.sized:
-        return max(-(-records // PAGE_SIZE), 1), True
-    return 1, False
-
-
-def rows_of(endpoint: Endpoint, calls: Iterable[Call]) -> int | None:
-    """Return how many rows *calls* ask for; None unless they name the whole key of each."""
-    found = 0
-    for call in calls:
-        named: set[str] = set()
-        for wanted in call.wanted:
-            if not wanted.every or wanted.trim:
-                return None
-            named |= {*wanted.values, *([wanted.parts[0]] if wanted.parts else [])}
-        if not set(endpoint.table.key()) <= named:
-            return None
-        found += prod(
-            (sum(map(len, wanted.values.values())) + len(wanted.unnamed))
-            * (wanted.parts[1] if wanted.parts else 1)
-            for wanted in call.wanted
-        )
-    return found
+    return units * part_count
 
 
 class UnresolvedPubkeys:
-    """Public keys whose index is not known yet; somebody unknown stands in for each."""
+    """Public keys whose index is not known yet; an unused index stands in for each."""
 
     def __init__(self) -> None:
         self.requests = 0
-        self.less: tuple[str, ...] = ()
+        self.may_be_less: tuple[str, ...] = ()
 
     def resolve(
-        self, explorer: Explorer, local_store: LocalStore, keys: Sequence[str]
+        self, explorer: Connection, store: LocalStore, pubkeys: Sequence[str]
     ) -> dict[str, int]:
-        """Return the index of each of *keys*, made up where it is not in the store."""
-        known = known_of(local_store, keys)
-        unknown = [key for key in keys if key not in known]
+        """Return the index of each of *pubkeys*, an unused one where it is not stored."""
+        known = stored_indices(store, pubkeys)
+        unknown = [key for key in pubkeys if key not in known]
         if explorer.offline or not unknown:
             return known
-        self.requests = -(-len(unknown) // AT_ONCE)
-        why = f"of {len(unknown)} public keys neither the index nor what is kept is known yet"
-        self.less = (why,)
-        if local_store.finalized < 0:
+        self.requests = -(-len(unknown) // BATCH_LIMIT)
+        reason = f"the index of {len(unknown)} public keys, and which rows are stored, is not known"
+        self.may_be_less = (reason,)
+        if store.finalized < 0:
             explorer.chain_head.latest("epoch", finalized=True)
         return known | {key: LARGEST_INDEX - n for n, key in enumerate(unknown)}

@@ -1,4 +1,4 @@
-"""The explorer: where to ask, with which key, how fast; and the one loop of every loader."""
+"""The explorer: a connection to one service, and the entry of every load."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from beaconframes.cache.preparation import from_store
+from beaconframes.cache.read_through import open_rows
 from beaconframes.calendar import Chain, get_chain
 from beaconframes.client.defaults import (
     PUBLIC,
@@ -16,17 +16,16 @@ from beaconframes.client.defaults import (
     rate_limiter_of,
     stored_head,
 )
-from beaconframes.client.estimate import limited
-from beaconframes.client.quota import left_of
+from beaconframes.client.estimate import enforce_request_limit
+from beaconframes.client.quota import requests_left
 from beaconframes.config import current as current_settings
 from beaconframes.endpoint import ChainHead, Envelope, Head
-from beaconframes.errors import UsageError
-from beaconframes.fetch.api_source import ApiSource
-from beaconframes.fetch.completeness import broken_rows, missing_rows
-from beaconframes.fetch.gaps import certain
-from beaconframes.fetch.head import Views, Watch
-from beaconframes.fetch.pipeline import fresh
-from beaconframes.fetch.progress import watched
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.fetch.completeness import allow_unfinalized, gap_error, missing_rows_warning
+from beaconframes.fetch.head import HeadV1, HeadV2
+from beaconframes.fetch.pipeline import MemoryRows, load_rows
+from beaconframes.fetch.progress import show_progress
+from beaconframes.fetch.source import ApiSource
 from beaconframes.http.session import Session
 from beaconframes.units import to_pandas
 
@@ -39,45 +38,45 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.endpoint import Endpoint, Request
-    from beaconframes.fetch.result import LoadResult
+    from beaconframes.fetch.pipeline import LoadResult
 
 
 class Explorer:
-    """A connection to one explorer: thread-safe, kept open, usable in a ``with`` block.
+    """A connection to one service: thread-safe, kept open, usable in a ``with`` block.
 
     It cannot be pickled: create one in each process. They share the rate limit of their key.
 
     Parameters
     ----------
     url
-        Address of the service; it may carry a path prefix. Left out: the public service.
+        Address of the service; it may have a path prefix. Left out: the public service.
     api_key
         Sent in a header, only to this address, and shown nowhere.
     chain
         ``"mainnet"``, ``"hoodi"`` or a `beaconframes.Chain`.
     rate
-        Most requests a second. Left out: what the service says it permits.
+        Most requests a second. Left out: the rate that the service permits.
     frame
-        ``"polars"`` or ``"pandas"``: what loaders return.
+        ``"polars"`` or ``"pandas"``: the kind of frame that loaders return.
     strict
         Whether missing rows are an error instead of a warning.
     store
-        Whether what is final is kept and not asked for again: True, False, or in which folder.
-        Left out: in the platform's folder for data, but not what a service on this machine tells.
+        Whether final rows are stored and not requested again: True, False, or a folder. Left out:
+        in the platform's folder for data, except for a service on this machine.
     offline
-        Whether to answer from the store alone, and to name what it lacks.
+        Whether to use stored rows only, and to name the missing ones.
     max_requests
-        Most requests of one call of a loader. A call that needs more raises
-        `RequestLimitExceeded` before it sends any.
+        Most requests of one load. A load that needs more raises `RequestLimitExceeded` before it
+        sends any.
     progress
-        Whether to show how far loading is when it takes over a second: rows, requests, time left.
-        Left out: where somebody watches, in a terminal or a notebook.
+        Whether to show requests, rows and remaining time of a load that takes over a second. Left
+        out: when the output is a terminal or a notebook.
     state
-        Where processes that use one key find each other, to keep to its rate together: True,
-        False (each keeps to it alone), or in which folder. Left out: in the platform's folder for
-        state, but not for a service on this machine that needs no key and has no limits.
+        Whether processes that use one key share its rate limit: True, False, or the folder in which
+        they do. Left out: in the platform's folder for state, except for a service on this machine
+        that needs no key and has no limits.
     head
-        The end of the chain, where it cannot move any more (a dataset served locally).
+        The end of the chain, if it does not move (a dataset that is served locally).
     """
 
     def __init__(
@@ -119,28 +118,27 @@ class Explorer:
             "progress": progress,
         }
         self.about: Mapping[str, Any] = {}
-        """What is known of the service that it does not say itself: is the chain simulated?"""
+        """Facts that the service does not state itself, such as whether its chain is simulated."""
         self.chain = get_chain(settings.chain)
         self.offline = settings.offline
         self.url = settings.url or public_url(self.chain, has_key=key is not None or self.offline)
         public = self.url in PUBLIC.values()
         self.rate_limiter = rate_limiter_of(settings, self.url, key, public=public)
-        self._session = self._session_v2 = Session(self.url, key, rate_limiter=self.rate_limiter)
+        session = session_v2 = Session(self.url, key, rate_limiter=self.rate_limiter)
         if public and self.url != PUBLIC_V2:
-            # One key, one allowance: whichever generation is asked.
-            retry_quota = self._session.retry_quota
-            self._session_v2 = Session(
-                PUBLIC_V2, key, rate_limiter=self.rate_limiter, retry_quota=retry_quota
+            # The key has one quota for V1 and V2.
+            session_v2 = Session(
+                PUBLIC_V2, key, rate_limiter=self.rate_limiter, retry_quota=session.retry_quota
             )
-        self.asking = ApiSource(self._session, self._session_v2, public=public)
+        self.source = ApiSource(session, session_v2, public=public)
         self.local_store = local_store_of(settings.store, self.url, self.chain, needed=self.offline)
         if self.offline and head is None:
             head = stored_head(self.local_store, self.chain)
-        self._watch = Watch(self.fetch, known=head)
-        self._views = Views(self.fetch, self.chain)
+        self._head = HeadV1(self.fetch, known=head)
+        self._head_v2 = HeadV2(self.fetch, self.chain)
 
     def __repr__(self) -> str:
-        """Return where it asks; never with which key."""
+        """Return the address and the chain; never the key."""
         return f"Explorer({self.url!r}, chain={self.chain.name!r})"
 
     def __reduce__(self) -> NoReturn:
@@ -164,49 +162,50 @@ class Explorer:
 
     def close(self) -> None:
         """Close the connections; a later call opens them again."""
-        for session in self.asking.sessions:
+        for session in self.source.sessions:
             session.close()
 
     @property
     def requests(self) -> int:
         """Return how many requests were sent so far, retries included."""
-        return sum(session.request_count for session in self.asking.sessions)
+        return sum(session.request_count for session in self.source.sessions)
 
     @property
     def rate(self) -> float | None:
-        """Return the requests a second that are kept to; None while no limit is known."""
+        """Return the permitted requests a second; None while no limit is known."""
         return self.rate_limiter.rate
-
-    def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
-        """Return what is known about the end of the chain, by the generation of *endpoint*."""
-        return self.chain_head_v2 if endpoint.envelope is Envelope.V2 else self.chain_head
-
-    def look_again(self) -> None:
-        """Ask where the chain ends when that matters next, however recently it was asked."""
-        self._watch.forget()
-
-    def agreed(self, endpoint: Endpoint, *, ask: bool = False) -> int:
-        """Return the last epoch that two answers call finalized; with *ask*, ask once more."""
-        if (known := self._watch.known) is not None:
-            return known.finalized_epoch
-        told = self._views if endpoint.envelope is Envelope.V2 else self._watch
-        return told.agreed(ask=ask)
 
     @property
     def chain_head(self) -> ChainHead:
-        """Return what is known about the end of the chain."""
-        return ChainHead(self.chain, self._watch.head, self.now, self._watch.known)
+        """Return the end of the chain, as V1 states it."""
+        return ChainHead(self.chain, self._head.head, self.now, self._head.known)
 
     @property
     def chain_head_v2(self) -> ChainHead:
-        """Return what is known about the end of the chain, by way of generation 2."""
-        known = self._watch.known
-        end = self._views if known is None else known
-        return ChainHead(self.chain, lambda: end, self.now, known, self.asking.allowance.at_once)
+        """Return the end of the chain, as V2 states it."""
+        known = self._head.known
+        end = self._head_v2 if known is None else known
+        batch_limit = self.source.identifier_limit.at_once
+        return ChainHead(self.chain, lambda: end, self.now, known, batch_limit)
+
+    def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
+        """Return the end of the chain, as the API version of *endpoint* states it."""
+        return self.chain_head_v2 if endpoint.envelope is Envelope.V2 else self.chain_head
+
+    def expire_head(self) -> None:
+        """Request the end of the chain again when it is needed next."""
+        self._head.expire()
+
+    def agreed_finality(self, endpoint: Endpoint, *, ask: bool = False) -> int:
+        """Return the last epoch that two responses call final; with *ask*, request one more."""
+        if (known := self._head.known) is not None:
+            return known.finalized_epoch
+        head = self._head_v2 if endpoint.envelope is Envelope.V2 else self._head
+        return head.agreed(ask=ask)
 
     def now(self) -> datetime:
-        """Return the present; of a chain that does not move any more, that is its end."""
-        known = self._watch.known
+        """Return the present; for a chain that does not move, its end."""
+        known = self._head.known
         return self.chain.time_of("slot", known.slot) if known else datetime.now(UTC)
 
     def load(
@@ -224,68 +223,73 @@ class Explorer:
         Raises
         ------
         RequestLimitExceeded
-            It would take more than *max_requests* requests.
+            The load takes more than *max_requests* requests.
         BeaconframesError
-            The service failed, or what it sent cannot be trusted; see `beaconframes.errors`.
+            The service failed, or its response is invalid; see `beaconframes.errors`.
         """
-        said = dict(self._own)
-        if frame is not None:
-            said["frame"] = frame
-        if max_requests is not None:
-            said["max_requests"] = max_requests
-        settings = current_settings(**said)
+        arguments = {"frame": frame, "strict": strict, "max_requests": max_requests}
+        settings = current_settings(
+            **{**self._own, **{n: value for n, value in arguments.items() if value is not None}}
+        )
         if lazy and frame == "pandas":
             raise UsageError(
                 'lazy=True returns a polars LazyFrame, and frame="pandas" is given',
                 hint="Leave one of them out",
             )
         with (
-            limited(self, endpoint, values, settings.max_requests),
-            watched(endpoint.name, show=settings.progress, left=lambda: left_of(self.rate_limiter)),
+            enforce_request_limit(self, endpoint, values, settings.max_requests),
+            show_progress(
+                endpoint.name,
+                show=settings.progress,
+                requests_left=lambda: requests_left(self.rate_limiter),
+            ),
         ):
-            found = self._found(endpoint, values)
+            result = self._load(endpoint, values)
         if lazy:
-            rows: Any = found.as_lazy(endpoint, values)
+            rows: Any = result.to_lazy(endpoint, values)
         else:
-            rows = found.as_frame(endpoint, values)
+            rows = result.to_frame(endpoint, values)
             rows = to_pandas(rows) if settings.frame == "pandas" else rows
-        for notice in found.notices:
-            warnings.warn(notice, stacklevel=4)
-        if strict is None:
-            strict = current_settings(**self._own).strict
-        lost = certain(found.lost, self.chain_head_of(endpoint))
-        self.tell_missing(endpoint, lost, rows, strict=strict)
+        for warning in result.warnings:
+            warnings.warn(warning, stacklevel=4)
+        missing = allow_unfinalized(result.missing, self.chain_head_of(endpoint))
+        self.report_missing(endpoint, missing, rows, strict=settings.strict)
         return rows
 
-    def _found(self, endpoint: Endpoint, values: Mapping[str, Any]) -> LoadResult:
-        found = (
-            None
-            if self.local_store is None
-            else from_store(self, self.local_store, endpoint, values)
-        )
-        if found is None and self.offline:
-            raise UsageError(
-                f"load_{endpoint.name} asks for what no store keeps, and this is offline",
-                hint="Connect without offline=True",
-            )
-        return fresh(self, endpoint, values) if found is None else found
-
-    def fetch(self, request: Request) -> bytes:
-        """Return the data of one answer as it came: JSON out of its envelope, or a picture."""
+    def _load(self, endpoint: Endpoint, values: Mapping[str, Any]) -> LoadResult:
+        """Return the rows, read from the store where they are in it."""
+        chain_head = self.chain_head_of(endpoint)
+        store = self.local_store
+        stored = None if store is None else open_rows(self, store, endpoint, values)
+        if store is not None and stored is not None:
+            try:
+                return load_rows(self.source, endpoint, stored, chain_head)
+            except DatasetError as error:
+                if self.offline:
+                    raise
+                store.warn_unusable(error)
         if self.offline:
             raise UsageError(
-                "nothing is sent while offline=True", hint="Connect without offline=True"
+                f"load_{endpoint.name} needs requests, and this explorer is offline",
+                hint="Connect without offline=True",
             )
-        return self.asking.fetch(request)
+        rows = MemoryRows(endpoint, values, chain_head)
+        return load_rows(self.source, endpoint, rows, chain_head)
 
-    def tell_missing(
-        self, endpoint: Endpoint, lost: pl.DataFrame, frame: Any, *, strict: bool
+    def fetch(self, request: Request) -> bytes:
+        """Return the data of one response: JSON without its envelope, or an image."""
+        if self.offline:
+            raise UsageError("offline=True sends no requests", hint="Connect without offline=True")
+        return self.source.fetch(request)
+
+    def report_missing(
+        self, endpoint: Endpoint, missing: pl.DataFrame, rows: Any, *, strict: bool
     ) -> None:
-        """Raise for rows that must be there, and warn of others that are lost or raise too."""
-        broken, missing = broken_rows(endpoint, lost), missing_rows(endpoint, lost)
-        error = broken or (missing if strict else None)
+        """Raise for impossible gaps; warn of other missing rows, or raise with *strict*."""
+        warning = missing_rows_warning(endpoint, missing)
+        error = gap_error(endpoint, missing) or (warning if strict else None)
         if error is not None:
-            error.rows = frame
+            error.rows = rows
             raise error
-        if missing is not None:
-            warnings.warn(missing, stacklevel=5)
+        if warning is not None:
+            warnings.warn(warning, stacklevel=5)

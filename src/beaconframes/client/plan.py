@@ -1,4 +1,4 @@
-"""The plan: what a call of a loader will take, told before anything is asked."""
+"""The plan: the requests, rows and time of a load, before it is made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from beaconframes.client.connected import current
-from beaconframes.client.estimate import Cost, cost_of
+from beaconframes.client.estimate import Estimate, estimate_load
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import quota_of
 from beaconframes.client.summary import as_html, as_text
@@ -17,7 +17,7 @@ from beaconframes.endpoint.identifiers import LARGEST_INDEX, cut
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from beaconframes.endpoint import Endpoint, Request
 
@@ -26,15 +26,15 @@ Bound = Literal["exactly", "at least", "at most", "about"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a call of a loader will take; it prints well in a terminal and in a notebook.
+    """What a load takes; it prints well in a terminal and in a notebook.
 
-    ``requests`` are those that the call will send. What fails is sent again and what does not come
-    is asked for once more; neither can be foreseen. ``bound`` says whether it is ``"exactly"`` so
-    many, ``"at least"``, ``"at most"`` or ``"about"``, and ``why`` what it depends on.
-    ``rows`` will come and ``kept_rows`` are in the store already, each None where nobody can know;
-    ``requests_saved`` is how many more it would take without a store. ``seconds`` is the time at
-    ``rate`` requests a second, and None while the service has not said what it permits.
-    ``month_left`` is how many requests are left of the ``month_limit``, None where nobody knows.
+    ``requests`` are those that the load will send. Failed requests are retried and missing rows are
+    requested once more; neither can be foreseen. ``bound`` says whether it is ``"exactly"`` so
+    many, ``"at least"``, ``"at most"`` or ``"about"``, and ``why`` gives the reasons. ``rows`` will
+    be fetched and ``kept_rows`` are in the store, each None where unknown. ``requests_saved`` is
+    how many more requests it would take without a store. ``seconds`` is the time at ``rate``
+    requests a second, and None while the permitted rate is not known. ``month_left`` is how many
+    requests are left of the ``month_limit``, None where unknown.
     """
 
     loader: str
@@ -57,7 +57,7 @@ class Plan:
 
     @property
     def month_share(self) -> float | None:
-        """Return the share that it takes of what is left of the month, None if nobody knows."""
+        """Return its share of the requests left this month, None if unknown."""
         if self.month_left is None:
             return None
         if not self.requests:
@@ -65,30 +65,31 @@ class Plan:
         return self.requests / self.month_left if self.month_left else float("inf")
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return what there is to say, by what it is about."""
+        """Return the figures, each with its name."""
         bound = "" if self.bound == "exactly" else f"{self.bound} "
-        told = [("requests", f"{bound}{self.requests:,}")]
-        told.append(("rows to come", "not known" if self.rows is None else f"{self.rows:,}"))
+        lines = [("requests", f"{bound}{self.requests:,}")]
+        lines.append(("new rows", "not known" if self.rows is None else f"{self.rows:,}"))
         if self.kept_rows or self.requests_saved:
-            kept = "rows" if self.kept_rows is None else f"{self.kept_rows:,} rows"
-            told.append(("in the store", f"{kept}, which saves {counted(self.requests_saved)}"))
-        told.append(("time", self.time()))
+            stored = "rows" if self.kept_rows is None else f"{self.kept_rows:,} rows"
+            saved = format_requests(self.requests_saved)
+            lines.append(("in the store", f"{stored}, which saves {saved}"))
+        lines.append(("time", self.time()))
         if self.month_left is not None and self.month_share is not None:
             share = f"{self.month_share:.1%} of the {self.month_left:,} requests left"
             limit = "" if self.month_limit is None else f" of {self.month_limit:,}"
-            told.append(("this month", share + limit))
-        return [*told, *((f"{self.bound}, since", reason) for reason in self.why)]
+            lines.append(("this month", share + limit))
+        return [*lines, *((f"{self.bound}, since", reason) for reason in self.why)]
 
     def time(self) -> str:
-        """Return how long it takes, in words."""
+        """Return the time that it takes, as text."""
         if self.seconds is None:
-            return "not known: the service has not said how many requests a second it permits"
+            return "not known: the service has not stated how many requests a second it permits"
         if self.rate is None or not self.requests:
             return "none"
-        return f"{duration(self.seconds)} at {self.rate:g} requests a second"
+        return f"{format_seconds(self.seconds)} at {self.rate:g} requests a second"
 
     def __str__(self) -> str:
-        """Return the plan, a line for each thing that there is to say."""
+        """Return the plan, one line for each figure."""
         return as_text(self.loader, self.lines())
 
     __repr__ = __str__
@@ -99,14 +100,14 @@ class Plan:
 
 
 def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
-    """Return what the call ``loader(*arguments, **options)`` will take, without making it.
+    """Return what the call ``loader(*arguments, **options)`` takes, without making it.
 
     ::
 
         bf.plan(bf.load_income_history, range(100), since="2025-01-01", until="2025-12-31")
 
-    Sends nothing, except for one request where the range depends on how far the chain has come.
-    Looks at what is in the store. Bad arguments raise what they would raise in the loader.
+    Sends no request, except one for the end of the chain where the range depends on it. Stored rows
+    are taken into account. Invalid arguments raise the error that the loader would raise.
     """
     name = getattr(loader, "__name__", "")
     if not name.startswith("load_"):
@@ -115,23 +116,22 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
             hint="Give the loader and then its arguments: bf.plan(bf.load_epochs, since=-9)",
         )
     explorer = options.pop("explorer", None)
-    draft = Draft(current() if explorer is None else explorer)
-    with suppress(Planned):
-        loader(*arguments, explorer=draft, **options)
-    return made(name, draft.costs, draft)
+    planned = PlanningExplorer(current() if explorer is None else explorer)
+    with suppress(PlanningEnded):
+        loader(*arguments, explorer=planned, **options)
+    return make_plan(name, planned.estimates, planned)
 
 
-def made(name: str, costs: Iterable[Cost], explorer: Explorer) -> Plan:
-    """Return the plan of a call that has these *costs*."""
-    costs = list(costs)
-    more = dict.fromkeys(reason for cost in costs for reason in cost.more)
-    less = dict.fromkeys(reason for cost in costs for reason in cost.less)
+def make_plan(name: str, estimates: Sequence[Estimate], explorer: Explorer) -> Plan:
+    """Return the plan of a call that consists of loads with these *estimates*."""
+    more = dict.fromkeys(reason for estimate in estimates for reason in estimate.may_be_more)
+    less = dict.fromkeys(reason for estimate in estimates for reason in estimate.may_be_less)
     bounds: dict[tuple[bool, bool], Bound] = {
         (False, False): "exactly", (True, False): "at least", (False, True): "at most",
     }  # fmt: skip
-    # The last is what the call returns; what came before it looked something up for it.
-    last = costs[-1] if costs else Cost(0, None)
-    requests = sum(cost.requests for cost in costs)
+    # The last load returns the rows; those before it look something up.
+    last = estimates[-1] if estimates else Estimate(0, None)
+    requests = sum(estimate.requests for estimate in estimates)
     allowed = quota_of(explorer.rate_limiter)
     return Plan(
         name,
@@ -139,25 +139,25 @@ def made(name: str, costs: Iterable[Cost], explorer: Explorer) -> Plan:
         bounds.get((bool(more), bool(less)), "about"),
         (*more, *less),
         last.rows,
-        last.kept,
-        sum(cost.plain for cost in costs) - requests,
+        last.stored_rows,
+        sum(estimate.requests_without_store for estimate in estimates) - requests,
         explorer.rate,
         allowed.left,
         allowed.month,
     )
 
 
-class Planned(Exception):
-    """All that can be planned of a call has been. It never leaves this module."""
+class PlanningEnded(Exception):
+    """Nothing more can be estimated of a call. It never leaves this module."""
 
 
-class Draft(Explorer):
-    """An explorer as a loader sees it while its call is planned: it counts instead of asking."""
+class PlanningExplorer(Explorer):
+    """An explorer that estimates loads instead of making them."""
 
     def __init__(self, explorer: Explorer) -> None:
-        """Share everything that *explorer* has: its store, and what it knows of the service."""
+        """Share the store of *explorer*, and what it knows of the service."""
         self.__dict__.update(explorer.__dict__)
-        self.costs: list[Cost] = []
+        self.estimates: list[Estimate] = []
 
     def load(
         self,
@@ -165,35 +165,35 @@ class Draft(Explorer):
         values: Mapping[str, Any],
         **_: Any,
     ) -> Any:
-        """Return somebody for every validator that is asked for by key, and no other rows."""
-        self.costs.append(cost_of(self, endpoint, values))
-        keys = [
+        """Return a placeholder for every validator requested by public key, and no other rows."""
+        self.estimates.append(estimate_load(self, endpoint, values))
+        pubkeys = [
             key
             for parameter in endpoint.all_parameters
-            if (column := getattr(parameter, "pubkey", None)) is not None
+            if (column := parameter.pubkey_column) is not None
             for batch in parameter.batches(values, self.chain_head_of(endpoint))
-            for wanted in batch.wanted
-            for key in wanted.values.get(column.name, ())
+            for expected in batch.expected
+            for key in expected.values.get(column.name, ())
         ]
-        if not keys:
+        if not pubkeys:
             return endpoint.table.empty()
-        indices = [LARGEST_INDEX - number for number in range(len(keys))]
-        known = pl.DataFrame({"validator_index": indices, "pubkey": keys})
-        return pl.concat([endpoint.table.empty(), known], how="diagonal_relaxed")
+        indices = [LARGEST_INDEX - number for number in range(len(pubkeys))]
+        placeholders = pl.DataFrame({"validator_index": indices, "pubkey": pubkeys})
+        return pl.concat([endpoint.table.empty(), placeholders], how="diagonal_relaxed")
 
     def fetch(self, request: Request) -> bytes:  # noqa: ARG002 - it is not sent
-        """Count one request, and end the planning: what comes is not rows."""
-        self.costs.append(Cost(1, None, plain=1))
-        raise Planned
+        """Count one request, and end the planning: its response is not rows."""
+        self.estimates.append(Estimate(1, None, requests_without_store=1))
+        raise PlanningEnded
 
 
-def counted(requests: int) -> str:
-    """Return a number of requests in words."""
+def format_requests(requests: int) -> str:
+    """Return a number of requests as text."""
     return f"{requests:,} request{'' if requests == 1 else 's'}"
 
 
-def duration(seconds: float) -> str:
-    """Return *seconds* in words that are as exact as one wants to know."""
+def format_seconds(seconds: float) -> str:
+    """Return *seconds* as text, rounded to a useful unit."""
     if seconds < 1:
         return "under a second"
     if seconds < 120:

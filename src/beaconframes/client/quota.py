@@ -87,7 +87,7 @@ def quota_of(rate_limiter: RateLimiter) -> Quota:
     )
 
 
-def left_of(rate_limiter: RateLimiter) -> int | None:
+def requests_left(rate_limiter: RateLimiter) -> int | None:
     """Return how many requests are left of the month, None if nobody knows."""
     limits = rate_limiter.known_limits
     return limits.remaining if limits.month == f"{datetime.now(UTC):%Y-%m}" else None

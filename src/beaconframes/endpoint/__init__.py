@@ -1,21 +1,46 @@
-"""What an endpoint is: selectors, windows, finality, the plan of requests. Pure: no I/O."""
+"""Declarations of endpoints: parameters, requests, pagination, finality. Pure: no I/O."""
 
 from beaconframes.endpoint.chain_head import ChainHead, End, Head
-from beaconframes.endpoint.cursor import Cursor
 from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
-from beaconframes.endpoint.machines import Between, MachinesIn
-from beaconframes.endpoint.members import EpochIn, OnChain, SomeOf, ValidatorsIn, WindowIn
-from beaconframes.endpoint.page_loop_guard import PageLoopGuard
-from beaconframes.endpoint.pagination import Pages
-from beaconframes.endpoint.parameter import Absent, Batch, Fields, Parameter, Refused, View, Wanted
-from beaconframes.endpoint.parameters_v1 import UNRESOLVED, Identifiers, Values
-from beaconframes.endpoint.pixels import Region, Switch
-from beaconframes.endpoint.places import BlockIn, PeriodIn, SlotIn
-from beaconframes.endpoint.ranking import EntityIn, PartyIn, Searched, SortedBy
+from beaconframes.endpoint.pagination import Cursor, PageLoopGuard, Pages
+from beaconframes.endpoint.parameter import (
+    Absent,
+    Batch,
+    ExpectedRows,
+    Fields,
+    Parameter,
+    Refused,
+    Role,
+    View,
+)
+from beaconframes.endpoint.parameters_v1 import (
+    ADDRESS,
+    CREDENTIALS,
+    ENS_NAME,
+    TRANSACTION,
+    UNRESOLVED,
+    Identifiers,
+    Region,
+    Switch,
+    Texts,
+    Values,
+)
+from beaconframes.endpoint.parameters_v2 import (
+    Between,
+    EntityIn,
+    EpochIn,
+    MachinesIn,
+    OnChain,
+    PartyIn,
+    Searched,
+    SomeOf,
+    SortedBy,
+    ValidatorsIn,
+    WindowIn,
+)
+from beaconframes.endpoint.positions_v2 import BlockIn, PeriodIn, SlotIn, TimestampsIn
 from beaconframes.endpoint.request import Envelope, Page, Request
-from beaconframes.endpoint.spans import TimestampsIn
-from beaconframes.endpoint.texts import ADDRESS, CREDENTIALS, ENS_NAME, TRANSACTION, Texts
-from beaconframes.endpoint.windows import (
+from beaconframes.endpoint.windows_v1 import (
     Each,
     EpochTail,
     EpochWindow,
@@ -44,6 +69,7 @@ __all__ = [
     "EpochIn",
     "EpochTail",
     "EpochWindow",
+    "ExpectedRows",
     "Fields",
     "Final",
     "Head",
@@ -61,6 +87,7 @@ __all__ = [
     "Refused",
     "Region",
     "Request",
+    "Role",
     "Searched",
     "Shape",
     "SlotIn",
@@ -73,6 +100,5 @@ __all__ = [
     "ValidatorsIn",
     "Values",
     "View",
-    "Wanted",
     "WindowIn",
 ]

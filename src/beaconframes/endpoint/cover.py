@@ -1,202 +1,168 @@
-"""What is missing, as rectangles of subjects and units, in the fewest requests that cover it.
+"""The fewest requests that cover what is missing.
 
-A request takes some subjects, any of them, and a run of units: an epoch, slot or day each. What
-one subject lacks is a list of runs, so the requests are rectangles that together cover all runs of
-all subjects. They may cover more: what is there already costs nothing to ask for again.
+A request takes some subjects, in any combination, and one interval of units: epochs, slots or days.
+Each subject is missing a list of intervals. The requests are rectangles that together cover all of
+them. They may cover more: to request a stored unit again costs nothing extra.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
-Runs: TypeAlias = "tuple[tuple[int, int], ...]"
-"""Runs of units, first and last of each, in order and apart from one another."""
+    from beaconframes.endpoint.intervals import Intervals
 
 
 @dataclass(frozen=True)
 class Rectangle:
-    """What one request asks for: each of the subjects, and the units from first to last."""
+    """One request: its subjects, and its units from first to last."""
 
     subjects: tuple[str, ...]
     first: int
     last: int
 
 
-def runs(numbers: Iterable[int]) -> Runs:
-    """Return the *numbers* as runs."""
-    if isinstance(numbers, range) and numbers.step == 1:
-        return ((numbers.start, numbers.stop - 1),) if numbers else ()
-    found: list[tuple[int, int]] = []
-    for number in sorted(set(numbers)):
-        if found and number == found[-1][1] + 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
-    return tuple(found)
+def cover_missing(
+    missing: Mapping[str, Intervals], *, batch_limit: int, window: int
+) -> list[Rectangle]:
+    """Return the fewest rectangles of *batch_limit* subjects and *window* units for *missing*.
 
-
-def within(parts: Sequence[tuple[int, int]], first: int, last: int) -> Runs:
-    """Return what of *parts* lies between *first* and *last*, both included."""
-    return tuple((max(a, first), min(b, last)) for a, b in parts if a <= last and b >= first)
-
-
-def minus(wanted: Sequence[tuple[int, int]], covered: Sequence[tuple[int, int]]) -> Runs:
-    """Return the runs of *wanted* that *covered* leaves over."""
-    left: list[tuple[int, int]] = []
-    at = 0
-    for first, last in wanted:
-        start = first
-        while at < len(covered) and covered[at][1] < start:
-            at += 1
-        ahead = at
-        while ahead < len(covered) and covered[ahead][0] <= last and start <= last:
-            if covered[ahead][0] > start:
-                left.append((start, covered[ahead][0] - 1))
-            start = covered[ahead][1] + 1
-            ahead += 1
-        if start <= last:
-            left.append((start, last))
-    return tuple(left)
-
-
-def fewest(missing: Mapping[str, Runs], *, subjects: int, units: int) -> list[Rectangle]:
-    """Return the fewest rectangles of at most so many *subjects* and *units* that cover *missing*.
-
-    With no more subjects than one request takes it is certainly the fewest. With more, the choice
-    of who shares a request can be hard; two ways of choosing are tried, and the better one counts.
+    The result is minimal as long as all subjects fit into one request. With more subjects the
+    grouping is a hard problem: two greedy sweeps are compared, and the smaller result is returned.
     """
-    lacking = {subject: parts for subject, parts in missing.items() if parts}
-    forwards = sweep(lacking, subjects, units)
-    if len(lacking) <= subjects or units == 1:
+    missing = {subject: intervals for subject, intervals in missing.items() if intervals}
+    forwards = sweep(missing, batch_limit, window)
+    if len(missing) <= batch_limit or window == 1:
         return forwards
-    backwards = sweep({s: mirrored(parts) for s, parts in lacking.items()}, subjects, units)
+    mirrored = {subject: mirror(intervals) for subject, intervals in missing.items()}
+    backwards = sweep(mirrored, batch_limit, window)
     if len(forwards) <= len(backwards):
         return forwards
     return [Rectangle(r.subjects, -r.last, -r.first) for r in reversed(backwards)]
 
 
-def mirrored(parts: Runs) -> Runs:
-    """Return *parts* with the order of units reversed."""
-    return tuple((-last, -first) for first, last in reversed(parts))
+def mirror(intervals: Intervals) -> Intervals:
+    """Return *intervals* with the order of units reversed."""
+    return tuple((-last, -first) for first, last in reversed(intervals))
 
 
-def sweep(missing: Mapping[str, Runs], subjects: int, units: int) -> list[Rectangle]:
-    """Return rectangles that cover *missing*, going through the units once.
+def sweep(missing: Mapping[str, Intervals], batch_limit: int, window: int) -> list[Rectangle]:
+    """Return rectangles that cover *missing*, in one pass over the units.
 
-    Where the first missing unit is, a request has to begin, for everybody who lacks it: nothing is
-    gained by beginning earlier. Places that are left in it go to those who lack something further
-    on in it, first to those who thereby need a request less.
+    A request has to start at the first missing unit, for each subject that is missing it: an
+    earlier start gains nothing. Free places go to subjects with missing units further on in the
+    window, first to those that then need one request less.
     """
-    alike: dict[Runs, list[str]] = {}
-    for subject, parts in missing.items():
-        alike.setdefault(parts, []).append(subject)
-    waiting = Waiting()
-    for parts, names in alike.items():
-        waiting.add(parts[0][0], Line(parts, units), names)
-    found: list[Rectangle] = []
-    while waiting.places:
-        first = waiting.places[0]
-        end = first + units - 1
-        chosen = waiting.take(first)
-        free = -sum(len(names) for _, names in chosen) % subjects
+    groups: dict[Intervals, list[str]] = {}
+    for subject, intervals in missing.items():
+        groups.setdefault(intervals, []).append(subject)
+    queue = SubjectQueue()
+    for intervals, names in groups.items():
+        queue.add(intervals[0][0], MissingLine(intervals, window), names)
+    rectangles: list[Rectangle] = []
+    while queue.starts:
+        first = queue.starts[0]
+        end = first + window - 1
+        chosen = queue.pop(first)
+        free = -sum(len(names) for _, names in chosen) % batch_limit
         if free:
-            chosen += waiting.fill(end, free)
+            chosen += queue.pop_up_to(end, free)
         names = [name for _, some in chosen for name in some]
-        lasts = [last for line, some in chosen for last in [line.last_until(end)] * len(some)]
-        for start in range(0, len(names), subjects):
-            part = slice(start, start + subjects)
-            found.append(Rectangle(tuple(names[part]), first, max(lasts[part])))
+        lasts = [last for line, some in chosen for last in [line.last_missing(end)] * len(some)]
+        for start in range(0, len(names), batch_limit):
+            part = slice(start, start + batch_limit)
+            rectangles.append(Rectangle(tuple(names[part]), first, max(lasts[part])))
         for line, some in chosen:
-            following = line.from_on(end + 1)
+            following = line.next_missing(end + 1)
             if following is not None:
-                waiting.add(following, line, some)
-    return found
+                queue.add(following, line, some)
+    return rectangles
 
 
-class Line:
-    """What some subjects lack, all of them the same."""
+class MissingLine:
+    """The missing intervals of one or several subjects that are missing the same."""
 
-    def __init__(self, parts: Runs, units: int) -> None:
-        self.parts = parts
-        self._units = units
-        self._lasts = [last for _, last in parts]
-        self._requests: dict[int | None, int] = {None: 0}
+    def __init__(self, intervals: Intervals, window: int) -> None:
+        self.intervals = intervals
+        self._window = window
+        self._lasts = [last for _, last in intervals]
+        self._counts: dict[int | None, int] = {None: 0}
 
-    def from_on(self, unit: int) -> int | None:
+    def next_missing(self, unit: int) -> int | None:
         """Return the first missing unit from *unit* on."""
-        at = bisect_left(self._lasts, unit)
-        return None if at == len(self.parts) else max(self.parts[at][0], unit)
+        index = bisect_left(self._lasts, unit)
+        return None if index == len(self.intervals) else max(self.intervals[index][0], unit)
 
-    def last_until(self, end: int) -> int:
+    def last_missing(self, end: int) -> int:
         """Return the last missing unit up to *end*."""
-        at = bisect_left(self._lasts, end)
-        if at < len(self.parts) and self.parts[at][0] <= end:
+        index = bisect_left(self._lasts, end)
+        if index < len(self.intervals) and self.intervals[index][0] <= end:
             return end
-        return self._lasts[at - 1]
+        return self._lasts[index - 1]
 
-    def requests(self, place: int | None) -> int:
-        """Return how many requests it takes from *place* on, were it alone."""
+    def count_requests(self, start: int | None) -> int:
+        """Return how many requests this line alone takes from *start* on."""
         chain: list[int] = []
-        while place not in self._requests:
-            chain.append(place)  # type: ignore[arg-type]  # None is known from the start
-            place = self.from_on(chain[-1] + self._units)
-        known = self._requests[place]
-        for number, one in enumerate(reversed(chain), known + 1):
-            self._requests[one] = number
+        while start not in self._counts:
+            chain.append(start)  # type: ignore[arg-type]  # None is in the dictionary
+            start = self.next_missing(chain[-1] + self._window)
+        known = self._counts[start]
+        for count, unit in enumerate(reversed(chain), known + 1):
+            self._counts[unit] = count
         return known + len(chain)
 
-    def requests_after(self, end: int) -> int:
-        """Return how many requests it takes after *end*, were it alone."""
-        return self.requests(self.from_on(end + 1))
+    def count_requests_after(self, end: int) -> int:
+        """Return how many requests this line alone takes after *end*."""
+        return self.count_requests(self.next_missing(end + 1))
 
 
-class Waiting:
-    """Subjects, those alike together, by the first unit that they still lack."""
+class SubjectQueue:
+    """Subjects by their first missing unit; subjects that are missing the same share a line."""
 
     def __init__(self) -> None:
-        self.places: list[int] = []
-        self._at: dict[int, dict[Line, list[str]]] = {}
+        self.starts: list[int] = []
+        self._lines: dict[int, dict[MissingLine, list[str]]] = {}
 
-    def add(self, place: int, line: Line, names: list[str]) -> None:
-        """Let *names*, who lack what *line* says, wait at a place."""
-        if place not in self._at:
-            self._at[place] = {}
-            insort(self.places, place)
-        self._at[place].setdefault(line, []).extend(names)
+    def add(self, start: int, line: MissingLine, names: list[str]) -> None:
+        """Add the subjects *names* with *line* at their first missing unit."""
+        if start not in self._lines:
+            self._lines[start] = {}
+            insort(self.starts, start)
+        self._lines[start].setdefault(line, []).extend(names)
 
-    def take(self, place: int) -> list[tuple[Line, list[str]]]:
-        """Return who waits at *place*, and let them go."""
-        del self.places[bisect_left(self.places, place)]
-        return list(self._at.pop(place).items())
+    def pop(self, start: int) -> list[tuple[MissingLine, list[str]]]:
+        """Remove and return all subjects at *start*."""
+        del self.starts[bisect_left(self.starts, start)]
+        return list(self._lines.pop(start).items())
 
-    def fill(self, end: int, free: int) -> list[tuple[Line, list[str]]]:
-        """Return *free* of those who wait up to *end*, and let them go.
+    def pop_up_to(self, end: int, free: int) -> list[tuple[MissingLine, list[str]]]:
+        """Remove and return up to *free* subjects that start by *end*.
 
-        First those who need a request less for it, then the others, each by their place.
+        Subjects that then need one request less come first, then the others by their start.
         """
-        chosen: list[tuple[Line, list[str]]] = []
-        for only_less in (True, False):
-            for place in self.places[: bisect_left(self.places, end + 1)]:
-                for line in list(self._at[place]):
-                    if only_less and line.requests(place) == line.requests_after(end):
+        chosen: list[tuple[MissingLine, list[str]]] = []
+        for must_save in (True, False):
+            for start in self.starts[: bisect_left(self.starts, end + 1)]:
+                for line in list(self._lines[start]):
+                    saves = line.count_requests(start) != line.count_requests_after(end)
+                    if must_save and not saves:
                         continue
-                    names = self._at[place][line]
+                    names = self._lines[start][line]
                     chosen.append((line, names[:free]))
                     free -= len(chosen[-1][1])
-                    self._keep(place, line, names[len(chosen[-1][1]) :])
+                    self._put_back(start, line, names[len(chosen[-1][1]) :])
                     if not free:
                         return chosen
         return chosen
 
-    def _keep(self, place: int, line: Line, names: list[str]) -> None:
+    def _put_back(self, start: int, line: MissingLine, names: list[str]) -> None:
         if names:
-            self._at[place][line] = names
+            self._lines[start][line] = names
             return
-        del self._at[place][line]
-        if not self._at[place]:
-            self.take(place)
+        del self._lines[start][line]
+        if not self._lines[start]:
+            self.pop(start)

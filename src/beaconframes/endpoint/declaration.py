@@ -1,4 +1,4 @@
-"""An endpoint: its facts, stated once."""
+"""The declaration of an endpoint: its facts, stated once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -18,11 +19,11 @@ from beaconframes.errors import ResponseError
 from beaconframes.schema import EnvelopeContext, RequestField
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.chain_head import ChainHead
-    from beaconframes.endpoint.parameter import Batch, Fields, Parameter, View, Wanted
+    from beaconframes.endpoint.parameter import Batch, ExpectedRows, Fields, Parameter, Role, View
     from beaconframes.endpoint.request import Page
     from beaconframes.schema import Table
 
@@ -56,27 +57,27 @@ class Post:
 
 @dataclass(frozen=True)
 class Call:
-    """One planned request, the fields that it sends, and the rows that these select.
+    """One planned request, its fields, and the rows that these select.
 
-    ``batches`` are what each selector said, from which the request was made.
+    ``batches`` are those of the parameters, from which the request was built.
     """
 
     request: Request
-    wanted: tuple[Wanted, ...]
+    expected: tuple[ExpectedRows, ...]
     fields: Fields
     batches: tuple[Batch, ...] = ()
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One endpoint of the API: what it is called, what its rows are, how they are asked for.
+    """One endpoint of the API: its route, its table, its parameters, its finality.
 
-    Loader, request plan, data dictionary and local explorer all read this one declaration.
-    ``alias`` is the path by which the public service knows it, where the specification has
-    another; ``absent`` the words of the error by which it says that there is no such thing.
-    ``accept`` is the media type that asks for the version of the answer that the table describes.
-    ``unbroken`` says that rows follow one another without a break, so that a final one which lacks
-    between two others is a fault; elsewhere the service may have no row in the middle.
+    Loader, request plan, data dictionary and local explorer read this one declaration. ``alias``
+    is the path on the public service where the specification has another one. ``absent`` is the
+    text of the error by which the service says that a thing does not exist. ``accept`` is the media
+    type of the response version that the table describes. ``unbroken`` says that rows are
+    contiguous, so that a gap between two final rows is an error; elsewhere the service may have no
+    row in between.
     """
 
     name: str
@@ -106,58 +107,96 @@ class Endpoint:
 
     @property
     def all_parameters(self) -> tuple[Parameter, ...]:
-        """Return every selector in the order in which rows are narrowed."""
+        """Return every parameter in the order in which rows are narrowed."""
         return self.parameters if self.pagination is None else (*self.parameters, self.pagination)
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """Return the names of the loader's arguments."""
-        return tuple(name for s in self.all_parameters for name in s.arguments())
+        return tuple(name for p in self.all_parameters for name in p.arguments())
+
+    @property
+    def final_rows(self) -> tuple[pl.Expr, ...]:
+        """Return the conditions by which rows themselves say that they are final."""
+        return tuple(
+            (pl.col(column.name) == column.final_when).fill_null(value=False)
+            for column in self.table.columns
+            if column.final_when is not None
+        )
+
+    def parameters_of(self, *roles: Role) -> tuple[Parameter, ...]:
+        """Return the parameters that have one of the *roles*."""
+        return tuple(p for p in self.all_parameters if p.role in roles)
 
     def plan(
         self, values: Mapping[str, Any], chain_head: ChainHead, *, public: bool = False
     ) -> list[Call]:
-        """Return the requests that the arguments *values* take, in order.
+        """Return the requests for the arguments *values*, in order.
 
-        With *public* they go by the public service's name of the endpoint.
+        With *public* they use the public service's path of the endpoint.
         """
         choices = []
         for parameter in self.all_parameters:
             choices.append(parameter.batches(values, chain_head))
             if not choices[-1]:
-                # Nothing is asked for: nobody has to be asked where the chain ends either.
+                # No rows are requested, so the end of the chain is not needed either.
                 return []
         return [self.call(batches, public=public) for batches in product(*choices)]
 
     def call(self, batches: tuple[Batch, ...], *, public: bool = False) -> Call:
-        """Return the request that says what *batches* say, one of each selector."""
+        """Return the request that sends *batches*, one of each parameter."""
         fields = {name: value for batch in batches for name, value in batch.fields.items()}
-        wanted = tuple(w for batch in batches for w in batch.wanted)
-        return Call(self.request(fields, public=public), wanted, fields, batches)
+        expected = tuple(rows for batch in batches for rows in batch.expected)
+        return Call(self.request(fields, public=public), expected, fields, batches)
 
-    def parts(self, call: Call, at_most: int, *, public: bool = False) -> list[Call]:
-        """Return *call* as calls of at most so many subjects each: itself if it is one already."""
-        said = zip(self.all_parameters, call.batches, strict=True)
-        choices = [parameter.parts(batch, at_most) for parameter, batch in said]
+    def split(self, call: Call, batch_limit: int, *, public: bool = False) -> list[Call]:
+        """Return *call* as calls of at most *batch_limit* subjects each."""
+        pairs = zip(self.all_parameters, call.batches, strict=True)
+        choices = [parameter.split(batch, batch_limit) for parameter, batch in pairs]
         if all(len(parts) == 1 for parts in choices):
             return [call]
         return [self.call(batches, public=public) for batches in product(*choices)]
 
     def next_page(self, call: Call, page: Page, *, public: bool = False) -> Call | None:
-        """Return the call after *call*, which brought *page*; None at the end."""
+        """Return the call after *call*, whose response was *page*; None at the end."""
         if self.pagination is None:
             return None
         try:
-            fields = self.pagination.follow(call.fields, page)
+            fields = self.pagination.next_fields(call.fields, page)
         except ResponseError as error:
             error.endpoint = self.route
             raise
         if fields is None:
             return None
-        return Call(self.request(fields, public=public), call.wanted, fields, call.batches)
+        return Call(self.request(fields, public=public), call.expected, fields, call.batches)
+
+    def count_pages(self, call: Call) -> tuple[int, bool]:
+        """Return how many pages *call* has, or at least has, and whether that is certain."""
+        if self.pagination is None:
+            return 1, True
+        return self.pagination.page_count(self.count_rows([call]))
+
+    def count_rows(self, calls: Iterable[Call]) -> int | None:
+        """Return how many rows *calls* request; None unless they name the whole key of each."""
+        key = set(self.table.key())
+        count = 0
+        for call in calls:
+            named: set[str] = set()
+            for expected in call.expected:
+                if not expected.required or expected.trim:
+                    return None
+                named |= {*expected.values, *([expected.parts[0]] if expected.parts else [])}
+            if not key <= named:
+                return None
+            count += prod(
+                (sum(map(len, expected.values.values())) + len(expected.pubkeys))
+                * (expected.parts[1] if expected.parts else 1)
+                for expected in call.expected
+            )
+        return count
 
     def request(self, fields: Fields, *, public: bool = False) -> Request:
-        """Return the request that sends *fields*: generation 2 takes all of them in its body."""
+        """Return the request that sends *fields*; V2 takes all of them in its body."""
         if self.envelope is Envelope.V2:
             return Request(
                 self.method,
@@ -188,39 +227,39 @@ class Endpoint:
             absent=self.absent,
         )
 
-    def decode(self, found: Iterable[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
-        """Return the rows of all pages *found*, each with the call that brought it."""
+    def decode(self, fetched: Sequence[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
+        """Return the rows of all *fetched* pages, each with the call that requested it."""
         if any(column.context for column in self.table.columns):
-            pages = list(found)
-            around = [EnvelopeContext(page.beside, call.fields) for call, page in pages]
-            return self.table.decode((page.data for _, page in pages), chain, around)
-        asked = [column for column in self.table.columns if isinstance(column, RequestField)]
-        if not asked:
-            return self.table.decode((page.data for _, page in found), chain)
+            contexts = [EnvelopeContext(page.beside, call.fields) for call, page in fetched]
+            return self.table.decode((page.data for _, page in fetched), chain, contexts)
+        requested = [column for column in self.table.columns if isinstance(column, RequestField)]
+        if not requested:
+            return self.table.decode((page.data for _, page in fetched), chain)
         frames = [
             self.table.decode([page.data], chain).with_columns(
-                pl.col(column.name).fill_null(pl.lit(call.fields[column.field])) for column in asked
+                pl.col(column.name).fill_null(pl.lit(call.fields[column.field]))
+                for column in requested
             )
-            for call, page in found
+            for call, page in fetched
         ]
         return pl.concat([self.table.empty(), *frames])
 
-    def leaves_out(self, fields: Fields) -> set[str]:
-        """Return the wire fields that an answer to *fields* does not have."""
-        return {name for parameter in self.all_parameters for name in parameter.leaves_out(fields)}
+    def omitted_fields(self, fields: Fields) -> set[str]:
+        """Return the wire fields that are not in a response to *fields*."""
+        return {name for p in self.all_parameters for name in p.omitted_fields(fields)}
 
     def select(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the *rows* that a request with *fields* selects: the server's half."""
         for parameter in self.all_parameters:
             rows = parameter.apply(rows, fields, view)
-        return self.in_order(rows)
+        return self.sort(rows)
 
-    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return *rows* in the order in which the service sends them."""
         for parameter in self.all_parameters:
-            rows = parameter.in_order(rows)
+            rows = parameter.sort(rows)
         return rows
 
 
 LONGEST_IN_A_PATH = 7_500
-"""Characters of identifiers that still make a URL which every proxy takes (8 KiB in all)."""
+"""Characters of identifiers that still make a URL which every proxy accepts (8 KiB in all)."""

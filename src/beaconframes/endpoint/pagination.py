@@ -1,4 +1,4 @@
-"""Pages: ``limit`` records from ``offset`` on, until a page is not full."""
+"""Pagination: lists by offset and limit, lists by cursor, and the guard against endless pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.endpoint.identifiers import numeral
-from beaconframes.endpoint.parameter import Batch, Fields, Parameter, View
+from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Role, View
+from beaconframes.errors import PaginationError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,38 +17,138 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.endpoint.chain_head import ChainHead
-    from beaconframes.endpoint.request import Page
+    from beaconframes.endpoint.request import Page, Request
+
+PAGE_SIZE = 10
+"""Records of a page by cursor: the most that the service sends."""
+LONGEST_CURSOR = 64 * 2**10
+"""Characters. A longer text is not a position in a list."""
+
+MAX_PAGES = 10_000
+MAX_EMPTY_PAGES = 32
+
+_RECORDS = msgspec.json.Decoder(list[msgspec.Raw] | dict[str, msgspec.Raw])
 
 
 @dataclass(frozen=True)
 class Pages(Parameter):
-    """A list in pages of ``at_most`` records; a bad number is what it would be by default.
+    """Pages of ``at_most`` records by offset; an invalid number is read as the default.
 
-    ``default`` is how many records the service gives to those who do not say.
+    ``default`` is how many records the service sends when a request names no limit.
     """
 
     _: KW_ONLY
     at_most: int
     default: int
 
+    role = Role.PAGE
+    may_shift = True
+
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the first page."""
         return [Batch({"offset": "0", "limit": str(self.at_most)})]
 
-    def follow(self, fields: Fields, page: Page) -> Fields | None:
-        """Return the next page, unless this one was not full."""
-        records = msgspec.json.decode(page.data, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
+    def next_fields(self, fields: Fields, page: Page) -> Fields | None:
+        """Return the next page, or None after a page that is not full."""
+        records = _RECORDS.decode(page.data)
         if isinstance(records, dict) or len(records) < self.at_most:
             return None
         return {**fields, "offset": str(int(fields["offset"]) + len(records))}
 
+    def page_count(self, records: int | None) -> tuple[int, bool]:
+        """Return the number of pages; the last one is the first that is not full."""
+        return (1, False) if records is None else (records // self.at_most + 1, True)
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the page; a limit above the largest is the largest."""
-        limit = lenient(fields.get("limit", ""), self.default)
-        return rows.slice(lenient(fields.get("offset", ""), 0), min(limit, self.at_most))
+        """Return the rows of the page; a limit above the largest is read as the largest."""
+        limit = number_or(fields.get("limit", ""), self.default)
+        return rows.slice(number_or(fields.get("offset", ""), 0), min(limit, self.at_most))
 
 
-def lenient(text: str, default: int) -> int:
-    """Return the number that *text* is, or else the default."""
+def number_or(text: str, default: int) -> int:
+    """Return the number that *text* is, or else the *default*."""
     number = numeral(text)
     return default if number is None else number
+
+
+@dataclass(frozen=True)
+class Cursor(Parameter):
+    """Pages of at most ten records; each response has the cursor of the next page.
+
+    Only the cursor changes from page to page. ``sized`` says that a request states its page size;
+    where the page size is not documented it is not sent.
+    """
+
+    sized: bool = True
+
+    role = Role.PAGE
+
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
+        """Return the first page."""
+        return [Batch({"page_size": PAGE_SIZE, "cursor": ""} if self.sized else {})]
+
+    def next_fields(self, fields: Fields, page: Page) -> Fields | None:
+        """Return the next page, or None if the response has no cursor."""
+        paging = None if page.paging is None else msgspec.json.decode(page.paging)
+        if paging in (None, ""):
+            return None
+        cursor = paging.get("next_cursor") if isinstance(paging, dict) else paging
+        if cursor in (None, "") and isinstance(paging, dict):
+            if others := [name for name in paging if "next" in name and paging[name]]:
+                raise ProtocolError(f"the next page is in {others[0]!r}, not in next_cursor")
+            return None
+        if not isinstance(cursor, str) or not isinstance(paging, dict):
+            raise ProtocolError(f"the cursor is of type {type(cursor).__name__}, not a text")
+        if len(cursor) > LONGEST_CURSOR:
+            raise ProtocolError(f"the cursor is too long: {len(cursor)} characters")
+        return {**fields, "cursor": cursor}
+
+    def page_count(self, records: int | None) -> tuple[int, bool]:
+        """Return the number of pages, if the page size is known."""
+        if records is None or not self.sized:
+            return 1, False
+        return max(-(-records // PAGE_SIZE), 1), True
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return all rows: the local explorer cuts its results into pages itself."""
+        return rows
+
+
+class PageLoopGuard:
+    """Remembers the pages of one call, to notice pagination that does not end."""
+
+    def __init__(self) -> None:
+        self._requests: set[Request] = set()
+        self._records: set[bytes] = set()
+        self._empty_count = 0
+
+    def check(self, request: Request, page: Page, following: Request) -> None:
+        """Record *page*, the response to *request*, before the *following* request is sent.
+
+        Raises
+        ------
+        PaginationError
+            The following request was sent before, the page has only records of earlier pages, too
+            many pages in a row are empty, or there are too many pages.
+        """
+        self._requests.add(request)
+        number = len(self._requests)
+        records = _RECORDS.decode(page.data)
+        new = {page.data} if isinstance(records, dict) else {bytes(record) for record in records}
+        self._empty_count = 0 if new else self._empty_count + 1
+        problem = ""
+        if following in self._requests:
+            problem = f"page {number} leads back to an earlier page"
+        elif new and new <= self._records:
+            problem = f"page {number} has only records of earlier pages"
+        elif self._empty_count >= MAX_EMPTY_PAGES:
+            problem = f"{self._empty_count} pages in a row are empty, and another one follows"
+        elif number >= MAX_PAGES:
+            problem = f"there are more than {number} pages"
+        if problem:
+            raise PaginationError(
+                f"{problem}, so the pages do not end",
+                endpoint=request.endpoint,
+                hint="The service does not paginate as documented. Nothing was stored",
+            )
+        self._records |= new

@@ -1,15 +1,16 @@
-"""What a selector is: an argument of a loader is a selection of rows.
+"""What a parameter is: an argument of a loader that selects rows.
 
-Each has two halves. The client's half, ``batches``, turns what the user wrote into wire fields;
-the server's half, ``apply``, keeps the rows that those fields select. The declaration of an
-endpoint lists them once, in the order in which the rows are narrowed.
+Each has two halves. The client's half, ``batches``, turns the user's value into wire fields. The
+server's half, ``apply``, keeps the rows that those fields select. An endpoint lists its parameters
+once, in the order in which rows are narrowed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from beaconframes.errors import BeaconframesError
 
@@ -19,9 +20,22 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.chain_head import ChainHead, Head
     from beaconframes.endpoint.request import Page
+    from beaconframes.schema import Column
 
 Fields: TypeAlias = Mapping[str, Any]
-"""What a request says, by wire name: texts in a path or a query, JSON values in a body."""
+"""The fields of a request by wire name: texts in a path or a query, JSON values in a body."""
+
+
+class Role(Enum):
+    """What a parameter selects."""
+
+    SUBJECT = "the validators, addresses or names that rows are of"
+    UNITS = "slots, blocks or periods, listed one by one"
+    RANGE = "an interval of epochs, slots or days"
+    FILTER = "some of the rows or columns of each subject and unit"
+    ORDER = "the order of rows"
+    PAGE = "a part of a list"
+    CONTEXT = "the same in every request, such as the chain"
 
 
 class Refused(BeaconframesError):
@@ -33,7 +47,7 @@ class Absent(Refused):
 
 
 class View(Protocol):
-    """What the server's half may look at besides the rows."""
+    """The data that the server's half may use besides the rows."""
 
     @property
     def chain(self) -> Chain:
@@ -50,78 +64,131 @@ class View(Protocol):
         """Return the public key of a validator index, or None."""
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """Return the rows of another table, for what follows from several."""
+        """Return the rows of another table, for results that need several."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The values that a request selects: a row belongs to it when any of the columns has one.
+class ExpectedRows:
+    """The rows that a request selects: those with one of the values in any of the columns.
 
-    ``every`` says that each value must come back in at least one row, which is what makes a
-    missing one noticeable. ``trim`` says that the service answers more than it was asked, so that
-    other rows are dropped instead of being an error. ``unnamed`` are subjects that were asked for
-    by a name which the rows do not carry, so that they can only be counted. ``parts`` is a column
-    and how many numbers of it belong to each value, once that is final: such as slots to an epoch.
+    ``required`` says that each value must have at least one row; only then is a missing one
+    noticed. ``trim`` says that the service returns more than was requested: other rows are dropped
+    instead of being an error. ``pubkeys`` are subjects requested by public key where the rows have
+    no such column, so that they can only be counted. ``parts`` is a column and how many numbers of
+    it each value has once it is final, such as the 32 slots of an epoch.
     """
 
     values: Mapping[str, Collection[Any]]
-    every: bool = True
+    required: bool = True
     trim: bool = False
-    unnamed: Collection[str] = ()
+    pubkeys: Collection[str] = ()
     parts: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one request sends for one selector, and what it selects with that."""
+    """The fields that one request sends for one parameter, and the rows that these select."""
 
     fields: Fields = field(default_factory=dict)
-    wanted: tuple[Wanted, ...] = ()
+    expected: tuple[ExpectedRows, ...] = ()
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument, or a pair of them, that narrows the rows."""
+    """One argument, or a pair of them, that selects rows.
+
+    A subclass declares its ``role``. For a filter, ``filter_storage`` says how its result is
+    stored: ``"shared"``, stored rows are complete and the filter is applied after the load;
+    ``"separate"``, each value has a table of its own; ``"none"``, filtered rows are not stored.
+    ``unfiltered`` is the value with which a shared filter lets all rows pass.
+    """
 
     args: ClassVar[tuple[str, ...]] = ()
+    filter_storage: ClassVar[Literal["shared", "separate", "none"]] = "separate"
+    unfiltered: ClassVar[Any] = None
+    has_finish: ClassVar[bool] = False
+    """Whether `finish` changes rows."""
+    resolves_pubkeys: ClassVar[bool] = False
+    """Whether a subject by public key may be requested by its index instead."""
+    may_shift: ClassVar[bool] = False
+    """Whether rows may move from one page to another while pages are read."""
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a parameter type that declares no role."""
+        super().__init_subclass__()
+        if not hasattr(cls, "role"):
+            raise TypeError(f"{cls.__name__} declares no role: give it one of {list(Role)}")
+
+    if TYPE_CHECKING:
+
+        @property
+        def role(self) -> Role:
+            """Return what the parameter selects."""
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column by which rows are selected, if rows have it."""
+        return None
+
+    @property
+    def pubkey_column(self) -> Column | None:
+        """Return the column with the public key of a subject, if rows have it."""
+        return None
+
+    @property
+    def window(self) -> int | None:
+        """Return how many consecutive units one request covers; None for any number."""
+        return None
+
+    def batch_limit(self, chain_head: ChainHead) -> int:
+        """Return how many subjects one request may name."""
+        return 1
 
     def arguments(self) -> tuple[str, ...]:
-        """Return the names of the loader's arguments that belong to this selector."""
+        """Return the names of the loader's arguments that belong to this parameter."""
         return self.args
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return what to send, a batch for each request that it takes."""
+        """Return the fields to send, one batch for each request."""
         raise NotImplementedError  # pragma: no cover
 
-    @property
-    def reach(self) -> int | None:
-        """Return how many numbers in a row one request takes; None for any."""
+    def requested_units(
+        self, values: Mapping[str, Any], chain_head: ChainHead
+    ) -> list[ExpectedRows] | None:
+        """Return the units that *values* request; None if they are not known beforehand."""
+        batches = self.batches(values, chain_head)
+        if any(len(batch.expected) != 1 for batch in batches):
+            return None
+        return [batch.expected[0] for batch in batches]
+
+    def page_count(self, records: int | None) -> tuple[int, bool]:
+        """Return the pages of a list of so many *records*, and whether that is certain."""
+        return 1, True
+
+    def next_fields(self, fields: Fields, page: Page) -> Fields | None:
+        """Return the fields of the request after *page*; None at the end."""
         return None
 
-    def follow(self, fields: Fields, page: Page) -> Fields | None:
-        """Return what to send for the page after *page*; None at the end."""
-        return None
-
-    def parts(self, batch: Batch, at_most: int) -> list[Batch]:
-        """Return *batch* in parts of *at_most* subjects each. Usually it is one already."""
+    def split(self, batch: Batch, batch_limit: int) -> list[Batch]:
+        """Return *batch* in parts of at most *batch_limit* subjects."""
         return [batch]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the *rows* that the wire *fields* select; raise Refused for bad ones."""
+        """Return the *rows* that the wire *fields* select; raise Refused for invalid fields."""
         raise NotImplementedError  # pragma: no cover
 
-    def of_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
-        """Return what *fields* select of sums, made of the rows that `apply` left. Usually all."""
+    def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
+        """Return the sums that *fields* select, made from the rows that `apply` returned."""
         return rows
 
-    def leaves_out(self, fields: Fields) -> Collection[str]:
-        """Return the wire fields that an answer to *fields* does not have. Usually none."""
+    def omitted_fields(self, fields: Fields) -> Collection[str]:
+        """Return the wire fields that are not in a response to *fields*."""
         return ()
 
-    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the selected *rows* in the order in which the service sends them."""
+    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return *rows* in the order in which the service sends them."""
         return rows
 
     def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
-        """Return *rows* of several requests as if they had been one. Usually nothing to do."""
+        """Return the rows of several requests as if one request had returned them."""
         return rows

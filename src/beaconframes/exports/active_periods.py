@@ -1,4 +1,4 @@
-"""Active periods of validators: rows before activation or after exit are not gaps."""
+"""Lives: what could not come, because a validator was not active yet or no more, is no gap."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes import v2
 from beaconframes.errors import BeaconframesError, MissingRows
 from beaconframes.frames import to_polars
-from beaconframes.v1.validators import load_validators
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,79 +18,80 @@ if TYPE_CHECKING:
 SUBJECT = "validator_index"
 COLUMNS = (SUBJECT, "activation_epoch", "exit_epoch", "withdrawable_epoch", "slashed")
 UNITS = ("epoch", "slot", "day")
-NEVER_ACTIVE = (0, 0)
+NEVER = (0, 0)
 
 
 class ActivePeriods:
-    """The epochs in which validators were active, requested once per validator."""
+    """From when to when validators were active, as the service tells; asked for once."""
 
-    def __init__(self, explorer: Explorer, *, uses_v2: bool) -> None:
-        """Request from *explorer*, a hundred validators per request."""
-        self.explorer, self.uses_v2 = explorer, uses_v2
-        self._periods: dict[int, tuple[int, int | None] | None] = {}
+    def __init__(self, explorer: Explorer, *, second: bool) -> None:
+        """Ask *explorer*, by generation 2 if *second*: a request for a hundred validators."""
+        self.explorer, self.second = explorer, second
+        self._known: dict[int, tuple[int, int | None] | None] = {}
 
-    def clip_gaps(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the parts of *gaps* in epochs, slots or days in which each validator was active.
+    def within(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return *gaps* of epochs, slots or days as far as they are within the life of each.
 
-        Gaps of validators whose active period is unknown do not change.
+        Of whom nobody knows when that was, the gaps stay.
         """
         unit = next((u for u in UNITS if any(f"first_{u}" in gap for gap in gaps)), "")
         first, last = f"first_{unit}", f"last_{unit}"
-        self._load_periods({gap[SUBJECT] for gap in gaps if gap.keys() >= {SUBJECT, first, last}})
-        clipped = []
+        self._ask({gap[SUBJECT] for gap in gaps if gap.keys() >= {SUBJECT, first, last}})
+        found = []
         for gap in gaps:
-            period = self._periods.get(gap.get(SUBJECT, -1))
-            if period is None or not gap.keys() >= {first, last}:
-                clipped.append(gap)
+            life = self._known.get(gap.get(SUBJECT, -1))
+            if life is None or not gap.keys() >= {first, last}:
+                found.append(gap)
                 continue
-            if period == NEVER_ACTIVE:
+            if life == NEVER:
                 continue
-            start, end = self._convert_period(period, unit)
-            since, until = max(gap[first], start), gap[last]
-            if end is not None:
-                until = min(until, end)
+            begins, ends = self._units(life, unit)
+            since, until = max(gap[first], begins), gap[last]
+            if ends is not None:
+                until = min(until, ends)
             if since <= until:
-                clipped.append({**gap, first: since, last: until})
-        return clipped
+                found.append({**gap, first: since, last: until})
+        return found
 
-    def _convert_period(self, period: tuple[int, int | None], unit: Any) -> tuple[int, int | None]:
-        """Return the first and the last unit of a period of epochs, partial days included."""
+    def _units(self, life: tuple[int, int | None], unit: Any) -> tuple[int, int | None]:
+        """Return the first and the last unit of a life; a day that is partly in it is in it."""
         chain = self.explorer.chain
-        start, end = period
+        begins, ends = life
         if unit == "epoch":
-            return start, None if end is None else end - 1
+            return begins, None if ends is None else ends - 1
         if unit == "slot":
             size = chain.slots_per_epoch
-            return start * size, None if end is None else end * size - 1
-        first = chain.at("day", chain.time_of("epoch", start))
-        if end is None:
+            return begins * size, None if ends is None else ends * size - 1
+        first = chain.at("day", chain.time_of("epoch", begins))
+        if ends is None:
             return first, None
-        return first, chain.at("day", chain.time_of("epoch", max(end - 1, 0)))
+        return first, chain.at("day", chain.time_of("epoch", max(ends - 1, 0)))
 
-    def _load_periods(self, indices: Collection[int]) -> None:
-        """Request the active periods of those *indices* that are not known yet."""
-        new = sorted(set(indices) - self._periods.keys())
+    def _ask(self, indices: Collection[int]) -> None:
+        new = sorted(set(indices) - self._known.keys())
         if not new:
             return
-        self._periods |= dict.fromkeys(new)
-        for index, activation, exit_, withdrawable, slashed in self._load_rows(new).iter_rows():
+        self._known |= dict.fromkeys(new)
+        for index, activation, exits, withdrawable, slashed in self._rows(new).iter_rows():
             if activation is None:
-                self._periods[index] = NEVER_ACTIVE
+                self._known[index] = NEVER
             else:
-                # A slashed validator pays penalties until its balance can be withdrawn.
-                self._periods[index] = (activation, withdrawable if slashed else exit_)
+                # Who was slashed pays penalties until the balance can be withdrawn.
+                self._known[index] = (activation, withdrawable if slashed else exits)
 
-    def _load_rows(self, indices: list[int]) -> pl.DataFrame:
-        """Return the validators; no rows if the request fails."""
+    def _rows(self, indices: list[int]) -> pl.DataFrame:
+        """Return what the service tells; nothing if it does not."""
+        from beaconframes import v2
+        from beaconframes.v1.validators import load_validators
+
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", MissingRows)
-                if self.uses_v2:
-                    subject = v2.validators(indices)
-                    loaded: Any = v2.load_validators(subject, explorer=self.explorer)
+                if self.second:
+                    asked: Any = v2.load_validators(v2.validators(indices), explorer=self.explorer)
                 else:
-                    loaded = load_validators(indices, explorer=self.explorer)
+                    asked = load_validators(indices, explorer=self.explorer)
         except BeaconframesError:
             return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Int64))
-        rows: pl.DataFrame = loaded if isinstance(loaded, pl.DataFrame) else to_polars(loaded)
+        rows: pl.DataFrame = asked if isinstance(asked, pl.DataFrame) else to_polars(asked)
         return rows.select(COLUMNS)

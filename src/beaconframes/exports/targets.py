@@ -1,4 +1,4 @@
-"""Local targets of an export: a folder or a file, and the file format."""
+"""Targets: where an export goes, and in which format."""
 
 from __future__ import annotations
 
@@ -11,92 +11,88 @@ from typing import TypeGuard
 
 from beaconframes.dataset import ledger
 from beaconframes.errors import UsageError
-from beaconframes.exports.formats import Format, find_format, get_format
+from beaconframes.exports.formats import Format, by_ending, get_format
 from beaconframes.text import visible
 
-MAX_NAME_BYTES = 200
-"""File systems allow 255 bytes, and the names of drafts are longer than the final ones."""
+LONGEST = 200
+"""Bytes of a name: every file system takes 255, and drafts have longer ones."""
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A folder, or one file if ``is_file``, and the format of the data files."""
+    """A folder, or a file if ``single``, and the format of what is in it."""
 
     path: Path
-    format: Format
-    is_file: bool
+    form: Format
+    single: bool
 
     def at(self, path: Path) -> Target:
-        """Return the same target at another path."""
+        """Return the same at another place."""
         return replace(self, path=path)
 
 
-def parse_target(target: object, format_name: str | None) -> Target:
-    """Return the folder or the file that *target* means; a known file extension means a file."""
+def target_of(target: object, form: str | None) -> Target:
+    """Return what *target* means: a name that ends like a format's files is one file."""
     if not isinstance(target, str | os.PathLike):
-        raise UsageError(f"target={target!r} is not a path", hint="Give a folder or a file")
+        raise UsageError(f"target={target!r} is no path", hint="Give a folder, or a file")
     text = os.fspath(target)
-    path = check_path(text)
-    is_folder = text.endswith(("/", os.sep)) or path.is_dir()
-    by_extension = None if is_folder else find_format(path.name)
-    requested = None if format_name is None else get_format(format_name)
-    if by_extension is not None and requested is not None and by_extension is not requested:
+    path = checked(text)
+    ending = None if text.endswith(("/", os.sep)) or path.is_dir() else by_ending(path.name)
+    wanted = None if form is None else get_format(form)
+    if ending is not None and wanted is not None and ending is not wanted:
         raise UsageError(
-            f"{visible(path.name)} has the extension of {by_extension.name}, and "
-            f"format={requested.name!r}",
-            hint=f"Call it {path.stem}{requested.extensions[0]}, or leave format= out",
+            f"{visible(path.name)} is called like a file of {ending.name}, not of {wanted.name}",
+            hint=f"Call it {path.stem}{wanted.endings[0]}, or leave format= out",
         )
-    chosen = requested or by_extension or get_format("parquet")
-    if path.exists() and path.is_dir() != (by_extension is None):
-        kind = "is a file" if by_extension is None else "is a folder"
-        raise UsageError(f"{visible(text)} {kind}", hint="Choose another target")
-    if by_extension is None and (path / ledger.NAME).exists():
+    chosen = wanted or ending or get_format("parquet")
+    if path.exists() and path.is_dir() != (ending is None):
+        what = "is a file" if ending is None else "is a folder"
+        raise UsageError(f"{visible(text)} {what}", hint="Choose another target")
+    if ending is None and (path / ledger.NAME).exists():
         raise UsageError(
-            f"{visible(text)} contains a store or a simulated chain", hint="Choose another folder"
+            f"{visible(text)} is a store or a simulated chain, and has files of its own",
+            hint="Choose another target",
         )
-    return Target(path, chosen, is_file=by_extension is not None)
+    return Target(path, chosen, single=ending is not None)
 
 
-def check_path(text: object) -> Path:
-    """Return *text* as a path that is valid on every system; raise a UsageError otherwise.
-
-    Symbolic links and ``..`` are refused: they would write outside the named folder.
-    """
+def checked(text: object) -> Path:
+    """Return *text* as a path that every system understands and that leads nowhere else."""
     if not is_text(text) or not text or "\0" in text:
-        raise UsageError(f"target={visible(str(text), 60)!r} is not a path", hint="Give a folder")
+        raise UsageError(f"target={visible(str(text), 60)!r} is no path", hint="Give a folder")
     path = Path(text)
-    # For a user without a home folder here, `~name` is an ordinary file name.
+    # Of somebody who has no home here it is a name like any other.
     with suppress(RuntimeError):
         path = path.expanduser()
     for step in path.parts:
         if step == "..":
             raise UsageError(
-                f"target={visible(text, 60)} contains '..'",
+                f"target={visible(text, 60)} leads upwards",
                 hint="Give the folder itself: Path(...).resolve()",
             )
-        if len(os.fsencode(step)) > MAX_NAME_BYTES:
-            raise UsageError(f"a file name of {len(step)} characters is too long for some systems")
+        if len(os.fsencode(step)) > LONGEST:
+            raise UsageError(f"a name of {len(step)} characters is too long for some systems")
         if _DEVICE.fullmatch(step):
             raise UsageError(f"{step} is the name of a device on some systems")
     try:
-        # A path that cannot be examined cannot be written to either.
-        is_link = path.is_symlink()
+        # What cannot even be looked at cannot be written to.
+        linked = path.is_symlink()
         path.is_dir()
     except OSError as error:
         raise UsageError(
             f"target={visible(text, 60)} cannot be used: {error.strerror}",
             hint="Choose another target",
         ) from None
-    if is_link:
+    if linked:
         raise UsageError(
-            f"{visible(text)} is a symbolic link", hint="Give the folder that it points to"
+            f"{visible(text)} is a symbolic link", hint="Give the folder that it leads to"
         )
     return path
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Return whether a value is text that can be written as UTF-8."""
+    """Tell whether a value is a text that can be written into a file."""
     if not isinstance(value, str):
         return False
     with suppress(UnicodeEncodeError):

@@ -1,164 +1,280 @@
-"""Complete or loud: what came back, held against what was asked."""
+"""Completeness: the required rows that a load did not return, and the warning or error for them."""
 
 from __future__ import annotations
 
-import logging
-from functools import reduce
-from operator import or_
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.endpoint import Pages
+from beaconframes.endpoint import ExpectedRows, Final, Role
 from beaconframes.errors import IntegrityError, MissingRows
-from beaconframes.fetch.gaps import MUST, series
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from beaconframes.endpoint import Call, Endpoint
+    from beaconframes.endpoint import Call, ChainHead, Endpoint, Parameter
 
-log = logging.getLogger("beaconframes.client")
+IMPOSSIBLE = "impossible"
+"""The column that marks a gap that cannot be: there are final rows on both sides of it."""
 
+KEYLESS = "public_keys_without_rows"
+CHAIN = "chain"
+"""The subject of rows that have none, such as epochs."""
+
+NO_GAPS = pl.DataFrame(schema={IMPOSSIBLE: pl.Boolean})
 NAMED_IN_A_MESSAGE = 5
 
-Wish = dict[str, list["Collection[Any]"]]
+
+@dataclass
+class RequiredRows:
+    """The rows that calls must return for one parameter; ``batch_size`` is that of a request."""
+
+    parameter: Parameter
+    values: dict[str, set[Any]] = field(default_factory=dict)
+    pubkeys: set[str] = field(default_factory=set)
+    parts: tuple[str, int] | None = None
+    batch_size: int = 1
+
+    def add(self, expected: ExpectedRows) -> None:
+        """Add the rows *expected* of one request."""
+        for name, values in expected.values.items():
+            self.values.setdefault(name, set()).update(values)
+        self.pubkeys.update(expected.pubkeys)
+        self.parts = expected.parts
+        size = sum(map(len, expected.values.values())) + len(expected.pubkeys)
+        self.batch_size = max(self.batch_size, size)
 
 
-def wishes(calls: list[Call]) -> list[Wish]:
-    """Return what rows *calls* may bring at all, one wish for each selector that can be checked.
+@dataclass
+class Requirement:
+    """The subjects of a load, and the interval of units in which each must have rows."""
 
-    A selector counts only when each call says so: one that does not could return anything.
-    """
-    found: dict[tuple[str, ...], Wish] = {}
-    said: dict[tuple[str, ...], int] = {}
-    seen: set[int] = set()
-    for call in calls:
-        for wanted in call.wanted:
-            if wanted.unnamed:
-                continue
-            columns = tuple(wanted.values)
-            said[columns] = said.get(columns, 0) + 1
-            if id(wanted) in seen:
-                continue
-            seen.add(id(wanted))
-            wish = found.setdefault(columns, {name: [] for name in columns})
-            for name, values in wanted.values.items():
-                wish[name].append(values)
-    return [wish for columns, wish in found.items() if said[columns] == len(calls)]
+    subjects: RequiredRows | None = None
+    units: RequiredRows | None = None
 
+    @classmethod
+    def of_calls(cls, endpoint: Endpoint, calls: Iterable[Call]) -> Requirement:
+        """Return what *calls* must return."""
+        expected = [
+            (parameter, rows)
+            for call in calls
+            for parameter, batch in zip(endpoint.all_parameters, call.batches, strict=True)
+            for rows in batch.expected
+        ]
+        return cls.of(expected)
 
-def checked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the *rows* that were asked for, in order, each once; log how many came again."""
-    asked = only_asked(endpoint, calls, rows)
-    once = endpoint.table.arrange(asked)
-    if once.height < asked.height:
-        again = asked.height - once.height
-        # A list that is cut by number and moves shows some rows twice, and others not at all.
-        moved = isinstance(endpoint.pagination, Pages)
-        more = ", and others may lack: the list moved while it was read" if moved else ""
-        log.log(
-            logging.WARNING if moved else logging.INFO,
-            "%s: %d rows came more than once; each is kept once%s",
-            *(endpoint.route, again, more),
+    @classmethod
+    def of(cls, expected: Iterable[tuple[Parameter, ExpectedRows]]) -> Requirement:
+        """Return the requirement of rows *expected* by parameter; the first of each role counts."""
+        by_parameter: dict[int, RequiredRows] = {}
+        seen: dict[int, ExpectedRows] = {}
+        for parameter, rows in expected:
+            if rows.required and id(rows) not in seen:
+                seen[id(rows)] = rows
+                by_parameter.setdefault(id(parameter), RequiredRows(parameter)).add(rows)
+        found = list(by_parameter.values())
+        return cls(
+            next((one for one in found if one.parameter.role is not Role.RANGE), None),
+            next((one for one in found if one.parameter.role is Role.RANGE), None),
         )
-    return once
 
 
-def only_asked(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the *rows* that were asked for.
+def find_missing(
+    endpoint: Endpoint, required: Requirement, rows: pl.DataFrame, chain_head: ChainHead
+) -> pl.DataFrame:
+    """Return the required rows that are not in *rows*, one row per gap."""
+    subjects, units = required.subjects, required.units
+    gaps = [NO_GAPS]
+    if subjects is not None:
+        for name, values in subjects.values.items():
+            wanted = series_of(rows, name, values)
+            if subjects.pubkeys:
+                # A validator that was not requested by index was requested by public key.
+                wanted = pl.concat([wanted, rows[name].drop_nulls()]).unique()
+            gaps.append(find_missing_of(endpoint, rows, wanted.sort(), units))
+        if (keyless := count_keys_without_rows(subjects, rows)) > 0:
+            gaps.append(pl.DataFrame({KEYLESS: [keyless], IMPOSSIBLE: [False]}))
+    elif units is not None:
+        ((unit, numbers),) = units.values.items()
+        chain_rows = rows.with_columns(pl.lit(0).alias(CHAIN))
+        chain = pl.Series(CHAIN, [0], pl.Int32)
+        missing = find_gaps(endpoint, chain_rows, chain, unit, min(numbers), max(numbers))
+        if endpoint.unbroken and endpoint.finality is Final.AT_FINALITY:
+            # Every final epoch has rows, also at the ends of the interval.
+            missing = missing.with_columns(pl.lit(value=True).alias(IMPOSSIBLE))
+        gaps.append(missing.drop(CHAIN))
+        if units.parts is not None:
+            gaps.append(find_missing_parts(rows, unit, *units.parts, chain_head))
+    return pl.concat(gaps, how="diagonal")
 
-    Where the service always answers more than that, the rest is dropped. Anywhere else a row that
-    belongs to nothing that was asked for raises IntegrityError.
+
+def find_missing_of(
+    endpoint: Endpoint, rows: pl.DataFrame, wanted: pl.Series, units: RequiredRows | None
+) -> pl.DataFrame:
+    """Return the *wanted* subjects without rows, or the gaps of each in the interval of *units*."""
+    if units is not None:
+        ((unit, numbers),) = units.values.items()
+        return find_gaps(endpoint, rows, wanted, unit, min(numbers), max(numbers))
+    missing = find_subjects_without_rows(endpoint, rows, wanted)
+    ranges = endpoint.parameters_of(Role.RANGE)
+    column = ranges[0].rows_column if ranges else None
+    if not endpoint.unbroken or column is None or rows.is_empty():
+        return missing
+    # Without a requested range its ends are unknown; gaps between rows are found all the same.
+    present = rows[column.name]
+    low: Any = present.min()
+    high: Any = present.max()
+    inside = find_gaps(endpoint, rows, wanted, column.name, low, high).filter(IMPOSSIBLE)
+    return pl.concat([missing, inside], how="diagonal")
+
+
+def find_subjects_without_rows(
+    endpoint: Endpoint, rows: pl.DataFrame, wanted: pl.Series
+) -> pl.DataFrame:
+    """Return the *wanted* values without a row; one between two final rows is impossible."""
+    name = wanted.name
+    missing = wanted.to_frame().join(rows, on=name, how="anti", maintain_order="left")
+    if not endpoint.unbroken:
+        return missing.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
+    final = rows.filter(*endpoint.final_rows) if endpoint.final_rows else rows
+    between = pl.col(name).is_between(final[name].min(), final[name].max())
+    return missing.with_columns(between.fill_null(value=False).alias(IMPOSSIBLE))
+
+
+def find_gaps(
+    endpoint: Endpoint, rows: pl.DataFrame, wanted: pl.Series, unit: str, low: int, high: int
+) -> pl.DataFrame:
+    """Return the intervals from *low* to *high* in which a *wanted* subject has no rows."""
+    ends = wanted.to_frame().with_columns(
+        pl.lit(low, pl.Int64).alias("low"), pl.lit(high, pl.Int64).alias("high")
+    )
+    missing = find_intervals_without_rows(rows, ends, wanted.name, unit)
+    if endpoint.unbroken:
+        return missing
+    return missing.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
+
+
+def find_missing_parts(
+    rows: pl.DataFrame, name: str, part: str, part_count: int, chain_head: ChainHead
+) -> pl.DataFrame:
+    """Return the missing parts of final units, such as the slots of an epoch."""
+    short = rows.group_by(name).agg(pl.col(part).n_unique().alias("have"))
+    short = short.filter(pl.col("have") < part_count).sort(name).select(name)
+    if short.is_empty():
+        return NO_GAPS
+    # A unit that is not final may still be growing.
+    short = short.filter(pl.col(name) <= last_final_epoch(chain_head))
+    first = pl.col(name) * part_count
+    ends = short.with_columns(first.alias("low"), (first + part_count - 1).alias("high"))
+    missing = find_intervals_without_rows(rows, ends, name, part)
+    both = [pl.col(name).alias(f"first_{name}"), pl.col(name).alias(f"last_{name}")]
+    true = pl.lit(value=True).alias(IMPOSSIBLE)
+    return missing.select(*both, pl.exclude(name, IMPOSSIBLE), true)
+
+
+def find_intervals_without_rows(
+    rows: pl.DataFrame, ends: pl.DataFrame, name: str, unit: str
+) -> pl.DataFrame:
+    """Return the intervals of *unit* without a row, for each value of *name*, within its *ends*.
+
+    An interval between two rows is marked as impossible.
     """
-    trimmed = {name for call in calls for wish in call.wanted if wish.trim for name in wish.values}
-    for wish in wishes(calls):
-        asked = reduce(or_, (among(rows, name, parts) for name, parts in wish.items()))
-        name = next(iter(wish))
-        if name in trimmed:
-            rows = rows.filter(asked)
-            continue
-        foreign = rows.filter(~asked)
-        if not foreign.is_empty():
-            raise IntegrityError(
-                f"{foreign.height} rows came back that were not asked for, the first with "
-                f"{name} {foreign[name][0]}",
-                endpoint=endpoint.route,
-                hint="The service answered another question; nothing was kept",
-            )
-    return rows
+    first, last = pl.col(f"first_{unit}"), pl.col(f"last_{unit}")
+    present = rows.select(name, unit).join(ends.select(name), on=name, how="semi").unique()
+    # One unit beyond either end counts as present, so that each gap lies between two units.
+    beyond = [
+        ends.select(name, (pl.col(end) + by).alias(unit)) for end, by in (("low", -1), ("high", 1))
+    ]
+    previous = pl.col(unit).shift(1).over(name)
+    return (
+        pl.concat([present, *beyond])
+        .sort(name, unit)
+        .select(
+            name, (previous + 1).alias(f"first_{unit}"), (pl.col(unit) - 1).alias(f"last_{unit}")
+        )
+        .filter(first <= last)
+        .join(ends, on=name, maintain_order="left")
+        .with_columns(((first > pl.col("low")) & (last < pl.col("high"))).alias(IMPOSSIBLE))
+        .drop("low", "high")
+    )
 
 
-def new_in(table_key: list[str], more: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return those of *more* whose key is not among *rows* yet.
+def last_final_epoch(chain_head: ChainHead) -> int:
+    """Return the last epoch that is finalized and over: at genesis, epoch 0 is final and runs."""
+    return min(chain_head.latest("epoch", finalized=True), chain_head.latest("epoch") - 1)
 
-    What is not final may have changed between two answers: what came first stands.
+
+def allow_unfinalized(missing: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
+    """Return *missing* with gaps that are not final yet no longer marked as impossible."""
+    if "last_epoch" not in missing.columns:
+        return missing
+    last, impossible = pl.col("last_epoch"), pl.col(IMPOSSIBLE)
+    if missing.filter(impossible, last.is_not_null()).is_empty():
+        return missing
+    is_final = last.is_null() | (last <= last_final_epoch(chain_head))
+    return missing.with_columns(impossible & is_final)
+
+
+def count_keys_without_rows(subjects: RequiredRows, rows: pl.DataFrame) -> int:
+    """Return how many public keys have no rows, where rows do not have the key.
+
+    The service silently drops unknown keys. A validator that was requested by its index as well
+    counts as one without rows: the two cannot be told apart.
     """
-    return more.join(rows, on=table_key, how="anti", nulls_equal=True)
+    if not subjects.pubkeys:
+        return 0
+    ((name, indices),) = subjects.values.items()
+    by_key = ~pl.col(name).is_in(series_of(rows, name, indices).implode())
+    return len(subjects.pubkeys) - rows.filter(by_key)[name].n_unique()
 
 
-def missing_rows(endpoint: Endpoint, lost: pl.DataFrame) -> MissingRows | None:
-    """Return the warning that names what is *lost*, or None if nothing is."""
-    if lost.is_empty():
+def series_of(rows: pl.DataFrame, name: str, values: Iterable[Any]) -> pl.Series:
+    """Return *values* as a series of the type that the column has in *rows*."""
+    return pl.Series(name, list(values), dtype=rows.schema[name])
+
+
+def missing_rows_warning(endpoint: Endpoint, missing: pl.DataFrame) -> MissingRows | None:
+    """Return the warning that names the *missing* rows, or None if there are none."""
+    if missing.is_empty():
         return None
     warning = MissingRows(
-        f"did not come back: {named(lost)}",
+        f"missing rows: {describe_gaps(missing)}",
         endpoint=endpoint.route,
-        hint="They are listed in the warning's `missing` frame; strict=True makes this an error",
+        hint="The warning's `missing` frame lists them. strict=True makes this an error",
     )
-    warning.missing = lost.drop(MUST)
+    warning.missing = missing.drop(IMPOSSIBLE)
     return warning
 
 
-def broken_rows(endpoint: Endpoint, lost: pl.DataFrame) -> IntegrityError | None:
-    """Return the error that names what must be there of all that is *lost*, or None."""
-    must = lost.filter(MUST)
-    if must.is_empty():
+def gap_error(endpoint: Endpoint, missing: pl.DataFrame) -> IntegrityError | None:
+    """Return the error that names the impossible gaps, or None if there are none."""
+    impossible = missing.filter(IMPOSSIBLE)
+    if impossible.is_empty():
         return None
     error = IntegrityError(
-        f"rows that must be there did not come back, asked for twice: {named(must)}",
+        f"final rows are missing, requested twice: {describe_gaps(impossible)}",
         endpoint=endpoint.route,
-        hint="Ask again later. The error's `rows` has everything else, its `missing` what lacks",
+        hint="Try again later. The error's `rows` has the other rows, its `missing` the gaps",
     )
-    error.missing = lost.drop(MUST)
+    error.missing = missing.drop(IMPOSSIBLE)
     return error
 
 
-def named(missing: pl.DataFrame) -> str:
-    """Return words that name the first few of what is *missing*."""
-    parts = missing.drop(MUST).head(NAMED_IN_A_MESSAGE).iter_rows(named=True)
+def describe_gaps(missing: pl.DataFrame) -> str:
+    """Return text that names the first few gaps."""
+    gaps = missing.drop(IMPOSSIBLE).head(NAMED_IN_A_MESSAGE).iter_rows(named=True)
     rest = missing.height - NAMED_IN_A_MESSAGE
-    return "; ".join(map(words, parts)) + (f"; and {rest} more" if rest > 0 else "")
+    return "; ".join(map(describe_gap, gaps)) + (f"; and {rest} more" if rest > 0 else "")
 
 
-def words(row: Mapping[str, Any]) -> str:
-    """Return one gap in words, such as ``validator_index 17, epoch 0 to 99``."""
+def describe_gap(gap: Mapping[str, Any]) -> str:
+    """Return one gap as text, such as ``validator_index 17, epoch 0 to 99``."""
     parts = []
-    for name, value in row.items():
+    for name, value in gap.items():
         if value is None or name.startswith("last_"):
             continue
-        last = row.get(f"last_{name.removeprefix('first_')}") if name.startswith("first_") else None
+        last = gap.get(f"last_{name.removeprefix('first_')}") if name.startswith("first_") else None
         text = f"{name.removeprefix('first_')} {value}"
         parts.append(text if last in (None, value) else f"{text} to {last}")
     return ", ".join(parts)
-
-
-def among(rows: pl.DataFrame, name: str, parts: list[Collection[Any]]) -> pl.Expr:
-    """Return whether a cell is in one of *parts*; ranges stay ranges, however long."""
-    single = [value for part in parts if not isinstance(part, range) for value in part]
-    return reduce(
-        or_,
-        (pl.col(name).is_between(part.start, part.stop - 1) for part in joined(parts)),
-        pl.col(name).is_in(series(rows, name, single).implode()),
-    ).fill_null(value=False)
-
-
-def joined(parts: Iterable[Collection[Any]]) -> list[range]:
-    """Return the ranges among *parts*, those that touch as one: windows come by the thousand."""
-    found: list[range] = []
-    for part in sorted((p for p in parts if isinstance(p, range)), key=lambda p: p.start):
-        if found and part.start <= found[-1].stop:
-            found[-1] = range(found[-1].start, max(found[-1].stop, part.stop))
-        else:
-            found.append(part)
-    return found

@@ -1,4 +1,4 @@
-"""The head of the chain as the service sees it, asked for as seldom as possible."""
+"""The head of the chain as the service states it, requested at most once a slot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain, Unit
 
-log = logging.getLogger("beaconframes.client")
+log = logging.getLogger("beaconframes.fetch")
 
 LATEST_STATE = Request(
     "GET",
@@ -25,139 +25,142 @@ LATEST_STATE = Request(
     endpoint="GET /api/v1/latestState",
     envelope=Envelope.BARE,
 )
-ONE_SLOT = 12.0
+MAX_AGE = 12.0
+"""Seconds: one slot."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class State(msgspec.Struct):
-    """The part of the latest state that says where the chain ends."""
+class LatestState(msgspec.Struct):
+    """The part of the latest state that states the head."""
 
     current_slot: int = msgspec.field(name="currentSlot")
     current_epoch: int = msgspec.field(name="currentEpoch")
     current_finalized_epoch: int = msgspec.field(name="currentFinalizedEpoch")
 
 
-class SlotSeen(msgspec.Struct):
-    """The part of a slot that says which one it is."""
+class SlotNumber(msgspec.Struct):
+    """The number of a slot."""
 
     slot: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-class Agreement:
-    """What several answers say is finalized; replicas of the service may lag, or err."""
+class FinalityAgreement:
+    """What several responses call finalized; replicas of the service may lag, or be wrong."""
 
     def __init__(self) -> None:
         self.highest = -1
-        """The highest that was told: finality never goes back."""
+        """The highest stated value: finality never goes back."""
         self.agreed = -1
-        """The highest that two answers agree on."""
+        """The highest value that two responses agree on."""
 
-    def hear(self, told: int) -> None:
-        """Take in one more answer."""
-        if told < self.highest:
+    def add(self, stated: int) -> None:
+        """Add the value of one more response."""
+        if stated < self.highest:
             log.warning(
-                "the service says that %d is finalized, and has said %d", told, self.highest
+                "the service states that %d is finalized, and stated %d before",
+                *(stated, self.highest),
             )
-        self.agreed = max(self.agreed, min(self.highest, told))
-        self.highest = max(self.highest, told)
+        self.agreed = max(self.agreed, min(self.highest, stated))
+        self.highest = max(self.highest, stated)
 
 
-class Watch:
-    """Knows the head, or asks for it; what it saw is good for one slot."""
+class HeadV1:
+    """The head as V1 states it, in one response."""
 
-    def __init__(self, ask: Callable[[Request], bytes], known: Head | None = None) -> None:
-        """Take *known* for granted for ever, or else *ask* the service."""
-        self._ask = ask
+    def __init__(self, fetch: Callable[[Request], bytes], known: Head | None = None) -> None:
+        """Use the head *known* for ever, or else *fetch* it from the service."""
+        self._fetch = fetch
         self._lock = threading.Lock()
         self.known = known
-        self._heard = Agreement()
-        self._seen: Head | None = None
-        self._seen_at = 0.0
+        self._finality = FinalityAgreement()
+        self._head: Head | None = None
+        self._fetched_at = 0.0
 
-    def forget(self) -> None:
-        """Let the next question be asked, however short a while ago it was."""
-        self._seen_at = -ONE_SLOT
+    def expire(self) -> None:
+        """Request the head again when it is needed next."""
+        self._fetched_at = -MAX_AGE
 
     def head(self) -> Head:
-        """Return the head: one request, unless it was seen within the last slot."""
+        """Return the head: one request, unless it was fetched within the last slot."""
         if self.known is not None:
             return self.known
         with self._lock:
-            if self._seen is None or time.monotonic() - self._seen_at > ONE_SLOT:
-                return self._look()
-            return self._seen
+            if self._head is None or time.monotonic() - self._fetched_at > MAX_AGE:
+                return self._refresh()
+            return self._head
 
     def agreed(self, *, ask: bool) -> int:
-        """Return the last epoch that two answers call finalized; with *ask*, ask once more."""
+        """Return the last epoch that two responses call final; with *ask*, request one more."""
         with self._lock:
             if ask:
-                self._look()
-            return self._heard.agreed
+                self._refresh()
+            return self._finality.agreed
 
-    def _look(self) -> Head:
-        state = read(self._ask(LATEST_STATE))
-        self._heard.hear(state.current_finalized_epoch)
-        seen = Head(state.current_epoch, self._heard.highest, state.current_slot)
-        self._seen, self._seen_at = seen, time.monotonic()
-        return seen
+    def _refresh(self) -> Head:
+        state = parse_latest_state(self._fetch(LATEST_STATE))
+        self._finality.add(state.current_finalized_epoch)
+        head = Head(state.current_epoch, self._finality.highest, state.current_slot)
+        self._head, self._fetched_at = head, time.monotonic()
+        return head
 
 
-class Views:
-    """Knows the head as generation 2 tells it: the latest and the finalized slot, one at a time."""
+class HeadV2:
+    """The head as V2 states it: the latest and the finalized slot, in one response each."""
 
-    def __init__(self, ask: Callable[[Request], bytes], chain: Chain) -> None:
-        """*ask* the service about *chain*."""
-        self._ask = ask
+    def __init__(self, fetch: Callable[[Request], bytes], chain: Chain) -> None:
+        """Fetch the head of *chain* from the service."""
+        self._fetch = fetch
         self._chain = chain
         self._lock = threading.Lock()
-        self._seen: dict[str, tuple[int, float]] = {}
-        self._heard = Agreement()
+        self._slots: dict[str, tuple[int, float]] = {}
+        self._finality = FinalityAgreement()
 
     def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
-        """Return the latest slot, epoch or period: a request, unless it was seen just now."""
+        """Return the latest slot, epoch or period: one request a slot."""
         finalized = finalized or unit == "day"
         slot = self.slot("finalized" if finalized else "latest")
-        epoch = self._whole(slot) if finalized else slot // chain.slots_per_epoch
+        epoch = self._final_epoch(slot) if finalized else slot // chain.slots_per_epoch
         head = Head(epoch, epoch, slot)
         return slot if unit == "slot" else head.latest(unit, chain, finalized=finalized)
 
-    def knows(self, view: str) -> bool:
-        """Tell whether the slot that *view* is was seen within the last slot."""
-        return time.monotonic() - self._seen.get(view, (0, -ONE_SLOT))[1] <= ONE_SLOT
+    def is_fresh(self, view: str) -> bool:
+        """Return whether the slot of *view* was fetched within the last slot."""
+        return time.monotonic() - self._slots.get(view, (0, -MAX_AGE))[1] <= MAX_AGE
 
     def slot(self, view: str) -> int:
-        """Return the slot that *view* is now."""
+        """Return the slot of *view*: ``latest`` or ``finalized``."""
         with self._lock:
-            slot, _ = self._seen.get(view, (0, 0.0))
-            return slot if self.knows(view) else self._look(view)
+            slot, _ = self._slots.get(view, (0, 0.0))
+            return slot if self.is_fresh(view) else self._refresh(view)
 
     def agreed(self, *, ask: bool) -> int:
-        """Return the last epoch that two answers call finalized; with *ask*, ask once more."""
+        """Return the last epoch that two responses call final; with *ask*, request one more."""
         with self._lock:
             if ask:
-                self._look("finalized")
-            return self._whole(self._heard.agreed) if self._heard.agreed >= 0 else -1
+                self._refresh("finalized")
+            agreed = self._finality.agreed
+            return self._final_epoch(agreed) if agreed >= 0 else -1
 
-    def _look(self, view: str) -> int:
-        told = slot_in(self._ask(view_of(self._chain, view)))
+    def _refresh(self, view: str) -> int:
+        stated = parse_slot(self._fetch(slot_request(self._chain, view)))
         if view == "finalized":
-            self._heard.hear(told)
-        # Replicas of the service may lag: what was seen does not become unseen.
-        slot = max(told, self._seen.get(view, (0, 0.0))[0])
-        self._seen[view] = slot, time.monotonic()
+            self._finality.add(stated)
+        # Replicas of the service may lag: the head never goes back.
+        slot = max(stated, self._slots.get(view, (0, 0.0))[0])
+        self._slots[view] = slot, time.monotonic()
         return slot
 
-    def _whole(self, slot: int) -> int:
-        """Return the last epoch that is finalized when *slot* is the finalized one."""
-        epoch, place = divmod(slot, self._chain.slots_per_epoch)
-        # Finality comes by whole epochs; this one is named by its first slot, or by its last
-        # block, and only the one before is finalized either way.
-        return epoch if place == self._chain.slots_per_epoch - 1 else max(epoch - 1, 0)
+    def _final_epoch(self, slot: int) -> int:
+        """Return the last epoch that is final when *slot* is the finalized slot."""
+        epoch, position = divmod(slot, self._chain.slots_per_epoch)
+        # Finality comes by whole epochs. The slot may be the first of the next epoch, or the last
+        # with a block; only the epoch before is final in both cases.
+        return epoch if position == self._chain.slots_per_epoch - 1 else max(epoch - 1, 0)
 
 
-def view_of(chain: Chain, view: str) -> Request:
-    """Return the request for the slot that *view* is."""
+def slot_request(chain: Chain, view: str) -> Request:
+    """Return the request for the slot of *view*."""
     return Request(
         "POST",
         "/api/v2/ethereum/slot",
@@ -167,8 +170,8 @@ def view_of(chain: Chain, view: str) -> Request:
     )
 
 
-def alone(data: bytes, kind: type[T]) -> T:
-    """Return the object that *data* is, or that is alone in its list."""
+def parse_one(data: bytes, kind: type[T]) -> T:
+    """Return the object in *data*, by itself or as the only one of a list."""
     found: T | list[T] = msgspec.json.decode(data, type=kind | list[kind], strict=False)  # type: ignore[valid-type]
     if not isinstance(found, list):
         return found
@@ -177,23 +180,23 @@ def alone(data: bytes, kind: type[T]) -> T:
     return found[0]
 
 
-def slot_in(data: bytes) -> int:
-    """Return the number of the slot that *data* describes."""
+def parse_slot(data: bytes) -> int:
+    """Return the number of the slot in *data*."""
     try:
-        return alone(data, SlotSeen).slot
+        return parse_one(data, SlotNumber).slot
     except msgspec.MsgspecError as error:
         raise ProtocolError(
-            f"the slot makes no sense ({error})", endpoint="POST /api/v2/ethereum/slot"
+            f"the slot cannot be read ({error})", endpoint="POST /api/v2/ethereum/slot"
         ) from None
 
 
-def read(data: bytes) -> State:
-    """Return the state that *data* describes."""
+def parse_latest_state(data: bytes) -> LatestState:
+    """Return the latest state in *data*."""
     try:
-        state = alone(data, State)
+        state = parse_one(data, LatestState)
     except msgspec.MsgspecError as error:
         raise ProtocolError(
-            f"the latest state makes no sense ({error})", endpoint=LATEST_STATE.endpoint
+            f"the latest state cannot be read ({error})", endpoint=LATEST_STATE.endpoint
         ) from None
     if not 0 <= state.current_finalized_epoch <= state.current_epoch:
         raise ProtocolError(

@@ -1,10 +1,12 @@
-"""Going through the pages of calls: to the end, each once, a few calls at a time."""
+"""The pages of many calls: each call to its last page, a few calls at a time."""
 
 from __future__ import annotations
 
 import re
 import threading
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,13 +17,13 @@ from beaconframes.errors import (
     NotFound,
     NotServed,
     PaginationError,
+    RequestLimitExceeded,
     ServiceError,
     SnapshotMoved,
     TooManyIdentifiers,
     UsageError,
 )
 from beaconframes.fetch.progress import PROGRESS, Progress
-from beaconframes.fetch.request_limit import BUDGET, Budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,178 +33,182 @@ if TYPE_CHECKING:
     from beaconframes.http.response import ResponsePage
     from beaconframes.http.session import Session
 
-AT_ONCE = 8
-ALLOWED = re.compile(r"limit of ([0-9]{1,3})\b", re.ASCII)
+CONCURRENCY = 8
+"""Calls under way at once."""
+STATED_LIMIT = re.compile(r"limit of ([0-9]{1,3})\b", re.ASCII)
 
-Found = list[tuple["Call", "ResponsePage"]]
+Pages = list[tuple["Call", "ResponsePage"]]
+
+
+class RequestLimit:
+    """The most requests that one load may send, failed attempts not counted."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+        self._lock = threading.Lock()
+
+    def count(self, endpoint: str) -> None:
+        """Count one request, or raise RequestLimitExceeded when none is left."""
+        with self._lock:
+            self._left -= 1
+            if self._left < 0:
+                raise RequestLimitExceeded(
+                    f"stopped after {self._most:,} requests: there are more pages",
+                    endpoint=endpoint,
+                    hint="Request less, or raise max_requests",
+                )
+
+
+REQUEST_LIMIT: ContextVar[RequestLimit | None] = ContextVar("request_limit", default=None)
+"""The limit of the load that is running in this context."""
 
 
 @dataclass
-class Allowance:
+class IdentifierLimit:
     """How many validators one request may name: it depends on the plan of the key.
 
-    Nobody tells beforehand. It is taken for the most there is until the service refuses that, and
-    ``known`` once it has been taken or refused.
+    The service does not state it beforehand. The largest limit is assumed until a request is
+    refused. ``is_known`` is set once a large request was accepted or refused.
     """
 
     at_once: int = 100
-    least: int = 20
-    known: bool = False
+    smallest: int = 20
+    is_known: bool = False
 
     def learn(self, refusal: TooManyIdentifiers) -> None:
-        """Take the limit from what the service said, or else the least that any plan has."""
-        told = ALLOWED.search(refusal.message)
-        limit = int(told[1]) if told else self.least
-        self.at_once = limit if 0 < limit < self.at_once else min(self.least, self.at_once)
-        self.known = True
+        """Take the limit from the *refusal*, or else the smallest of all plans."""
+        stated = STATED_LIMIT.search(refusal.message)
+        limit = int(stated[1]) if stated else self.smallest
+        self.at_once = limit if 0 < limit < self.at_once else min(self.smallest, self.at_once)
+        self.is_known = True
 
 
 @dataclass
 class Paginator:
-    """The way through the pages of one endpoint."""
+    """Fetches the pages of calls of one endpoint."""
 
     endpoint: Endpoint
     session: Session
-    allowance: Allowance
+    identifier_limit: IdentifierLimit
     public: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
-    budget: Budget | None = field(default_factory=BUDGET.get)
+    request_limit: RequestLimit | None = field(default_factory=REQUEST_LIMIT.get)
     progress: Progress | None = field(default_factory=PROGRESS.get)
 
-    def pages(self, calls: list[Call]) -> Iterator[tuple[Call, ResponsePage]]:
-        """Yield every page with its call, in order; a few calls are on at once."""
-        first = 0
-        if len(calls) <= 1 or self.unsure(calls):
-            # One alone, to lose one request at most.
-            first = 1
-            for call in calls[:1]:
-                yield from self.whole(call)
-        if len(calls) <= first:
-            return
-        pool = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="beaconframes")
-        try:
-            for found in pool.map(self.whole, calls[first:]):
-                yield from found
-        finally:
-            # After an error or Ctrl-C nothing more is sent, and nobody waits for what was.
-            self.stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+    def fetch(self, calls: list[Call]) -> Iterator[Pages]:
+        """Yield the pages of each call, in the order of the calls.
 
-    def as_they_come(self, calls: list[Call]) -> Iterator[Found]:
-        """Yield the pages of each call when it has all of them, whichever comes first.
-
-        When one fails, those that had come are yielded before its error is raised. No more is on
-        its way than twice what is asked at once, so that whoever takes it in sets the pace.
+        When a call fails, the pages of other finished calls are yielded before its error is
+        raised. At most 16 calls are finished or under way: the consumer sets the pace.
         """
-        rest = iter(calls)
-        if calls and (len(calls) == 1 or self.unsure(calls)):
-            yield self.whole(next(rest))
-        pool = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="beaconframes")
-        waiting: set[Future[Found]] = set()
+        remaining = iter(calls)
+        if calls and (len(calls) == 1 or self.needs_probe(calls[0])):
+            yield self.fetch_call(next(remaining))
+        pending = deque[Future[Pages]]()
+        pool = ThreadPoolExecutor(max_workers=CONCURRENCY, thread_name_prefix="beaconframes")
         try:
             while True:
-                more = islice(rest, 2 * AT_ONCE - len(waiting))
-                waiting |= {pool.submit(self.whole, call) for call in more}
-                if not waiting:
+                for call in islice(remaining, 2 * CONCURRENCY - len(pending)):
+                    pending.append(pool.submit(self.fetch_call, call))
+                if not pending:
                     return
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                good = [future for future in done if future.exception() is None]
-                yield from (future.result() for future in good)
-                if len(good) < len(done):
-                    next(future for future in done if future.exception() is not None).result()
+                pages = pending[0].result()
+                pending.popleft()
+                yield pages
         except (Exception, KeyboardInterrupt):
-            came = (future for future in waiting if future.done() and not future.cancelled())
-            yield from (future.result() for future in came if future.exception() is None)
+            finished = (future for future in pending if future.done() and not future.cancelled())
+            yield from (future.result() for future in finished if future.exception() is None)
             raise
         finally:
-            # After an error or Ctrl-C nothing more is sent, and nobody waits for what was.
+            # After an error or Ctrl-C nothing more is sent, and requests under way are abandoned.
             self.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def unsure(self, calls: list[Call]) -> bool:
-        """Tell whether nobody knows yet if the service takes as many as the first call has."""
-        return not self.allowance.known and self.is_large(calls[0])
+    def needs_probe(self, call: Call) -> bool:
+        """Return whether *call* should go alone, to find out how many validators are allowed."""
+        return not self.identifier_limit.is_known and self.is_large(call)
 
     def is_large(self, call: Call) -> bool:
-        """Tell whether *call* names more validators than every plan allows."""
+        """Return whether *call* names more validators than every plan allows."""
         try:
-            return len(self.endpoint.parts(call, self.allowance.least)) > 1
+            return len(self.endpoint.split(call, self.identifier_limit.smallest)) > 1
         except UsageError:
-            # So many cannot be parted, and it is not yet known whether they have to be.
+            # The set cannot be split, and it is not known yet whether it has to be.
             return True
 
-    def whole(self, call: Call) -> Found:
-        """Return the pages of *call*, made as many calls as the service's limit wants."""
-        found: Found = []
-        for part in self.endpoint.parts(call, self.allowance.at_once, public=self.public):
+    def fetch_call(self, call: Call) -> Pages:
+        """Return the pages of *call*, split into as many calls as the identifier limit demands."""
+        limit = self.identifier_limit
+        pages: Pages = []
+        for part in self.endpoint.split(call, limit.at_once, public=self.public):
             try:
-                found += self.through(part)
+                pages += self.fetch_pages(part)
             except TooManyIdentifiers as refusal:
-                self.allowance.learn(refusal)
-                if len(self.endpoint.parts(part, self.allowance.at_once)) == 1:
+                limit.learn(refusal)
+                if len(self.endpoint.split(part, limit.at_once)) == 1:
                     raise
-                found += self.whole(part)
+                pages += self.fetch_call(part)
             else:
-                if not self.allowance.known and self.is_large(part):
-                    self.allowance.known = True
-        return found
+                if self.needs_probe(part):
+                    limit.is_known = True
+        return pages
 
-    def through(self, call: Call) -> Found:
-        """Return every page of *call*; pages that do not go together cost one more beginning."""
+    def fetch_pages(self, call: Call) -> Pages:
+        """Return every page of *call*; inconsistent pages are read a second time."""
         try:
-            return self.once_through(call)
-        except BeginAgain:
+            return self.read_pages(call)
+        except InconsistentPages:
             try:
-                return self.once_through(call)
-            except BeginAgain as again:
-                raise again.error from None
+                return self.read_pages(call)
+            except InconsistentPages as second:
+                raise second.error from None
 
-    def once_through(self, call: Call) -> Found:
-        """Return every page of *call*, or raise BeginAgain."""
-        found: Found = []
-        trail = PageLoopGuard()
+    def read_pages(self, call: Call) -> Pages:
+        """Return every page of *call*, or raise InconsistentPages."""
+        pages: Pages = []
+        guard = PageLoopGuard()
         following: Call | None = call
         while following is not None:
             call = following
-            if self.budget is not None:
-                self.budget.spend(call.request.endpoint)
+            if self.request_limit is not None:
+                self.request_limit.count(call.request.endpoint)
             try:
                 page = self.session.fetch(call.request, stop=self.stop)
             except (BadRequest, NotFound, NotServed) as refusal:
-                if not found:
-                    raise self.first_refused(refusal) from None
-                # The same words without the cursor were good enough, so it is the cursor.
-                raise BeginAgain(stale(call, len(found) + 1, refusal)) from None
+                if not pages:
+                    raise self.first_page_error(refusal) from None
+                # The first page was accepted with the same fields, so the cursor is refused.
+                raise InconsistentPages(expired_cursor(call, len(pages) + 1, refusal)) from None
             if self.progress is not None:
-                self.progress.answered()
-            found.append((call, page))
-            if renewed(found[0][1], page):
-                raise BeginAgain(moved(call))
+                self.progress.count_request()
+            pages.append((call, page))
+            if is_recomputed(pages[0][1], page):
+                raise InconsistentPages(recomputed(call))
             following = self.endpoint.next_page(call, page, public=self.public)
             if following is not None:
-                trail.check(call, page, following)
-        return found
+                guard.check(call.request, page, following.request)
+        return pages
 
-    def first_refused(self, refusal: ServiceError) -> ServiceError:
-        """Return what it means that the first page was refused.
+    def first_page_error(self, refusal: ServiceError) -> ServiceError:
+        """Return the error for a refused first page.
 
-        Of an endpoint that nobody has described, nobody has seen an answer either: that something
-        was not found means first of all that the service does not have the endpoint.
+        The responses of some endpoints are not documented. There, "not found" mostly means that
+        the service does not have the endpoint.
         """
         if not (isinstance(refusal, NotFound) and self.endpoint.table.keeps_every_field):
             return refusal
         return NotServed(
             refusal.message,
             endpoint=refusal.endpoint,
-            hint="This service may not have the endpoint yet, or not what was asked for",
+            hint="This service may not have the endpoint yet, or not the requested object",
             attempts=refusal.attempts,
         )
 
 
-class BeginAgain(Exception):
-    """Pages do not go together, and may when they are read once more.
+class InconsistentPages(Exception):
+    """Pages that do not belong together, and may when they are read again.
 
-    ``error`` is what it means if they do not. It never leaves this module.
+    ``error`` is raised if they do not. It never leaves this module.
     """
 
     def __init__(self, error: ResponseError) -> None:
@@ -210,24 +216,24 @@ class BeginAgain(Exception):
         self.error = error
 
 
-def stale(call: Call, number: int, refusal: ServiceError) -> PaginationError:
-    """Return what it means that a page after the first was refused."""
+def expired_cursor(call: Call, number: int, refusal: ServiceError) -> PaginationError:
+    """Return the error for a page after the first that was refused."""
     return PaginationError(
         f"page {number} was refused twice: {refusal.message}",
         endpoint=call.request.endpoint,
-        hint="The service forgets where the next page begins; nothing was kept",
+        hint="The service does not accept its own cursor. Nothing was stored",
     )
 
 
-def renewed(first: ResponsePage, page: ResponsePage) -> bool:
-    """Tell whether the figures were worked out anew since the *first* page."""
+def is_recomputed(first: ResponsePage, page: ResponsePage) -> bool:
+    """Return whether the service recomputed its figures since the *first* page."""
     return first.beside.get("last_updated") != page.beside.get("last_updated")
 
 
-def moved(call: Call) -> SnapshotMoved:
-    """Return what it means that figures were worked out anew while they were read."""
+def recomputed(call: Call) -> SnapshotMoved:
+    """Return the error for figures that were recomputed while their pages were read."""
     return SnapshotMoved(
-        "the figures were worked out anew twice while their pages were read",
+        "the service recomputed its figures twice while their pages were read",
         endpoint=call.request.endpoint,
-        hint="Ask again in a while; nothing was kept",
+        hint="Try again later. Nothing was stored",
     )

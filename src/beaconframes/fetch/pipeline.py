@@ -1,40 +1,246 @@
-"""Loading without a store: everything is asked for, and what lacks once more."""
+"""The pipeline of a load: wanted rows, stored rows, requests, pages, rows, checks, result.
+
+A reader of a stack trace sees these steps in this order. Stored rows and rows of this load share
+one interface, `RowStore`; without a store, `MemoryRows` is an empty one.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Protocol
 
-from beaconframes.errors import ResponseError, ServiceError, UsageError
-from beaconframes.fetch.completeness import checked, new_in, only_asked
-from beaconframes.fetch.gaps import gaps
-from beaconframes.fetch.refetch import again
-from beaconframes.fetch.result import LoadResult
+import polars as pl
+
+from beaconframes.errors import DatasetError, ResponseError, ServiceError, UsageError
+from beaconframes.fetch.completeness import Requirement, find_missing
+from beaconframes.fetch.integrity import drop_duplicates, drop_known, drop_unrequested
+from beaconframes.fetch.refetch import refetch_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from beaconframes.client.explorer import Explorer
-    from beaconframes.endpoint import Endpoint
+    from beaconframes.endpoint import Call, ChainHead, Endpoint
+    from beaconframes.fetch.source import FetchedRows, Source
+
+MAX_RESTARTS = 5
+"""How often a load starts again because the store changed below it."""
 
 
-def fresh(explorer: Explorer, endpoint: Endpoint, values: Mapping[str, Any]) -> LoadResult:
-    """Return what *values* select, all of it asked for."""
-    chain_head = explorer.chain_head_of(endpoint)
-    calls, rows, denied, notices = explorer.asking.ask(endpoint, [values], chain_head)
-    rows = checked(endpoint, calls, rows)
-    lost = gaps(endpoint, calls, rows, chain_head)
-    for asked in again(endpoint, calls, denied, lost):
-        if not asked:
-            continue
+@dataclass
+class LoadResult:
+    """The rows of a load, the gaps in them, and the warnings about them."""
+
+    rows: pl.DataFrame | pl.LazyFrame
+    missing: pl.DataFrame
+    warnings: list[Warning] = field(default_factory=list)
+    is_sorted: bool = False
+    """Whether the rows certainly are in order, each once."""
+
+    def to_frame(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.DataFrame:
+        """Return the rows sorted by key, each once."""
+        if isinstance(self.rows, pl.DataFrame):
+            rows = self.rows
+        else:
+            rows = collect(self.rows)
+            if not self.is_sorted and not has_order(rows, endpoint.table.key()):
+                rows = endpoint.table.arrange(rows)
+        for parameter in endpoint.all_parameters:
+            rows = parameter.finish(rows, values)
+        return rows
+
+    def to_lazy(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.LazyFrame:
+        """Return the rows as a LazyFrame; in memory only where they are not stored."""
+        has_finish = any(parameter.has_finish for parameter in endpoint.all_parameters)
+        if isinstance(self.rows, pl.DataFrame) or has_finish:
+            return self.to_frame(endpoint, values).lazy()
+        return self.rows
+
+
+class RowStore(Protocol):
+    """The rows of one load: those that are stored, and those that are fetched for it."""
+
+    def start(self) -> None:
+        """Begin the load, or begin it again: rows fetched so far are dropped."""
+
+    def missing_arguments(self) -> list[Mapping[str, Any]]:
+        """Return the loader arguments that fetch what is not stored."""
+
+    def refetch_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return all arguments of a load, with these *arguments* instead of the requested ones."""
+
+    def put(self, fetched: FetchedRows) -> None:
+        """Add fetched rows; store the final ones."""
+
+    def keys(self) -> pl.DataFrame:
+        """Return the keys of all rows so far."""
+
+    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:
+        """Return the wanted rows that are missing after *calls*, one row per gap."""
+
+    def only_requested(self, missing: pl.DataFrame) -> pl.DataFrame:
+        """Return the part of *missing* that this load has requested."""
+
+    def put_absent(self, missing: pl.DataFrame) -> None:
+        """Store that *missing* rows do not exist, where that is certain."""
+
+    def is_consistent(self) -> bool:
+        """Return whether no stored row was removed since the start."""
+
+    def result(self, missing: pl.DataFrame, warnings: list[Warning]) -> LoadResult:
+        """Return the rows of the load."""
+
+
+def load_rows(
+    source: Source, endpoint: Endpoint, rows: RowStore, chain_head: ChainHead
+) -> LoadResult:
+    """Return the wanted rows of *endpoint*; fetch from *source* what *rows* does not have.
+
+    Raises
+    ------
+    DatasetError
+        The store is damaged, or changes all the time.
+    """
+    damage = DatasetError("the store changes while it is read")
+    for _ in range(MAX_RESTARTS):
+        rows.start()
         try:
-            more = explorer.asking.ask(endpoint, [{**values, **part} for part in asked], chain_head)
-        except (UsageError, ServiceError, ResponseError):
-            # What came before is worth more; what is still lost is named below.
-            break
-        found = only_asked(endpoint, more.calls, more.rows)
-        found = new_in(endpoint.table.key(), found, rows)
-        if found.is_empty():
-            break
-        rows = endpoint.table.arrange(rows.vstack(found))
-        lost = gaps(endpoint, calls, rows, chain_head)
-    return LoadResult(rows, lost, notices)
+            result = load_once(source, endpoint, rows, chain_head)
+        except DatasetError as error:
+            # Damaged segments are forgotten by now, so they are fetched again like other rows.
+            damage = error
+            continue
+        if rows.is_consistent():
+            return result
+    raise damage
+
+
+def load_once(
+    source: Source, endpoint: Endpoint, rows: RowStore, chain_head: ChainHead
+) -> LoadResult:
+    """Return the wanted rows, or raise DatasetError for damage in the store."""
+    calls: list[Call] = []
+    not_found: list[Call] = []
+    warnings: list[Warning] = []
+    arguments = rows.missing_arguments()
+    if arguments:
+        for fetched in source.fetch_rows(endpoint, arguments, chain_head):
+            calls += fetched.calls
+            not_found += fetched.not_found
+            warnings += fetched.warnings
+            rows.put(fetched)
+    missing = rows.find_missing(calls)
+    if arguments:
+        for again in refetch_arguments(endpoint, calls, not_found, rows.only_requested(missing)):
+            if not again:
+                continue
+            if not refetch(source, endpoint, rows, again, chain_head):
+                break
+            missing = rows.find_missing(calls)
+        rows.put_absent(missing)
+    return rows.result(missing, warnings)
+
+
+def refetch(
+    source: Source,
+    endpoint: Endpoint,
+    rows: RowStore,
+    arguments: Sequence[Mapping[str, Any]],
+    chain_head: ChainHead,
+) -> bool:
+    """Request missing rows once more; return whether any was received."""
+    full = [rows.refetch_arguments(one) for one in arguments]
+    has_new = False
+    try:
+        for fetched in source.fetch_rows(endpoint, full, chain_head):
+            requested = drop_unrequested(endpoint, fetched.calls, fetched.rows)
+            new = drop_known(endpoint.table.key(), requested, rows.keys())
+            has_new |= not new.is_empty()
+            rows.put(fetched._replace(rows=new))
+    except (UsageError, ServiceError, ResponseError):
+        # The rows received before are worth more. What is still missing is reported.
+        return False
+    return has_new
+
+
+class MemoryRows:
+    """The rows of a load without a store."""
+
+    def __init__(
+        self, endpoint: Endpoint, values: Mapping[str, Any], chain_head: ChainHead
+    ) -> None:
+        self._endpoint, self._values, self._chain_head = endpoint, values, chain_head
+        self._frames: list[pl.DataFrame] = []
+        self._is_merged = False
+
+    def start(self) -> None:
+        """Drop all rows."""
+        self._frames, self._is_merged = [], False
+
+    def missing_arguments(self) -> list[Mapping[str, Any]]:
+        """Return the requested arguments: nothing is stored."""
+        return [self._values]
+
+    def refetch_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the requested arguments with *arguments* instead."""
+        return {**self._values, **arguments}
+
+    def put(self, fetched: FetchedRows) -> None:
+        """Add fetched rows."""
+        self._frames.append(drop_unrequested(self._endpoint, fetched.calls, fetched.rows))
+
+    def keys(self) -> pl.DataFrame:
+        """Return the keys of all rows so far."""
+        return self._merge().select(self._endpoint.table.key())
+
+    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:
+        """Return the rows that *calls* requested and that are missing, one row per gap."""
+        required = Requirement.of_calls(self._endpoint, calls)
+        return find_missing(self._endpoint, required, self._merge(), self._chain_head)
+
+    def only_requested(self, missing: pl.DataFrame) -> pl.DataFrame:
+        """Return *missing*: all of it was requested."""
+        return missing
+
+    def put_absent(self, missing: pl.DataFrame) -> None:
+        """Store nothing."""
+
+    def is_consistent(self) -> bool:
+        """Return True: nothing is stored."""
+        return True
+
+    def result(self, missing: pl.DataFrame, warnings: list[Warning]) -> LoadResult:
+        """Return the rows, sorted by key."""
+        return LoadResult(self._merge(), missing, warnings, is_sorted=True)
+
+    def _merge(self) -> pl.DataFrame:
+        """Return all rows sorted by key, each once."""
+        if len(self._frames) != 1 or not self._is_merged:
+            rows = pl.concat(self._frames) if self._frames else self._endpoint.table.empty()
+            self._frames, self._is_merged = [drop_duplicates(self._endpoint, rows)], True
+        return self._frames[0]
+
+
+def collect(rows: pl.LazyFrame) -> pl.DataFrame:
+    """Return stored *rows*, or raise a DatasetError."""
+    try:
+        return rows.collect()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DatasetError(
+            f"the store cannot be read: {str(error).splitlines()[0]}",
+            hint="Run bf.store().verify(), and bf.store().mend()",
+        ) from error
+
+
+def has_order(rows: pl.DataFrame, key: Sequence[str]) -> bool:
+    """Return whether *rows* are sorted by *key*, each key once."""
+
+    def rises(following: pl.Expr, name: str) -> pl.Expr:
+        value, previous = pl.col(name), pl.col(name).shift(1)
+        return (previous < value) | ((previous == value) & following)
+
+    if rows.height < 2:
+        return True
+    sorted_by = reduce(rises, reversed(key), pl.lit(value=False))
+    # Nulls are not compared: sorting knows where they belong.
+    return bool(rows.select(sorted_by.slice(1).all(ignore_nulls=False)).item())

@@ -1,4 +1,4 @@
-"""Progress: how far the call of a loader has come, shown when it takes more than a moment."""
+"""Progress of a load: requests, rows and remaining time, shown when it takes over a second."""
 
 from __future__ import annotations
 
@@ -11,157 +11,160 @@ from contextvars import ContextVar, copy_context
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.client.estimate import pages_of
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from beaconframes.endpoint import Call, Endpoint
 
-log = logging.getLogger("beaconframes.client")
+log = logging.getLogger("beaconframes.fetch")
 
 DELAY = 1.0
-"""Seconds: what is over by then shows nothing."""
-OFTEN = 0.2
-"""Seconds between two looks at how far it is."""
+"""Seconds: a load that ends earlier shows nothing."""
+REFRESH_INTERVAL = 0.2
+"""Seconds."""
 
 
 class Progress:
-    """How far one call of a loader has come; any thread may count."""
+    """Counts the requests and rows of one load, from any thread."""
 
     def __init__(self) -> None:
         self.requests = 0
-        """Requests answered, failed attempts not counted."""
+        """Successful requests."""
         self.rows = 0
         self.expected: int | None = 0
-        """Requests in all, as planned; None when nobody knows before the last one."""
-        self.begun = time.monotonic()
+        """Planned requests; None while the number of pages is not known."""
+        self.started_at = time.monotonic()
         self._lock = threading.Lock()
 
     def expect(self, requests: int | None) -> None:
-        """Add to the requests that are planned; None when it is not known how many."""
-        known = self.expected is not None and requests is not None
-        self.expected = (self.expected or 0) + (requests or 0) if known else None
+        """Add planned *requests*; None if their number is not known."""
+        is_known = self.expected is not None and requests is not None
+        self.expected = (self.expected or 0) + (requests or 0) if is_known else None
 
-    def answered(self) -> None:
+    def count_request(self) -> None:
         """Count one request."""
         with self._lock:
             self.requests += 1
 
     @property
     def seconds(self) -> float:
-        """Return for how long it has been going on."""
-        return time.monotonic() - self.begun
+        """Return the seconds since the start."""
+        return time.monotonic() - self.started_at
 
 
 PROGRESS: ContextVar[Progress | None] = ContextVar("progress", default=None)
-"""That of the call of a loader that goes on here, where somebody watches it."""
+"""The progress of the load that is running in this context, if it is shown."""
 
 
-def expect(endpoint: Endpoint, calls: Sequence[Call], at_once: int) -> None:
-    """Tell whoever watches what is going to be asked, *at_once* validators in one request."""
+def expect_requests(endpoint: Endpoint, calls: Sequence[Call], batch_limit: int) -> None:
+    """Add the requests of *calls* to the progress, at *batch_limit* validators a request."""
     progress = PROGRESS.get()
     if progress is not None:
-        parts = (part for call in calls for part in endpoint.parts(call, at_once))
-        counts = [pages_of(endpoint, part) for part in parts]
-        known = all(sure for _, sure in counts)
-        progress.expect(sum(pages for pages, _ in counts) if known else None)
+        parts = (part for call in calls for part in endpoint.split(call, batch_limit))
+        counts = [endpoint.count_pages(part) for part in parts]
+        is_known = all(is_certain for _, is_certain in counts)
+        progress.expect(sum(pages for pages, _ in counts) if is_known else None)
 
 
-def brought(rows: int) -> None:
-    """Tell whoever watches that so many *rows* came."""
+def count_rows(rows: int) -> None:
+    """Add received *rows* to the progress."""
     progress = PROGRESS.get()
     if progress is not None:
         progress.rows += rows
 
 
 @contextmanager
-def watched(name: str, *, show: bool | None, left: Callable[[], int | None]) -> Iterator[None]:
-    """Show how far the block is, from a second on; with *show* None where somebody looks.
+def show_progress(
+    name: str, *, show: bool | None, requests_left: Callable[[], int | None]
+) -> Iterator[None]:
+    """Show the progress of the block once it has run for a second.
 
-    *left* tells how many requests are left of the month, None if nobody knows.
+    With *show* None it is shown in a terminal or a notebook. *requests_left* returns the requests
+    left this month, None if unknown.
     """
-    if not (somebody_looks() if show is None else show):
+    if not (is_interactive() if show is None else show):
         yield
         return
     progress = Progress()
     token = PROGRESS.set(progress)
-    watcher = Watcher(name, progress, left)
+    bar = ProgressBar(name, progress, requests_left)
     try:
         yield
     except BaseException:
-        watcher.stop(well=False)
+        bar.stop(succeeded=False)
         raise
     else:
-        watcher.stop(well=True)
+        bar.stop(succeeded=True)
     finally:
         PROGRESS.reset(token)
 
 
-class Watcher:
-    """A thread that shows how far it is, also while whoever loads only waits."""
+class ProgressBar:
+    """A thread that draws the progress, also while the load only waits."""
 
-    def __init__(self, name: str, progress: Progress, left: Callable[[], int | None]) -> None:
-        self._name, self._progress, self._left = name, progress, left
-        self._over = threading.Event()
-        self._well = False
-        # In this context, by which a notebook knows to which cell an output belongs.
+    def __init__(
+        self, name: str, progress: Progress, requests_left: Callable[[], int | None]
+    ) -> None:
+        self._name, self._progress, self._requests_left = name, progress, requests_left
+        self._finished = threading.Event()
+        self._succeeded = False
+        # In a copy of this context, by which a notebook finds the cell of an output.
         self._thread = threading.Thread(
-            target=copy_context().run, args=(self._watch,), name="beaconframes", daemon=True
+            target=copy_context().run, args=(self._run,), name="beaconframes", daemon=True
         )
         self._thread.start()
 
-    def stop(self, *, well: bool) -> None:
-        """Show the last figures and end; *well* says that everything came."""
-        self._well = well
-        self._over.set()
+    def stop(self, *, succeeded: bool) -> None:
+        """Draw the last figures and end; *succeeded* says that the load is complete."""
+        self._succeeded = succeeded
+        self._finished.set()
         self._thread.join()
 
-    def _watch(self) -> None:
-        if self._over.wait(DELAY):
+    def _run(self) -> None:
+        if self._finished.wait(DELAY):
             return
         try:
-            self._show()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the rows matter more
+            self._draw()
+        except Exception as error:  # noqa: BLE001 - the rows matter more than the bar
             log.debug("progress is not shown: %s", type(error).__name__)
 
-    def _show(self) -> None:
-        # With nothing to ask for there is nothing to count: all of it is in the store.
+    def _draw(self) -> None:
+        # Without requests there is nothing to count: all rows are stored.
         while not (self._progress.expected or self._progress.requests):
-            if self._over.wait(OFTEN):
+            if self._finished.wait(REFRESH_INTERVAL):
                 return
         progress = self._progress
         bar = new_bar(self._name, progress.expected)
-        # It has been going on for a while.
+        # The load started before the bar.
         start = bar.start_t - progress.seconds
         while True:
-            over = self._over.wait(OFTEN)
+            is_finished = self._finished.wait(REFRESH_INTERVAL)
             total = progress.expected
-            if over and self._well and total is not None:
+            if is_finished and self._succeeded and total is not None:
                 total = progress.requests
             if total != bar.total:
                 bar.reset(total)
             bar.n, bar.start_t = progress.requests, start
-            bar.set_postfix_str(figures(progress.rows, self._left()), refresh=False)
+            bar.set_postfix_str(postfix(progress.rows, self._requests_left()), refresh=False)
             bar.refresh()
-            if over:
+            if is_finished:
                 break
         bar.close()
 
 
-def figures(rows: int, left: int | None) -> str:
-    """Return what there is to say besides the requests."""
-    told = [f"{rows:,} rows"] if rows else []
-    if left is not None:
-        told.append(f"{left:,} requests left this month")
-    return ", ".join(told)
+def postfix(rows: int, requests_left: int | None) -> str:
+    """Return the figures after the bar."""
+    parts = [f"{rows:,} rows"] if rows else []
+    if requests_left is not None:
+        parts.append(f"{requests_left:,} requests left this month")
+    return ", ".join(parts)
 
 
 def new_bar(name: str, total: int | None) -> Any:
-    """Return a bar in the way of the place: a widget in a notebook, else a line of text."""
+    """Return a tqdm bar: a widget in a notebook, a line of text in a terminal."""
     notebook = in_notebook()
     if notebook and find_spec("ipywidgets") is None:
-        # The automatic choice would warn of what is not installed.
+        # tqdm.auto would warn that ipywidgets is not installed.
         from tqdm.std import tqdm
     else:
         from tqdm.auto import tqdm
@@ -169,20 +172,20 @@ def new_bar(name: str, total: int | None) -> Any:
         total=total,
         desc=name,
         unit=" requests",
-        # In a notebook it stays beneath its cell; a terminal is left as it was.
+        # In a notebook the bar stays below its cell; a terminal is left as it was.
         leave=notebook,
         dynamic_ncols=not notebook,
         file=sys.stdout if notebook else sys.stderr,
     )
 
 
-def somebody_looks() -> bool:
-    """Tell whether there is a terminal or a notebook to show anything in."""
+def is_interactive() -> bool:
+    """Return whether the output is a terminal or a notebook."""
     return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def in_notebook() -> bool:
-    """Tell whether this runs in the kernel of a notebook."""
+    """Return whether this runs in the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and "IPKernelApp" in shell.config

@@ -1,4 +1,4 @@
-"""Asking again for what did not come: once, for just that, in the fewest requests."""
+"""Refetching: the arguments that request missing rows once more, in the fewest requests."""
 
 from __future__ import annotations
 
@@ -6,111 +6,118 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.fetch.gaps import KEYLESS, MUST, wishes
+from beaconframes.fetch.completeness import IMPOSSIBLE, KEYLESS, Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from beaconframes.endpoint import Call, Endpoint
-    from beaconframes.fetch.gaps import Wish
+    from beaconframes.fetch.completeness import RequiredRows
 
 Arguments = dict[str, Any]
 
 
-def again(
-    endpoint: Endpoint, calls: Sequence[Call], denied: Sequence[Call], lost: pl.DataFrame
+def refetch_arguments(
+    endpoint: Endpoint, calls: Sequence[Call], not_found: Sequence[Call], missing: pl.DataFrame
 ) -> tuple[list[Arguments], list[Arguments]]:
-    """Return the arguments of the loader that ask for what is *lost*, and for nothing else.
+    """Return the loader arguments that request the *missing* rows, and nothing else.
 
-    Much of that there never was: a validator has no rows before its activation, for thousands of
-    epochs. So the first list asks for what must be there, and of anything else only for what tells
-    whether more is to be had: what is next to rows that came, or one request full of subjects that
-    have none. The second, for the rest, is of use when the first has brought something.
+    Many of them never existed: a validator has no rows before its activation, for thousands of
+    epochs. So the first list requests impossible gaps, and of other gaps only a sample: units next
+    to received rows, or one request full of subjects without any. The second list requests the
+    rest. It is of use only if the first list returned rows.
 
-    What the service *denied*, saying itself that there is no such thing, is not asked for again.
+    Subjects that the service reported as *not_found* are not requested again.
     """
-    subjects, window = wishes(endpoint, calls)
-    if lost.is_empty() or len(denied) >= len(calls):
+    required = Requirement.of_calls(endpoint, calls)
+    subjects = required.subjects
+    if missing.is_empty() or len(not_found) >= len(calls):
         return [], []
-    if window is not None:
-        return by_range(subjects, window, lost)
+    if required.units is not None:
+        return split_by_range(subjects, required.units, missing)
     if subjects is None:
         return [], []
-    refused, _ = wishes(endpoint, denied)
-    gone = set().union(*refused.values.values(), refused.unnamed) if refused else set()
-    must, may = (
-        [value for value in named(subjects, part) if value not in gone]
-        for part in (lost.filter(MUST), lost.filter(~pl.col(MUST)))
+    refused = Requirement.of_calls(endpoint, not_found).subjects
+    gone = set().union(*refused.values.values(), refused.pubkeys) if refused else set()
+    impossible, possible = (
+        [value for value in subjects_in(subjects, part) if value not in gone]
+        for part in (missing.filter(IMPOSSIBLE), missing.filter(~pl.col(IMPOSSIBLE)))
     )
     arg = subjects.parameter.arguments()[0]
-    first, rest = must + may[: subjects.most], may[subjects.most :]
+    first = impossible + possible[: subjects.batch_size]
+    rest = possible[subjects.batch_size :]
     return [{arg: first}] if first else [], [{arg: rest}] if rest else []
 
 
-def named(subjects: Wish, lost: pl.DataFrame) -> list[Any]:
-    """Return the subjects in *lost*, by whichever name; where keys lack, all that came by key."""
-    columns = [name for name in subjects.values if name in lost.columns]
-    values = [value for name in columns for value in lost[name].drop_nulls().unique().sort()]
-    lacking = KEYLESS in lost.columns and lost[KEYLESS].null_count() < lost.height
-    return values + (sorted(subjects.unnamed) if lacking else [])
+def subjects_in(subjects: RequiredRows, missing: pl.DataFrame) -> list[Any]:
+    """Return the subjects in *missing*; if public keys are missing, all requested keys."""
+    columns = [name for name in subjects.values if name in missing.columns]
+    values = [value for name in columns for value in missing[name].drop_nulls().unique().sort()]
+    has_keyless = KEYLESS in missing.columns and missing[KEYLESS].null_count() < missing.height
+    return values + (sorted(subjects.pubkeys) if has_keyless else [])
 
 
-def by_range(
-    subjects: Wish | None, window: Wish, lost: pl.DataFrame
+def split_by_range(
+    subjects: RequiredRows | None, units: RequiredRows, missing: pl.DataFrame
 ) -> tuple[list[Arguments], list[Arguments]]:
-    """Return the requests for what is next to rows that came, and for what is further away."""
-    ((unit, numbers),) = window.values.items()
+    """Return the requests for gaps next to received rows, and those for gaps further away."""
+    ((unit, numbers),) = units.values.items()
     low, high = min(numbers), max(numbers)
-    reach = window.parameter.reach or high - low + 1
-    keys: list[Arguments] = []
-    if subjects is not None and KEYLESS in lost.columns:
-        since = max(low, high - reach + 1)
+    window = units.parameter.window or high - low + 1
+    by_key: list[Arguments] = []
+    if subjects is not None and KEYLESS in missing.columns:
+        since = max(low, high - window + 1)
         arg = subjects.parameter.arguments()[0]
-        keys = [{arg: sorted(subjects.unnamed), "since": since, "until": high}]
-    if f"first_{unit}" not in lost.columns:
-        return keys, []
-    runs = lost.rename({f"first_{unit}": "first", f"last_{unit}": "last"}).drop_nulls("first")
-    most = subjects.most if subjects and len(named(subjects, runs)) > subjects.most else None
-    now, later = parted(runs, low, high, reach, most)
-    return [*keys, *covering(subjects, now, reach)], list(covering(subjects, later, reach))
+        by_key = [{arg: sorted(subjects.pubkeys), "since": since, "until": high}]
+    if f"first_{unit}" not in missing.columns:
+        return by_key, []
+    gaps = missing.rename({f"first_{unit}": "first", f"last_{unit}": "last"}).drop_nulls("first")
+    is_large = subjects is not None and len(subjects_in(subjects, gaps)) > subjects.batch_size
+    batch_size = subjects.batch_size if subjects is not None and is_large else None
+    near, far = split_gaps(gaps, low, high, window, batch_size)
+    return [*by_key, *cover_gaps(subjects, near, window)], list(cover_gaps(subjects, far, window))
 
 
-def parted(
-    runs: pl.DataFrame, low: int, high: int, reach: int, most: int | None
+def split_gaps(
+    gaps: pl.DataFrame, low: int, high: int, window: int, batch_size: int | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what of *runs* to ask for first, and what is left of them.
+    """Return the part of *gaps* to request first, and the rest.
 
-    First comes all that must be there or lies inside, and of the rest what is within *reach* of
-    rows: for as many subjects as go into one request, where these have no rows at all.
+    First come impossible gaps and gaps between rows; of the others what is within one *window* of
+    rows, and as many subjects without any rows as fit into one request.
     """
-    begins, ends = pl.col("first") == low, pl.col("last") == high
-    inside = pl.col(MUST) | ~(begins | ends)
-    # Where several go into one request the ends cost little: many have theirs in the same window.
-    free = inside | (~(begins & ends) & pl.lit(most is None or most > 1))
-    rank = pl.int_range(pl.len()).over(free)
-    now = runs.filter(free | (rank < (len(runs) if most is None else most)))
-    later = runs.join(now, on=runs.columns, how="anti", nulls_equal=True)
+    at_start, at_end = pl.col("first") == low, pl.col("last") == high
+    inside = pl.col(IMPOSSIBLE) | ~(at_start | at_end)
+    # Where a request takes several subjects the ends cost little: many share the same window.
+    cheap = inside | (~(at_start & at_end) & pl.lit(batch_size is None or batch_size > 1))
+    rank = pl.int_range(pl.len()).over(cheap)
+    now = gaps.filter(cheap | (rank < (len(gaps) if batch_size is None else batch_size)))
+    later = gaps.join(now, on=gaps.columns, how="anti", nulls_equal=True)
     near = now.with_columns(
-        first=pl.when(~inside & begins)
-        .then(pl.max_horizontal("first", pl.col("last") - reach + 1))
+        first=pl.when(~inside & at_start)
+        .then(pl.max_horizontal("first", pl.col("last") - window + 1))
         .otherwise("first"),
-        last=pl.when(~inside & ~begins & ends)
-        .then(pl.min_horizontal("last", pl.col("first") + reach - 1))
+        last=pl.when(~inside & ~at_start & at_end)
+        .then(pl.min_horizontal("last", pl.col("first") + window - 1))
         .otherwise("last"),
     )
     before = now.with_columns(last=near["first"] - 1)
     after = now.with_columns(first=near["last"] + 1)
-    left = pl.concat([before, after, later])
-    return near, left.filter(pl.col("first") <= pl.col("last"))
+    rest = pl.concat([before, after, later])
+    return near, rest.filter(pl.col("first") <= pl.col("last"))
 
 
-def covering(subjects: Wish | None, runs: pl.DataFrame, reach: int) -> Iterator[Arguments]:
-    """Yield the fewest windows of *reach* numbers that cover *runs*, and for whom."""
-    while not runs.is_empty():
-        start: Any = runs["first"].min()
-        here = runs.filter(pl.col("first") < start + reach)
+def cover_gaps(
+    subjects: RequiredRows | None, gaps: pl.DataFrame, window: int
+) -> Iterator[Arguments]:
+    """Yield the arguments of the fewest windows that cover *gaps*, with their subjects."""
+    while not gaps.is_empty():
+        start: Any = gaps["first"].min()
+        here = gaps.filter(pl.col("first") < start + window)
         until: Any = here["last"].max()
-        who = {} if subjects is None else {subjects.parameter.arguments()[0]: named(subjects, here)}
-        yield {**who, "since": start, "until": min(until, start + reach - 1)}
-        rest = runs.filter(pl.col("last") >= start + reach)
-        runs = rest.with_columns(first=pl.max_horizontal("first", pl.lit(start + reach)))
+        named = {}
+        if subjects is not None:
+            named = {subjects.parameter.arguments()[0]: subjects_in(subjects, here)}
+        yield {**named, "since": start, "until": min(until, start + window - 1)}
+        rest = gaps.filter(pl.col("last") >= start + window)
+        gaps = rest.with_columns(first=pl.max_horizontal("first", pl.lit(start + window)))

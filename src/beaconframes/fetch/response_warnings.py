@@ -1,4 +1,4 @@
-"""What answers tell besides their data: which part of the chain they are of, and their end."""
+"""Warnings from responses: a window that moved, a deprecated endpoint, another chain."""
 
 from __future__ import annotations
 
@@ -14,111 +14,107 @@ from beaconframes.errors import EndpointDeprecated, WindowMoved
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Call, Endpoint
     from beaconframes.http.response import ResponsePage
 
-log = logging.getLogger("beaconframes.client")
+log = logging.getLogger("beaconframes.fetch")
 
-VARIES = ("validator", "cursor", "page_size")
-"""Fields of a request that say nothing about the part of the chain that is asked for."""
-
+NOT_OF_THE_RANGE = ("validator", "cursor", "page_size")
+"""Fields of a request that do not select a part of the chain."""
 
 GENESIS = "x-beaconframes-genesis"
-"""The header in which a local explorer tells when its chain began."""
+"""The header in which a local explorer states the genesis of its chain."""
 
 
 class ResponseWarnings:
-    """Reads along while the pages of one load go by; says at the end what there was to see."""
+    """Observes the pages of one load, and returns the warnings at its end."""
 
     def __init__(self, endpoint: Endpoint, chain: Chain) -> None:
         self.endpoint, self.chain = endpoint, chain
         self._ranges: dict[bytes, dict[bytes, None]] = {}
-        self._asked: dict[int, tuple[object, bytes]] = {}
-        self._ends: str | None = None
-        self.denied: list[Call] = []
-        """What the service said itself that there is not."""
+        self._keys: dict[int, tuple[object, bytes]] = {}
+        self._sunset: str | None = None
 
-    def along(
-        self, found: Iterable[tuple[Call, ResponsePage]]
-    ) -> Iterator[tuple[Call, ResponsePage]]:
-        """Yield what is *found*, reading along."""
-        for call, page in found:
-            if (told := page.beside.get("range")) is not None:
-                self._ranges.setdefault(self._same(call), {}).setdefault(told)
+    def observe(self, pages: Iterable[tuple[Call, ResponsePage]]) -> list[Call]:
+        """Read the headers and envelopes of *pages*; return the calls that found nothing."""
+        not_found = []
+        for call, page in pages:
+            if (stated := page.beside.get("range")) is not None:
+                self._ranges.setdefault(self._range_key(call), {}).setdefault(stated)
             if "sunset" in page.headers or "deprecation" in page.headers:
-                self._ends = page.headers.get("sunset", "")
-            if (began := page.headers.get(GENESIS, "")) not in ("", str(self.chain.genesis)):
-                warn_once(self.chain.name, began)
+                self._sunset = page.headers.get("sunset", "")
+            if (genesis := page.headers.get(GENESIS, "")) not in ("", str(self.chain.genesis)):
+                log_other_chain(self.chain.name, genesis)
             if page.not_found:
-                self.denied.append(call)
-            yield call, page
+                not_found.append(call)
+        return not_found
 
-    def _same(self, call: Call) -> bytes:
-        """Return what all calls say that ask for the same part of the chain."""
-        # The pages of a call share what its selectors said: worked out once, and kept alive.
-        if id(call.batches) not in self._asked:
-            asked = {name: value for name, value in call.fields.items() if name not in VARIES}
-            self._asked[id(call.batches)] = call.batches, msgspec.json.encode(asked)
-        return self._asked[id(call.batches)][1]
+    def _range_key(self, call: Call) -> bytes:
+        """Return the same key for all calls that request the same part of the chain."""
+        # The pages of a call share its batches. The reference keeps their id from being reused.
+        if id(call.batches) not in self._keys:
+            fields = {n: value for n, value in call.fields.items() if n not in NOT_OF_THE_RANGE}
+            self._keys[id(call.batches)] = call.batches, msgspec.json.encode(fields)
+        return self._keys[id(call.batches)][1]
 
-    def all(self, told: set[str]) -> list[Warning]:
-        """Return every warning that there is; about ends, those not *told* yet."""
-        both = (self.moved, self.ends(told))
-        return [notice for notice in both if notice is not None]
+    def all(self, reported_sunsets: set[str]) -> list[Warning]:
+        """Return every warning; the sunset of an endpoint only once per *reported_sunsets*."""
+        both = (self.moved_window, self.sunset(reported_sunsets))
+        return [warning for warning in both if warning is not None]
 
     @property
-    def moved(self) -> WindowMoved | None:
-        """The warning that pages which belong together are of different parts of the chain."""
-        for told in self._ranges.values():
-            ranges = [msgspec.json.decode(raw) for raw in told]
+    def moved_window(self) -> WindowMoved | None:
+        """Return the warning that pages of one window are of different parts of the chain."""
+        for stated in self._ranges.values():
+            ranges = [msgspec.json.decode(raw) for raw in stated]
             other = next((found for found in ranges if found != ranges[0]), None)
             if other is not None:
                 return WindowMoved(
-                    f"the window moved while it was read: from {words(ranges[0])} "
-                    f"to {words(other)}",
+                    f"the window moved while it was read: from {describe_range(ranges[0])} "
+                    f"to {describe_range(other)}",
                     endpoint=self.endpoint.route,
-                    hint="The rows are of both; name an epoch or a slot to read one state",
+                    hint="The rows are of both. Name an epoch or a slot to read one state",
                 )
         return None
 
-    def ends(self, told: set[str]) -> EndpointDeprecated | None:
-        """Return the warning that the endpoint has an end; None if it is among those *told*."""
+    def sunset(self, reported: set[str]) -> EndpointDeprecated | None:
+        """Return the warning that the endpoint will end, unless it was *reported* before."""
         route = self.endpoint.route
-        if self._ends is None or route in told:
+        if self._sunset is None or route in reported:
             return None
-        told.add(route)
+        reported.add(route)
         return EndpointDeprecated(
-            f"the service gives this endpoint up{when(self._ends)}",
+            f"the service will remove this endpoint{sunset_date(self._sunset)}",
             endpoint=route,
-            hint="A newer version of beaconframes may know what replaces it",
+            hint="A newer version of beaconframes may have its successor",
         )
 
 
 @cache
-def warn_once(chain: str, began: str) -> None:
-    """Log, once for each of them, that the service is of another chain than is believed."""
+def log_other_chain(chain: str, genesis: str) -> None:
+    """Log, once for each genesis, that the service has another chain than assumed."""
     log.warning(
-        "times are worked out for %s, and the chain of this local explorer began at %s: open its "
+        "times are computed for %s, but the chain of this local explorer began at %s: open its "
         "folder with bf.local(folder), or with --dataset on the command line",
-        *(chain, shorten(began)),
+        *(chain, shorten(genesis)),
     )
 
 
-def words(told: Any) -> str:
-    """Return a range in words: its epochs, or whatever it has."""
-    parts = told if isinstance(told, dict) else {"range": told}
+def describe_range(stated: Any) -> str:
+    """Return a range in words: its epochs, slots or times."""
+    parts = stated if isinstance(stated, dict) else {"range": stated}
     for unit in ("epoch", "slot", "timestamp"):
         part = parts.get(unit)
         if isinstance(part, dict):
             return f"{unit} {shorten(part.get('start'))} to {shorten(part.get('end'))}"
-    return shorten(told)
+    return shorten(stated)
 
 
-def when(header: str) -> str:
-    """Return when that is, as far as the service says."""
+def sunset_date(header: str) -> str:
+    """Return the date in a sunset *header*, if it is one."""
     try:
         return f" on {parsedate_to_datetime(header).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     except (ValueError, TypeError, IndexError, OverflowError):

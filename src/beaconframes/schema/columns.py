@@ -37,6 +37,8 @@ class Column:
         Where the value is when it is not in the record: paths into the response's envelope, such
         as ``range.epoch.start``, or into the request, such as ``request.epoch``. The first path
         that has a value counts.
+    final_when
+        The value by which the column says that its row is final, if it does.
     """
 
     doc: str
@@ -46,6 +48,7 @@ class Column:
     wire: str | tuple[str, ...] = ()
     default: int | None = None
     context: str | tuple[str, ...] = ()
+    final_when: Any = None
     name: str = field(default="", init=False)
 
     dtype: ClassVar[PolarsDataType]

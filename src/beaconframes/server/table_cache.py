@@ -78,7 +78,7 @@ class TableCache:
         subject = endpoint.all_parameters[0] if endpoint.all_parameters else None
         windowed = isinstance(endpoint.pagination, EpochTail | EpochWindow | RecentEpochs)
         if windowed and isinstance(subject, Identifiers):
-            validators = subject.found(fields, view)
+            validators = subject.resolve(fields, view)
             window = self._get_window(endpoint, subject, fields, view)
             if window is not None:
                 return window.select(validators)
@@ -119,7 +119,7 @@ class TableCache:
                 return 0, None
             found = rows.collect().rechunk()
             key = found.select(endpoint.table.key()).with_row_index("row")
-            sent = endpoint.in_order(key.lazy()).collect()["row"].to_numpy()
+            sent = endpoint.sort(key.lazy()).collect()["row"].to_numpy()
             column = found[subject.column.name].to_numpy()
             by_validator = np.argsort(column, kind="stable")
             records = self._spell(endpoint, found, fields, view)
@@ -135,7 +135,7 @@ class TableCache:
         self, endpoint: Endpoint, rows: pl.DataFrame, fields: Fields, view: View
     ) -> pl.DataFrame:
         """Return *rows* with the field names and values of the wire."""
-        without = endpoint.leaves_out(fields)
+        without = endpoint.omitted_fields(fields)
         return endpoint.table.build_records(rows, view.chain, without=without, public=self.public)
 
     def _was_requested(self, name: Hashable) -> bool:

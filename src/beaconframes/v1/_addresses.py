@@ -1,4 +1,4 @@
-"""A parameter that takes addresses or ENS names, and how the local explorer resolves names."""
+"""Addresses that may be written as names, and how the local explorer resolves those."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AddressOrName(Texts):
-    """Hexadecimal values, or names that end in .eth; ``keys`` maps an address to column values."""
+class Named(Texts):
+    """Things by hexadecimal text or by a name that ends in .eth; ``keys`` may widen an address."""
 
     matches: str
     order: tuple[str, ...]
 
     def keys(self, text: str) -> list[str]:
-        """Return the values of the column ``matches`` for a resolved *text*."""
+        """Return what a resolved *text* stands for in the column ``matches``."""
         return [text]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of one value, in the order of the service."""
+        """Return the rows of the one thing, in the order in which the service gives them."""
         super().apply(rows, fields, view)
         text = self.canonical(fields[self.wire])
         if not text.startswith("0x"):
@@ -35,7 +35,7 @@ class AddressOrName(Texts):
         return found.sort(self.order, nulls_last=True)
 
     def resolved(self, name: str, view: View) -> str:
-        """Return the address of *name*; refuse an unknown one."""
+        """Return the address of *name*, or refuse it."""
         try:
             known = view.scan("names").filter(asked=name).select("address").collect()
         except DatasetError:

@@ -1,4 +1,4 @@
-"""Attestation duties, and the slots in which they were included."""
+"""Attestation duties: what validators attested, and when it was included."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from beaconframes.endpoint import (
     Identifiers,
     Parameter,
     RecentEpochs,
+    Role,
 )
 from beaconframes.errors import UsageError
 from beaconframes.schema import (
@@ -42,18 +43,18 @@ class Attestations(Table):
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
     epoch = Epoch("Epoch of the duty.", key=True)
     time = EpochTime("Start of the epoch, UTC.")
-    attester_slot = Slot("Attested slot.", wire="attesterslot")
+    attester_slot = Slot("Slot that was to be attested.", wire="attesterslot")
     inclusion_slot = Slot(
-        "Slot of the block that included the attestation; null until one does.",
+        "Slot of the block that included the attestation; null while none has.",
         wire="inclusionslot",
         none=0,
     )
     status = NumberCode(
-        "included or missed; a duty that can still be included is missed as well.",
+        "included, or missed: which a duty also is that nobody could include yet.",
         words={"0": "missed", "1": "included"},
     )
     committee_index = Count(
-        "Committee; always 0 in the service. Null with slim=True.", wire="committeeindex"
+        "Committee; the service always says 0. Null when slim.", wire="committeeindex"
     )
 
     calendar_fields = WEEK_OF_EPOCH
@@ -61,8 +62,9 @@ class Attestations(Table):
 
 @dataclass(frozen=True)
 class Slim(Parameter):
-    """Whether the response leaves out the fields that can be derived."""
+    """Whether the answer leaves out what costs most and says least."""
 
+    role = Role.FILTER
     args = ("slim",)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
@@ -73,11 +75,11 @@ class Slim(Parameter):
         return [Batch({"slim": "true"} if slim else {})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all *rows*: only fields are left out."""
+        """Return all *rows*: only fields are fewer."""
         return rows
 
-    def leaves_out(self, fields: Fields) -> tuple[str, ...]:
-        """Return the fields that are left out for ``true``, and for no other value."""
+    def omitted_fields(self, fields: Fields) -> tuple[str, ...]:
+        """Return the fields that are left out for ``true``, and for no other word."""
         if fields.get("slim") != "true":
             return ()
         return ("week", "week_start", "week_end", "committeeindex")

@@ -1,4 +1,4 @@
-"""Balances of validators by epoch."""
+"""Balance history."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BlsChanges(Table):
-    """Changes of withdrawal credentials. One row per change; a validator has at most one."""
+    """Changes of withdrawal credentials. One row per change; a validator changes at most once."""
 
     # The service leaves out what is zero, and so the index of validator 0.
     validator_index = Count(
@@ -27,26 +27,26 @@ class BlsChanges(Table):
     epoch = Epoch("Epoch of the slot.")
     time = SlotTime("Start of the slot, UTC.")
     block_root = Hex("Root of that block.", wire="blockroot")
-    bls_pubkey = Hex("BLS key of the old credentials.")
-    bls_signature = Hex("Signature of the change by that key.")
-    address = Hex("Withdrawal address since the change.")
+    bls_pubkey = Hex("BLS key that the old credentials stood for.")
+    bls_signature = Hex("Its signature of the change.")
+    address = Hex("Address that withdrawals go to from then on.")
     withdrawal_credentials_0x00 = Hex(
-        "Credentials before the change; null if the service does not know the deposit.",
+        "Credentials before; null when the service does not know the deposit.",
         wire="withdrawalcredentials_0x00",
         none=("0x",),
     )
     withdrawal_credentials_0x01 = Hex(
-        "Credentials after the change, derived from the address.", wire="withdrawalcredentials_0x01"
+        "Credentials after, made from the address.", wire="withdrawalcredentials_0x01"
     )
 
 
 @dataclass(frozen=True)
 class Changers(Identifiers):
-    """Validators by index or public key; the service refuses a request with an unknown key."""
+    """Validators by index or public key; one unknown key fails the request."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the changes of the named validators, newest first."""
-        _, keys = self.named(fields)
+        _, keys = self.parse(fields)
         if any(view.index_of(key) is None for key in keys):
             raise Refused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
         return super().apply(rows, fields, view).sort("slot", descending=True)
@@ -56,7 +56,7 @@ BLS_CHANGES = Endpoint(
     "bls_changes",
     route="GET /api/v1/validator/{validators}/blsChange",
     table=BlsChanges,
-    parameters=(Changers("validators", BlsChanges.validator_index, every=False),),
+    parameters=(Changers("validators", BlsChanges.validator_index, required=False),),
 )
 
 

@@ -1,4 +1,4 @@
-"""Deposits of validators."""
+"""The deposits of validators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Identifiers, Wanted
+from beaconframes.endpoint import Endpoint, ExpectedRows, Identifiers
 from beaconframes.v1._deposits import Deposits
 
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Depositors(Identifiers):
-    """Validators by index or public key, for rows that contain the public key only."""
+    """Validators by index or public key, where the rows name the public key alone."""
 
-    def wanted(self, batch: list[str]) -> tuple[Wanted, ...]:
-        """Return the keys of *batch*; none if it has an index, whose rows cannot be checked."""
+    def expected(self, batch: list[str]) -> tuple[ExpectedRows, ...]:
+        """Return the keys of *batch*; with an index among them, rows cannot be checked."""
         if all(item.startswith("0x") for item in batch):
-            return (Wanted({self.column.name: batch}, every=False),)
+            return (ExpectedRows({self.column.name: batch}, required=False),)
         return ()
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the deposits of the validators, also of public keys without an index."""
-        indices, keys = self.named(fields)
+        """Return the deposits for the named validators, also for keys without an index."""
+        indices, keys = self.parse(fields)
         known = (view.pubkey_of(index) for index in indices)
         found = {*keys, *(key for key in known if key is not None)}
         return rows.filter(pl.col(self.column.name).is_in(sorted(found)))

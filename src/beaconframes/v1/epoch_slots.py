@@ -1,4 +1,4 @@
-"""Blocks of epochs."""
+"""The slots of an epoch, with their blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Each, Endpoint, Final, Wanted
+from beaconframes.endpoint import Each, Endpoint, ExpectedRows, Final
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EachEpoch(Each):
-    """One epoch per request; the service counts votes only for a block requested by slot."""
+    """One epoch a request; votes are counted only for a block that is asked for by itself."""
 
-    def wanted(self, number: int, chain_head: ChainHead) -> Wanted:
-        """Return the epoch; once final, it has a row for each slot."""
+    def expected(self, number: int, chain_head: ChainHead) -> ExpectedRows:
+        """Return the epoch, and that each of its slots has a row once it is final."""
         slots = (Blocks.slot.name, chain_head.chain.slots_per_epoch)
-        return Wanted({self.column.name: [number]}, parts=slots)
+        return ExpectedRows({self.column.name: [number]}, parts=slots)
 
-    def leaves_out(self, fields: Fields) -> set[str]:
-        """Return the field of a block that these responses do not have."""
+    def omitted_fields(self, fields: Fields) -> set[str]:
+        """Return the one field of a block that these answers do not have."""
         return {"votes"}
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Batch, Endpoint, Final, Parameter, Refused, Wanted
+from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Final, Parameter, Refused, Role
 from beaconframes.endpoint.identifiers import numbers, numeral
-from beaconframes.v1._execution_blocks import ExecutionBlocks
+from beaconframes.v1._execution import ExecutionBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,12 +26,23 @@ TOO_LARGE = 10**18
 
 @dataclass(frozen=True)
 class BlockNumbers(Parameter):
-    """Numbers of execution blocks, up to ``at_most`` per request."""
+    """Numbers of execution blocks, ``at_most`` of them in one request."""
 
     arg: str
     column: Column
     _: KW_ONLY
     at_most: int = 100
+
+    role = Role.UNITS
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the block number."""
+        return self.column
+
+    def batch_limit(self, chain_head: ChainHead) -> int:
+        """Return how many blocks one request may name."""
+        return self.at_most
 
     def arguments(self) -> tuple[str, ...]:
         """Return the one argument."""
@@ -39,16 +50,16 @@ class BlockNumbers(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the numbers, each once, ``at_most`` in a batch."""
-        blocks = numbers(values[self.arg], "execution block", ())
+        asked = numbers(values[self.arg], "execution block", ())
         found = []
-        for start in range(0, len(blocks), self.at_most):
-            batch = blocks[start : start + self.at_most]
-            wanted = (Wanted({self.column.name: batch}),)
+        for start in range(0, len(asked), self.at_most):
+            batch = asked[start : start + self.at_most]
+            wanted = (ExpectedRows({self.column.name: batch}),)
             found.append(Batch({self.arg: ",".join(map(str, batch))}, wanted))
         return found
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the blocks, newest first; unknown numbers are left out."""
+        """Return the blocks, newest first; a number that no block has is left out."""
         items = fields[self.arg].split(",")
         if len(items) > self.at_most:
             raise Refused(f"only a maximum of {self.at_most} query parameters are allowed")

@@ -1,4 +1,4 @@
-"""Income of validators by duty."""
+"""Income history: what each duty earned or cost."""
 
 from __future__ import annotations
 

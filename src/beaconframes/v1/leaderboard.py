@@ -1,4 +1,4 @@
-"""The validators with the highest income."""
+"""The validators that earned most."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Batch, Endpoint, Parameter
+from beaconframes.endpoint import Batch, Endpoint, Parameter, Role
 from beaconframes.schema import Count, Gwei, Table
 
 if TYPE_CHECKING:
@@ -35,12 +35,14 @@ class Leaderboard(Table):
 
 @dataclass(frozen=True)
 class Top(Parameter):
-    """The first ``length`` rows of a ranking; the service has no other page."""
+    """The first ``length`` of a ranking; nobody can ask for more, or for others."""
 
     length: int
 
+    role = Role.FILTER
+
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one request without fields."""
+        """Return the one request, which needs no fields."""
         return [Batch()]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:

@@ -1,4 +1,4 @@
-"""Execution blocks by producer."""
+"""Execution blocks by who produced them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from beaconframes.endpoint import (
     ADDRESS,
     Batch,
     Endpoint,
+    ExpectedRows,
     Final,
     Pages,
     Parameter,
     Refused,
-    Wanted,
+    Role,
     identifiers,
 )
-from beaconframes.v1._execution_blocks import ExecutionBlocks
+from beaconframes.v1._execution import ExecutionBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,15 +46,17 @@ class Producers(Parameter):
     addresses_at_most: int = 20
     at_most: int = 100
 
+    role = Role.SUBJECT
+
     def arguments(self) -> tuple[str, ...]:
         """Return the one argument."""
         return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of addresses, then batches of validators."""
-        items = list(identifiers.each(values[self.arg]))
-        addresses = list(dict.fromkeys(item.lower() for item in items if is_address(item)))
-        validators = identifiers.normalise([item for item in items if not is_address(item)])
+        asked = list(identifiers.each(values[self.arg]))
+        addresses = list(dict.fromkeys(item.lower() for item in asked if is_address(item)))
+        validators = identifiers.normalise([item for item in asked if not is_address(item)])
         recipient, paid = (
             ExecutionBlocks.fee_recipient,
             ExecutionBlocks.relay_producer_fee_recipient,
@@ -61,12 +64,12 @@ class Producers(Parameter):
         proposer = ExecutionBlocks.proposer_index
         found = []
         for batch in identifiers.batches(addresses, self.addresses_at_most, None):
-            wanted = Wanted({recipient.name: batch, paid.name: batch}, every=False)
+            wanted = ExpectedRows({recipient.name: batch, paid.name: batch}, required=False)
             found.append(Batch({self.arg: ",".join(batch)}, (wanted,)))
         for batch in identifiers.batches(validators, self.at_most, LONGEST_IN_A_PATH):
             # A block names its proposer by index alone, so keys cannot be checked.
             known = all(map(str.isdigit, batch))
-            wanted = Wanted({proposer.name: [int(n) for n in batch if known]}, every=False)
+            wanted = ExpectedRows({proposer.name: [int(n) for n in batch if known]}, required=False)
             found.append(Batch({self.arg: ",".join(batch)}, (wanted,) if known else ()))
         return found
 
@@ -93,14 +96,16 @@ class Producers(Parameter):
 
 @dataclass(frozen=True)
 class Direction(Parameter):
-    """Sort order of blocks. Oldest first, so that new blocks do not shift pages."""
+    """Which block comes first. Asked for from the oldest: new blocks then shift no page."""
+
+    role = Role.ORDER
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the direction."""
         return [Batch({"sort": "asc"})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the blocks, newest first unless the request says otherwise."""
+        """Return the blocks from the newest, unless asked for otherwise."""
         newest_first = fields.get("sort") != "asc"
         return rows.sort(ExecutionBlocks.block_number.name, descending=newest_first)
 
@@ -111,7 +116,7 @@ def is_address(item: Any) -> bool:
 
 
 def index_of(item: str, view: View) -> int:
-    """Return the index of a validator; -1 if there is none."""
+    """Return the index of a validator, -1 for what is none."""
     if identifiers.is_pubkey(item):
         index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
         return -1 if index is None else index

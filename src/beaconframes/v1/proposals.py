@@ -1,4 +1,4 @@
-"""Block proposals of validators."""
+"""Proposals: the blocks that validators were to propose."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ProposalWindow(EpochTail):
             .sort("proposer_index", "epoch", "slot", descending=[False, True, True])
         )
 
-    def leaves_out(self, fields: Fields) -> tuple[str, ...]:
-        """Return the fields of a block that these responses do not have."""
+    def omitted_fields(self, fields: Fields) -> tuple[str, ...]:
+        """Return what the blocks of a slot or an epoch have and these have not."""
         return ("withdrawalcount", "votes")
 
 
@@ -38,7 +38,7 @@ PROPOSALS = Endpoint(
     "proposals",
     route="GET /api/v1/validator/{validators}/proposals",
     table=Blocks,
-    parameters=(Identifiers("validators", Blocks.proposer_index, every=False),),
+    parameters=(Identifiers("validators", Blocks.proposer_index, required=False),),
     pagination=ProposalWindow(Blocks.epoch, length=101),
     finality=Final.AT_FINALITY,
 )

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.cache.preparation import prepare
+from beaconframes.cache.read_through import open_rows
 from beaconframes.calendar import instants, resolve_span
 from beaconframes.client.connected import current
-from beaconframes.endpoint.cover import minus
+from beaconframes.endpoint.intervals import subtract_intervals
 from beaconframes.errors import (
     ConfigError,
     DatasetError,
@@ -173,7 +173,7 @@ class Recorder:
     def load(self) -> bool:
         """Store the final epochs that the service has; return False if a retry is needed."""
         try:
-            self.explorer.look_again()
+            self.explorer.expire_head()
             newest = self.explorer.chain_head.latest("epoch")
             finalized = self.explorer.chain_head.latest("epoch", finalized=True)
             oldest = max(newest - SERVED + 1 + MARGIN, 0)
@@ -181,7 +181,7 @@ class Recorder:
             if self.start is None:
                 found = self.stored(0, oldest)
                 known = self.local_store.coverage(
-                    found.table, found.want.subjects, found.want.parts
+                    found.table, found.wanted.subjects, found.wanted.intervals
                 )
                 self.start = min([oldest, *(parts[0][0] for parts in known.values())])
             first = max(oldest, self.start)
@@ -215,8 +215,8 @@ class Recorder:
     def stored(self, first: int, last: int) -> ReadThrough:
         """Return the part of the store that holds these epochs of the validators."""
         values = {**self.values, "since": first, "until": last}
-        found, _ = prepare(self.explorer, self.local_store, ATTESTATIONS, values)
-        if found is None or not found.want.subjects:
+        found = open_rows(self.explorer, self.local_store, ATTESTATIONS, values)
+        if found is None or not found.wanted.subjects:
             raise UsageError("validators is empty", hint="Give validators that exist")
         return found
 
@@ -236,13 +236,15 @@ class Recorder:
 
     def states(self, found: ReadThrough) -> list[tuple[int, int, int, str]]:
         """Return the stored and the missing intervals of each validator."""
-        missing = found.missing()
+        missing = found.find_unstored()
         served = found.select().rows.select("validator_index").unique().collect().to_series()
         rows = []
-        for index in map(int, found.want.subjects):
+        for index in map(int, found.wanted.subjects):
             gaps = missing.get(str(index), ())
             state = "kept" if index in served else "absent"
-            rows += [(index, *part, state) for part in minus(found.want.parts, gaps)]
+            rows += [
+                (index, *part, state) for part in subtract_intervals(found.wanted.intervals, gaps)
+            ]
             for first, last in gaps:
                 if first < self.oldest:
                     rows.append((index, first, min(last, self.oldest - 1), "lost"))

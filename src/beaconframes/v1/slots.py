@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Batch, Endpoint, Final, Shape, Values, Wanted
+from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Final, Shape, Values
 from beaconframes.endpoint.identifiers import each, numbers
 from beaconframes.v1._blocks import Blocks
 
@@ -25,7 +25,7 @@ ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SlotsOrRoots(Values):
-    """Blocks by slot, by root, or by a word such as latest, one per request."""
+    """Blocks by slot, by root, or by a word, one request each."""
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, root or word."""
@@ -38,13 +38,13 @@ class SlotsOrRoots(Values):
         )
 
     def batch(self, item: Any, chain_head: ChainHead) -> Batch:
-        """Return the fields and the wanted rows of one slot, root or word."""
+        """Return what one slot, root or word sends and selects."""
         if isinstance(item, str) and ROOT.fullmatch(item):
             root = f"0x{item.lower().removeprefix('0x')}"
             return Batch({self.wire: root}, (wanted(roots=[root]),))
         (slot,) = numbers(item, self.arg, self.tags)
         if slot == "latest":
-            # The service fails if the latest slot has no block; a number can be missing instead.
+            # The service fails when no block came in the latest slot; a number can be missing.
             slot = chain_head.latest("slot")
         if isinstance(slot, str):
             return Batch({self.wire: slot})
@@ -52,7 +52,7 @@ class SlotsOrRoots(Values):
         return Batch({self.wire: str(slot)}, (wanted(slots=[slot]),))
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return one block: the canonical one if there are two."""
+        """Return the one block: the canonical one where there are two."""
         text = fields[self.wire]
         there = pl.col("status").is_in(["proposed", "orphaned"])
         if ROOT.fullmatch(text):
@@ -63,9 +63,9 @@ class SlotsOrRoots(Values):
         return found.filter(there).sort(pl.col("status") != "proposed", "block_root").head(1)
 
 
-def wanted(slots: list[int] | None = None, roots: list[str] | None = None) -> Wanted:
-    """Return the wanted row of a block, by slot or by root."""
-    return Wanted({Blocks.slot.name: slots or [], Blocks.block_root.name: roots or []})
+def wanted(slots: list[int] | None = None, roots: list[str] | None = None) -> ExpectedRows:
+    """Return the wish for a block by slot or by root."""
+    return ExpectedRows({Blocks.slot.name: slots or [], Blocks.block_root.name: roots or []})
 
 
 SLOTS = Endpoint(

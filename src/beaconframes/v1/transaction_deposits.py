@@ -1,4 +1,4 @@
-"""Deposits of transactions."""
+"""Deposits that transactions made."""
 
 from __future__ import annotations
 

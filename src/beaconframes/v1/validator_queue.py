@@ -1,4 +1,4 @@
-"""The entry and the exit queue of validators."""
+"""The queues of validators that enter and leave."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 class ValidatorQueue(Table):
-    """The validator queues. One row per response."""
+    """The queues of validators. One row per reading."""
 
     validators_count = Count("Active validators.", key=True, wire="validatorscount")
     entering_count = Count(
-        "New public keys among the waiting deposits; top-ups do not count.",
+        "New public keys among the deposits that wait; top-ups are none.",
         wire="beaconchain_entering",
     )
-    exiting_count = Count("Validators waiting to exit.", wire="beaconchain_exiting")
+    exiting_count = Count("Validators that wait to leave.", wire="beaconchain_exiting")
     entering_balance_gwei = Gwei(
-        "Amount waiting to enter, top-ups included; null before Electra.",
+        "What waits to enter, top-ups included; null before Electra.",
         wire="beaconchain_entering_balance",
     )
     exiting_balance_gwei = Gwei(
-        "Amount waiting to leave; null before Electra.", wire="beaconchain_exiting_balance"
+        "What waits to leave; null before Electra.", wire="beaconchain_exiting_balance"
     )
 
 

@@ -26,16 +26,16 @@ class ValidatorWithdrawals(Table):
     )
     validator_index = Count("Validator.", wire=("validatorindex", "validator_index"))
     epoch = Epoch("Epoch of the slot.")
-    slot = Slot("Slot of the block with the withdrawal.")
+    slot = Slot("Slot of the block that paid it out.")
     time = SlotTime("Start of the slot, UTC.")
     block_root = Hex("Root of that block.", wire="blockroot")
-    address = Hex("Recipient of the withdrawal.")
-    amount_gwei = Gwei("Withdrawn amount.", wire="amount")
+    address = Hex("Address that it went to.")
+    amount_gwei = Gwei("What was withdrawn.", wire="amount")
 
 
 @dataclass(frozen=True)
 class WithdrawalWindow(EpochTail):
-    """The 100 epochs that end at ``epoch``; an invalid value means the latest epoch."""
+    """The 100 epochs that end at ``epoch``; a word that is no epoch is the latest."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the withdrawals of the window, oldest first."""
@@ -47,7 +47,7 @@ VALIDATOR_WITHDRAWALS = Endpoint(
     "validator_withdrawals",
     route="GET /api/v1/validator/{validators}/withdrawals",
     table=ValidatorWithdrawals,
-    parameters=(Identifiers("validators", ValidatorWithdrawals.validator_index, every=False),),
+    parameters=(Identifiers("validators", ValidatorWithdrawals.validator_index, required=False),),
     pagination=WithdrawalWindow(ValidatorWithdrawals.epoch, length=100),
     finality=Final.AT_FINALITY,
 )

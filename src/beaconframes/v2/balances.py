@@ -1,4 +1,4 @@
-"""Balances of validators by epoch."""
+"""Balances of validators, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, Table, Text, Wei
-from beaconframes.v2._arguments import Validators
 from beaconframes.v2._columns import FINALITY
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ class Balances(Table):
     time = EpochTime("Start of the epoch, UTC.")
     balance_wei = Wei("Balance.", wire="balance.current", text=True)
     effective_balance_wei = Wei("Effective balance.", wire="balance.effective", text=True)
-    finality = Text(FINALITY)
+    finality = Text(FINALITY, final_when="finalized")
 
 
 BALANCES = Endpoint(

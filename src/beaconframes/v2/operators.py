@@ -1,4 +1,4 @@
-"""Operators with their size and score."""
+"""Operators: who runs how many validators, and how well."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from beaconframes.endpoint import (
     SortedBy,
     WindowIn,
 )
-from beaconframes.v2._ranking_columns import RankingColumns
+from beaconframes.v2._ranking import Ranking
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class Operators(RankingColumns):
-    """Operators. One row per operator, with all fields of the service."""
+class Operators(Ranking):
+    """Operators. One row per operator, with whatever the service tells of it."""
 
     keeps_every_field = True
 

@@ -1,4 +1,4 @@
-"""Owners with their size and score."""
+"""Owners: whose validators are how many, and how well they do."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from beaconframes.endpoint import (
     SortedBy,
     WindowIn,
 )
-from beaconframes.v2._ranking_columns import RankingColumns
+from beaconframes.v2._ranking import Ranking
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class Owners(RankingColumns):
-    """Owners. One row per owner, with all fields of the service."""
+class Owners(Ranking):
+    """Owners. One row per owner, with whatever the service tells of it."""
 
     keeps_every_field = True
 

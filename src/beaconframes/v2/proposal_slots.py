@@ -1,4 +1,4 @@
-"""Slots in which validators had to propose."""
+"""Slots that validators were to propose in."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text
-from beaconframes.v2._arguments import Validators
 from beaconframes.v2._columns import FINALITY
+from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class ProposalSlots(Table):
-    """Slots with a proposal. One row per slot."""
+    """Slots to propose in. One row per slot."""
 
     slot = Slot("Slot.", key=True)
     time = SlotTime("Start of the slot, UTC.")
-    validator_index = Count("Validator that had to propose.", wire="validator.index")
+    validator_index = Count("Validator that was to propose.", wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
     block_number = Count(
-        "Number of the execution block; null before the merge and in a slot without a block.",
+        "Execution block; null before the merge, and since then where there is no block.",
         wire="block",
     )
-    finality = Text(FINALITY)
+    finality = Text(FINALITY, final_when="finalized")
 
 
 PROPOSAL_SLOTS = Endpoint(
@@ -44,7 +44,7 @@ PROPOSAL_SLOTS = Endpoint(
     table=ProposalSlots,
     parameters=(
         OnChain(),
-        ValidatorsIn(ProposalSlots.validator_index, pubkey=ProposalSlots.pubkey, every=False),
+        ValidatorsIn(ProposalSlots.validator_index, pubkey=ProposalSlots.pubkey, required=False),
         TimestampsIn(ProposalSlots.slot),
     ),
     pagination=Cursor(),

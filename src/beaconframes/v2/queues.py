@@ -1,4 +1,4 @@
-"""The queues of the network: deposits, exits and withdrawals."""
+"""The queues of the network: what waits to enter and to leave, and how long it will."""
 
 from __future__ import annotations
 
@@ -22,93 +22,87 @@ if TYPE_CHECKING:
     from beaconframes.schema import EnvelopeContext
 
 EPOCH_SECONDS = 384
-"""Interval of the churn in responses of the old shape, which do not state it."""
+"""The interval of the churn in answers of the old shape, which did not say it."""
 
 
 class Queues(Table):
-    """The queues of the network. One row per response."""
+    """The queues of the network. One row per reading."""
 
     deposit_count = Count(
-        "Waiting deposits for new validators; in the old shape, top-ups too.",
+        "Deposits for new validators that wait; in the old shape top-ups too.",
         wire="deposit_queue.deposit_count",
     )
     deposit_balance_wei = Wei(
-        "Sum of these deposits; in the old shape, with top-ups.",
+        "What they bring; in the old shape with the top-ups.",
         wire="deposit_queue.deposit_balance",
         text=True,
     )
     topup_count = Count(
-        "Waiting deposits for existing validators; null in the old shape.",
+        "Deposits for validators that there are; null in the old shape.",
         wire="deposit_queue.topup_count",
     )
     topup_balance_wei = Wei(
-        "Sum of these top-ups; null in the old shape.",
-        wire="deposit_queue.topup_balance",
-        text=True,
+        "What they bring; null in the old shape.", wire="deposit_queue.topup_balance", text=True
     )
     deposit_processed_epoch = Epoch(
-        "Estimated epoch of the last credit of both; null in the old shape.",
+        "When the last of both will be credited, as estimated; null in the old shape.",
         wire="deposit_queue.estimated_processed_at.epoch",
     )
     deposit_processed_time = UnixTime(
-        "That estimate as time, UTC.", wire="deposit_queue.estimated_processed_at.timestamp"
+        "The same as an instant, UTC.", wire="deposit_queue.estimated_processed_at.timestamp"
     )
     deposit_churn_wei = Wei(
-        "Amount that the deposit queue credits per interval.",
-        wire="deposit_queue.churn.amount",
-        text=True,
+        "What the deposit queue lets in per interval.", wire="deposit_queue.churn.amount", text=True
     )
     deposit_churn_seconds = Count(
-        "Length of that interval.", wire="deposit_queue.churn.interval_seconds"
+        "That interval, in seconds.", wire="deposit_queue.churn.interval_seconds"
     )
-    exit_count = Count("Validators waiting to exit.", wire="exit_queue.count")
-    exit_balance_wei = Wei("Sum of their balances.", wire="exit_queue.balance", text=True)
+    exit_count = Count("Validators that wait to leave.", wire="exit_queue.count")
+    exit_balance_wei = Wei("What they take with them.", wire="exit_queue.balance", text=True)
     exit_processed_epoch = Epoch(
-        "Estimated epoch of the last exit; null in the old shape.",
+        "When the last of them will have left, as estimated; null in the old shape.",
         wire="exit_queue.estimated_processed_at.epoch",
     )
     exit_processed_time = UnixTime(
-        "That estimate as time, UTC.", wire="exit_queue.estimated_processed_at.timestamp"
+        "The same as an instant, UTC.", wire="exit_queue.estimated_processed_at.timestamp"
     )
     exit_churn_wei = Wei(
-        "Amount that the exit queue releases per interval.",
-        wire="exit_queue.churn.amount",
-        text=True,
+        "What the exit queue lets out per interval.", wire="exit_queue.churn.amount", text=True
     )
-    exit_churn_seconds = Count("Length of that interval.", wire="exit_queue.churn.interval_seconds")
+    exit_churn_seconds = Count(
+        "That interval, in seconds.", wire="exit_queue.churn.interval_seconds"
+    )
     manual_withdrawal_count = Count(
-        "Waiting requested withdrawals; null in the old shape.",
+        "Requested withdrawals that wait; null in the old shape.",
         wire="manual_withdrawal_queue.count",
     )
     manual_withdrawal_balance_wei = Wei(
-        "Sum of these withdrawals; null in the old shape.",
-        wire="manual_withdrawal_queue.balance",
-        text=True,
+        "What they take; null in the old shape.", wire="manual_withdrawal_queue.balance", text=True
     )
     manual_withdrawal_processed_epoch = Epoch(
-        "Estimated epoch of the last payment.",
+        "When the last of them will be paid, as estimated.",
         wire="manual_withdrawal_queue.estimated_processed_at.epoch",
     )
     manual_withdrawal_processed_time = UnixTime(
-        "That estimate as time, UTC.",
+        "The same as an instant, UTC.",
         wire="manual_withdrawal_queue.estimated_processed_at.timestamp",
     )
     sweep_last_index = Count(
-        "Last validator of the sweep; in the old shape only.",
+        "Validator that the sweep came to last; of the old shape.",
         wire="withdrawal_sweep.last_swept_validator_index",
     )
     sweep_delay_seconds = Count(
-        "Estimated seconds of a full sweep; in the old shape only.",
+        "Seconds until the sweep has been round, as estimated; of the old shape.",
         wire="withdrawal_sweep.estimated_sweep_delay",
     )
-    finality = Text(FINALITY)
-    more = Json("All other fields of the service, as JSON, such as further queues.")
+    finality = Text(FINALITY, final_when="finalized")
+    more = Json("Everything else that the service tells, as JSON: further queues.")
 
     @classmethod
     def decode(
         cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
-        """Return the rows; the old shape is mapped to the columns of the new one."""
+        """Return the readings, those of the old shape in the columns of the new one."""
         return super().decode((in_new_shape(page) for page in pages), chain, around)
 
     @classmethod
@@ -120,7 +114,7 @@ class Queues(Table):
         without: Collection[str] = (),
         public: bool = False,
     ) -> bytes:
-        """Return the rows in the new shape, whose documentation has no sweep."""
+        """Return the readings in the new shape, which has no sweep that anybody described."""
         old = {path for path in KNOWN if path.startswith("withdrawal_sweep.")}
         return super().encode(frame, chain, without={*without, *old, "more"}, public=public)
 
@@ -129,24 +123,24 @@ KNOWN = {path for column in Queues.columns for path in column.wire_paths} - {"mo
 
 
 def in_new_shape(page: bytes) -> bytes:
-    """Return a response in the new shape, with unknown fields under ``more``."""
+    """Return a reading in the new shape, and apart in it what nobody described."""
     found = msgspec.json.decode(page)
     if isinstance(found, list) and len(found) < 2:
         found = found[0] if found else None
     if found is None:
         return b"[]"
     if not isinstance(found, dict):
-        raise SchemaError("queues is not an object")
+        raise SchemaError("queues is no object")
     for name in ("deposit_queue", "exit_queue"):
         queue = found.get(name)
         if isinstance(queue, dict):
-            convert_queue(queue)
-    known, rest = split_fields(found)
+            renew(queue)
+    known, rest = divided(found)
     return msgspec.json.encode({**known, "more": rest or None})
 
 
-def convert_queue(queue: dict[str, Any]) -> None:
-    """Convert one queue from the old shape to the new one."""
+def renew(queue: dict[str, Any]) -> None:
+    """Bring one queue into the new shape, if it has the old one."""
     if isinstance(queue.get("estimated_processed_at"), int):
         queue["estimated_processed_at"] = {"timestamp": queue["estimated_processed_at"]}
     if isinstance(queue.get("churn"), str):
@@ -155,8 +149,8 @@ def convert_queue(queue: dict[str, Any]) -> None:
         queue["deposit_balance"] = queue.pop("balance")
 
 
-def split_fields(record: dict[str, Any], prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields of *record* that have a column, and the others."""
+def divided(record: dict[str, Any], prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what of *record* has a column, and the rest."""
     known: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in record.items():
@@ -164,7 +158,7 @@ def split_fields(record: dict[str, Any], prefix: str = "") -> tuple[dict[str, An
         if path in KNOWN and not isinstance(value, dict):
             known[name] = value
         elif isinstance(value, dict) and any(one.startswith(f"{path}.") for one in KNOWN):
-            inner, others = split_fields(value, f"{path}.")
+            inner, others = divided(value, f"{path}.")
             known |= {name: inner} if inner else {}
             rest |= {name: others} if others else {}
         else:

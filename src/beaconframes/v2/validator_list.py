@@ -1,4 +1,4 @@
-"""Validators: identity, status and balance."""
+"""Validators: who they are and how they stand."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Count, Epoch, Flag, Hex, Table, Text, Wei
-from beaconframes.v2._arguments import Validators as Subjects
-from beaconframes.v2._columns import FINALITY, NullableEpoch
+from beaconframes.v2._columns import FINALITY, OpenEpoch
+from beaconframes.v2._subjects import Validators as Subjects
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,29 +19,27 @@ class Validators(Table):
     """Validators. One row per validator."""
 
     validator_index = Count(
-        "Validator; null until the deposit creates one.",
+        "Validator; null while a deposit has none yet.",
         key=True,
         nullable=True,
         wire="validator.index",
     )
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
-    status = Text("Status, such as active_ongoing; the service may add values.")
-    slashed = Flag("Whether the validator was slashed.")
-    online = Flag("Whether the validator attests; null without attestation duties.")
+    status = Text("State in the validator's life, such as active_ongoing; an open set of words.")
+    slashed = Flag("Whether it was slashed.")
+    online = Flag("Whether it attests; null when it has nothing to attest.")
     balance_wei = Wei("Balance.", wire="balances.current", text=True)
     effective_balance_wei = Wei("Effective balance.", wire="balances.effective", text=True)
-    activation_eligibility_epoch = NullableEpoch(
-        "Epoch of eligibility for activation; null until then.",
+    activation_eligibility_epoch = OpenEpoch(
+        "Epoch in which it became eligible for activation; null while it is not.",
         wire="life_cycle_epochs.activation_eligibility",
     )
-    activation_epoch = NullableEpoch(
-        "Epoch of activation; null until it is set.", wire="life_cycle_epochs.activation"
+    activation_epoch = OpenEpoch(
+        "Epoch of activation; null while none is set.", wire="life_cycle_epochs.activation"
     )
-    exit_epoch = NullableEpoch(
-        "Epoch of exit; null until it is set.", wire="life_cycle_epochs.exit"
-    )
-    withdrawable_epoch = NullableEpoch(
-        "Epoch from which the whole balance can be withdrawn; null until it is set.",
+    exit_epoch = OpenEpoch("Epoch of exit; null while none is set.", wire="life_cycle_epochs.exit")
+    withdrawable_epoch = OpenEpoch(
+        "Epoch from which all of it can be withdrawn; null while none is set.",
         wire="life_cycle_epochs.withdrawable",
     )
     withdrawal_type = Text(
@@ -49,17 +47,17 @@ class Validators(Table):
         wire="withdrawal_credentials.type",
     )
     withdrawal_prefix = Hex(
-        "First byte of the credentials: 0x00 BLS, 0x01 address, 0x02 compounding.",
+        "Their first byte: 0x00 BLS, 0x01 address, 0x02 compounding.",
         wire="withdrawal_credentials.prefix",
     )
     withdrawal_credentials = Hex(
         "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
     )
     withdrawal_address = Hex(
-        "Withdrawal address; null for BLS credentials.", wire="withdrawal_credentials.address"
+        "Address that withdrawals go to; null for BLS.", wire="withdrawal_credentials.address"
     )
-    finality = Text(FINALITY)
-    epoch = Epoch("Epoch of the observation.", context="range.epoch.end")
+    finality = Text(FINALITY, final_when="finalized")
+    epoch = Epoch("Epoch that the service saw it in.", context="range.epoch.end")
 
 
 VALIDATORS = Endpoint(

@@ -1,4 +1,4 @@
-"""The formats of exported files: a writer each, and a reader that returns exactly what it wrote."""
+"""The formats: one writer each, and how to read back exactly what it wrote."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from beaconframes.errors import UsageError
 from beaconframes.exports.formats import arrow, csv, duckdb, excel, jsonl, parquet
-from beaconframes.exports.formats.cells import CellOptions
+from beaconframes.exports.formats.cells import Cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class FileWriter(Protocol):
+class Open(Protocol):
     """A file that is being written."""
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Append *rows*."""
+        """Add *rows* after those that were added before."""
 
     def close(self) -> None:
-        """Finish the file."""
+        """End the file."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: its name, its file extensions (the first one is written), writer and reader.
+    """A format: its name, the endings of its files (the first is what is written), its writer.
 
-    With ``single_file``, a table is one file and has no partitions.
+    ``whole`` says that a table is one file, which is not divided into partitions.
     """
 
     name: str
-    extensions: tuple[str, ...]
+    endings: tuple[str, ...]
     media_type: str
-    write: Callable[[Path, CellOptions], FileWriter]
-    read: Callable[[Path, pl.Schema, CellOptions], pl.DataFrame]
-    single_file: bool = False
+    write: Callable[[Path, Cells], Open]
+    read: Callable[[Path, pl.Schema, Cells], pl.DataFrame]
+    whole: bool = False
 
 
 FORMATS = {
@@ -48,58 +48,60 @@ FORMATS = {
             "parquet",
             (".parquet", ".pq"),
             "application/vnd.apache.parquet",
-            parquet.ParquetWriter,
+            parquet.ParquetFile,
             lambda path, schema, _: parquet.read(path, schema),
         ),
-        Format("csv", (".csv",), "text/csv", csv.CsvWriter, csv.read),
+        Format("csv", (".csv",), "text/csv", csv.CsvFile, csv.read),
         Format(
             "jsonl",
             (".jsonl", ".ndjson"),
             "application/jsonl",
-            jsonl.JsonLinesWriter,
+            jsonl.JsonLinesFile,
             lambda path, schema, _: jsonl.read(path, schema),
         ),
         Format(
             "arrow",
             (".arrow", ".feather", ".ipc"),
             "application/vnd.apache.arrow.file",
-            arrow.ArrowWriter,
+            arrow.ArrowFile,
             lambda path, schema, _: arrow.read(path, schema),
         ),
         Format(
             "duckdb",
             (".duckdb",),
             "application/vnd.duckdb.file",
-            duckdb.DuckDBWriter,
+            duckdb.DuckFile,
             lambda path, schema, _: duckdb.read(path, schema),
-            single_file=True,
+            whole=True,
         ),
         Format(
             "xlsx",
             (".xlsx",),
             "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-            excel.ExcelWriter,
+            excel.ExcelFile,
             excel.read,
-            single_file=True,
+            whole=True,
         ),
     )
 }
 
 
 def get_format(name: object) -> Format:
-    """Return the format called *name*."""
+    """Return the format of that name."""
     found = FORMATS.get(name) if isinstance(name, str) else None
     if found is None:
-        raise UsageError(f"format={name!r} is unknown", hint=f"Choose one of {', '.join(FORMATS)}")
+        raise UsageError(
+            f"format={name!r} is not known", hint=f"Choose one of {', '.join(FORMATS)}"
+        )
     return found
 
 
-def find_format(name: str) -> Format | None:
-    """Return the format that the extension of a file *name* stands for; None if there is none."""
+def by_ending(name: str) -> Format | None:
+    """Return the format whose files are called like *name*; None if it is no file's name."""
     for found in FORMATS.values():
-        if name.lower().endswith(found.extensions):
+        if name.lower().endswith(found.endings):
             return found
     return None
 
 
-__all__ = ["FORMATS", "CellOptions", "FileWriter", "Format", "find_format", "get_format"]
+__all__ = ["FORMATS", "Cells", "Format", "Open", "by_ending", "get_format"]

@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset.segments import ROW_GROUP
-from beaconframes.exports.formats.json_values import check_types, convert_columns
+from beaconframes.exports.formats.json_values import check, each
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from beaconframes.exports.formats.cells import CellOptions
+    from beaconframes.exports.formats.cells import Cells
 
-UNSUPPORTED_TYPES = (pl.Int128, pl.UInt128)
-"""Types that other readers of Arrow and Parquet files do not know."""
+LACKING = (pl.Int128, pl.UInt128)
+"""What no other reader has a type for, be it in Arrow files or in Parquet."""
 
 
-class ArrowWriter:
-    """Write an Arrow IPC file, compressed with zstd."""
+class ArrowFile:
+    """An Arrow IPC file that is being written, compressed with zstd."""
 
-    def __init__(self, path: Path, _options: CellOptions) -> None:
+    def __init__(self, path: Path, _cells: Cells) -> None:
         self._path = path
         self._writer: Any = None
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Append *rows*."""
+        """Add *rows* after those that were added before."""
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        check_types(rows.schema, "Arrow", UNSUPPORTED_TYPES)
+        check(rows.schema, "Arrow", LACKING)
         table = rows.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
         if self._writer is None:
             options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
@@ -43,5 +43,5 @@ class ArrowWriter:
 
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
-    """Return the rows of a file that `ArrowWriter` wrote."""
-    return convert_columns(pl.read_ipc(path), schema, pl.Expr.cast)
+    """Return the rows of a file that `ArrowFile` wrote."""
+    return each(pl.read_ipc(path), schema, pl.Expr.cast)

@@ -6,30 +6,24 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.exports.formats.json_values import (
-    check_finite,
-    convert_columns,
-    from_json,
-    json_type,
-    to_json,
-)
+from beaconframes.exports.formats.json_values import each, finite, plain, restored, wire
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from beaconframes.exports.formats.cells import CellOptions
+    from beaconframes.exports.formats.cells import Cells
 
 
-class JsonLinesWriter:
-    """Write a file of JSON objects, one per line."""
+class JsonLinesFile:
+    """A file of JSON objects that is being written, one in each line."""
 
-    def __init__(self, path: Path, _options: CellOptions) -> None:
+    def __init__(self, path: Path, _cells: Cells) -> None:
         self._file = path.open("wb")
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Append *rows*."""
-        check_finite(rows)
-        convert_columns(rows, rows.schema, to_json).write_ndjson(self._file)
+        """Add *rows* after those that were added before."""
+        finite(rows)
+        each(rows, rows.schema, plain).write_ndjson(self._file)
 
     def close(self) -> None:
         """Close the file."""
@@ -37,8 +31,8 @@ class JsonLinesWriter:
 
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
-    """Return the rows of a file that `JsonLinesWriter` wrote."""
+    """Return the rows of a file that `JsonLinesFile` wrote."""
     if path.stat().st_size == 0:
         return pl.DataFrame(schema=schema)
-    types = {name: json_type(dtype) for name, dtype in schema.items()}
-    return convert_columns(pl.read_ndjson(path, schema=types), schema, from_json)
+    wired = {name: wire(kind) for name, kind in schema.items()}
+    return each(pl.read_ndjson(path, schema=wired), schema, restored)

@@ -5,42 +5,41 @@ from __future__ import annotations
 import json
 from typing import Any
 
-UNNAMED_CREATORS = "The makers of this dataset"
+NOBODY = "The makers of this dataset"
 
 
-def build_citation(manifest: dict[str, Any]) -> str:
-    """Return the citation file of a dataset."""
-    creators = manifest["creators"] or [UNNAMED_CREATORS]
+def text(told: dict[str, Any]) -> str:
+    """Return the citation of a dataset whose manifest says *told*."""
     lines = [
         "cff-version: 1.2.0",
         "message: If you use this dataset, please cite it as below.",
         "type: dataset",
-        f"title: {quote(manifest['title'])}",
+        f"title: {quoted(told['title'])}",
         "authors:",
-        *(f"  - name: {quote(name)}" for name in creators),
+        *(f"  - name: {quoted(name)}" for name in told["creators"] or [NOBODY]),
     ]
-    if manifest["provenance"]["finalized_time"]:
-        lines.append(f"date-released: {quote(manifest['provenance']['finalized_time'][:10])}")
-    if manifest["license"]:
-        lines.append(f"license: {quote(manifest['license'])}")
-    if manifest["url"]:
-        lines.append(f"url: {quote(manifest['url'])}")
+    if told["provenance"]["finalized_time"]:
+        lines.append(f"date-released: {quoted(told['provenance']['finalized_time'][:10])}")
+    if told["license"]:
+        lines.append(f"license: {quoted(told['license'])}")
+    if told["url"]:
+        lines.append(f"url: {quoted(told['url'])}")
     lines += [
         "identifiers:",
         "  - type: other",
-        f"    value: {quote('sha256:' + manifest['checksum'])}",
-        "    description: SHA-256 of the content of manifest.json without its checksum",
+        f"    value: {quoted('sha256:' + told['checksum'])}",
+        "    description: SHA-256 of what manifest.json says, without its own checksum",
     ]
     return "\n".join(lines) + "\n"
 
 
-def build_reference(manifest: dict[str, Any]) -> str:
+def reference(told: dict[str, Any]) -> str:
     """Return the citation in one line."""
-    creators = " and ".join(manifest["creators"]) or UNNAMED_CREATORS
-    url = f" {manifest['url']}" if manifest["url"] else ""
-    return f"{creators}: {manifest['title']} sha256:{manifest['checksum'][:16]}.{url}"
+    who = " and ".join(told["creators"]) or NOBODY
+    where = f" {told['url']}" if told["url"] else ""
+    return f"{who}: {told['title']} sha256:{told['checksum'][:16]}.{where}"
 
 
-def quote(value: str) -> str:
-    """Return a value as a YAML string: JSON strings are valid YAML."""
+def quoted(value: str) -> str:
+    """Return a value as YAML reads it: JSON text is YAML text."""
     return json.dumps(value, ensure_ascii=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.endpoint import Absent, Cursor, OnChain, Refused, Shape
-from beaconframes.endpoint.cursor import PAGE_SIZE
+from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
 from beaconframes.server.v2.response_range import find_range
 from beaconframes.server.v2.rows import HOURLY, ROWS, SUMMARIES, WITHOUT_RANGE
@@ -133,7 +133,7 @@ class ServiceV2:
         if endpoint.name in SUMMARIES:
             rows = SUMMARIES[endpoint.name](rows)
             for parameter in endpoint.all_parameters:
-                rows = parameter.of_sums(rows, fields)
+                rows = parameter.apply_to_sums(rows, fields)
         found = rows.collect()
         with self._lock:
             self._cached_rows[request_hash] = found

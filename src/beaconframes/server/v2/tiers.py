@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from beaconframes.endpoint.resolving import PREMIUM
-from beaconframes.endpoint.sets import NAMED
+from beaconframes.endpoint.set_members import PREMIUM
+from beaconframes.endpoint.validator_sets import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

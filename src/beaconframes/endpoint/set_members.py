@@ -8,7 +8,7 @@ import polars as pl
 
 from beaconframes.endpoint.identifiers import is_pubkey
 from beaconframes.endpoint.parameter import Absent, Refused
-from beaconframes.endpoint.sets import CREDENTIAL, NAMED, WALLET
+from beaconframes.endpoint.validator_sets import CREDENTIAL, NAMED, WALLET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ def identified(member: Mapping[str, Any], view: View) -> list[int]:
         if isinstance(item, str) and is_pubkey(item):
             index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
             found += [] if index is None else [index]
-        elif whole(item):
+        elif is_natural(item):
             found.append(item)
         else:
             raise Refused(f"{NAMED} has an entry that is neither index nor public key")
@@ -49,7 +49,7 @@ def identified(member: Mapping[str, Any], view: View) -> list[int]:
 def on_dashboard(member: Mapping[str, Any], view: View) -> list[int]:
     """Return the validators of a dashboard: number 1 has the first hundred, in four groups."""
     number, group = member["dashboard_id"], member.get("group_id")
-    if not whole(number) or not (group is None or whole(group)):
+    if not is_natural(number) or not (group is None or is_natural(group)):
         raise Refused("dashboard_id and group_id must be whole numbers from 0 up")
     first = (number - 1) * IN_A_DASHBOARD
     on_it = pl.col("validator_index").is_between(first, first + IN_A_DASHBOARD - 1)
@@ -125,6 +125,6 @@ def indices(rows: pl.LazyFrame) -> list[int]:
     return rows.select("validator_index").collect().to_series().drop_nulls().to_list()
 
 
-def whole(value: Any) -> TypeGuard[int]:
+def is_natural(value: Any) -> TypeGuard[int]:
     """Tell whether a JSON value is a whole number from 0 up that a column can hold."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63

@@ -1,4 +1,4 @@
-"""Windows: what ``since`` and ``until`` become on the wire, and back."""
+"""Parameters of V1 for ``since`` and ``until``: one class for each way to write a range."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from beaconframes.endpoint.identifiers import numeral
-from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Refused, View, Wanted
-from beaconframes.endpoint.parameters_v1 import one_number
+from beaconframes.endpoint.parameter import (
+    Batch,
+    ExpectedRows,
+    Fields,
+    Parameter,
+    Refused,
+    Role,
+    View,
+)
+from beaconframes.endpoint.parameters_v1 import filter_number
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,13 +37,19 @@ class EpochWindow(Parameter):
     at_most: int = 100
     finalized: bool = False
 
+    role = Role.RANGE
     args = ("since", "until")
     fields: ClassVar = ("latest_epoch", "offset", "limit")
 
     @property
-    def reach(self) -> int:
-        """Return how many epochs one request takes."""
+    def window(self) -> int | None:
+        """Return how many epochs one request covers."""
         return self.at_most
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the range's unit."""
+        return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range; the last ``at_most`` epochs if none."""
@@ -46,7 +60,9 @@ class EpochWindow(Parameter):
         for first in range(span.first, span.last + 1, self.at_most):
             last = min(first + self.at_most - 1, span.last)
             fields = {"latest_epoch": str(last), "limit": str(last - first + 1)}
-            windows.append(Batch(fields, (Wanted({self.column.name: range(first, last + 1)}),)))
+            windows.append(
+                Batch(fields, (ExpectedRows({self.column.name: range(first, last + 1)}),))
+            )
         return windows
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -58,7 +74,7 @@ class EpochWindow(Parameter):
         last = latest - offset
         return rows.filter(pl.col(self.column.name).is_between(last - limit + 1, last))
 
-    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return the newest epoch first, then by validator."""
         return newest_first(rows, self.column)
 
@@ -74,12 +90,18 @@ class Each(Parameter):
     error: str = "invalid request"
     refuses_future: bool = False
 
+    role = Role.RANGE
     args = ("since", "until")
 
     @property
-    def reach(self) -> int:
-        """Return one: a number a request."""
+    def window(self) -> int | None:
+        """Return 1: one number a request."""
         return 1
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the range's unit."""
+        return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each number of the range; the latest one if there is no range."""
@@ -89,13 +111,13 @@ class Each(Parameter):
             return [Batch({self.wire: "latest"})]
         span = chain_head.span(since, until, unit, length=1)
         return [
-            Batch({self.wire: str(n)}, (self.wanted(n, chain_head),))
+            Batch({self.wire: str(n)}, (self.expected(n, chain_head),))
             for n in range(span.first, span.last + 1)
         ]
 
-    def wanted(self, number: int, chain_head: ChainHead) -> Wanted:
+    def expected(self, number: int, chain_head: ChainHead) -> ExpectedRows:
         """Return what one *number* selects."""
-        return Wanted({self.column.name: [number]})
+        return ExpectedRows({self.column.name: [number]})
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the one number."""
@@ -103,7 +125,7 @@ class Each(Parameter):
         unit: Any = self.column.unit
         if self.refuses_future and (numeral(text) or 0) > view.head.latest(unit, view.chain):
             raise Refused(self.error)
-        return one_number(self.column, rows, text, self.tags, view, self.error)
+        return filter_number(self.column, rows, text, self.tags, view, self.error)
 
 
 @dataclass(frozen=True)
@@ -119,8 +141,19 @@ class SlotWindow(Parameter):
     default: int = 10_000
     at_most: int = 500_000
 
+    role = Role.RANGE
     args = ("since", "until")
     unit: Unit = "slot"
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the range's unit."""
+        return self.column
+
+    @property
+    def window(self) -> int | None:
+        """Return how many slots one request covers."""
+        return self.at_most
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the range; the last 10,001 slots, as the service itself would, if none."""
@@ -132,7 +165,7 @@ class SlotWindow(Parameter):
         for first in range(span.first, span.last + 1, self.at_most):
             last = min(first + self.at_most - 1, span.last)
             asked = {self.column.name: range(first, last + 1)}
-            wanted = Wanted(asked, every=False, trim=last < self.default)
+            wanted = ExpectedRows(asked, required=False, trim=last < self.default)
             windows.append(Batch({"startSlot": str(first), "slot": str(last)}, (wanted,)))
         return windows
 
@@ -165,6 +198,7 @@ class EpochTail(Parameter):
     length: int
     wire: str = "epoch"
 
+    role = Role.RANGE
     args = ("since", "until")
 
     @property
@@ -172,13 +206,25 @@ class EpochTail(Parameter):
         """Return the wire fields that say which window it is."""
         return (self.wire,)
 
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the range's unit."""
+        return self.column
+
+    @property
+    def window(self) -> int | None:
+        """Return how many epochs one request covers."""
+        return self.length
+
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range, the last ``length`` epochs if none."""
         span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
         batches = []
         for last in range(span.last, span.first - 1, -self.length):
             first = max(last - self.length + 1, span.first)
-            asked = Wanted({self.column.name: range(first, last + 1)}, every=False, trim=True)
+            asked = ExpectedRows(
+                {self.column.name: range(first, last + 1)}, required=False, trim=True
+            )
             batches.append(Batch({self.wire: str(last)}, (asked,)))
         return batches
 
@@ -197,13 +243,19 @@ class RecentEpochs(Parameter):
     _: KW_ONLY
     length: int = 100
 
+    role = Role.RANGE
     args = ("since", "until")
     fields: ClassVar = ("startEpoch", "endEpoch")
 
     @property
-    def reach(self) -> int:
-        """Return how many epochs one request takes."""
+    def window(self) -> int | None:
+        """Return how many epochs one request covers."""
         return self.length
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the range's unit."""
+        return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one range; one that begins earlier is refused, since nobody can serve it."""
@@ -216,8 +268,15 @@ class RecentEpochs(Parameter):
                 hint=f"Leave since out for all of them, or give since={-self.length} or later",
             )
         fields = {"startEpoch": str(span.first), "endEpoch": str(span.last)}
-        asked = Wanted({self.column.name: range(span.first, span.last + 1)})
+        asked = ExpectedRows({self.column.name: range(span.first, span.last + 1)})
         return [Batch(fields, (asked,))]
+
+    def requested_units(
+        self, values: Mapping[str, Any], chain_head: ChainHead
+    ) -> list[ExpectedRows]:
+        """Return the range, even if the service has it no more: it may be stored."""
+        span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
+        return [ExpectedRows({self.column.name: range(span.first, span.last + 1)})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the range."""
@@ -229,7 +288,7 @@ class RecentEpochs(Parameter):
         first = number(fields, "startEpoch", oldest, oldest, last, error)
         return rows.filter(pl.col(self.column.name).is_between(first, last))
 
-    def in_order(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return the newest epoch first, then by validator."""
         return newest_first(rows, self.column)
 

@@ -1,4 +1,4 @@
-"""Places on the chain as generation 2 names them: slots, blocks, sync periods."""
+"""Parameters of V2 that name a position of the chain: slots, blocks, periods, spans of time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.calendar import resolve_span
 from beaconframes.endpoint.identifiers import cut, each, numbers
-from beaconframes.endpoint.parameter import Absent, Batch, Fields, Parameter, Refused, View, Wanted
-from beaconframes.endpoint.resolving import whole
+from beaconframes.endpoint.parameter import (
+    Absent,
+    Batch,
+    ExpectedRows,
+    Fields,
+    Parameter,
+    Refused,
+    Role,
+    View,
+)
+from beaconframes.endpoint.set_members import is_natural
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,16 +38,22 @@ class SlotIn(Parameter):
 
     A view is looked up first, once, so that all pages of a call are of one slot. ``roots`` says
     whether the endpoint takes those; ``root`` is where the rows say which block they are of, if
-    they do; ``every`` that each slot must have rows.
+    they do; ``required`` that each slot must have rows.
     """
 
     column: Column
     _: KW_ONLY
     roots: bool = True
     root: Column | None = None
-    every: bool = False
+    required: bool = False
 
+    role = Role.UNITS
     args = ("slots",)
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the unit, if rows have it."""
+        return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, those that are named twice once."""
@@ -62,8 +78,10 @@ class SlotIn(Parameter):
         fields = {"slot": {"root" if by_root else "number": item}}
         if self.root is not None:
             both = {self.column.name: [item][by_root:], self.root.name: [item][: int(by_root)]}
-            return Batch(fields, (Wanted(both, self.every),))
-        return Batch(fields, () if by_root else (Wanted({self.column.name: [item]}, self.every),))
+            return Batch(fields, (ExpectedRows(both, self.required),))
+        return Batch(
+            fields, () if by_root else (ExpectedRows({self.column.name: [item]}, self.required),)
+        )
 
     def number(self, fields: Fields, view: View) -> int:
         """Return the slot that a request names, or refuse it."""
@@ -71,7 +89,7 @@ class SlotIn(Parameter):
         if not isinstance(asked, dict) or len(asked) != 1:
             raise Refused("slot must have exactly one of number, root and view")
         ((way, value),) = asked.items()
-        if way == "number" and whole(value):
+        if way == "number" and is_natural(value):
             if value > view.head.slot:
                 raise Absent(f"slot {value} is not there yet")
             return value
@@ -101,16 +119,22 @@ class BlockIn(Parameter):
 
     column: Column
 
+    role = Role.UNITS
     args = ("blocks",)
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the unit, if rows have it."""
+        return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each block."""
-        return numbered("block", values["blocks"], "blocks", ("latest", "finalized"), self.column)
+        return batches_of("block", values["blocks"], "blocks", ("latest", "finalized"), self.column)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the block, if there is one."""
         number = pl.col(self.column.name)
-        way, value = way_of(fields, "block", ("latest", "finalized"))
+        way, value = parse_position(fields, "block", ("latest", "finalized"))
         if way == "view":
             if value == "finalized":
                 rows = rows.filter(pl.col("finality") == "finalized")
@@ -124,15 +148,21 @@ class PeriodIn(Parameter):
 
     column: Column
 
+    role = Role.UNITS
     args = ("periods",)
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the unit, if rows have it."""
+        return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each period."""
-        return numbered(MEMBER, values["periods"], "periods", ("latest", "next"), self.column)
+        return batches_of(MEMBER, values["periods"], "periods", ("latest", "next"), self.column)
 
     def number(self, fields: Fields, view: View) -> int:
         """Return the period that a request names, or refuse it."""
-        way, value = way_of(fields, MEMBER, ("latest", "next"))
+        way, value = parse_position(fields, MEMBER, ("latest", "next"))
         if way == "number":
             return int(value)
         return view.head.latest("period", view.chain) + int(value == "next")
@@ -145,23 +175,95 @@ class PeriodIn(Parameter):
 MEMBER = "sync_committee_period"
 
 
-def numbered(
+def batches_of(
     member: str, asked: Any, what: str, views: tuple[str, ...], column: Column
 ) -> list[Batch]:
     """Return a batch for each number, and for each view, that was *asked* for."""
     return [
-        Batch({member: {"number": item}}, (Wanted({column.name: [item]}),))
+        Batch({member: {"number": item}}, (ExpectedRows({column.name: [item]}),))
         if isinstance(item, int)
         else Batch({member: {"view": item}})
         for item in numbers(asked, what, views)
     ]
 
 
-def way_of(fields: Fields, member: str, views: tuple[str, ...]) -> tuple[str, Any]:
+def parse_position(fields: Fields, member: str, views: tuple[str, ...]) -> tuple[str, Any]:
     """Return which of number and view a request names, and its value; refuse anything else."""
     asked = fields.get(member)
     if isinstance(asked, dict) and len(asked) == 1:
         ((way, value),) = asked.items()
-        if (way == "number" and whole(value)) or (way == "view" and value in views):
+        if (way == "number" and is_natural(value)) or (way == "view" and value in views):
             return way, value
     raise Refused(f"{member} must have exactly one of number and view")
+
+
+LAST_SECOND = 2**31 - 1
+"""What the service takes for the end where none is given."""
+
+
+@dataclass(frozen=True)
+class TimestampsIn(Parameter):
+    """The slots of a span of time, all of it at once; of these, the service tells what is final.
+
+    The end is always sent, though it need not be: an open one would move from page to page.
+    ``column`` is where the rows say their slot, if they do.
+    """
+
+    column: Column | None = None
+
+    role = Role.RANGE
+    args = ("since", "until")
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the unit, if rows have it."""
+        return self.column
+
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
+        """Return the one span; left out, it is everything until now."""
+        for bound in (values["since"], values["until"]):
+            if isinstance(bound, int) and not isinstance(bound, bool) and bound >= 0:
+                chain_head.refuse_future("slot", bound)
+        span = resolve_span(
+            values["since"],
+            values["until"],
+            unit="slot",
+            chain=chain_head.chain,
+            latest=lambda: chain_head.latest("slot"),
+            now=chain_head.now,
+            default_until=lambda: current_slot(chain_head),
+        )
+        start, after = (chain_head.chain.time_of("slot", n) for n in (span.first, span.last + 1))
+        seconds = {"start": int(start.timestamp()), "end": int(after.timestamp()) - 1}
+        slots = range(span.first, span.last + 1)
+        wanted = (
+            ()
+            if self.column is None
+            else (ExpectedRows({self.column.name: slots}, required=False),)
+        )
+        return [Batch({"range": {"timestamp": seconds}}, wanted)]
+
+    def slots(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the first and the last slot that a request selects, or refuse it."""
+        asked = fields.get("range") or {}
+        bounds = asked.get("timestamp", {}) if isinstance(asked, dict) else None
+        if not isinstance(bounds, dict) or set(asked) - {"timestamp"}:
+            raise Refused("range must have a timestamp, and nothing else")
+        start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
+        if not (is_natural(start) and is_natural(end) and start <= end <= LAST_SECOND):
+            raise Refused("range.timestamp must have a start, and an end that is not before it")
+        genesis, length = int(view.chain.genesis.timestamp()), view.chain.seconds_per_slot
+        last = view.head.latest("slot", view.chain, finalized=True)
+        first = max(-((genesis - start) // length), 0)
+        return first, max(min((end - genesis) // length, last), first - 1)
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the span's slots."""
+        return rows.filter(pl.col("slot").is_between(*self.slots(fields, view)))
+
+
+def current_slot(chain_head: ChainHead) -> int:
+    """Return the slot that is running, by the clock if that tells."""
+    if chain_head.is_live or chain_head.known is not None:
+        return chain_head.chain.at("slot", chain_head.now())
+    return chain_head.latest("slot")

@@ -1,4 +1,4 @@
-"""Frames of V2 in the columns and units of V1."""
+"""Frames of generation 2 as generation 1 has them: what both tell, in its names and units."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class V1Equivalent:
-    """The columns that a table of V2 shares with one of V1.
+class Twin:
+    """What a table of generation 2 has in common with one of generation 1.
 
-    ``same`` are columns of both tables. ``other`` are columns of V1 computed from columns of V2;
-    ``in_gwei`` likewise, converted from wei to gwei. ``only`` selects the rows that V1 has too.
+    ``same`` are columns that both have, ``other`` those of generation 1 that follow from one or
+    two of generation 2, ``in_gwei`` the same in wei, to become gwei. ``only`` are the rows that
+    generation 1 has too.
     """
 
     table: type[Table]
@@ -45,36 +46,36 @@ class V1Equivalent:
     only: pl.Expr | None = None
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return *frame* in the columns of V1, sorted by key."""
+        """Return what *frame* says in the words of the twin, sorted by key."""
         rows = frame if self.only is None else frame.filter(self.only)
         named = rows.select(*self.same, **self.other)
         amounts = to_gwei(rows.select(**self.in_gwei)) if self.in_gwei else pl.DataFrame()
         return pl.concat([named, amounts], how="horizontal").sort(self.key, nulls_last=True)
 
 
-def unchanged(*names: str) -> dict[str, pl.Expr | str]:
-    """Return a mapping of columns to themselves."""
+def each(*names: str) -> dict[str, pl.Expr | str]:
+    """Return columns that keep their names."""
     return dict(zip(names, names, strict=True))
 
 
 def status() -> pl.Expr:
-    """Return the status in the words of V1, which include online and offline."""
+    """Return the status of validators, who are online or not, and exited however long ago."""
     seen = pl.when("online").then(pl.lit("_online")).otherwise(pl.lit("_offline"))
     return (
         pl.when(pl.col("status").str.starts_with("withdrawal_"))
         .then(pl.when("slashed").then(pl.lit("slashed")).otherwise(pl.lit("exited")))
-        .when(pl.col("status").is_in(list(ACTIVE_STATUS)))
-        .then(pl.col("status").replace(ACTIVE_STATUS) + seen)
-        .otherwise(pl.col("status").replace(OTHER_STATUS))
+        .when(pl.col("status").is_in(list(ALIVE)))
+        .then(pl.col("status").replace(ALIVE) + seen)
+        .otherwise(pl.col("status").replace(STILL))
     )
 
 
-ACTIVE_STATUS = {
+ALIVE = {
     "active_ongoing": "active",
     "active_exiting": "exiting",
     "active_slashed": "slashing",
 }
-OTHER_STATUS = {
+STILL = {
     "pending_initialized": "deposited",
     "pending_queued": "pending",
     "exited_unslashed": "exited",
@@ -82,16 +83,16 @@ OTHER_STATUS = {
 }
 
 
-def sum_of(*names: str) -> pl.Expr:
-    """Return the sum of amounts; V1 writes 0 where there is none."""
+def added(*names: str) -> pl.Expr:
+    """Return amounts together; generation 1 writes 0 where there is none."""
     whole = (pl.col(name).cast(pl.Int128) for name in names)
     return pl.sum_horizontal(*whole).cast(pl.Decimal(28, 0))
 
 
 FINALIZED = pl.when(pl.col("slot").is_not_null()).then(pl.col("finality") == "finalized")
 
-V1_EQUIVALENTS = {
-    "validators": V1Equivalent(
+TWINS = {
+    "validators": Twin(
         Validators,
         ("validator_index", "pubkey"),
         (
@@ -105,21 +106,21 @@ V1_EQUIVALENTS = {
             "withdrawal_credentials",
         ),
         {"status": status()},
-        in_gwei=unchanged("balance_wei", "effective_balance_wei"),
+        in_gwei=each("balance_wei", "effective_balance_wei"),
     ),
-    "balances": V1Equivalent(
+    "balances": Twin(
         Balances,
         ("validator_index", "epoch"),
         ("validator_index", "epoch", "time"),
-        in_gwei=unchanged("balance_wei", "effective_balance_wei"),
+        in_gwei=each("balance_wei", "effective_balance_wei"),
     ),
-    "rewards": V1Equivalent(
+    "rewards": Twin(
         Rewards,
         ("validator_index", "epoch"),
         ("validator_index", "epoch", "time"),
         {"tx_fee_reward_wei": "proposal_execution_layer_reward_wei"},
         in_gwei={
-            **unchanged(
+            **each(
                 "attestation_head_reward_wei",
                 "attestation_source_reward_wei",
                 "attestation_source_penalty_wei",
@@ -131,16 +132,16 @@ V1_EQUIVALENTS = {
                 f"proposer_{kind}_inclusion_reward_wei": f"proposal_{kind}_inclusion_reward_wei"
                 for kind in ("attestation", "sync")
             },
-            **unchanged("sync_committee_reward_wei", "sync_committee_penalty_wei"),
+            **each("sync_committee_reward_wei", "sync_committee_penalty_wei"),
         },
     ),
-    "proposal_slots": V1Equivalent(
+    "proposal_slots": Twin(
         ProposalSlots,
         ("slot",),
         ("slot", "time"),
         {"proposer_index": "validator_index", "exec_block_number": "block_number"},
     ),
-    "slot": V1Equivalent(
+    "slot": Twin(
         SlotOverview,
         ("slot", "block_root"),
         (
@@ -165,7 +166,7 @@ V1_EQUIVALENTS = {
             "sync_aggregate_participation": pl.col("sync_successful") / pl.col("sync_assigned"),
         },
     ),
-    "slot_attestation_duties": V1Equivalent(
+    "slot_attestation_duties": Twin(
         SlotAttestationDuties,
         ("validator_index", "attester_slot"),
         ("validator_index", "inclusion_slot"),
@@ -174,18 +175,18 @@ V1_EQUIVALENTS = {
             "status": pl.col("status").replace({"success": "included", "scheduled": "missed"}),
         },
     ),
-    "slot_withdrawals": V1Equivalent(
+    "slot_withdrawals": Twin(
         SlotWithdrawals,
         ("block_slot", "validator_index"),
         ("time", "validator_index"),
         {"block_slot": "slot", "address": "withdrawal_address"},
-        in_gwei=unchanged(
+        in_gwei=each(
             "amount_wei",
         ),
-        # V1 has paid withdrawals only, neither system withdrawals nor rejected ones.
+        # A system withdrawal goes back into the queue, and a rejected one nowhere.
         only=pl.col("type").ne_missing("system") & pl.col("reject_reason").is_null(),
     ),
-    "block": V1Equivalent(
+    "block": Twin(
         Block,
         ("block_number",),
         (
@@ -203,41 +204,40 @@ V1_EQUIVALENTS = {
         ),
         {"finalized": FINALIZED},
     ),
-    "block_rewards": V1Equivalent(
+    "block_rewards": Twin(
         BlockRewards,
         ("block_number",),
         ("block_number", "block_hash", "slot", "epoch"),
         {
-            "block_reward_wei": sum_of(
+            "block_reward_wei": added(
                 "priority_fees_wei", "static_block_reward_wei", "uncle_inclusion_reward_wei"
             ),
-            "block_mev_reward_wei": sum_of("mev_wei"),
+            "block_mev_reward_wei": added("mev_wei"),
             "producer_reward_wei": "total_reward_wei",
             "fee_recipient": "priority_fees_recipient",
             "finalized": FINALIZED,
         },
     ),
-    "sync_committee": V1Equivalent(
-        SyncCommittee, ("period",), ("period", "start_epoch", "end_epoch")
-    ),
-    "queues": V1Equivalent(
+    "sync_committee": Twin(SyncCommittee, ("period",), ("period", "start_epoch", "end_epoch")),
+    "queues": Twin(
         Queues,
         ("entering_count",),
         other={"entering_count": "deposit_count", "exiting_count": "exit_count"},
         in_gwei={
-            "entering_balance_wei": sum_of("deposit_balance_wei", "topup_balance_wei"),
+            "entering_balance_wei": added("deposit_balance_wei", "topup_balance_wei"),
             "exiting_balance_wei": "exit_balance_wei",
         },
     ),
 }
-"""By loader of V2: its columns in V1."""
+"""By loader: what generation 1 tells of the same."""
 
 
 def same_as_v1(frame: IntoFrameT) -> IntoFrameT:
-    """Convert a frame of a V2 loader to the columns, units and order of the V1 loader.
+    """Say in the words of generation 1 what a loader of generation 2 gave.
 
-    The result has the columns that both versions report, exactly: gwei for wei, and V1's words for
-    a status. Columns of only one version are left out, so compare the columns of the result.
+    What both generations tell comes out in the names, units and order of the loader of generation
+    1, exactly: gwei for wei, its words for a status. What only one of them knows is left out, so
+    compare with the columns that come out.
 
     - `load_validators` as `beaconframes.load_validators`
     - `load_balances` as `beaconframes.load_balance_history`
@@ -254,21 +254,21 @@ def same_as_v1(frame: IntoFrameT) -> IntoFrameT:
     Parameters
     ----------
     frame
-        A frame of one of these loaders, polars or pandas, with all columns and any rows.
+        A whole frame of one of these loaders, polars or pandas; any of its rows, all its columns.
 
     Raises
     ------
     UsageError
-        The frame is of another loader, or an amount is not a whole number of gwei.
+        The frame is of none of them, or an amount is no whole gwei.
     """
     from beaconframes.frames import return_like, to_polars
 
     rows = to_polars(frame)
-    for equivalent in V1_EQUIVALENTS.values():
-        if equivalent.table.schema().keys() == set(rows.columns):
-            return return_like(equivalent.of(rows), frame)
+    for twin in TWINS.values():
+        if twin.table.schema().keys() == set(rows.columns):
+            return return_like(twin.of(rows), frame)
     raise UsageError(
-        "the frame does not have the columns of a V2 loader with an equivalent in V1",
+        "the frame is of no loader of generation 2 that generation 1 has too",
         hint="Give all columns of one of these: "
-        + ", ".join(f"bf.v2.load_{name}" for name in V1_EQUIVALENTS),
+        + ", ".join(f"bf.v2.load_{name}" for name in TWINS),
     )

@@ -1,0 +1,159 @@
+"""Sources of rows: the interface, and the explorer API as its first implementation."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from beaconframes.endpoint import Envelope
+from beaconframes.errors import NotServed
+from beaconframes.fetch.paginator import IdentifierLimit, Paginator
+from beaconframes.fetch.progress import count_rows, expect_requests
+from beaconframes.fetch.response_warnings import ResponseWarnings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    import polars as pl
+
+    from beaconframes.endpoint import Call, ChainHead, Endpoint, Request
+    from beaconframes.fetch.paginator import Pages
+    from beaconframes.http.session import Session
+
+FLUSH_SECONDS = 0.25
+FLUSH_BYTES = 2**24
+"""After which received pages are decoded, while other requests are under way."""
+
+
+class FetchedRows(NamedTuple):
+    """The rows of some calls, and the calls whose subject does not exist for the service."""
+
+    calls: list[Call]
+    rows: pl.DataFrame
+    not_found: list[Call]
+    warnings: list[Warning]
+
+
+class Source(Protocol):
+    """Where missing rows come from: the explorer API, a beacon node."""
+
+    def fetch_rows(
+        self, endpoint: Endpoint, arguments: Sequence[Mapping[str, Any]], chain_head: ChainHead
+    ) -> Iterator[FetchedRows]:
+        """Yield the rows of *endpoint* for each of the *arguments*, as they are received."""
+
+
+class Connection(Protocol):
+    """An explorer, as far as the cache needs it."""
+
+    @property
+    def offline(self) -> bool:
+        """Return whether no request may be sent."""
+
+    @property
+    def chain_head(self) -> ChainHead:
+        """Return the end of the chain, as V1 states it."""
+
+    def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
+        """Return the end of the chain, as the API version of *endpoint* states it."""
+
+    def agreed_finality(self, endpoint: Endpoint, *, ask: bool = False) -> int:
+        """Return the last epoch that two responses call final; with *ask*, request one more."""
+
+    def fetch(self, request: Request) -> bytes:
+        """Return the data of one response."""
+
+
+class ApiSource:
+    """The explorer API in both versions."""
+
+    def __init__(self, session: Session, session_v2: Session, *, public: bool) -> None:
+        """Try the *public* service's paths first, or those of the specification."""
+        self.identifier_limit = IdentifierLimit()
+        self.sessions = {session, session_v2}
+        self._session, self._session_v2 = session, session_v2
+        self._public = public
+        self._reported_sunsets: set[str] = set()
+
+    def fetch(self, request: Request) -> bytes:
+        """Return the data of one response: JSON without its envelope, or an image."""
+        return self.session_of(request.envelope).fetch(request).data
+
+    def session_of(self, envelope: Envelope) -> Session:
+        """Return the session of the API version that has this envelope."""
+        return self._session_v2 if envelope is Envelope.V2 else self._session
+
+    def plan(
+        self,
+        endpoint: Endpoint,
+        arguments: Sequence[Mapping[str, Any]],
+        chain_head: ChainHead,
+        *,
+        public: bool = False,
+    ) -> list[Call]:
+        """Return the calls for the *arguments*, by *public* paths or those of the specification."""
+        return [
+            call
+            for values in arguments
+            for call in endpoint.plan(values, chain_head, public=public)
+        ]
+
+    def fetch_rows(
+        self, endpoint: Endpoint, arguments: Sequence[Mapping[str, Any]], chain_head: ChainHead
+    ) -> Iterator[FetchedRows]:
+        """Yield the rows of *endpoint* for each of the *arguments*, as they are received.
+
+        When a request fails, the rows received so far are yielded before the error is raised. The
+        specification and the public service have different paths for some endpoints. The first
+        unknown path shows which ones the service has.
+        """
+        public, is_served = self._public, False
+        try:
+            for fetched in self._fetch_rows(endpoint, arguments, chain_head, public=public):
+                is_served = True
+                yield fetched
+        except NotServed:
+            if is_served or endpoint.alias is None:
+                raise
+            yield from self._fetch_rows(endpoint, arguments, chain_head, public=not public)
+            self._public = not public
+
+    def _fetch_rows(
+        self,
+        endpoint: Endpoint,
+        arguments: Sequence[Mapping[str, Any]],
+        chain_head: ChainHead,
+        *,
+        public: bool,
+    ) -> Iterator[FetchedRows]:
+        calls = self.plan(endpoint, arguments, chain_head, public=public)
+        expect_requests(endpoint, calls, self.identifier_limit.at_once)
+        session = self.session_of(endpoint.envelope)
+        paginator = Paginator(endpoint, session, self.identifier_limit, public=public)
+        warnings = ResponseWarnings(endpoint, chain_head.chain)
+        # The columns of some tables follow from their records: those are decoded at once.
+        may_flush = not endpoint.table.keeps_every_field
+        pages: Pages = []
+        size, last_flush = 0, time.monotonic()
+
+        def decode() -> FetchedRows:
+            not_found = warnings.observe(pages)
+            rows = endpoint.decode(pages, chain_head.chain)
+            count_rows(rows.height)
+            decoded = {id(call.batches): call for call, _ in pages}
+            return FetchedRows(list(decoded.values()), rows, not_found, [])
+
+        try:
+            for received in paginator.fetch(calls):
+                pages += received
+                size += sum(len(page.data) for _, page in received)
+                is_due = size >= FLUSH_BYTES or time.monotonic() - last_flush >= FLUSH_SECONDS
+                if may_flush and is_due:
+                    yield decode()
+                    pages, size, last_flush = [], 0, time.monotonic()
+        except (Exception, KeyboardInterrupt):
+            if pages:
+                yield decode()
+            raise
+        yield decode()._replace(warnings=warnings.all(self._reported_sunsets))
