@@ -1,4 +1,4 @@
-"""Which keys a dataset has in full: told, kept together with the rows, and looked after."""
+"""Coverage of a dataset: reading, storing with rows, compaction, pruning, repair."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def dataset(tmp_path):
 
 
 def rows(validators, epochs):
-    """Every row of a rectangle; what a row says follows from its key."""
+    """Every row of the rectangle; the reward follows from the key."""
     return pl.DataFrame(
         [(v, e, v * 1_000_003 + e) for v in validators for e in epochs], schema=SCHEMA, orient="row"
     )
 
 
-def keep(dataset, validators, first, last, frame=None):
+def add(dataset, validators, first, last, frame=None):
     found = rows(validators, range(first, last + 1)) if frame is None else frame
     with dataset.writing() as writer:
         writer.add_covered("t", found, GRID, {str(v): ((first, last),) for v in validators})
@@ -43,13 +43,13 @@ def read(dataset, validators, *parts):
     return dataset.select("t", [*map(str, validators)], parts, schema=SCHEMA).collect()
 
 
-class TestCovering:
-    def test_runs_that_touch_become_one(self, dataset):
-        """Coverage is told as runs that are apart, in order, for each subject."""
+class TestCoverage:
+    def test_adjacent_intervals_are_merged(self, dataset):
+        """Coverage has sorted intervals with gaps between them, for each subject."""
         for first, last in [(10, 19), (30, 39), (20, 24), (26, 28), (100, 100)]:
-            keep(dataset, [1, 2], first, last)
-        keep(dataset, [2], 25, 25)
-        keep(dataset, [3], 0, 0)
+            add(dataset, [1, 2], first, last)
+        add(dataset, [2], 25, 25)
+        add(dataset, [3], 0, 0)
 
         assert {
             "1": ((10, 24), (26, 28), (30, 39), (100, 100)),
@@ -60,7 +60,7 @@ class TestCovering:
         assert {} == dataset.coverage("other")
 
     def test_against_sets(self):
-        """3,000 random additions and removals leave what the same on plain sets leaves."""
+        """3,000 random additions and removals have the same result as on plain sets."""
         import sqlite3
 
         dice = random.Random(1)
@@ -84,15 +84,15 @@ class TestCovering:
             for name in names:
                 method(truth[name], range(first, last + 1))
             if step % 50 == 0:
-                told = coverage.read(connection, "t")
+                covered = coverage.read(connection, "t")
                 for name, units in truth.items():
-                    parts = told.get(name, ())
+                    parts = covered.get(name, ())
                     assert units == {u for a, b in parts for u in range(a, b + 1)}
                     assert all(b + 1 < c for (_, b), (c, _) in pairwise(parts))
         connection.close()
 
-    def test_many_subjects_and_runs(self, dataset):
-        """1,000 subjects with 100 runs each: telling and adding take a fraction of a second."""
+    def test_many_subjects_and_intervals(self, dataset):
+        """Reading and adding is fast with 1,000 subjects of 100 intervals each."""
         with ledger.write_transaction(dataset.path) as connection:
             connection.executemany(
                 "INSERT INTO coverage VALUES ('t', ?, ?, ?)",
@@ -100,25 +100,25 @@ class TestCovering:
             )
         begun = time.perf_counter()
         names = [str(n) for n in range(1000)]
-        told = dataset.coverage("t", names)
+        covered = dataset.coverage("t", names)
         with dataset.writing() as writer:
             coverage.add(writer.connection, "t", dict.fromkeys(names, ((5040, 5060),)))
 
         assert time.perf_counter() - begun < 20
-        assert 100_000 == sum(map(len, told.values()))
+        assert 100_000 == sum(map(len, covered.values()))
         assert ((5_000, 5_060), (5_100, 5_149)) == dataset.coverage("t", ["7"], first=5_000)["7"][
             :2
         ]
 
-    def test_no_rows_are_complete_too(self, dataset):
-        """Where there is nothing to keep, it is kept that there is nothing."""
-        keep(dataset, [5], 0, 99, rows([], []))
+    def test_units_without_rows_are_covered(self, dataset):
+        """Coverage is stored for units that have no rows."""
+        add(dataset, [5], 0, 99, rows([], []))
 
         assert {"5": ((0, 99),)} == dataset.coverage("t")
         assert rows([], []).equals(read(dataset, [5], (0, 99)))
 
-    def test_of_the_chain(self, dataset):
-        """Rows of nobody in particular have one subject, without a name."""
+    def test_rows_of_the_whole_chain(self, dataset):
+        """Rows of the whole chain have the subject ""."""
         grid = Grid(None, "epoch", ("epoch",))
         frame = rows([1], range(10))
         with dataset.writing() as writer:
@@ -129,9 +129,9 @@ class TestCovering:
         assert rows([1], [2, 3, 8, 9]).equals(found)
 
 
-class TestKeeping:
-    def test_runs_of_each(self, dataset):
-        """What is complete may be another run for each subject; a gap in the rows is a gap."""
+class TestAdding:
+    def test_intervals_differ_between_subjects(self, dataset):
+        """Each subject has its own intervals; a gap in the rows is a gap in the coverage."""
         frame = rows([1, 2], range(10)).filter(
             ~((pl.col("validator") == 2) & pl.col("epoch").is_in([3, 4, 9]))
         )
@@ -142,21 +142,21 @@ class TestKeeping:
         assert {"1": ((0, 9),), "2": ((0, 2), (5, 8))} == found == dataset.coverage("t")
         assert frame.equals(dataset.scan("t").collect())
 
-    def test_only_the_rectangle(self, dataset):
-        """Rows beside what is said to be complete are not kept."""
-        keep(dataset, [1, 2], 10, 19, rows(range(5), range(30)))
+    def test_rows_outside_of_the_coverage(self, dataset):
+        """Rows outside of the added coverage are not stored."""
+        add(dataset, [1, 2], 10, 19, rows(range(5), range(30)))
 
         assert rows([1, 2], range(10, 20)).equals(dataset.scan("t").collect())
 
-    def test_nothing_twice(self, dataset):
-        """However rectangles overlap, each row is there once, and is the first that came."""
+    def test_no_duplicates(self, dataset):
+        """Of overlapping rectangles each row is stored once, the first one that was added."""
         dice = random.Random(2)
         truth = set()
         for _ in range(60):
             validators = [v for v in range(6) if dice.random() < 0.5] or [0]
             first = dice.randrange(80)
             last = first + dice.randrange(20)
-            keep(dataset, validators, first, last)
+            add(dataset, validators, first, last)
             truth |= {(v, e) for v in validators for e in range(first, last + 1)}
         found = dataset.scan("t").collect()
 
@@ -167,7 +167,7 @@ class TestKeeping:
         )
 
     def test_several_in_one_commit(self, dataset):
-        """What one commit brings twice is there once as well, and one segment holds it sorted."""
+        """Rows that overlap within a commit are stored once, in one sorted segment."""
         with dataset.writing() as writer:
             for validators, epochs in [([3, 1], range(5, 10)), ([1, 2], range(8))]:
                 writer.add_covered(
@@ -182,7 +182,7 @@ class TestKeeping:
         assert 1 == len(dataset.segments("t"))
 
     def test_all_or_nothing(self, dataset):
-        """When a commit fails there is neither a row nor coverage of it."""
+        """A failed commit stores neither rows nor coverage."""
 
         def fail():
             with dataset.writing() as writer:
@@ -194,10 +194,10 @@ class TestKeeping:
 
         assert ({}, {}) == (dataset.coverage("t"), dataset.tables())
 
-    def test_threads_that_bring_the_same(self, dataset):
-        """Eight that bring overlapping rectangles at once: no error, and no row twice."""
+    def test_threads_that_add_the_same(self, dataset):
+        """Eight threads add overlapping rectangles at once: no error, no duplicate row."""
         work = [
-            threading.Thread(target=keep, args=(dataset, range(n, n + 4), n * 3, n * 3 + 20))
+            threading.Thread(target=add, args=(dataset, range(n, n + 4), n * 3, n * 3 + 20))
             for n in range(8)
         ]
         for thread in work:
@@ -213,8 +213,8 @@ class TestKeeping:
         assert len(cells) == found.height
 
     def test_another_grid(self, dataset):
-        """A table is covered by the same columns for ever."""
-        keep(dataset, [1], 0, 1)
+        """The grid of a table cannot change."""
+        add(dataset, [1], 0, 1)
 
         with (
             pytest.raises(UsageError, match="table t is covered by other columns"),
@@ -225,26 +225,26 @@ class TestKeeping:
 
 class TestSelecting:
     def test_by_subject_and_unit(self, dataset):
-        """The rows of some subjects and some runs of units, and no others."""
+        """The rows of some subjects and some intervals of units, and no others."""
         for first in range(0, 300, 100):
-            keep(dataset, range(10), first, first + 99)
+            add(dataset, range(10), first, first + 99)
 
         found = read(dataset, [7, 3], (95, 104), (298, 310)).sort("validator", "epoch")
         assert rows([3, 7], [*range(95, 105), 298, 299]).equals(found)
 
-    def test_segments_that_cannot_have_it_are_not_read(self, dataset):
-        """The ledger knows the ranges, so that a year of segments costs what a page costs."""
+    def test_segments_out_of_range_are_not_read(self, dataset):
+        """The ledger stores the ranges, so only matching segments are read."""
         for first in range(0, 300, 100):
-            keep(dataset, range(10), first, first + 99)
+            add(dataset, range(10), first, first + 99)
         for path in sorted(dataset.path.glob("t/*.parquet"))[:2]:
             path.write_bytes(b"unreadable")
 
         assert rows(range(10), range(200, 300)).equals(read(dataset, range(10), (200, 299)))
 
-    def test_nothing_there(self, dataset):
-        """What was never kept has all columns and no rows."""
+    def test_uncovered_rows(self, dataset):
+        """A selection without coverage has all columns and no rows."""
         assert rows([], []).equals(read(dataset, [1], (0, 9)))
-        keep(dataset, [1], 0, 9)
+        add(dataset, [1], 0, 9)
         assert rows([], []).equals(read(dataset, [2], (0, 9)))
         assert rows([], []).equals(read(dataset, [1], (50, 60)))
 
@@ -254,35 +254,35 @@ class TestCompacting:
     def scattered(self, dataset, monkeypatch):
         monkeypatch.setattr(segments, "ROWS", 200)
         for first in range(0, 200, 20):
-            keep(dataset, range(first % 40 // 20, 20, 2), first, first + 19)
+            add(dataset, range(first % 40 // 20, 20, 2), first, first + 19)
         return dataset
 
     def test_sorted_in_few_segments(self, scattered):
-        """The same rows and coverage, in the order of the key, in few segments that are apart."""
-        before, told = scattered.scan("t").collect(), scattered.coverage("t")
+        """The same rows and coverage, sorted by key, in few segments that do not overlap."""
+        before, covered = scattered.scan("t").collect(), scattered.coverage("t")
         scattered.compact()
 
         found = read(scattered, range(20), (0, 199))
         assert before.sort("validator", "epoch").equals(found)
-        assert told == scattered.coverage("t")
+        assert covered == scattered.coverage("t")
         assert [200] * 10 == [segment.rows for segment in scattered.segments("t")]
         assert [] == scattered.verify()
 
     def test_again_changes_nothing(self, scattered):
-        """What is compact stays as it is, and what is added later is worked in."""
+        """Compacted segments stay unchanged, and later rows are compacted into the rest."""
         scattered.compact()
         first = scattered.segments("t")
         scattered.compact()
         assert first == scattered.segments("t")
 
-        keep(scattered, [19], 500, 509)
+        add(scattered, [19], 500, 509)
         scattered.compact()
         after = scattered.segments("t")
         assert first[:9] == after[:9]
         assert rows([19], range(500, 510)).equals(read(scattered, [19], (500, 600)))
 
-    def test_what_is_being_read_stays(self, scattered):
-        """A LazyFrame from before goes on; the old files go an hour later."""
+    def test_old_files_stay_readable(self, scattered):
+        """A LazyFrame from before stays valid; the old files are deleted an hour later."""
         lazy = scattered.select("t", None, [(0, 199)], schema=SCHEMA)
         before = lazy.collect().sort("validator", "epoch")
         scattered.compact()
@@ -292,8 +292,8 @@ class TestCompacting:
         assert 20 == len(list(scattered.path.glob("t/*.parquet")))
 
     @pytest.mark.parametrize("hours", [2, -24 * 365])
-    def test_old_files_go(self, scattered, monkeypatch, hours):
-        """After an hour, or when the clock was set, the next writing removes them."""
+    def test_old_files_are_deleted(self, scattered, monkeypatch, hours):
+        """The next commit deletes them after an hour, or when the clock was set back."""
         scattered.compact()
         later = time.time() + hours * 3_600
         monkeypatch.setattr(maintenance.time, "time", lambda: later)
@@ -303,7 +303,7 @@ class TestCompacting:
         assert 2_000 == scattered.scan("t").collect().height
 
     def test_null_keys(self, dataset, monkeypatch):
-        """Rows without a key of theirs come last, and none is lost."""
+        """Rows with a null key are last, and none is missing."""
         monkeypatch.setattr(segments, "ROWS", 4)
         grid = Grid("validator", "epoch", ("reward", "epoch"))
         for epoch in range(8):
@@ -320,10 +320,10 @@ class TestCompacting:
         assert expected == dataset.scan("t").collect()["reward"].to_list()
 
     def test_memory(self, dataset, monkeypatch):
-        """No part that is read at once is larger than two segments."""
+        """Compaction reads at most two segments of rows at once."""
         monkeypatch.setattr(segments, "ROWS", 100)
         for first in range(0, 100, 10):
-            keep(dataset, range(50), first, first + 9)
+            add(dataset, range(50), first, first + 9)
         heights = []
         collect = pl.LazyFrame.collect
 
@@ -341,8 +341,8 @@ class TestCompacting:
 
 class TestPruning:
     def test_subjects_and_units(self, dataset):
-        """What is pruned has neither rows nor coverage; the rest stays."""
-        keep(dataset, [1, 2, 3], 0, 99)
+        """Pruned units have neither rows nor coverage; the others stay."""
+        add(dataset, [1, 2, 3], 0, 99)
         dataset.prune("t", ["2"], first=10, last=19)
 
         assert ((0, 9), (20, 99)) == dataset.coverage("t")["2"]
@@ -352,30 +352,30 @@ class TestPruning:
         )
         assert expected.equals(dataset.scan("t").collect())
 
-        keep(dataset, [2], 0, 99)
+        add(dataset, [2], 0, 99)
         assert 300 == dataset.scan("t").collect().height
 
     def test_a_whole_table(self, dataset):
-        """A pruned table is gone, and may come back with other columns."""
-        keep(dataset, [1], 0, 99)
+        """A pruned table no longer exists, and can be created with other columns."""
+        add(dataset, [1], 0, 99)
         dataset.prune("t")
 
         assert ({}, {}, {}) == (dataset.tables(), dataset.coverage("t"), dataset.grids())
-        keep(dataset, [1], 0, 9, rows([1], range(10)).with_columns(more=1))
+        add(dataset, [1], 0, 9, rows([1], range(10)).with_columns(more=1))
         assert ["validator", "epoch", "reward", "more"] == dataset.scan("t").collect().columns
 
     def test_unknown_table(self, dataset):
-        """A table without coverage is named, with those that have some."""
-        keep(dataset, [1], 0, 9)
+        """The error names the table, and lists the tables with coverage."""
+        add(dataset, [1], 0, 9)
 
         with pytest.raises(UsageError, match=r"no coverage of a table 'x'\. It has: t"):
             dataset.prune("x")
 
     def test_numbers_are_never_used_twice(self, dataset):
-        """A segment never gets the number of one that is gone."""
-        keep(dataset, [1], 0, 9)
+        """A segment never gets the number of a removed one."""
+        add(dataset, [1], 0, 9)
         dataset.prune("t")
-        keep(dataset, [1], 0, 9)
+        add(dataset, [1], 0, 9)
 
         assert ["000002"] == [segment.path[2:8] for segment in dataset.segments("t")]
 
@@ -384,8 +384,8 @@ class TestDamage:
     @pytest.fixture
     def damaged(self, dataset):
         for validators, first in [((1, 2), 0), ((1, 2), 100), ((8, 9), 0)]:
-            keep(dataset, validators, first, first + 99)
-        keep(dataset, [1], 200, 299)
+            add(dataset, validators, first, first + 99)
+        add(dataset, [1], 200, 299)
         return dataset
 
     def harm(self, dataset, number, how):
@@ -408,7 +408,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("how", ["flip", "zero", "cut", "folder", "link", "gone"])
     def test_never_read(self, damaged, how):
-        """What was changed on disk is not read, though it was read before; other rows are."""
+        """A file that changed after its first read is an error; other rows can be read."""
         assert 400 == read(damaged, [1, 2], (0, 199)).height
         self.harm(damaged, 1, how)
 
@@ -417,8 +417,8 @@ class TestDamage:
         assert rows([1, 2], range(100)).equals(read(damaged, [1, 2], (0, 99)))
 
     @pytest.mark.parametrize("how", ["flip", "zero", "cut", "folder", "link", "gone"])
-    def test_mended(self, damaged, how):
-        """Mending forgets what the segment had and no more, so that it can be brought again."""
+    def test_mend(self, damaged, how):
+        """mend() removes the coverage of the damaged segment alone; its rows can be added again."""
         self.harm(damaged, 1, how)
         (found,) = damaged.mend()
 
@@ -431,10 +431,10 @@ class TestDamage:
             read(damaged, [1], (0, 999)).sort("epoch")
         )
 
-    def test_mended_where_segments_overlap(self, dataset):
-        """Rows of sound segments inside the range of a damaged one are forgotten as well."""
-        keep(dataset, [1, 5], 0, 9)
-        keep(dataset, [3], 0, 99)
+    def test_mend_where_segments_overlap(self, dataset):
+        """Rows of intact segments inside the range of a damaged one are removed too."""
+        add(dataset, [1, 5], 0, 9)
+        add(dataset, [3], 0, 99)
         self.harm(dataset, 0, "cut")
         dataset.mend()
 
@@ -442,9 +442,9 @@ class TestDamage:
         assert rows([3], range(10, 100)).equals(dataset.scan("t").collect())
 
 
-def test_nobody_else_can_read_it(dataset):
-    """Folders are 0700 and files 0600, the ledger's own and those beside it included."""
-    keep(dataset, [1], 0, 9)
+def test_a_private_dataset_has_private_permissions(dataset):
+    """Folders are 0700 and files 0600, including the ledger and its log."""
+    add(dataset, [1], 0, 9)
     found = {"": stat.S_IMODE(dataset.path.stat().st_mode)}
     with dataset.writing():
         for path in dataset.path.rglob("*"):
@@ -456,11 +456,11 @@ def test_nobody_else_can_read_it(dataset):
     assert {0o600} == {found[name] for name in files}
 
 
-def test_open_to_others_unless_private(tmp_path):
-    """A dataset made for others has the permissions that everything else gets."""
+def test_a_public_dataset_has_default_permissions(tmp_path):
+    """Without private=True the permissions follow the umask."""
     before = os.umask(0o022)
     dataset = Dataset.create(tmp_path / "open", meta={})
-    keep(dataset, [1], 0, 9)
+    add(dataset, [1], 0, 9)
     os.umask(before)
 
     assert 0o644 == stat.S_IMODE((dataset.path / dataset.segments("t")[0].path).stat().st_mode)
@@ -492,7 +492,7 @@ os._exit(0)
 
 @pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_any_moment(dataset, kills):
-    """Killed while it writes and compacts: never a row twice, or covered and not there."""
+    """A process killed while it writes and compacts leaves no duplicate and no missing row."""
     finished = 0
     for seed in range(kills):
         done = subprocess.run(
@@ -501,11 +501,15 @@ def test_killed_at_any_moment(dataset, kills):
         )  # fmt: skip
         finished += "done" in done.stdout
         assert done.returncode in {0, 9}, done.stderr
-        told = dataset.coverage("t")
+        covered = dataset.coverage("t")
         expected = pl.concat(
             [
                 rows([], []),
-                *(rows([int(v)], range(a, b + 1)) for v, p in sorted(told.items()) for a, b in p),
+                *(
+                    rows([int(v)], range(a, b + 1))
+                    for v, p in sorted(covered.items())
+                    for a, b in p
+                ),
             ]
         )
         if expected.height:

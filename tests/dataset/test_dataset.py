@@ -1,4 +1,4 @@
-"""The format at rest: what was committed is there, whole and in order; what was not is not."""
+"""The storage format: round trips, commits, refusals and damage."""
 
 import hashlib
 import os
@@ -26,7 +26,7 @@ def dataset(tmp_path):
 
 
 def rows(first, last):
-    """One row per number; the wei values do not fit 64 bits."""
+    """One row per number; the wei values do not fit into 64 bits."""
     numbers = range(first, last + 1)
     return pl.DataFrame(
         {
@@ -39,7 +39,7 @@ def rows(first, last):
 
 
 def names(folder):
-    """What is in a folder."""
+    """The names of the files in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -48,8 +48,8 @@ def files(dataset):
 
 
 class TestRoundTrip:
-    def test_rows_come_back(self, dataset):
-        """What was written is read back, exactly and in the order of writing."""
+    def test_rows_are_read_back(self, dataset):
+        """Rows are read back exactly, in the order of writing."""
         dataset.write("income", [rows(0, 9), rows(10, 19)])
 
         assert rows(0, 19).equals(dataset.scan("income").collect())
@@ -62,10 +62,10 @@ class TestRoundTrip:
         assert rows(0, 19).equals(Dataset.open(dataset.path).scan("income").collect())
 
     def test_meta(self, dataset):
-        """Facts about the data come back as they were given, beside the format version."""
+        """Facts about the data are read back unchanged, with the format version."""
         assert {"format_version": 1, **META} == Dataset.open(dataset.path).meta
 
-    def test_describe(self, dataset):
+    def test_set_meta(self, dataset):
         """A commit can set facts; the others stay."""
         with dataset.writing() as writer:
             writer.add("income", rows(0, 0))
@@ -73,16 +73,16 @@ class TestRoundTrip:
 
         assert {"format_version": 1, **META, "finalized_epoch": 7, "seed": 2} == dataset.meta
 
-    def test_empty_table_keeps_its_columns(self, dataset):
-        """A table without rows has its schema, given as schema= or as a frame without rows."""
+    def test_empty_table_has_its_columns(self, dataset):
+        """An empty table has its schema, from schema= or from an empty frame."""
         dataset.write("by_schema", [], schema=SCHEMA)
         dataset.write("by_frame", [rows(0, -1)])
 
         for table in ("by_schema", "by_frame"):
             assert pl.DataFrame(schema=SCHEMA).equals(dataset.scan(table).collect())
 
-    def test_empty_table_fills(self, dataset):
-        """Rows may come later to a table that was made empty."""
+    def test_rows_added_to_an_empty_table(self, dataset):
+        """A table that was created empty accepts rows later."""
         dataset.write("income", [], schema=SCHEMA)
         dataset.write("income", [rows(0, 3)])
         dataset.write("income", [])
@@ -90,7 +90,7 @@ class TestRoundTrip:
         assert rows(0, 3).equals(dataset.scan("income").collect())
 
     def test_streams_into_full_segments(self, dataset, monkeypatch):
-        """However the rows are cut into frames, the files are the same, byte for byte."""
+        """The bytes of the files do not depend on how rows are split into frames."""
         monkeypatch.setattr(segments, "ROWS", 10)
         dataset.write("one", [rows(0, 24)])
         dataset.write("many", [rows(n, n) for n in range(25)])
@@ -101,7 +101,7 @@ class TestRoundTrip:
         assert rows(0, 24).equals(dataset.scan("many").collect())
 
     def test_wide_rows_fill_segments_earlier(self, dataset, monkeypatch):
-        """Rows that take much memory are written before there are many of them."""
+        """Segments of large rows have fewer rows."""
         monkeypatch.setattr(segments, "BYTES", 5_000)
         wide = pl.DataFrame({"text": ["x" * 1_000] * 3})
         dataset.write("wide", [wide] * 5)
@@ -109,7 +109,7 @@ class TestRoundTrip:
         assert [6, 6, 3] == [segment.rows for segment in dataset.segments("wide")]
 
     def test_ledger_facts(self, dataset):
-        """The ledger's rows, bytes, hash and key range are those of the file."""
+        """Rows, bytes, hash and ranges in the ledger match the file."""
         dataset.write("income", [rows(5, 8)])
         (segment,) = dataset.segments("income")
         content = (dataset.path / segment.path).read_bytes()
@@ -134,7 +134,7 @@ class TestRoundTrip:
 
 class TestCommit:
     def test_all_or_nothing(self, dataset):
-        """When a commit fails, none of its tables and facts exist, and earlier rows still do."""
+        """A failed commit adds no table and no fact, and earlier rows stay."""
         dataset.write("income", [rows(0, 9)])
 
         def broken():
@@ -154,8 +154,8 @@ class TestCommit:
         assert rows(0, 9).equals(dataset.scan("income").collect())
         assert (["income"], 1) == (list(dataset.tables()), dataset.meta["seed"])
 
-    def test_unnamed_files_do_not_exist(self, dataset):
-        """A file that the ledger does not name is not read, and goes at the next writing."""
+    def test_unlisted_files_are_ignored(self, dataset):
+        """A file that the ledger does not list is not read, and the next commit deletes it."""
         dataset.write("income", [rows(0, 9)])
         named = files(dataset)
         stray = dataset.path / "income" / "000009-0123456789ab.parquet"
@@ -174,7 +174,7 @@ class TestCommit:
         assert rows(0, 10).equals(reopened.scan("income").collect())
 
     def test_killed_writer(self, dataset):
-        """A writer killed between segments and ledger leaves the dataset as it was."""
+        """A writer killed between segments and ledger leaves the dataset unchanged."""
         dataset.write("income", [rows(0, 9)])
         code = (
             "import os, sys, polars as pl\n"
@@ -195,7 +195,7 @@ class TestCommit:
         assert (2, []) == (len(files(dataset)), dataset.verify())
 
     def test_many_writers(self, dataset):
-        """Threads that write at once come one after the other; no row is lost."""
+        """Threads that write at once take turns; no row is missing."""
         dataset.write("income", [], schema=SCHEMA)
         threads = [
             threading.Thread(target=dataset.write, args=("income", [rows(n, n)])) for n in range(16)
@@ -207,8 +207,8 @@ class TestCommit:
 
         assert rows(0, 15).equals(dataset.scan("income").collect().sort("epoch"))
 
-    def test_reader_beside_writer(self, dataset):
-        """While a commit is under way, readers see what was there before and do not wait."""
+    def test_reader_during_a_commit(self, dataset):
+        """During a commit, readers see the state before it and do not wait."""
         dataset.write("income", [rows(0, 1)])
         with dataset.writing() as writer:
             writer.add("income", rows(2, 3))
@@ -217,8 +217,8 @@ class TestCommit:
         assert rows(0, 1).equals(before)
         assert rows(0, 3).equals(dataset.scan("income").collect())
 
-    def test_coverage_is_reserved(self, dataset):
-        """The ledger has room for which keys are covered, by subject and interval."""
+    def test_coverage_table(self, dataset):
+        """The ledger has a table of coverage by subject and interval."""
         with sqlite3.connect(dataset.path / "ledger.sqlite") as ledger:
             columns = [name for _, name, *_ in ledger.execute("PRAGMA table_info(coverage)")]
         ledger.close()
@@ -228,19 +228,19 @@ class TestCommit:
 
 class TestRefusals:
     def test_unknown_table(self, dataset):
-        """A table that is not there is an error that lists those that are."""
+        """The error for an unknown table lists the existing ones."""
         dataset.write("income", [rows(0, 0)])
 
         with pytest.raises(DatasetError, match=r"no table 'blocks'. It has: income"):
             dataset.scan("blocks")
 
     def test_unknown_table_with_schema(self, dataset):
-        """Who says which columns to expect gets them, without rows."""
+        """With a schema an unknown table is an empty frame."""
         assert pl.DataFrame(schema=SCHEMA).equals(dataset.scan("none", schema=SCHEMA).collect())
 
     @pytest.mark.parametrize("name", ["", "a/b", "../x", "A", "1a", "a-b", None, "x" * 65])
     def test_table_names(self, dataset, name):
-        """A name that is no plain word is refused before anything is written."""
+        """An invalid name is refused before anything is written."""
         with pytest.raises(UsageError, match="not a valid name of a table"):
             dataset.write(name, [rows(0, 0)])
 
@@ -261,7 +261,7 @@ class TestRefusals:
         ],
     )
     def test_other_columns(self, dataset, change, reason):
-        """Rows with other columns than the table has are refused, now and in a later process."""
+        """Rows with other columns than the table are refused, in this process and a later one."""
         dataset.write("income", [rows(0, 0)])
 
         with pytest.raises(UsageError, match=reason):
@@ -270,7 +270,7 @@ class TestRefusals:
             dataset.write("new", [rows(0, 0), change(rows(1, 1))])
 
     def test_not_a_dataset(self, tmp_path):
-        """What is not a dataset is named, with what is wrong."""
+        """The error says why a path is not a dataset."""
         (tmp_path / "file").write_text("x")
         (tmp_path / "foreign").mkdir()
         other = sqlite3.connect(tmp_path / "foreign" / "ledger.sqlite")
@@ -287,7 +287,7 @@ class TestRefusals:
                 Dataset.open(tmp_path / name)
 
     def test_newer_format(self, dataset):
-        """A dataset of a later format is refused, not misread."""
+        """A dataset of a newer format is refused."""
         ledger = sqlite3.connect(dataset.path / "ledger.sqlite")
         ledger.execute("PRAGMA user_version = 2")
         ledger.close()
@@ -299,7 +299,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("content", [b"", b"not SQLite at all, but long enough" * 99])
     def test_damaged_ledger(self, dataset, content):
-        """A ledger that is no SQLite file any more is an error of this family."""
+        """A ledger that is not an SQLite file raises DatasetError."""
         (dataset.path / "ledger.sqlite").write_bytes(content)
 
         with pytest.raises(DatasetError):
@@ -311,14 +311,14 @@ class TestRefusals:
                 dataset.write("income", [rows(0, 0)])
 
     def test_create_twice(self, dataset, tmp_path):
-        """A dataset is not made over another one, nor among other files."""
+        """A dataset is created neither over another one nor among other files."""
         with pytest.raises(DatasetError, match="is already a dataset"):
             Dataset.create(dataset.path, meta={})
         with pytest.raises(DatasetError, match="is not empty"):
             Dataset.create(tmp_path, meta={})
 
     def test_unwritable(self, dataset, tmp_path, monkeypatch):
-        """Where nothing can be written, creating and writing say so."""
+        """Creating and writing in an unwritable folder raise DatasetError."""
         (tmp_path / "file").write_text("x")
         with pytest.raises(DatasetError, match=r"no dataset can be created|is a file"):
             Dataset.create(tmp_path / "file" / "data", meta={})
@@ -327,7 +327,7 @@ class TestRefusals:
             dataset.write("income", [rows(0, 0)])
 
     def test_read_only_folder_can_be_read(self, dataset, monkeypatch):
-        """A dataset on a read-only disk is read without leaving a trace."""
+        """Reading a dataset on a read-only disk writes nothing."""
         dataset.write("income", [rows(0, 9)])
         before = names(dataset.path)
         monkeypatch.setattr(os, "access", lambda *_: False)
@@ -336,14 +336,14 @@ class TestRefusals:
         assert before == names(dataset.path)
 
     def test_meta_must_be_json(self, tmp_path):
-        """Facts that JSON cannot hold are refused, and no dataset is made."""
+        """Facts that JSON cannot hold are refused, and no dataset is created."""
         with pytest.raises(UsageError, match="JSON"):
             Dataset.create(tmp_path / "x", meta={"when": object()})
 
         assert [] == names(tmp_path / "x")
 
     def test_full_disk(self, dataset, monkeypatch):
-        """A disk that fills up while writing is a DatasetError, and nothing was changed."""
+        """A full disk raises DatasetError, and the dataset is unchanged."""
         dataset.write("income", [rows(0, 9)])
 
         def full(self, *_, **__):
@@ -369,7 +369,7 @@ class TestDamage:
         return segment
 
     def test_flipped_bit(self, dataset, segment):
-        """One changed bit is found by its hash and named."""
+        """The hash detects one changed bit."""
         path = dataset.path / segment.path
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
@@ -379,8 +379,8 @@ class TestDamage:
         assert [Damage("income", segment.path, reason)] == dataset.verify()
 
     @pytest.mark.parametrize("harm", ["missing", "cut", "folder", "link"])
-    def test_seen_when_read(self, dataset, segment, harm):
-        """A segment that is gone, cut or replaced is an error before a row is read."""
+    def test_damage_is_detected_before_reading(self, dataset, segment, harm):
+        """A missing, truncated or replaced segment is an error before any row is read."""
         path = dataset.path / segment.path
         content = path.read_bytes()
         path.unlink()
@@ -397,8 +397,8 @@ class TestDamage:
         assert [segment.path] == [damage.path for damage in dataset.verify()]
         assert rows(0, 99).equals(dataset.scan("blocks").collect())
 
-    def test_path_out_of_the_folder(self, dataset, segment):
-        """A forged ledger cannot make us read files elsewhere."""
+    def test_path_outside_of_the_folder(self, dataset, segment):
+        """A forged ledger cannot make the reader open files outside of the dataset."""
         ledger = sqlite3.connect(dataset.path / "ledger.sqlite", isolation_level=None)
         ledger.execute("UPDATE segments SET path = '../../etc/x' WHERE table_name = 'income'")
         ledger.close()
@@ -407,8 +407,8 @@ class TestDamage:
             dataset.scan("income")
 
 
-def test_knows_nothing_of_chains_or_http():
-    """The format stands alone: of this project it imports errors and safe texts, nothing else."""
+def test_the_format_imports_no_other_package():
+    """Of this project, dataset imports only errors and text."""
     code = (
         "import sys, beaconframes.dataset\n"
         "mine = {m for m in sys.modules if m.startswith('beaconframes.')}\n"
@@ -420,7 +420,7 @@ def test_knows_nothing_of_chains_or_http():
 
 
 def test_location_may_have_any_name(tmp_path):
-    """Blanks, percent signs, brackets and question marks in the path do no harm."""
+    """A path may have blanks, percent signs, brackets and question marks."""
     path = Path(tmp_path) / "a b%20[c]?#é*"
     dataset = Dataset.create(path, meta=META)
     dataset.write("income", [rows(0, 3)])

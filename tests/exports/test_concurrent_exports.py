@@ -67,7 +67,7 @@ def race(folder, rounds, how):
             opened = Dataset.open(target)
             assert [] == opened.verify()
             assert 2000 == opened.scan("rows").collect().height
-            assert not (target / journal.NAME).exists()
+            assert not (target / journal.WORK_FOLDER).exists()
         return said, [one.pid for one in both]
     finally:
         for one in both:
@@ -86,7 +86,7 @@ def test_two_processes_export_into_one_folder(tmp_path, rounds):
         for number, word in enumerate(words):
             if word != "done":
                 refused += 1
-                assert f"by process {pids[1 - number]} on {socket.gethostname()}" in word
+                assert f"is running: process {pids[1 - number]} on {socket.gethostname()}" in word
     assert rounds < 100 or refused > 5
 
 
@@ -106,28 +106,28 @@ def test_waiting_ends_when_the_other_does(tmp_path):
     holding = (
         "import sys, time\nfrom pathlib import Path\nfrom beaconframes.exports import journal\n"
         "path = Path(sys.argv[1]); path.mkdir()\n"
-        "with journal.working(path, path / journal.NAME):\n"
+        "with journal.open_journal(path, path / journal.WORK_FOLDER):\n"
         " print('held', flush=True)\n time.sleep(60)"
     )
     command = [sys.executable, "-c", holding, str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         started = time.monotonic()
-        with pytest.raises(DatasetError, match=f"by process {process.pid} on "):
+        with pytest.raises(DatasetError, match=f"is running: process {process.pid} on "):
             bf.export(rows, tmp_path / "out")
         assert time.monotonic() - started < 20
         threading.Timer(0.3, process.send_signal, (signal.SIGKILL,)).start()
         made = bf.export(rows, tmp_path / "out", wait=True)
     assert (10, 1) == (made.rows, made.added)
-    assert not (tmp_path / "out" / journal.NAME).exists()
+    assert not (tmp_path / "out" / journal.WORK_FOLDER).exists()
 
 
 def test_a_dead_name_is_not_blamed(tmp_path):
     """A lock is held by whoever holds it, not by the dead whose name is still there."""
     out = tmp_path / "out"
     out.mkdir()
-    with journal.working(out, out / journal.NAME):
-        holder = out / journal.NAME / journal.HOLDER
+    with journal.open_journal(out, out / journal.WORK_FOLDER):
+        holder = out / journal.WORK_FOLDER / journal.HOLDER
         for name in ({"pid": 999_999_999, "host": socket.gethostname()}, {}, []):
             holder.write_text(json.dumps(name))
             mend = threading.Timer(
@@ -136,7 +136,7 @@ def test_a_dead_name_is_not_blamed(tmp_path):
                 (json.dumps({"pid": os.getpid(), "host": socket.gethostname()}),),
             )
             mend.start()
-            with pytest.raises(DatasetError, match=f"by process {os.getpid()} on "):
+            with pytest.raises(DatasetError, match=f"is running: process {os.getpid()} on "):
                 bf.export(pl.DataFrame({"n": [1]}), out)
             mend.join()
 
@@ -144,7 +144,7 @@ def test_a_dead_name_is_not_blamed(tmp_path):
 @pytest.mark.parametrize("moment", ["touch", "stat", "connect"])
 def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
     """Whoever had it removes the folder at its end, at any moment in which another waits for it."""
-    folder = tmp_path / journal.NAME
+    folder = tmp_path / journal.WORK_FOLDER
     place = lock.sqlite3 if moment == "connect" else type(folder)
     real, times = getattr(place, moment), []
 
@@ -155,7 +155,7 @@ def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
         return real(path, *args, **more)
 
     monkeypatch.setattr(place, moment, gone_before)
-    with journal.working(tmp_path, folder):
+    with journal.open_journal(tmp_path, folder):
         assert len(times) == 2
         assert (folder / journal.LOCK).is_file()
     assert not folder.exists()
@@ -163,39 +163,39 @@ def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
 
 def test_who_is_about_to_end_is_named(tmp_path, monkeypatch):
     """Its name may be gone a moment after it was read."""
-    folder, real = tmp_path / journal.NAME, lock.may_live
+    folder, real = tmp_path / journal.WORK_FOLDER, lock.may_hold_lock
 
     def and_gone(holder):
         (folder / lock.HOLDER).unlink()
         return real(holder)
 
-    with journal.working(tmp_path, folder):
-        monkeypatch.setattr(lock, "may_live", and_gone)
-        with pytest.raises(DatasetError, match=f"by process {os.getpid()} on "):
+    with journal.open_journal(tmp_path, folder):
+        monkeypatch.setattr(lock, "may_hold_lock", and_gone)
+        with pytest.raises(DatasetError, match=f"is running: process {os.getpid()} on "):
             bf.export(pl.DataFrame({"n": [1]}), tmp_path)
 
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_what_the_next_one_made_is_not_removed(tmp_path, monkeypatch, ends):
     """Who comes in the moment in which the lock is gone has a journal that stays, until its end."""
-    folder = tmp_path / journal.NAME
+    folder = tmp_path / journal.WORK_FOLDER
     real, came = os.unlink, []
 
     def then_somebody_comes(path, **more):
         real(path, **more)
         if os.fspath(path).endswith(journal.LOCK) and not came:
-            came.append(journal.working(tmp_path, folder))
+            came.append(journal.open_journal(tmp_path, folder))
             other = came[0].__enter__()
             assert other.plan is None
-            other.begin({"of": "the next one"})
+            other.add_plan({"of": "the next one"})
             if ends:
                 came[0].__exit__(None, None, None)
 
     monkeypatch.setattr(os, "unlink", then_somebody_comes)
-    with journal.working(tmp_path, folder) as first:
-        first.begin({"of": "the first one"})
-        first.draft().touch()
-        first.scratch("rows").mkdir()
+    with journal.open_journal(tmp_path, folder) as first:
+        first.add_plan({"of": "the first one"})
+        first.create_draft_path().touch()
+        first.get_scratch_folder("rows").mkdir()
     if not ends:
         assert {journal.LOCK, journal.HOLDER, journal.JOURNAL} == {
             path.name for path in folder.iterdir()
@@ -225,8 +225,8 @@ def files(folder):
 WANTED = {"validators": range(5), "since": 100, "until": 200}
 OTHERS = {
     "validators": ({"validators": range(6)}, None, "validators was 0-4, now it is 0-5"),
-    "beginning": ({"since": 90}, None, "begins at epoch 100, and this asks from 90 on"),
-    "end": ({"until": 150}, None, "goes up to epoch 200, and this asks up to 150"),
+    "beginning": ({"since": 90}, None, "starts at epoch 100, and this export at 90"),
+    "end": ({"until": 150}, None, "ends at epoch 200, and this export at 150"),
     "columns": (
         {},
         lambda told: told["tables"]["income_history"]["columns"].pop(),
@@ -292,7 +292,7 @@ def test_other_rows_are_refused(tmp_path, kind):
 
 def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monkeypatch):
     """Also what the journal of a killed export names as made by it."""
-    from beaconframes.exports import metadata
+    from beaconframes.exports import dataset_writer
 
     def dataset(last):
         there = Dataset.create(tmp_path / f"from-{last}", meta={})
@@ -304,7 +304,7 @@ def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(metadata, "remember", killed)
+        patch.setattr(dataset_writer, "append_history", killed)
         with pytest.raises(KeyboardInterrupt):
             bf.export(dataset(1), tmp_path / "out")
     with pytest.raises(DatasetError, match="are not among"):

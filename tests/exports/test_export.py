@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.row_order import in_order
+from beaconframes.exports.row_order import sort_rows
 
 
 def income(first=0, last=449, validators=3):
@@ -87,7 +87,7 @@ def test_a_dataset_by_validators_is_in_their_order(tmp_path):
 def test_the_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
     """Order, kind and pieces of what is given do not show in any byte of the dataset."""
     rows = income()
-    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 70)
+    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 70)
     bf.export(rows, tmp_path / "frame")
     shuffled = rows.sample(fraction=1, shuffle=True, seed=1)
     bf.export(shuffled.lazy(), tmp_path / "lazy")
@@ -107,7 +107,7 @@ def test_rows_that_come_too_late_still_get_to_their_day(tmp_path, monkeypatch, m
     late = pl.concat([rows.sort("epoch"), income(0, 449, validators=4).tail(450).head(3)])
     all_rows = pl.concat([rows, income(0, 449, validators=4).tail(450).head(3)])
     bf.export(all_rows, tmp_path / "whole")
-    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 50)
+    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 50)
     bf.export(iter(late.iter_slices(50)), tmp_path / "late")
     assert files(tmp_path / "whole") == files(tmp_path / "late")
 
@@ -119,8 +119,8 @@ def test_frames_that_are_put_together_are_alike(tmp_path):
         (rows.rename({"value": "other"}), "different columns"),
         (rows.with_columns(pl.col("value").cast(pl.Float64)), "different columns"),
         (rows.with_columns(more=1), "different columns"),
-        (rows.to_pandas(), "of polars, and one is DataFrame"),
-        (rows.lazy(), "of polars, and one is LazyFrame"),
+        (rows.to_pandas(), "contains a pandas.DataFrame"),
+        (rows.lazy(), "contains a polars.LazyFrame"),
     )
     for other, words in others:
         with pytest.raises(UsageError, match=words):
@@ -152,7 +152,7 @@ def test_sorting_is_that_of_polars(data):
         rows = rows.sort(key, maintain_order=True)
     cut = data.draw(st.integers(0, size))
 
-    found = in_order([rows[:cut], rows[cut:]], key)
+    found = sort_rows([rows[:cut], rows[cut:]], key)
 
     assert found.equals(rows.sort(key, nulls_last=True, maintain_order=True))
 
@@ -162,7 +162,7 @@ def test_an_epoch_of_more_rows_than_a_file_holds(tmp_path, monkeypatch, by):
     """It is cut by validators: no file is larger than it shall be, and the order goes on."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 20)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
-    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 37)
+    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 37)
     rows = income(0, 6, validators=50)
     for number, frame in enumerate((rows, rows.sample(fraction=1, shuffle=True, seed=3))):
         bf.export(iter(frame.iter_slices(37)), tmp_path / str(number), by=by)
@@ -181,7 +181,7 @@ def test_a_full_disk_is_told_with_what_is_needed(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     rows = income()
-    monkeypatch.setattr("beaconframes.exports.formats.parquet.ParquetFile.__init__", write)
+    monkeypatch.setattr("beaconframes.exports.formats.parquet.ParquetWriter.__init__", write)
     with pytest.raises(DatasetError) as told:
         bf.export(rows, tmp_path / "out")
     assert str(tmp_path / "out") in str(told.value)
@@ -243,13 +243,13 @@ def test_rows_of_days_are_not_divided_by_day(tmp_path, explorer):
 
 def test_gaps_that_touch_are_one(tmp_path):
     """How it was asked for does not show in what is said to be missing."""
-    from beaconframes.exports.sources import of_frame
+    from beaconframes.exports.sources import create_frame_source
 
-    source = of_frame(pl.DataFrame({"epoch": [1]}), None)
-    source.unit = "epoch"
+    source = create_frame_source(pl.DataFrame({"epoch": [1]}), None)
+    source.unit_column = "epoch"
     runs = [(7, 100, 119), (12, 0, 4), (7, 0, 99), (7, 150, 160)]
-    source.note([{"validator_index": v, "first_epoch": a, "last_epoch": b} for v, a, b in runs])
-    found = [tuple(gap.values()) for gap in source.missing()]
+    source.add_gaps([{"validator_index": v, "first_epoch": a, "last_epoch": b} for v, a, b in runs])
+    found = [tuple(gap.values()) for gap in source.merge_gaps()]
     assert [(7, 0, 119), (7, 150, 160), (12, 0, 4)] == found
 
 
@@ -264,7 +264,7 @@ def test_rows_are_divided_as_is_asked(tmp_path):
     assert ["validators_from_to=0000000-0000999"] == names
     bf.export(rows, tmp_path / "whole", by=None)
     assert rows.equals(pl.read_parquet(tmp_path / "whole/income_history/00000.parquet"))
-    with pytest.raises(UsageError, match="by='week' is not known"):
+    with pytest.raises(UsageError, match="by='week' is unknown"):
         bf.export(rows, tmp_path / "no", by="week")
 
 
@@ -324,7 +324,7 @@ def test_targets_that_no_system_takes_are_refused(tmp_path, monkeypatch, target)
     """Text that is none, and a path that is longer than any."""
     monkeypatch.chdir(tmp_path)
     for kind in (str, Path):
-        with pytest.raises(UsageError, match=r"is no path|cannot be used"):
+        with pytest.raises(UsageError, match=r"is not a path|cannot be used"):
             bf.export(income(0, 1), kind(target))
     assert [] == list(tmp_path.iterdir())
 
@@ -370,7 +370,7 @@ def test_no_dataset_is_exported_among_the_files_of_a_store(tmp_path, chain):
     there = shutil.copytree(chain.path, tmp_path / "chain")
     before = sorted(there.rglob("*"))
     for what in (chain, Dataset.open(there), income(0, 1)):
-        with pytest.raises(UsageError, match="is a store or a simulated chain"):
+        with pytest.raises(UsageError, match="contains a store or a simulated chain"):
             bf.export(what, there)
     assert before == sorted(there.rglob("*"))
 
@@ -391,12 +391,13 @@ def test_links_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["README.md", "manifest.json", "income_history/00000.parquet"])
 def test_files_of_others_are_left_alone(tmp_path, name):
-    """What lies in the target is not deleted; where it is in the way, the export says so."""
+    """Files in the target that the export did not write are an error, and are not changed."""
     mine = tmp_path / "out" / name
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
     (tmp_path / "out/notes.txt").write_bytes(b"mine too")
-    with pytest.raises(DatasetError, match=r"in the way|is not the manifest|is damaged"):
+    words = r"not a file of this export|is not the manifest|is damaged"
+    with pytest.raises(DatasetError, match=words):
         bf.export(income(0, 1), tmp_path / "out", by=None)
     assert b"mine" == mine.read_bytes()
     mine.unlink()
@@ -413,21 +414,21 @@ class Nothing:
 
 def test_arguments_that_mean_nothing_are_refused(tmp_path):
     """A misspelt argument, a kind of frame that there is not, a format that does not fit."""
-    with pytest.raises(UsageError, match="takes no argument 'validator'"):
+    with pytest.raises(UsageError, match="has no argument 'validator'"):
         bf.export(income(0, 1), tmp_path / "out", validator=[1])
     with pytest.raises(UsageError, match="unexpected keyword argument"):
         bf.export(pl.DataFrame, tmp_path / "out", nonsense=1)
     for function, words in ((print, "print"), (Nothing(), "Nothing")):
-        with pytest.raises(UsageError, match=rf"{words}\(\) returns no frame"):
+        with pytest.raises(UsageError, match=rf"{words}\(\) does not return a frame"):
             bf.export(function, tmp_path / "out")
-    with pytest.raises(UsageError, match=r"Nothing\(\) cannot be called so"):
+    with pytest.raises(UsageError, match=r"Nothing\(\) does not accept these arguments"):
         bf.export(Nothing(), tmp_path / "out", nonsense=1)
     with pytest.raises(UsageError, match="int cannot be exported"):
         bf.export(7, tmp_path / "out")
-    with pytest.raises(UsageError, match=r"called like a file of csv"):
+    with pytest.raises(UsageError, match=r"has the extension of csv"):
         bf.export(income(0, 1), tmp_path / "out.csv", format="parquet")
-    with pytest.raises(UsageError, match="format='shapefile' is not known"):
+    with pytest.raises(UsageError, match="format='shapefile' is unknown"):
         bf.export(income(0, 1), tmp_path / "out", format="shapefile")
-    with pytest.raises(UsageError, match="is no name"):
+    with pytest.raises(UsageError, match="is not a valid name"):
         bf.export(income(0, 1), tmp_path / "out", table="../etc")
     assert [] == list(tmp_path.iterdir())

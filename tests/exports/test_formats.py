@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import beaconframes as bf
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.formats import FORMATS, Cells
-from beaconframes.exports.formats.cells import guarded, unguarded
+from beaconframes.exports.formats import FORMATS, CellOptions
+from beaconframes.exports.formats.cells import escape_formulas, unescape_formulas
 
 WEI = [10**28 - 1, None, -1]
 GWEI = [2**63 - 1, -5, 0]
@@ -61,7 +61,7 @@ HARMLESS = ["", "0x12", "a=b", "1-2", "☃", "a@b"]
 
 
 def exported(tmp_path, form, rows=ROWS, **options):
-    path = tmp_path / f"rows{FORMATS[form].endings[0]}"
+    path = tmp_path / f"rows{FORMATS[form].extensions[0]}"
     bf.export(rows, path, **options)
     return path
 
@@ -71,7 +71,7 @@ def exported(tmp_path, form, rows=ROWS, **options):
 def test_our_reader_gives_back_every_cell(tmp_path, form, raw):
     """Numbers, nulls, empty texts, lists, times and formulas: all as they were."""
     path = exported(tmp_path, form, raw=raw)
-    assert ROWS.equals(FORMATS[form].read(path, ROWS.schema, Cells(raw)))
+    assert ROWS.equals(FORMATS[form].read(path, ROWS.schema, CellOptions(raw)))
 
 
 @pytest.mark.parametrize("form", [name for name in FORMATS if name != "duckdb"])
@@ -193,8 +193,8 @@ def test_formulas_are_made_harmless_in_text_alone(tmp_path):
 def test_guarding_can_be_undone(texts):
     """Whatever a text is, what stands before it is taken off again and nothing else."""
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    safe = guarded(rows, Cells())
-    assert rows.equals(unguarded(safe, Cells()))
+    safe = escape_formulas(rows, CellOptions())
+    assert rows.equals(unescape_formulas(safe, CellOptions()))
     starts = safe["text"].str.strip_chars_start(' "\n').str.slice(0, 1).to_list()
     assert not {"=", "+", "-", "@", "\t", "\r"} & set(starts)
 
@@ -275,7 +275,7 @@ LOST = {
 def test_every_type_comes_back_as_it_was(tmp_path, form):
     """Whatever a frame of polars may hold is read back with its type and to the last digit."""
     rows = pl.DataFrame([values.alias(name) for name, values in ODD.items()])
-    found = FORMATS[form].read(exported(tmp_path, form, rows), rows.schema, Cells())
+    found = FORMATS[form].read(exported(tmp_path, form, rows), rows.schema, CellOptions())
     assert rows.schema == found.schema
     for name in ODD:
         assert rows[name].equals(found[name]), name
@@ -291,7 +291,7 @@ def test_what_a_format_would_lose_is_refused_by_name(tmp_path, form):
     assert [] == [*tmp_path.iterdir()]
     if form in ("csv", "xlsx"):  # where there are no lists, text may say so
         rows = pl.DataFrame({"odd": [float("nan"), -float("inf")]})
-        found = FORMATS[form].read(exported(tmp_path, form, rows), rows.schema, Cells())
+        found = FORMATS[form].read(exported(tmp_path, form, rows), rows.schema, CellOptions())
         assert rows.equals(found)
 
 
@@ -324,7 +324,7 @@ def test_formulas_hide_neither_in_categories_nor_in_names(tmp_path):
     ("rows", "words"),
     [
         (pl.DataFrame({f"c{n}": [1] for n in range(16_385)}), "16,384 columns"),
-        (pl.DataFrame({"x" * 32_768: [1]}), "a name is longer"),
+        (pl.DataFrame({"x" * 32_768: [1]}), "and a name has 32,768"),
         (pl.select(n=pl.int_range(1_048_576)), "1,048,575 rows"),
     ],
 )
@@ -338,8 +338,8 @@ def test_what_no_sheet_can_hold_is_refused_before_it_is_written(tmp_path, monkey
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        (pl.DataFrame({"Slot": [1], "slot": [1]}), "the columns Slot and slot have one name"),
-        (pl.DataFrame(), "have none"),
+        (pl.DataFrame({"Slot": [1], "slot": [1]}), "the columns Slot and slot have the same name"),
+        (pl.DataFrame(), "have no columns"),
     ],
 )
 def test_what_no_table_of_duckdb_can_be_is_refused(tmp_path, rows, words):
@@ -359,7 +359,7 @@ def test_a_full_disk_is_an_error_of_ours_in_every_format(tmp_path, form):
         "try: bf.export(rows, sys.argv[1] + '/rows' + sys.argv[2])\n"
         "except bf.errors.DatasetError as error: print(error.message)"
     )
-    command = [sys.executable, "-c", program, str(tmp_path), FORMATS[form].endings[0]]
+    command = [sys.executable, "-c", program, str(tmp_path), FORMATS[form].extensions[0]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "cannot be written" in done.stdout, done.stderr
     assert not [*tmp_path.glob("rows*")]

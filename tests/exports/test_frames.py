@@ -19,19 +19,19 @@ import pytest
 import beaconframes as bf
 from beaconframes.calendar import HOODI, MAINNET
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.row_order import in_order
-from beaconframes.exports.sources import of_frame, of_frames
+from beaconframes.exports.row_order import sort_rows
+from beaconframes.exports.sources import create_frame_source, create_stream_source
 
 from .test_export import files, income
 
 REWARD = "attestation_head_reward_gwei"
 NOT_A_COLUMN = {
-    "objects": (pl.DataFrame({"epoch": [0], "odd": [object()]}), "column odd holds Object"),
-    "no name": (pl.DataFrame({"epoch": [0], "": [1]}), "a column is called ''"),
-    "a name with an end": (pl.DataFrame({"a\0b": [1]}), "which is no name"),
+    "objects": (pl.DataFrame({"epoch": [0], "odd": [object()]}), "column odd contains Object"),
+    "no name": (pl.DataFrame({"epoch": [0], "": [1]}), "'' is not a valid column name"),
+    "a name with an end": (pl.DataFrame({"a\0b": [1]}), "is not a valid column name"),
     "periods": (
         pd.DataFrame({"odd": pd.period_range("2026", periods=2, freq="D")}),
-        "column odd holds",
+        "column odd contains",
     ),
     "twice": (pd.DataFrame([[1, 2]], columns=["odd", "odd"]), "are named 'odd'"),
     "twice in Arrow": (pa.table([[1], [2]], names=["odd", "odd"]), "are named 'odd'"),
@@ -81,11 +81,11 @@ def test_a_frame_keeps_its_types_where_a_value_would_change():
     rows = income(0, 3)
     frame = bf.to_pandas(rows)
     frame[REWARD] = [None, *range(1, rows.height)]
-    whole = next(iter(of_frame(frame, None).frames()))
+    whole = next(iter(create_frame_source(frame, None).frames()))
     assert rows.schema == whole.schema
     assert [None, *range(1, rows.height)] == whole[REWARD].to_list()
     frame.loc[1, REWARD] = 3.75
-    kept = of_frame(frame, None)
+    kept = create_frame_source(frame, None)
     assert ("rows", pl.Float64) == (kept.table.name, kept.table.schema[REWARD])
     assert [None, 3.75, 2.0] == next(iter(kept.frames()))[REWARD].head(3).to_list()
 
@@ -104,12 +104,12 @@ def test_the_index_of_pandas_is_exported():
     """An index that has a name is a column; one that only counts rows is none."""
     rows = income(0, 3)
     frame = bf.to_pandas(rows)
-    indexed = of_frame(frame.set_index(["validator_index", "epoch"]), None)
+    indexed = create_frame_source(frame.set_index(["validator_index", "epoch"]), None)
     assert rows.equals(next(iter(indexed.frames())))
     few = pd.DataFrame({"value": [0]}, index=pd.Index([1], name="slot"))
-    lazy = of_frame(dd.from_pandas(few, npartitions=1), None)
+    lazy = create_frame_source(dd.from_pandas(few, npartitions=1), None)
     assert ["slot", "value"] == lazy.table.schema.names()
-    assert rows.equals(next(iter(of_frame(frame, None).frames())))
+    assert rows.equals(next(iter(create_frame_source(frame, None).frames())))
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_the_chain_is_told_by_the_times_in_any_order():
         )
         for given in (rows, rows.reverse(), rows.drop("slot"), rows.drop("slot").reverse()):
             sources = (
-                of_frame(given, None),
-                of_frame(given.lazy(), None),
-                of_frames([given], None),
+                create_frame_source(given, None),
+                create_frame_source(given.lazy(), None),
+                create_stream_source([given], None),
             )
             assert [chain] * 3 == [source.chain for source in sources]
 
@@ -157,7 +157,7 @@ def test_numbers_that_are_of_no_chain_tell_none(tmp_path, epoch):
     """What is no epoch is exported as it is: that it tells no chain is no error."""
     rows = pl.DataFrame({"epoch": epoch, "time": [datetime(2020, 12, 1, 12, tzinfo=UTC)]})
     assert bf.export(rows, tmp_path / "out").complete
-    assert of_frame(rows, None).chain is None
+    assert create_frame_source(rows, None).chain is None
 
 
 @pytest.mark.parametrize("most", [50, 1_000_000])
@@ -165,7 +165,7 @@ def test_rows_of_one_key_are_in_one_order(tmp_path, monkeypatch, most):
     """Rows that only differ outside of the key make the same bytes in any order, runs or not."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
-    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 40)
+    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 40)
     rows = income(0, 99)
     twice = pl.concat(
         [rows, rows.with_columns(pl.lit(1, pl.Int64).alias(REWARD)).head(150), rows.head(20)]
@@ -184,12 +184,12 @@ def test_keys_of_text_are_in_one_order_too(tmp_path):
     rows = pl.DataFrame({"name": ["b", None, "a", "b"], "list": [[2], [1], None, [1]]})
     expected = [("a", None), ("b", [1]), ("b", [2]), (None, [1])]
     for given in (rows, rows.reverse()):
-        assert expected == in_order([given], ["name"]).rows()
+        assert expected == sort_rows([given], ["name"]).rows()
 
 
 def test_columns_may_be_called_as_what_we_call_ours(tmp_path, monkeypatch):
     """No name of a user's column is one that sorting needs, in whatever order rows come."""
-    monkeypatch.setattr("beaconframes.exports.sources.PAGES", 1)
+    monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 1)
     rows = pl.DataFrame({"epoch": [225, 0, 450, 1], "_part": range(4)}).with_columns(
         time=MAINNET.time_expr("epoch", pl.col("epoch"))
     )
@@ -220,7 +220,7 @@ def test_times_that_no_calendar_has_are_refused(tmp_path):
     for microseconds in (2**58, -(2**57)):
         time = pl.Series([0, microseconds], dtype=pl.Int64).cast(pl.Datetime("us", "UTC"))
         rows = pl.DataFrame({"epoch": [0, 1], "time": time})
-        with pytest.raises(UsageError, match="a year that is none of 1 to 9999"):
+        with pytest.raises(UsageError, match="a year outside 1 to 9999"):
             bf.export(rows, tmp_path / "out")
         bf.export(rows, tmp_path / f"{microseconds}.parquet")
 
@@ -249,7 +249,7 @@ def test_what_is_no_number_divides_no_rows(tmp_path):
     """Public keys, or epochs that are text: there is nothing to count by."""
     rows = pl.DataFrame({"epoch": ["x"], "validator": ["0xab"]})
     for by in ("validators", "period"):
-        with pytest.raises(UsageError, match="no column to divide them"):
+        with pytest.raises(UsageError, match="needs a column that the rows do not have"):
             bf.export(rows, tmp_path / "out", by=by)
 
 

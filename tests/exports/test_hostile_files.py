@@ -27,7 +27,7 @@ from beaconframes.errors import BeaconframesError, DatasetError
 from beaconframes.exports import journal
 from beaconframes.exports.formats import FORMATS
 
-from ..support.thrift import fields, put_together, struct, taken_apart
+from ..support.thrift import join_file, read_struct, split_file, write_struct
 
 ROWS = 1000
 HUGE = 10**9
@@ -58,57 +58,57 @@ def columns(footer):
 
 
 def claims_everywhere(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     group, facts = columns(footer)
     footer[3][1] = group[3][1] = HUGE
     for column in facts:
         column[5][1] = HUGE
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def claims_in_all(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     footer[3][1] = HUGE
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def claims_in_a_group(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     columns(footer)[0][3][1] = HUGE
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def page(data, *, unpacked=None, values=None, content=None):
     """Replace the page of the second column by one that claims something."""
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     facts = columns(footer)[1][1]
     facts.pop(11, None)  # no dictionary
-    header, begins = fields(pages, facts[9][1])
+    header, begins = read_struct(pages, facts[9][1])
     content = content or pages[begins : begins + header[3][1]]
     header[3][1] = len(content)
     if unpacked is not None:
         header[2][1] = unpacked
     if values is not None:
         header[5][1][1][1] = values
-    new = struct(header) + content
+    new = write_struct(header) + content
     facts[9][1], facts[7][1] = len(pages), len(new)
-    return put_together(pages + new, footer)
+    return join_file(pages + new, footer)
 
 
 def elsewhere(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     columns(footer)[1][1][9][1] = 2**40
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def in_another_file(data):
-    pages, footer = taken_apart(data)
+    pages, footer = split_file(data)
     columns(footer)[0][1][1][1][0] = {1: [8, b"/etc/passwd"], **columns(footer)[0][1][1][1][0]}
-    return put_together(pages, footer)
+    return join_file(pages, footer)
 
 
 def deep(data):
-    pages, _ = taken_apart(data)
+    pages, _ = split_file(data)
     footer = b"\x1c" * 100_000
     return pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
@@ -498,8 +498,8 @@ def noted(path):
 
 def workshop(folder):
     """The workshop of an export that is said to have been killed."""
-    (folder / journal.NAME).mkdir()
-    return folder / journal.NAME
+    (folder / journal.WORK_FOLDER).mkdir()
+    return folder / journal.WORK_FOLDER
 
 
 @pytest.mark.parametrize(
@@ -539,7 +539,7 @@ def test_a_journal_replaces_no_document_of_others(tmp_path):
             for said in ("README.md", ["README.md", "0" * 64], {"README.md": 1})
         )
     )
-    with pytest.raises(DatasetError, match="is in the way"):
+    with pytest.raises(DatasetError, match="is not a file of this export"):
         bf.export(rows(), tmp_path)
     assert "precious" == (tmp_path / "README.md").read_text()
 
@@ -553,7 +553,7 @@ def test_what_is_no_file_in_the_workshop_is_refused(tmp_path, name, kind):
     out.mkdir()
     place = workshop(out) / name
     place.symlink_to(precious) if kind == "link" else place.mkdir()
-    with pytest.raises(DatasetError, match=f"{name} is not a plain file. Remove it"):
+    with pytest.raises(DatasetError, match=f"{name} is not a regular file. Remove it"):
         bf.export(rows(), out)
     assert "" == precious.read_text()
 
@@ -561,7 +561,7 @@ def test_what_is_no_file_in_the_workshop_is_refused(tmp_path, name, kind):
 def test_a_lock_that_is_text_is_refused(tmp_path):
     """It is no database: the error says what to remove."""
     (workshop(tmp_path) / journal.LOCK).write_text("text, and not a little of it" * 1000)
-    with pytest.raises(DatasetError, match=r"lock is no lock of an export\. Remove it"):
+    with pytest.raises(DatasetError, match=r"lock is not the lock file of an export\. Remove it"):
         bf.export(rows(), tmp_path)
 
 
@@ -591,4 +591,4 @@ def test_a_journal_of_anything_is_passed_over(tmp_path, explorer, line):
     (workshop(tmp_path) / journal.JOURNAL).write_text(line + "\n")
     made = bf.export(bf.load_income_history, tmp_path, validators=[1, 2], since=0, until=9)
     assert (20, True) == (made.rows, made.complete)
-    assert not (tmp_path / journal.NAME).exists()
+    assert not (tmp_path / journal.WORK_FOLDER).exists()

@@ -13,7 +13,7 @@ import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports import journal
-from beaconframes.exports.remote import remote_of
+from beaconframes.exports.remote_target import parse_remote_target
 
 obstore = pytest.importorskip("obstore")
 
@@ -86,20 +86,20 @@ def test_a_folder_is_a_store_too(tmp_path):
 
 def test_two_exports_do_not_mix(store, monkeypatch, tmp_path):
     """Who comes second finds another manifest than the one that it added to."""
-    from beaconframes.exports import remote
+    from beaconframes.exports import object_store
 
     bf.export(rows(10), store)
-    real = remote.send
+    real = object_store.upload_dataset
 
     def late(*arguments):
         with monkeypatch.context() as elsewhere:
-            elsewhere.setattr(remote, "send", real)
+            elsewhere.setattr(object_store, "upload_dataset", real)
             elsewhere.setattr("platformdirs.user_cache_path", lambda _name: tmp_path / "other")
             bf.export(rows(11), store)
         real(*arguments)
 
-    monkeypatch.setattr(remote, "send", late)
-    with pytest.raises(DatasetError, match=r"in the way|somebody else meanwhile"):
+    monkeypatch.setattr(object_store, "upload_dataset", late)
+    with pytest.raises(DatasetError, match=r"not a file of this export|has finished meanwhile"):
         bf.export(rows(12), store)
     told = json.loads(objects(store)["manifest.json"])
     assert 11 == told["tables"]["rows"]["rows"]
@@ -107,9 +107,9 @@ def test_two_exports_do_not_mix(store, monkeypatch, tmp_path):
 
 def test_an_export_that_was_cut_short_is_sent_on(store, monkeypatch):
     """Until the manifest is there nothing is published; the same call ends what was begun."""
-    from beaconframes.exports import remote
+    from beaconframes.exports import object_store
 
-    real = remote._put
+    real = object_store._upload_file
 
     def cut(place, path, name):
         if name == "CITATION.cff":
@@ -117,7 +117,7 @@ def test_an_export_that_was_cut_short_is_sent_on(store, monkeypatch):
         real(place, path, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(remote, "_put", cut)
+        patch.setattr(object_store, "_upload_file", cut)
         with pytest.raises(KeyboardInterrupt):
             bf.export(rows(10), store)
     assert "manifest.json" not in objects(store)
@@ -133,18 +133,20 @@ def test_what_the_next_one_makes_here_is_not_removed(tmp_path, cache, monkeypatc
 
     def then_somebody_comes(path, **more):
         real(path, **more)
-        if not came and os.fspath(path).endswith(f"{place.name}/{journal.NAME}/{journal.LOCK}"):
-            came.append(journal.working(place, place / journal.NAME))
+        lock = f"{place.name}/{journal.WORK_FOLDER}/{journal.LOCK}"
+        if not came and os.fspath(path).endswith(lock):
+            came.append(journal.open_journal(place, place / journal.WORK_FOLDER))
             came[0].__enter__()
             (place / "dataset").mkdir()
 
     address = f"file://{tmp_path}/bucket/{name}"
-    place = remote_of(address, {}).staging
+    place = parse_remote_target(address, {}).staging_folder
     monkeypatch.setattr(os, "unlink", then_somebody_comes)
     bf.export(rows(10), address)
-    with pytest.raises(DatasetError, match=f"^{re.escape(address.rstrip('/'))} is being exported"):
+    words = f"^another export to {re.escape(address.rstrip('/'))} is running"
+    with pytest.raises(DatasetError, match=words):
         bf.export(rows(10), address)
-    assert {"dataset", journal.NAME} == {path.name for path in place.iterdir()}
+    assert {"dataset", journal.WORK_FOLDER} == {path.name for path in place.iterdir()}
     came[0].__exit__(None, None, None)
     monkeypatch.undo()
     monkeypatch.setattr("platformdirs.user_cache_path", lambda _name: cache)
@@ -153,25 +155,25 @@ def test_what_the_next_one_makes_here_is_not_removed(tmp_path, cache, monkeypatc
 
 
 def test_objects_of_others_are_left_alone(store):
-    """An object that is in the way is not replaced."""
+    """An object that is not a file of this export is not replaced."""
     obstore.put(store, "README.md", b"mine")
-    with pytest.raises(DatasetError, match=r"README.md is in the way"):
+    with pytest.raises(DatasetError, match=r"README.md exists and is not a file of this export"):
         bf.export(rows(10), store)
     assert b"mine" == objects(store)["README.md"]
 
 
 def failing(monkeypatch):
     """Let nothing but data files be put there."""
-    from beaconframes.exports import remote
+    from beaconframes.exports import object_store
 
-    real = remote._put
+    real = object_store._upload_file
 
     def put(place, path, name):
         if name == "CITATION.cff":
             raise OSError(5, "fails")
         real(place, path, name)
 
-    monkeypatch.setattr(remote, "_put", put)
+    monkeypatch.setattr(object_store, "_upload_file", put)
 
 
 @pytest.mark.parametrize("other", [rows(9), pl.DataFrame({"m": [1]}), pl.DataFrame({"n": [7]})])
@@ -208,7 +210,7 @@ def test_a_call_that_was_not_sent_is_not_asked_for_again(store, explorer, monkey
         obstore.delete(store, name)
     made = bf.export(bf.load_income_history, store, **{**wanted, "until": 10})
     assert 33 == made.rows
-    with pytest.raises(DatasetError, match=r"^MemoryStore has another income_history"):
+    with pytest.raises(DatasetError, match=r"^MemoryStore has a different table income_history"):
         bf.export(bf.load_income_history, store, **{**wanted, "validators": range(4)})
     assert "dataset/" not in str(raised_by(store, **{**wanted, "until": 5}))
 
@@ -224,7 +226,7 @@ def test_other_rows_there_are_told_by_their_address(tmp_path):
     (tmp_path / "bucket").mkdir()
     address = f"file://{tmp_path}/bucket"
     bf.export(rows(3), address)
-    with pytest.raises(DatasetError, match=f"^{re.escape(address)}/rows was published with 3"):
+    with pytest.raises(DatasetError, match=f"^{re.escape(address)}/rows has 3 published rows"):
         bf.export(rows(2), address)
 
 
@@ -248,14 +250,14 @@ def test_options_of_the_client_are_taken_as_they_are_known(options):
 @pytest.mark.parametrize(
     ("address", "options", "words"),
     [
-        ("s3://bucket/x", {"randomize": True}, "no place|cannot be opened"),
-        ("s3://bucket/x", {"region": None}, "no place"),
-        ("s3://bucket/x", {"client_options": 5}, "are mappings"),
-        ("s3://bucket/x", "region", "are mappings"),
-        ("s3://", None, "names no bucket"),
-        ("az://", None, "names no bucket"),
-        ("s3:///x", None, "no place"),
-        ("memory:///x", None, "gone at once"),
+        ("s3://bucket/x", {"randomize": True}, "not a valid target|cannot be opened"),
+        ("s3://bucket/x", {"region": None}, "not a valid target"),
+        ("s3://bucket/x", {"client_options": 5}, "must be mappings"),
+        ("s3://bucket/x", "region", "must be mappings"),
+        ("s3://", None, "has no bucket"),
+        ("az://", None, "has no bucket"),
+        ("s3:///x", None, "not a valid target"),
+        ("memory:///x", None, "would be lost at once"),
     ],
 )
 def test_addresses_and_options_that_cannot_be_are_refused(
@@ -272,7 +274,7 @@ def test_addresses_and_options_that_cannot_be_are_refused(
 def test_a_folder_called_like_the_manifest_is_told(tmp_path):
     """It is nobody else's export."""
     (tmp_path / "bucket/manifest.json").mkdir(parents=True)
-    with pytest.raises(DatasetError, match=r"manifest\.json is in the way: it is a folder"):
+    with pytest.raises(DatasetError, match=r"manifest\.json is a folder"):
         bf.export(rows(3), f"file://{tmp_path}/bucket")
 
 

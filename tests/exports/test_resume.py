@@ -59,7 +59,7 @@ def cut_after(monkeypatch, places):
     """Let the export end as it gives its name to the file of that number."""
     from beaconframes.exports import table_writer
 
-    real, left = table_writer.put, [places]
+    real, left = table_writer.rename_draft, [places]
 
     def put(draft, path):
         if left[0] == 0:
@@ -67,7 +67,7 @@ def cut_after(monkeypatch, places):
         left[0] -= 1
         real(draft, path)
 
-    monkeypatch.setattr(table_writer, "put", put)
+    monkeypatch.setattr(table_writer, "rename_draft", put)
 
 
 def cut(*_, **__):
@@ -106,22 +106,22 @@ def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monk
     """Whatever happened to the notes of a killed export, every row is there in the end."""
     export(tmp_path / "whole", until=449)
     with monkeypatch.context() as patch:
-        patch.setattr(dataset_writer, "manifest", cut)
+        patch.setattr(dataset_writer, "build_manifest", cut)
         with pytest.raises(Cut):
             export(tmp_path / "out", until=449)
-    lines_file = tmp_path / "out" / journal.NAME / journal.JOURNAL
+    lines_file = tmp_path / "out" / journal.WORK_FOLDER / journal.JOURNAL
     lines = lines_file.read_text().splitlines()
     for number, line in enumerate(lines):
         spoilt = [*lines[:number], *spoil(line), *lines[number + 1 :]]
         copy = shutil.copytree(tmp_path / "out", tmp_path / f"copy-{number}")
-        (copy / journal.NAME / journal.JOURNAL).write_text("\n".join(spoilt) + "\n")
+        (copy / journal.WORK_FOLDER / journal.JOURNAL).write_text("\n".join(spoilt) + "\n")
         export(copy, until=449)
         assert files(tmp_path / "whole") == files(copy)
 
 
 def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer, monkeypatch):
     """When the manifest is there and the work is not cleared away yet, nothing is counted twice."""
-    from beaconframes.exports import metadata
+    from beaconframes.exports import dataset_writer
 
     export(tmp_path / "whole", until=200)
 
@@ -129,11 +129,11 @@ def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer
         raise Cut
 
     with monkeypatch.context() as patch:
-        patch.setattr(metadata, "remember", remember)
+        patch.setattr(dataset_writer, "append_history", remember)
         with pytest.raises(Cut):
             export(tmp_path / "out", until=200)
     assert (tmp_path / "out/manifest.json").exists()
-    assert (tmp_path / "out" / journal.NAME).exists()
+    assert (tmp_path / "out" / journal.WORK_FOLDER).exists()
     export(tmp_path / "out", until=200)
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
@@ -168,7 +168,7 @@ def test_keys_are_gone_on_with_as_indices_are(tmp_path, explorer, monkeypatch, p
     few = {"validators": [1, 1001, key], "since": 460, "until": 465, "by": "validators"}
     export(tmp_path / "whole", **few)
     with monkeypatch.context() as patch:
-        cut_after(patch, 1) if places == 1 else patch.setattr(dataset_writer, "manifest", cut)
+        cut_after(patch, 1) if places == 1 else patch.setattr(dataset_writer, "build_manifest", cut)
         with pytest.raises(Cut):
             export(tmp_path / "out", **few)
     assert 18 == export(tmp_path / "out", **few).rows
@@ -201,7 +201,7 @@ def test_what_was_begun_is_ended_though_more_is_final(
     with bf.Explorer(head=early, **known) as asked:
         bf.export(loader, tmp_path / "early", explorer=asked, **wanted)
         with monkeypatch.context() as patch:
-            patch.setattr(dataset_writer, "manifest", cut)
+            patch.setattr(dataset_writer, "build_manifest", cut)
             with pytest.raises(Cut):
                 bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
     with bf.Explorer(head=head, **known) as asked:
@@ -219,10 +219,10 @@ def test_slots_that_are_listed_are_all_there_or_refused(tmp_path, explorer):
     assert 2 == bf.export(bf.load_slots, out, slots=[0, 50]).rows
     before = files(out)
     for slots, words in (
-        (range(51), "has 0-0,50-50 up to 50, and this asks for every slot"),
-        ([0, 30, 50, 60], "has 0-0,50-50 up to 50, and this asks for 0-0,30-30,50-50"),
-        ([50], "begins at slot 0, and this asks from 50 on"),
-        ([0], "goes up to slot 50, and this asks up to 0"),
+        (range(51), "dataset has 0-0,50-50, and this export every slot"),
+        ([0, 30, 50, 60], "dataset has 0-0,50-50, and this export 0-0,30-30,50-50"),
+        ([50], "starts at slot 0, and this export at 50"),
+        ([0], "ends at slot 50, and this export at 0"),
     ):
         with pytest.raises(DatasetError, match=words):
             bf.export(bf.load_slots, out, slots=slots)
@@ -238,7 +238,7 @@ def test_slots_that_are_listed_are_all_there_or_refused(tmp_path, explorer):
 def test_an_earlier_beginning_is_refused(tmp_path, explorer, later, earlier):
     """A beginning that moves with the chain moves forward: what is before it never came."""
     made = export(tmp_path / "out", since=later)
-    with pytest.raises(DatasetError, match=r"begins at epoch \d+, and this asks from \d+ on"):
+    with pytest.raises(DatasetError, match=r"starts at epoch \d+, and this export at \d+"):
         export(tmp_path / "out", since=earlier)
     assert (made.rows, 0) == ((again := export(tmp_path / "out", since=later)).rows, again.added)
 
@@ -270,7 +270,7 @@ def test_a_row_that_is_there_twice_stands_for_no_other(tmp_path, first, then):
 def test_the_same_pages_in_no_order_add_nothing(tmp_path, monkeypatch, most, more):
     """Not even where a day is begun, left and begun again; nor where it has become longer."""
     monkeypatch.setattr(sorter, "ROWS", most)
-    monkeypatch.setattr(sources, "PAGES", 1000)
+    monkeypatch.setattr(sources, "COMBINED_ROWS", 1000)
 
     def page(day, first, rows=5_000):
         time = pl.datetime(2026, 1, day, time_zone="UTC").alias("time")
@@ -378,8 +378,8 @@ def test_what_is_not_final_is_named_and_comes_later(tmp_path, running):
     ("arguments", "words"),
     [
         ({"validators": range(21)}, "validators was 0-19, now it is 0-20"),
-        ({"since": 1}, "begins at epoch 0, and this asks from 1 on"),
-        ({"until": 150}, "goes up to epoch 200, and this asks up to 150"),
+        ({"since": 1}, "starts at epoch 0, and this export at 1"),
+        ({"until": 150}, "ends at epoch 200, and this export at 150"),
         ({"format": "csv"}, "format was parquet, now it is csv"),
         ({"by": "period"}, "partitioned_by was day, now it is period"),
         ({"raw": True}, "raw was False, now it is True"),
@@ -500,7 +500,7 @@ def test_lives_cut_gaps_to_what_is_within():
     from beaconframes.exports.active_periods import ActivePeriods
 
     class Known(ActivePeriods):
-        def _rows(self, indices):
+        def _load_rows(self, indices):
             rows = [
                 (1, 100, None, None, False), (2, None, None, None, False),
                 (3, 0, 150, 400, False), (4, 0, 150, 400, True), (5, 120, 130, 400, False),
@@ -515,36 +515,36 @@ def test_lives_cut_gaps_to_what_is_within():
     def gap(index, first, last, unit="epoch"):
         return {"validator_index": index, f"first_{unit}": first, f"last_{unit}": last}
 
-    lives = Known(Anybody(), second=False)
+    lives = Known(Anybody(), uses_v2=False)
     asked = [gap(index, 50, 200) for index in range(1, 7)]
     expected = [gap(1, 100, 200), gap(3, 50, 149), gap(4, 50, 200), gap(5, 120, 129)]
     # Of the sixth nobody knows anything.
-    assert [*expected, gap(6, 50, 200)] == lives.within(asked)
-    assert [] == lives.within([gap(1, 0, 99), gap(3, 150, 200)])
-    days = lives.within([gap(index, 0, 5, "day") for index in range(1, 4)])
+    assert [*expected, gap(6, 50, 200)] == lives.clip_gaps(asked)
+    assert [] == lives.clip_gaps([gap(1, 0, 99), gap(3, 150, 200)])
+    days = lives.clip_gaps([gap(index, 0, 5, "day") for index in range(1, 4)])
     assert [gap(1, 0, 5, "day"), gap(3, 0, 0, "day")] == days
-    slots = lives.within([gap(1, 0, 3300, "slot")])
+    slots = lives.clip_gaps([gap(1, 0, 3300, "slot")])
     assert [gap(1, 3200, 3300, "slot")] == slots
     plain = [{"pubkey": "0x12"}, {"first_epoch": 1, "last_epoch": 2}]
-    assert plain == lives.within(plain)
+    assert plain == lives.clip_gaps(plain)
 
 
 def test_two_exports_into_one_folder_do_not_mix(tmp_path, explorer):
     """The second is told who is at work; when that one has died, it takes over."""
     (tmp_path / "out").mkdir()
-    with journal.working(tmp_path / "out", tmp_path / "out" / journal.NAME):
-        words = f"exported to by process {os.getpid()} on {socket.gethostname()}"
+    with journal.open_journal(tmp_path / "out", tmp_path / "out" / journal.WORK_FOLDER):
+        words = f"is running: process {os.getpid()} on {socket.gethostname()}"
         with pytest.raises(DatasetError, match=words):
             export(tmp_path / "out", until=100)
     export(tmp_path / "out", until=100)
-    (tmp_path / "out" / journal.NAME).mkdir()
-    holder = tmp_path / "out" / journal.NAME / journal.HOLDER
+    (tmp_path / "out" / journal.WORK_FOLDER).mkdir()
+    holder = tmp_path / "out" / journal.WORK_FOLDER / journal.HOLDER
     holder.write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
     with pytest.raises(DatasetError, match="process 1 on elsewhere"):
         export(tmp_path / "out", until=100)
     holder.write_text(json.dumps({"pid": 999_999_999, "host": socket.gethostname()}))
     assert export(tmp_path / "out", until=100).complete
-    assert not (tmp_path / "out" / journal.NAME).exists()
+    assert not (tmp_path / "out" / journal.WORK_FOLDER).exists()
 
 
 def test_nothing_of_the_work_is_left(tmp_path, explorer):
@@ -647,13 +647,13 @@ def test_pages_that_overlap_give_every_row_once(tmp_path, running, caplog):
     wanted = {"validators": ACTIVE[:24], "since": 399, "until": 400}
     with bf.Explorer(running.url, **known) as well:
         truth = bf.v2.load_balances(explorer=well, **wanted)
-    caplog.set_level("INFO", "beaconframes.client")
+    caplog.set_level("INFO", "beaconframes.fetch")
     with FaultServer("page_overlap?path=/validators/balances", upstream=running.url) as server:
         with bf.Explorer(server.url, **known) as spoiled:
             made = bf.export(bf.v2.load_balances, tmp_path / "out", explorer=spoiled, **wanted)
         asked = [seen for seen in server.seen if "/validators/balances" in seen.target]
     assert 6 == len(asked)
-    assert any("12 rows came more than once" in message for message in caplog.messages)
+    assert any("12 rows were received more than once" in message for message in caplog.messages)
     assert (made.complete, made.rows) == (True, 48)
     there = Dataset.open(tmp_path / "out").scan("v2_balances").collect()
     assert truth.equals(there.sort("validator_index", "epoch"))

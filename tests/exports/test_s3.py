@@ -107,31 +107,31 @@ def test_a_dataset_is_put_there_and_extended(bucket, tmp_path):
 
 def test_the_manifest_is_replaced_only_if_nobody_else_did(bucket, tmp_path, monkeypatch):
     """The store itself refuses the second of two that began from the same manifest."""
-    from beaconframes.exports import remote
+    from beaconframes.exports import object_store
 
     address, options = bucket
     bf.export(rows(10), f"{address}/rows", storage_options=options)
-    real = remote.send
+    real = object_store.upload_dataset
 
     def late(*arguments):
         with monkeypatch.context() as elsewhere:
-            elsewhere.setattr(remote, "send", real)
+            elsewhere.setattr(object_store, "upload_dataset", real)
             elsewhere.setattr("platformdirs.user_cache_path", lambda _name: tmp_path / "other")
             bf.export(rows(11), f"{address}/rows", storage_options=options)
         real(*arguments)
 
-    monkeypatch.setattr(remote, "send", late)
-    with pytest.raises(DatasetError, match=r"in the way|somebody else meanwhile"):
+    monkeypatch.setattr(object_store, "upload_dataset", late)
+    with pytest.raises(DatasetError, match=r"not a file of this export|has finished meanwhile"):
         bf.export(rows(12), f"{address}/rows", storage_options=options)
     assert rows(11).equals(read(f"{address}/rows", options).sort("n"))
 
 
 def test_what_was_cut_short_goes_on(bucket, monkeypatch):
     """Without its manifest nothing is published; the same call ends it."""
-    from beaconframes.exports import remote
+    from beaconframes.exports import object_store
 
     address, options = bucket
-    real = remote._put
+    real = object_store._upload_file
 
     def cut(place, path, name):
         if name == "croissant.json":
@@ -139,7 +139,7 @@ def test_what_was_cut_short_goes_on(bucket, monkeypatch):
         real(place, path, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(remote, "_put", cut)
+        patch.setattr(object_store, "_upload_file", cut)
         with pytest.raises(KeyboardInterrupt):
             bf.export(rows(10), f"{address}/rows", storage_options=options)
     assert "manifest.json" not in objects(f"{address}/rows", options)
@@ -153,7 +153,7 @@ def test_other_columns_are_refused(bucket):
     address, options = bucket
     other = pl.DataFrame({"text": ["x"]})
     bf.export(rows(10), f"{address}/rows", storage_options=options)
-    with pytest.raises(DatasetError, match="has another rows"):
+    with pytest.raises(DatasetError, match="has a different table rows"):
         bf.export(other, f"{address}/rows", storage_options=options)
     assert rows(10).equals(read(f"{address}/rows", options))
 

@@ -6,6 +6,7 @@ import _thread
 import json
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -543,6 +544,19 @@ def test_refused_connection_names_the_address():
         session.fetch(V1)
 
     assert 4 == caught.value.attempts
+
+
+def test_traceback_of_an_error_is_short():
+    """The traceback of an error has one frame of this package, and no second error is attached."""
+    with FaultServer("5xx") as server:
+        session = Session(server.url, clock=FastClock())
+        with pytest.raises(ServerError) as caught:
+            session.fetch(V1)
+        session.close()
+    frames = traceback.extract_tb(caught.value.__traceback__)
+
+    assert ["fetch"] == [frame.name for frame in frames[1:]]
+    assert (None, None) == (caught.value.__cause__, caught.value.__context__)
 
 
 def test_headers_are_bounded_and_cookies_not_stored():

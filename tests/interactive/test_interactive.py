@@ -43,7 +43,7 @@ CHARTS = {
     for name, (chart, frame, others, options) in EVERY.items()
 }
 every_chart = pytest.mark.parametrize(("chart", "frame", "others"), CHARTS.values(), ids=CHARTS)
-TWINS = sorted({chart for chart, *_ in EVERY.values()})
+V1_EQUIVALENTS = sorted({chart for chart, *_ in EVERY.values()})
 
 
 @pytest.fixture(autouse=True)
@@ -83,8 +83,8 @@ def moments(values):
 
 def test_every_chart_has_a_twin():
     """Both libraries have the same charts, with the same arguments and defaults."""
-    assert {"style", *TWINS} <= set(plot.__all__) & set(interactive.__all__)
-    for name in TWINS:
+    assert {"style", *V1_EQUIVALENTS} <= set(plot.__all__) & set(interactive.__all__)
+    for name in V1_EQUIVALENTS:
         one = inspect.signature(getattr(plot, name)).parameters
         other = inspect.signature(getattr(interactive, name)).parameters
         assert [str(one[p]) for p in one if p != "ax"] == [str(other[p]) for p in other]

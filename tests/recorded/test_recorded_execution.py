@@ -1,7 +1,7 @@
-"""Answers about the execution layer that a real service gave, replayed and compared cell by cell.
+"""Recorded responses about the execution layer, replayed and compared cell by cell.
 
-What is expected is worked out from the recorded JSON with ``json``, ``decimal`` and ``datetime``
-alone. The recordings are no part of the project; BEACONFRAMES_RECORDED says where else they are.
+The expected values are computed from the recorded JSON with ``json``, ``decimal`` and ``datetime``
+alone. The recordings are not part of the project; BEACONFRAMES_RECORDED is their folder.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from beaconframes.errors import SchemaError
 
 from ..support.replay import replaying
 
-BESIDE = Path(__file__).resolve().parents[3] / "shared" / "recorded"
-RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", BESIDE))
+DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "recorded"
+RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", DEFAULT))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 BLOCKS = """
@@ -83,13 +83,13 @@ pytestmark = pytest.mark.skipif(
 
 
 def data(file):
-    """Return the data of a recorded answer, numbers exactly as they were written."""
+    """Return the data of a recorded response, with exact numbers."""
     answer = json.loads((RECORDED / file).read_bytes(), parse_int=int, parse_float=Decimal)
     return answer["data"]
 
 
 def opened(record):
-    """Return the fields of a record by path, its inner objects opened."""
+    """Return the fields of a record by path."""
     found = {}
     for name, value in record.items():
         if isinstance(value, dict):
@@ -100,7 +100,7 @@ def opened(record):
 
 
 def expected(contract, records):
-    """Return the rows that the records make, by the columns of a contract."""
+    """Return the rows of the records according to a contract."""
     lines = [line.split() for line in contract.split("\n") if line]
     rows = []
     for record in map(opened, records):
@@ -116,7 +116,7 @@ def expected(contract, records):
 
 
 def replay(reply, load):
-    """Return what *load* makes of one reply to everything, and what was asked."""
+    """Return the frame of *load* with one reply to every request, and the requests."""
     with (
         replaying({"*": reply}) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
@@ -129,29 +129,29 @@ def replay(reply, load):
     [("v1-execution-block--1.json", 10_000), ("v1-execution-block--docs1.json", 23_540_530)],
 )
 def test_a_block_by_its_number(file, number):
-    """Before the merge nothing of the consensus layer, after it all of it; amounts exact."""
-    frame, asked = replay(
+    """Before the merge without consensus fields, after it with all of them; exact amounts."""
+    frame, requests = replay(
         (RECORDED / file).read_bytes(),
         lambda explorer: bf.load_execution_blocks(number, explorer=explorer),
     )
 
-    assert [f"GET {NUMBERED}{number}"] == asked
+    assert [f"GET {NUMBERED}{number}"] == requests
     assert expected(BLOCKS, data(file)) == frame.rows(named=True)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_the_blocks_of_34_validators(number):
-    """Fifty blocks of three years, each by one of those asked for; sorted from the oldest."""
+    """Fifty blocks of three years, each by a requested producer; oldest first."""
     file = f"v1-execution-produced--{number}.json"
     rows = sorted(expected(BLOCKS, data(file)), key=lambda row: row["block_number"])
 
-    frame, asked = replay(
+    frame, requests = replay(
         (RECORDED / file).read_bytes(),
         lambda explorer: bf.load_produced_blocks(PRODUCERS, explorer=explorer),
     )
 
     listed = ",".join(map(str, PRODUCERS))
-    assert [f"GET /api/v1/execution/{listed}/produced?sort=asc&offset=0&limit=100"] == asked
+    assert [f"GET /api/v1/execution/{listed}/produced?sort=asc&offset=0&limit=100"] == requests
     assert 50 == len(rows)
     assert rows == frame.rows(named=True)
     kinds = [[type(cell) for cell in row.values()] for row in rows]
@@ -159,7 +159,7 @@ def test_the_blocks_of_34_validators(number):
 
 
 def test_three_recorded_pages_are_one_frame():
-    """A full page of a hundred is followed by the next; what comes twice is there once."""
+    """A full page of 100 is followed by the next; duplicate rows are dropped."""
     pages = [data(f"v1-execution-produced--{n}.json") for n in (1, 2, 3)]
     listed = ",".join(map(str, PRODUCERS))
     target = f"GET /api/v1/execution/{listed}/produced?sort=asc&offset="
@@ -180,24 +180,24 @@ def test_three_recorded_pages_are_one_frame():
 
 
 def test_the_documented_block_of_a_fee_recipient():
-    """The builder's address got the fees, so the block is one of those asked for."""
+    """The builder's address received the fees, so the block was requested."""
     file = "v1-execution-produced--docs1.json"
     address = data(file)[0]["feeRecipient"]
 
-    frame, asked = replay(
+    frame, requests = replay(
         (RECORDED / file).read_bytes(),
         lambda explorer: bf.load_produced_blocks(
             address.upper().replace("X", "x"), explorer=explorer
         ),
     )
 
-    assert [f"GET /api/v1/execution/{address}/produced?sort=asc&offset=0&limit=100"] == asked
+    assert [f"GET /api/v1/execution/{address}/produced?sort=asc&offset=0&limit=100"] == requests
     assert expected(BLOCKS, data(file)) == frame.rows(named=True)
 
 
 @pytest.mark.parametrize("file", ["v1-execution-gasnow--1.json", "v1-execution-gasnow--docs1.json"])
-def test_gas_fees_are_read_by_the_millisecond(file):
-    """One row; the price in the service's own currency is there or not."""
+def test_gas_fees_have_their_time_in_milliseconds(file):
+    """One row; the price in the service's own currency may be missing."""
     frame, _ = replay(
         (RECORDED / file).read_bytes(), lambda explorer: bf.load_gas_fees(explorer=explorer)
     )
@@ -206,15 +206,15 @@ def test_gas_fees_are_read_by_the_millisecond(file):
 
 
 def test_the_documented_name():
-    """The address loses the case of its checksum, and nothing else."""
+    """The address becomes lower-case; the rest is unchanged."""
     file = "v1-ens-lookup--docs1.json"
 
-    frame, asked = replay(
+    frame, requests = replay(
         (RECORDED / file).read_bytes(),
         lambda explorer: bf.load_names("vitalik.eth", explorer=explorer),
     )
 
-    assert ["GET /api/v1/ens/lookup/vitalik.eth"] == asked
+    assert ["GET /api/v1/ens/lookup/vitalik.eth"] == requests
     assert expected(NAME, [data(file)]) == frame.rows(named=True)
 
 
@@ -223,12 +223,12 @@ def test_the_documented_address():
     file = "v1-execution-address--docs1.json"
     record = data(file)
 
-    frame, asked = replay(
+    frame, requests = replay(
         (RECORDED / file).read_bytes(),
         lambda explorer: bf.load_address_balances(record["address"], explorer=explorer),
     )
 
-    assert [f"GET /api/v1/execution/address/{record['address']}"] == asked
+    assert [f"GET /api/v1/execution/address/{record['address']}"] == requests
     tokens = [
         (record["address"], token["address"], token["symbol"], token["balance"])
         for token in record["tokens"]
@@ -238,7 +238,7 @@ def test_the_documented_address():
 
 
 def test_the_documented_tokens_of_an_address():
-    """The address is the one asked for: the answer does not repeat it."""
+    """The address is the requested one: the response does not repeat it."""
     file = "v1-execution-address-erc20tokens--docs1.json"
     address = f"0x{'ab' * 20}"
 
@@ -252,8 +252,8 @@ def test_the_documented_tokens_of_an_address():
     ] == frame.rows()
 
 
-def test_pool_amounts_that_were_rounded_on_the_way_are_refused():
-    """An example was written by a language without whole numbers: 9.3e+24 is no amount."""
+def test_rounded_pool_amounts_are_refused():
+    """An example has 9.3e+24, a float, where the amount should be exact."""
     with pytest.raises(SchemaError, match=r"pool_stats row 0: .* is .*e\+"):
         replay(
             (RECORDED / "v1-rocketpool-stats--docs1.json").read_bytes(),
@@ -262,7 +262,7 @@ def test_pool_amounts_that_were_rounded_on_the_way_are_refused():
 
 
 def test_every_other_field_of_the_pool_has_a_column():
-    """With the rounded amounts written out, the documented example loads without loss."""
+    """With the rounded amounts replaced by integers, the example loads completely."""
     record = data("v1-rocketpool-stats--docs1.json")
     exact = {name: int(value) if value == value.to_integral_value() else float(value)
              for name, value in record.items() if isinstance(value, Decimal)}  # fmt: skip
@@ -273,10 +273,10 @@ def test_every_other_field_of_the_pool_has_a_column():
     row = frame.rows(named=True)[0]
     start = EPOCH + timedelta(seconds=record["claim_interval_time_start"])
     assert start == row.pop("claim_interval_time_start")
-    told = {
+    actual = {
         name.removesuffix("_base_units").removesuffix("_wei"): cell for name, cell in row.items()
     }
     assert {
         name: value for name, value in {**record, **exact}.items()
         if name != "claim_interval_time_start"
-    } == told  # fmt: skip
+    } == actual  # fmt: skip

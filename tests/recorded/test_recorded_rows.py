@@ -1,7 +1,7 @@
-"""Answers that a real service gave, replayed through the client and compared cell by cell.
+"""Recorded responses, replayed through the client and compared cell by cell.
 
-What is expected is worked out from the recorded JSON with ``json``, ``decimal`` and ``datetime``
-alone. The recordings are no part of the project; BEACONFRAMES_RECORDED says where else they are.
+The expected values are computed from the recorded JSON with ``json``, ``decimal`` and ``datetime``
+alone. The recordings are not part of the project; BEACONFRAMES_RECORDED is their folder.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from beaconframes.errors import SchemaError
 from ..support.contract import CALENDAR, TABLES, rows, unknown
 from ..support.replay import replaying
 
-BESIDE = Path(__file__).resolve().parents[3] / "shared" / "recorded"
-RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", BESIDE))
+DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "recorded"
+RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", DEFAULT))
 KINDS = {
     "v1-validator-incomedetailhistory": "income_history",
     "v1-validator-balancehistory": "balance_history",
@@ -42,7 +42,7 @@ def table_of(file):
 
 
 def index():
-    """Return what is recorded for the nine endpoints, by file name."""
+    """Return the index entries of the nine endpoints, by file name."""
     if not (RECORDED / "index.json").exists():
         return {}
     known = json.loads((RECORDED / "index.json").read_text())
@@ -56,27 +56,27 @@ pytestmark = pytest.mark.skipif(not INDEX, reason=f"no recorded answers in {RECO
 
 
 def records(file):
-    """Return the records of a recorded answer, numbers exactly as they were written."""
+    """Return the records of a recorded response, with exact numbers."""
     answer = json.loads((RECORDED / file).read_bytes(), parse_int=int, parse_float=Decimal)
     data = answer.get("data", answer)
     return data if isinstance(data, list) else [data]
 
 
 def call(file):
-    """Return the arguments that ask for what was recorded, and the target that must be asked."""
+    """Return the loader's arguments for a recording, and the expected request target."""
     table, path = table_of(file), INDEX[file]["path"]
     found = records(file)
     if table == "validators":
         body = INDEX[file]["request_body"]
-        asked = json.loads(body)["indicesOrPubkey"] if body else path.rpartition("/")[2]
-        asked = asked if "0" <= asked[0] <= "9" else str(found[0]["validator_index"])
-        return {"validators": asked.split(",")}, f"/api/v1/validator/{asked}"
+        subjects = json.loads(body)["indicesOrPubkey"] if body else path.rpartition("/")[2]
+        subjects = subjects if "0" <= subjects[0] <= "9" else str(found[0]["validator_index"])
+        return {"validators": subjects.split(",")}, f"/api/v1/validator/{subjects}"
     if table in ("income_history", "balance_history"):
-        who = found[0]["validatorindex"]
+        validator = found[0]["validatorindex"]
         first, last = (pick(record["epoch"] for record in found) for pick in (min, max))
         window = f"latest_epoch={last}&limit={last - first + 1}"
-        path = path.replace("{indexOrPubkey}", str(who))
-        return {"validators": who, "since": first, "until": last}, f"{path}?{window}"
+        path = path.replace("{indexOrPubkey}", str(validator))
+        return {"validators": validator, "since": first, "until": last}, f"{path}?{window}"
     if table in ("epochs", "epoch_slots"):
         epoch = found[0]["epoch"]
         return {"since": epoch, "until": epoch}, path.replace("{epoch}", str(epoch))
@@ -90,9 +90,9 @@ def call(file):
 
 
 def replay(file):
-    """Load what was recorded through the client; return the frame, and what is missing."""
+    """Load a recording through the client; return the frame, and the missing rows."""
     arguments, target = call(file)
-    # Examples have fewer slots than an epoch, which only an epoch may that is not final.
+    # Examples have fewer slots than a final epoch must have.
     open_end = Head(10**7, 0, 32 * 10**7) if table_of(file) == "epoch_slots" else None
     with (
         replaying({"*": (RECORDED / file).read_bytes()}) as server,
@@ -107,8 +107,8 @@ def replay(file):
 
 
 @pytest.mark.parametrize("file", sorted(set(INDEX) - ROUNDED))
-def test_every_cell_is_what_the_service_sent(file):
-    """Values, types, nulls, zeros and order follow from the recorded JSON and nothing else."""
+def test_every_cell_matches_the_recording(file):
+    """Values, types, nulls, zeros and order follow from the recorded JSON alone."""
     found = records(file)
     expected = rows(table_of(file), found)
 
@@ -128,13 +128,13 @@ def test_every_cell_is_what_the_service_sent(file):
 
 
 def gaps_in(found):
-    """Return the epochs between the first and the last of which there is no record."""
+    """Return the epochs without a record between the first and the last one."""
     epochs = {record["epoch"] for record in found}
     return sorted(set(range(min(epochs), max(epochs) + 1)) - epochs)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_only_what_the_calendar_says_has_no_column(table):
+def test_only_calendar_fields_have_no_column(table):
     """The week of an epoch follows from the epoch; every other recorded field has a column."""
     files = [file for file in INDEX if table_of(file) == table]
 
@@ -144,8 +144,8 @@ def test_only_what_the_calendar_says_has_no_column(table):
 
 
 @pytest.mark.parametrize("file", sorted(ROUNDED & set(INDEX)))
-def test_amounts_that_were_rounded_on_the_way_are_refused(file):
-    """An example was written by a language without whole numbers: 1.34e+21 wei is no amount."""
+def test_rounded_amounts_are_refused(file):
+    """An example has 1.34e+21 wei, a float, where the amount should be exact."""
     assert INDEX[file]["kind"].startswith("docs example")
 
     with pytest.raises(SchemaError, match="row 0: consensus_rewards_sum_wei is "):
@@ -153,8 +153,8 @@ def test_amounts_that_were_rounded_on_the_way_are_refused(file):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_what_was_really_sent_is_told_from_what_is_only_documented(table):
-    """Every table has been replayed from recordings, save two of which there are only examples."""
+def test_which_tables_have_recordings(table):
+    """All tables but two have recordings; those two have documented examples only."""
     kinds = {INDEX[f]["kind"].partition(" ")[0] for f in INDEX if table_of(f) == table}
 
     only_documented = table in ("balance_history", "latest_state")

@@ -1,7 +1,7 @@
-"""Recorded answers about slots, deposits and queues, replayed and compared cell by cell.
+"""Recorded responses about slots, deposits and queues, replayed and compared cell by cell.
 
-As in ``test_recorded``: what is expected follows from the recorded JSON and from the lines here,
-which are written by hand from the documentation of the API.
+The expected values follow from the recorded JSON and from the lines below, which are written by
+hand from the documentation of the API.
 """
 
 from __future__ import annotations
@@ -121,13 +121,13 @@ transaction_deposits
   tx_input                        hex
 
 deposit_origin
-  from_address*                   asked
+  from_address*                   request
   pubkey*                         hex        public_key publickey
   valid_signature*                flag
   validator_index                 int        validator_index validatorindex
 
 withdrawal_credentials
-  credentials*                    asked
+  credentials*                    request
   validator_index*                int        validatorindex
   pubkey                          hex        publickey
 
@@ -152,8 +152,8 @@ KINDS = {
     "v1-validator-withdrawalCredentials": "withdrawal_credentials",
     "v1-validators-queue": "validator_queue",
 }
-SOMEBODY = "0x" + "5a" * 20
-"""Who is asked about where an example does not say."""
+ADDRESS = "0x" + "5a" * 20
+"""The subjects of examples that do not state them."""
 
 
 def table_of(file):
@@ -161,7 +161,7 @@ def table_of(file):
 
 
 def index():
-    """Return what is recorded for these endpoints, by file name."""
+    """Return the index entries of these endpoints, by file name."""
     if not (RECORDED / "index.json").exists():
         return {}
     known = json.loads((RECORDED / "index.json").read_text())
@@ -174,7 +174,7 @@ pytestmark = pytest.mark.skipif(not INDEX, reason=f"no recorded answers in {RECO
 
 
 def call(file):
-    """Return the arguments that ask for what was recorded, and the target that must be asked."""
+    """Return the loader's arguments for a recording, and the expected request target."""
     table, found = table_of(file), records(file)
     path = INDEX[file]["path"]
     if table == "validator_queue":
@@ -183,17 +183,17 @@ def call(file):
         tx = found[0]["tx_hash"]
         return {"tx_hashes": tx}, f"/api/v1/eth1deposit/{tx}"
     if table in ("deposit_origin", "withdrawal_credentials"):
-        home, _, who = path.rpartition("/")
-        who = who.lower() if who.startswith("0x") else SOMEBODY
+        home, _, subject = path.rpartition("/")
+        subject = subject.lower() if subject.startswith("0x") else ADDRESS
         name, most = ("address", 2000) if table == "deposit_origin" else ("credentials", 200)
-        return {name: who}, f"{home}/{who}?offset=0&limit={most}"
+        return {name: subject}, f"{home}/{subject}?offset=0&limit={most}"
     slot = found[0]["slot" if table == "slots" else "block_slot"]
     path = path.replace("{slot}", str(slot)).replace("{slotOrHash}", str(slot))
     return {"slots": slot}, f"{path}?offset=0&limit=100" if table == "slot_deposits" else path
 
 
 def replay(file):
-    """Load what was recorded through the client, without a warning."""
+    """Load a recording through the client, without a warning."""
     arguments, target = call(file)
     with (
         replaying({"*": (RECORDED / file).read_bytes()}) as server,
@@ -207,12 +207,12 @@ def replay(file):
 
 
 @pytest.mark.parametrize("file", sorted(INDEX))
-def test_every_cell_is_what_the_service_sent(file):
-    """Values, types, nulls, zeros and order follow from the recorded JSON and nothing else."""
+def test_every_cell_matches_the_recording(file):
+    """Values, types, nulls, zeros and order follow from the recorded JSON alone."""
     found = records(file)
-    asked = {key: value for key, value in call(file)[0].items() if isinstance(value, str)}
+    arguments = {key: value for key, value in call(file)[0].items() if isinstance(value, str)}
     column = {"address": "from_address", "credentials": "credentials"}
-    known = {column[key]: value for key, value in asked.items() if key in column}
+    known = {column[key]: value for key, value in arguments.items() if key in column}
     expected = [row | known for row in rows(table_of(file), found, LINES)]
 
     frame = replay(file)
@@ -226,7 +226,7 @@ def test_every_cell_is_what_the_service_sent(file):
 
 @pytest.mark.parametrize("table", LINES)
 def test_every_field_has_a_column(table):
-    """Nothing that was recorded is left out of the frame."""
+    """The frame has every recorded field."""
     files = [file for file in INDEX if table_of(file) == table]
 
     without = {field for file in files for r in records(file) for field in unknown(table, r, LINES)}
@@ -235,8 +235,8 @@ def test_every_field_has_a_column(table):
     assert set() == without
 
 
-def test_what_was_really_sent_is_told_from_what_is_only_documented():
-    """Three of the tables have been replayed from recordings, the others from examples alone."""
+def test_which_tables_have_recordings():
+    """Three of the tables have recordings, the others documented examples only."""
     recorded = {table_of(f) for f in INDEX if INDEX[f]["kind"] == "recording"}
 
     assert {"slots", "transaction_deposits", "deposit_origin"} == recorded

@@ -1,6 +1,6 @@
-"""Answers of generation 2 that the service really gave, replayed: nothing is lost on the way.
+"""Recorded V2 responses, replayed and compared field by field.
 
-They are read from beside the project and skipped where they are not.
+The recordings are not part of the project; the tests are skipped without them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from beaconframes import errors
 
 from ..support.replay import replaying
 
-BESIDE = Path(__file__).resolve().parents[3] / "shared" / "recorded"
-RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", BESIDE))
+DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "recorded"
+RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", DEFAULT))
 
 
 def index():
-    """Return what is recorded of generation 2, by file name."""
+    """Return the index entries of V2, by file name."""
     if not (RECORDED / "index.json").exists():
         return {}
     known = json.loads((RECORDED / "index.json").read_text())
@@ -33,7 +33,7 @@ def index():
 INDEX = index()
 pytestmark = pytest.mark.skipif(not INDEX, reason=f"no recorded answers in {RECORDED}")
 
-# Written by hand: where each field of a record must be found again.
+# Written by hand: the column of each field of a record.
 OVERVIEW = {
     "validator.index": "validator_index",
     "validator.public_key": "pubkey",
@@ -56,7 +56,7 @@ VALIDATORS = sorted(f for f in INDEX if f.startswith("v2-validators--") and "err
 
 
 def leaves(record, prefix=""):
-    """Every field of a record that is no object, by its path."""
+    """Every field of a record that is not an object, by its path."""
     for name, value in record.items():
         if isinstance(value, dict):
             yield from leaves(value, f"{prefix}{name}.")
@@ -65,7 +65,7 @@ def leaves(record, prefix=""):
 
 
 def cell(name, value):
-    """What a field must become in the column *name*."""
+    """The cell of a field in the column *name*."""
     if value is None:
         return None
     if name.endswith("_wei"):
@@ -74,13 +74,13 @@ def cell(name, value):
 
 
 def documented(file):
-    """Whether a file is an example with placeholders where amounts should be."""
+    """Whether a file is an example with placeholders instead of amounts."""
     return INDEX[file]["kind"].startswith("docs example")
 
 
 @pytest.mark.parametrize("file", [f for f in VALIDATORS if not documented(f)])
-def test_every_field_of_a_validator_is_kept(file):
-    """Amounts, epochs, addresses in lower case; the request is the recorded one with its page."""
+def test_every_field_of_a_validator_is_in_the_frame(file):
+    """Amounts, epochs, lower-case addresses; the request is the recorded one with its page."""
     found = json.loads((RECORDED / file).read_bytes())
     body = json.loads(INDEX[file]["request_body"])
 
@@ -106,8 +106,8 @@ REWARDS = "v2-validators-rewards-list--1.json"
 
 
 @pytest.mark.skipif(REWARDS not in INDEX, reason="not recorded")
-def test_every_amount_of_a_reward_is_kept():
-    """Each part, to the last wei; what there is none of is null."""
+def test_every_amount_of_a_reward_is_in_the_frame():
+    """Each part, to the last wei; a missing part is null."""
     found = json.loads((RECORDED / REWARDS).read_bytes())
 
     with (
@@ -131,7 +131,7 @@ def test_every_amount_of_a_reward_is_kept():
 
 
 @pytest.mark.parametrize("file", sorted(f for f in INDEX if "--error" in f))
-def test_a_recorded_refusal_is_an_error_with_its_words(file):
+def test_a_recorded_refusal_raises_its_error(file):
     """Too many identifiers, and too many requests."""
     status, body = INDEX[file]["status"], (RECORDED / file).read_bytes()
     kinds = {403: errors.TooManyIdentifiers, 429: errors.RateLimited}
@@ -153,14 +153,14 @@ CHAIN = [f for f in INDEX if f.startswith("v2-validators-proposal-slots--")]
 
 
 @pytest.mark.skipif(not CHAIN, reason="not recorded")
-def test_the_recorded_pages_are_walked_to_their_end():
-    """Seven pages, each asked for once; the span of time is the same for all of them."""
+def test_the_recorded_pages_load_completely():
+    """Seven pages, each requested once, all of the same time span."""
     bodies = {file: json.loads(INDEX[file]["request_body"]) for file in CHAIN}
     pages = {file: json.loads((RECORDED / file).read_bytes()) for file in CHAIN}
     ends = []
 
     def recorded(body):
-        # The recording left the range to the service; everything else is asked in its words.
+        # The recorded request had no range; the rest is equal.
         ends.append(body.pop("range")["timestamp"])
         (file,) = [file for file in CHAIN if bodies[file] == body]
         return (RECORDED / file).read_bytes()
@@ -237,8 +237,8 @@ BLOCKS = sorted(f for f in INDEX if f.startswith("v2-block-") and not documented
 
 
 @pytest.mark.parametrize("file", BLOCKS)
-def test_every_field_of_a_block_is_kept(file):
-    """Of what it is and of what it paid; what is not there is null."""
+def test_every_field_of_a_block_is_in_the_frame(file):
+    """Fields of the block and its rewards; a missing field is null."""
     rewards = file.startswith("v2-block-rewards-")
     where, load = (
         (BLOCK_REWARDS, bf.v2.load_block_rewards) if rewards else (BLOCK, bf.v2.load_block)
@@ -253,8 +253,8 @@ def test_every_field_of_a_block_is_kept(file):
         frame = load(body["block"]["number"], explorer=explorer)
 
     (row,) = frame.rows(named=True)
-    told = {path: value for path, value in leaves(record) if path not in PARTS_OF_BLOCKS}
-    expected = {where[path]: cell(where[path], value) for path, value in told.items()}
+    fields = {path: value for path, value in leaves(record) if path not in PARTS_OF_BLOCKS}
+    expected = {where[path]: cell(where[path], value) for path, value in fields.items()}
     if not rewards:
         expected["time"] = datetime.fromtimestamp(record["timestamp"], UTC)
     assert [body] == [json.loads(sent) for sent in server.posted]

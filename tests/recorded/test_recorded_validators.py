@@ -1,7 +1,7 @@
-"""Recorded answers about validators, replayed through the client and compared cell by cell.
+"""Recorded responses about validators, replayed through the client and compared cell by cell.
 
-As in ``test_recorded``: what is expected follows from the recorded JSON and from the lines here,
-which are written by hand from the documentation of the API.
+The expected values follow from the recorded JSON and from the lines below, which are written by
+hand from the documentation of the API.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ attestation_efficiency
   attestation_efficiency          float
 
 proposal_luck
-  validators*                     asked
+  validators*                     request
   proposal_luck                   float
   average_proposal_interval       float
   next_proposal_estimate_time     unix       next_proposal_estimate_ts
@@ -176,7 +176,7 @@ KINDS = {
     "v1-rocketpool-validator": "pool_validators",
 }
 LUCKY = 20
-"""The set of which there is an example of luck: the answer does not say."""
+"""The validators of the luck example, which does not state them."""
 
 
 def table_of(file):
@@ -184,7 +184,7 @@ def table_of(file):
 
 
 def index():
-    """Return what is recorded for these endpoints, by file name."""
+    """Return the index entries of these endpoints, by file name."""
     if not (RECORDED / "index.json").exists():
         return {}
     known = json.loads((RECORDED / "index.json").read_text())
@@ -197,10 +197,10 @@ pytestmark = pytest.mark.skipif(not INDEX, reason=f"no recorded answers in {RECO
 
 
 def subject(file, found):
-    """Return the validator that a recorded answer is about."""
-    asked = next((part for part in INDEX[file]["path"].split("/") if part.isdigit()), None)
-    if asked is not None:
-        return int(asked)
+    """Return the validator of a recorded response."""
+    index = next((part for part in INDEX[file]["path"].split("/") if part.isdigit()), None)
+    if index is not None:
+        return int(index)
     if "publickey" in found[0]:
         return found[0]["publickey"]
     named = (found[0].get(name) for name in ("validatorindex", "proposer", "index"))
@@ -208,32 +208,36 @@ def subject(file, found):
 
 
 def call(file):
-    """Return the arguments that ask for what was recorded, and the target that must be asked."""
+    """Return the loader's arguments for a recording, and the expected request target."""
     table, found = table_of(file), records(file)
     if table == "leaderboard":
         return {}, INDEX[file]["path"]
-    who = subject(file, found)
-    path = INDEX[file]["path"].replace("{indexOrPubkey}", str(who)).replace("{index}", str(who))
+    validator = subject(file, found)
+    path = (
+        INDEX[file]["path"]
+        .replace("{indexOrPubkey}", str(validator))
+        .replace("{index}", str(validator))
+    )
     path = path.replace("rocketpool", "poolprotocol")
     if table == "proposal_luck":
-        return {"validators": who}, f"{path}?validators={who}"
+        return {"validators": validator}, f"{path}?validators={validator}"
     if table in ("proposals", "validator_withdrawals", "attestations"):
         epoch = found[0]["epoch"]
         window = f"startEpoch={epoch}&endEpoch={epoch}" if table == "attestations" else (
             f"epoch={epoch}"
         )  # fmt: skip
-        return {"validators": who, "since": epoch, "until": epoch}, f"{path}?{window}"
-    return {"validators": who}, path
+        return {"validators": validator, "since": epoch, "until": epoch}, f"{path}?{window}"
+    return {"validators": validator}, path
 
 
 def state(epoch):
-    """Return the answer that says where the chain ends."""
+    """Return the latest-state response for *epoch*."""
     state = {"currentEpoch": epoch, "currentFinalizedEpoch": epoch - 2, "currentSlot": 32 * epoch}
     return json.dumps(state).encode()
 
 
 def replay(file):
-    """Load what was recorded through the client, without a warning."""
+    """Load a recording through the client, without a warning."""
     arguments, target = call(file)
     replies = {"*": (RECORDED / file).read_bytes()}
     if table_of(file) == "attestations":
@@ -245,13 +249,13 @@ def replay(file):
     ):
         warnings.simplefilter("error")
         frame = getattr(bf, f"load_{table_of(file)}")(**arguments, explorer=explorer)
-    assert [f"GET {target}"] == [asked for asked in server.arrived if "latestState" not in asked]
+    assert [f"GET {target}"] == [target for target in server.arrived if "latestState" not in target]
     return frame
 
 
 @pytest.mark.parametrize("file", sorted(INDEX))
-def test_every_cell_is_what_the_service_sent(file):
-    """Values, types, nulls, zeros and order follow from the recorded JSON and nothing else."""
+def test_every_cell_matches_the_recording(file):
+    """Values, types, nulls, zeros and order follow from the recorded JSON alone."""
     found = records(file)
     expected = rows(table_of(file), found, LINES)
     if table_of(file) == "proposal_luck":
@@ -267,7 +271,7 @@ def test_every_cell_is_what_the_service_sent(file):
 
 
 @pytest.mark.parametrize("table", LINES)
-def test_only_what_the_calendar_says_has_no_column(table):
+def test_only_calendar_fields_have_no_column(table):
     """The week of an attested epoch follows from the epoch; every other field has a column."""
     files = [file for file in INDEX if table_of(file) == table]
 
@@ -277,8 +281,8 @@ def test_only_what_the_calendar_says_has_no_column(table):
     assert (CALENDAR if table == "attestations" else set()) == without
 
 
-def test_what_was_really_sent_is_told_from_what_is_only_documented():
-    """Five of the tables have been replayed from recordings, the others from examples alone."""
+def test_which_tables_have_recordings():
+    """Five of the tables have recordings, the others documented examples only."""
     recorded = {table_of(f) for f in INDEX if INDEX[f]["kind"] == "recording"}
 
     expected = {

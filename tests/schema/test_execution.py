@@ -1,4 +1,4 @@
-"""Tables of the execution layer: encoded by the explorer, decoded by the client, identical."""
+"""Tables of the execution layer: decoding what the explorer encodes returns the same frame."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from beaconframes.schema import (
     Wei,
 )
 from beaconframes.v1 import ENDPOINTS
-from beaconframes.v1._execution import ExecutionBlocks
+from beaconframes.v1._execution_blocks import ExecutionBlocks
 from beaconframes.v1.address_balances import AddressBalances
 from beaconframes.v1.gas_fees import GasFees
 from beaconframes.v1.pool_stats import PoolStats
@@ -44,7 +44,7 @@ LARGEST = 10**28 - 1
 
 
 class Each(Table):
-    """Every type of column that these tables have, also inside an object. One row per number."""
+    """Every column type of these tables, also inside an object. One row per number."""
 
     number = Count("Number.", key=True)
     wei_wei = Wei("Wei.", wire="inner.wei")
@@ -76,14 +76,14 @@ CELLS = {
     Fraction: st.floats(allow_nan=False, allow_infinity=False),
     Flag: st.booleans(),
 }
-calm = settings(
+fixed_examples = settings(
     deadline=None, derandomize=True, database=None, max_examples=40, phases=(Phase.generate,)
 )
 both_wires = pytest.mark.parametrize("public", [False, True])
 
 
 def frames(table):
-    """Return frames of a table, keys whole, anything else sometimes null."""
+    """Return frames of a table, with nulls outside of the key."""
     columns = [column for column in table.columns if not isinstance(column, RequestField)]
     cells = {column: CELLS.get(type(column), CELLS[Count]) for column in columns}
     row = st.fixed_dictionaries(
@@ -99,9 +99,9 @@ def frames(table):
 @both_wires
 @pytest.mark.parametrize("table", [Each, ExecutionBlocks, GasFees, PoolStats])
 @given(data=st.data())
-@calm
-def test_what_is_encoded_is_decoded(table, public, data):
-    """Every digit and every null, in objects or out of them, on either wire."""
+@fixed_examples
+def test_encoded_frames_decode_to_themselves(table, public, data):
+    """Every digit and null is the same, in objects or not, in the specified and the public form."""
     frame = data.draw(frames(table))
 
     sent = table.encode(frame, MAINNET, public=public)
@@ -110,8 +110,8 @@ def test_what_is_encoded_is_decoded(table, public, data):
     assert len(json.loads(sent)) == frame.height
 
 
-def test_no_type_of_column_goes_untested():
-    """Every type that a table has is in a table that is encoded and decoded at random."""
+def test_every_column_type_is_tested():
+    """The tables of the round-trip test together have every column type."""
     known = {endpoint.name: endpoint.table for endpoint in ENDPOINTS}
     elsewhere = [known[name] for name in {*contract.TABLES, *test_schema_validators.TABLES}]
     by_chance = [Each, ExecutionBlocks, GasFees, PoolStats, TokenBalances, Committees, *elsewhere]
@@ -122,9 +122,9 @@ def test_no_type_of_column_goes_untested():
 
 @both_wires
 @given(data=st.data())
-@calm
+@fixed_examples
 def test_tokens_are_decoded_without_their_address(public, data):
-    """Which the answer does not have."""
+    """The response does not repeat the address."""
     frame = data.draw(frames(TokenBalances))
 
     sent = TokenBalances.encode(frame.with_columns(address=pl.lit("0xab")), MAINNET, public=public)
@@ -135,9 +135,9 @@ def test_tokens_are_decoded_without_their_address(public, data):
 
 @both_wires
 @given(ether=CELLS[DecimalText], data=st.data())
-@calm
+@fixed_examples
 def test_an_address_and_its_tokens(public, ether, data):
-    """The ether, then each token; none are a list without any, or null on the public wire."""
+    """One row for ether, then one per token; without tokens an empty list, or null if public."""
     tokens = data.draw(frames(TokenBalances)).with_columns(address=pl.lit("0xab"))
     first = pl.DataFrame({"address": ["0xab"], "balance": [ether]})
     frame = pl.concat([first, tokens], how="diagonal").select(AddressBalances.schema().names())
@@ -151,8 +151,8 @@ def test_an_address_and_its_tokens(public, ether, data):
         )
 
 
-def test_an_object_of_which_nothing_is_known_is_null():
-    """Also an object in an object, and an epoch whose null has a number on the wire."""
+def test_an_object_with_only_null_fields_is_null():
+    """Nested objects too, and an epoch whose null is a number on the wire."""
     frame = Each.decode([b'[{"number": 1}]'], MAINNET)
 
     (record,) = json.loads(Each.encode(frame, MAINNET))
@@ -172,15 +172,15 @@ def test_an_object_of_which_nothing_is_known_is_null():
         (1e12, 10**12),
     ],
 )
-def test_milliseconds_are_no_seconds(sent, expected):
-    """However the number is written."""
+def test_milliseconds_are_not_read_as_seconds(sent, expected):
+    """An integer, a float or a text of milliseconds is the same time."""
     frame = GasFees.decode([json.dumps({"timestamp": sent}).encode()], MAINNET)
 
     assert [START + timedelta(milliseconds=expected)] == frame["time"].to_list()
 
 
-def test_zeros_are_left_out_wherever_they_stand():
-    """First, last, alone, in an object, as text; and never inside a text that looks like one."""
+def test_default_zeros_are_omitted():
+    """First, last or only field, in an object, as text; a text that looks like a zero stays."""
 
     class Sparse(Table):
         """One row per number."""

@@ -1,4 +1,4 @@
-"""Lists of indices in one cell: exact and in order, whether read fast or cell by cell."""
+"""Lists of indices in one cell: exact and in order, in the fast and the checked decoder."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Committees(Table):
     """Committees. One row per committee."""
 
     committee = Count("Committee.", key=True)
-    validators = Indices("Who sits in it.", wire=("validators", "members.indices"))
+    validators = Indices("Members of the committee.", wire=("validators", "members.indices"))
 
 
 def fast(*records):
-    """Return the frame of records that came in one page."""
+    """Return the frame of *records* as one page."""
     return Committees.decode([json.dumps(records).encode()], MAINNET)
 
 
 def slow(*records):
-    """Return the same, every cell parsed for itself."""
+    """Return the frame of *records* from the checked decoder."""
     node, _ = decode.build_decoder(Committees.spec)
     never = Mock(decode=Mock(side_effect=ValueError))
     with patch.object(decode, "build_decoder", lambda _: (node, never)):
@@ -41,8 +41,8 @@ LISTS = st.lists(st.none() | st.lists(st.integers(0, 2**63 - 1), max_size=5), ma
 
 
 @both
-def test_order_repeats_and_every_digit_are_kept(decode):
-    """2**53 + 1 is what a float would round; an empty list is no missing one."""
+def test_order_duplicates_and_every_digit_are_preserved(decode):
+    """A float would round 2**53 + 1; an empty list differs from null."""
     lists = [[2**53 + 1, 0, 7, 7, 2**63 - 1], [], None]
 
     frame = decode(*({"committee": n, "validators": cell} for n, cell in enumerate(lists)))
@@ -52,14 +52,14 @@ def test_order_repeats_and_every_digit_are_kept(decode):
 
 
 @both
-def test_a_list_that_was_left_out_is_null(decode):
-    """As any field is."""
+def test_an_omitted_list_is_null(decode):
+    """Like any other omitted field."""
     assert [None] == decode({"committee": 1})["validators"].to_list()
 
 
 @both
-def test_the_other_spelling_and_numbers_written_as_text(decode):
-    """A list may stand in an inner object, and its numbers in quotes."""
+def test_the_second_spelling_and_numbers_as_text(decode):
+    """The list may be in an inner object, and its numbers may be texts."""
     assert [[1, 2]] == decode({"committee": 1, "members": {"indices": ["1", 2.0]}})[
         "validators"
     ].to_list()
@@ -69,16 +69,16 @@ def test_the_other_spelling_and_numbers_written_as_text(decode):
 @pytest.mark.parametrize(
     "cell", [[1, None], [1.5], [True], [1e300], [2**63], ["x"], [[1]], "1", 1, {"a": 1}, True]
 )
-def test_what_is_no_list_of_whole_numbers_is_refused(decode, cell):
-    """The error names the row, the field and the value; nothing is rounded or left out."""
+def test_anything_but_a_list_of_whole_numbers_is_refused(decode, cell):
+    """The error names the row, the field and the value; nothing is rounded or dropped."""
     with pytest.raises(SchemaError, match="committees row 1: validators is "):
         decode({"committee": 0, "validators": [0]}, {"committee": 1, "validators": cell})
 
 
 @given(LISTS)
 @settings(deadline=None, derandomize=True, database=None, max_examples=60)
-def test_what_the_explorer_sends_is_what_the_client_reads(lists):
-    """Encode, decode both ways: the same cells."""
+def test_encoded_lists_decode_to_themselves(lists):
+    """Both decoders return the cells that were encoded."""
     frame = pl.DataFrame(
         {"committee": range(len(lists)), "validators": lists}, schema=Committees.schema()
     )
@@ -90,8 +90,8 @@ def test_what_the_explorer_sends_is_what_the_client_reads(lists):
     assert frame.rows() == slow(*json.loads(page)).rows()
 
 
-def test_rows_are_compared_by_their_lists_too():
-    """The same row twice is one row; two rows of a key with other members are an error."""
+def test_duplicate_rows_are_compared_by_their_lists():
+    """Equal rows become one row; two rows of one key with different lists are an error."""
     rows = fast(*({"committee": 1, "validators": cell} for cell in ([1, 2], [1, 2])))
     torn = fast(*({"committee": 1, "validators": cell} for cell in ([1, 2], [2, 1])))
 
@@ -100,8 +100,8 @@ def test_rows_are_compared_by_their_lists_too():
         Committees.arrange(torn)
 
 
-def test_a_dataset_keeps_lists(tmp_path):
-    """Null, empty and full ones come back from the files."""
+def test_a_dataset_stores_lists(tmp_path):
+    """Null, empty and filled lists are read back from the files."""
     frame = fast(*({"committee": n, "validators": v} for n, v in enumerate([[3, 1], [], None])))
     dataset = Dataset.create(tmp_path / "data", meta={})
 
@@ -110,8 +110,8 @@ def test_a_dataset_keeps_lists(tmp_path):
     assert frame.rows() == dataset.scan("committees").collect().rows()
 
 
-def test_the_dictionary_says_that_it_is_a_list():
-    """The type of the column, and every place where it stands on the wire."""
+def test_the_dictionary_states_the_list_type():
+    """It has the type of the column and its paths on the wire."""
     described = Committees.describe().filter(column="validators")
 
     assert ["List(Int64)"] == described["type"].to_list()

@@ -1,6 +1,6 @@
-"""Tables: what they refuse to be, what they make of JSON, and that they make it exactly.
+"""Tables: their declaration, and the exact decoding and encoding of JSON.
 
-Expected cells are worked out by ``contract``, which knows the API and not the package.
+Expected cells come from ``contract``, which is written from the API's documentation alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..support.contract import GENESIS, TABLES, rows
 
 HERE = {endpoint.name: endpoint.table for endpoint in ENDPOINTS}
 FAR = 2**63 - 1
-calm = settings(deadline=None, derandomize=True, database=None, max_examples=10)
+fixed_examples = settings(deadline=None, derandomize=True, database=None, max_examples=10)
 SEEDS = st.integers(0, 10**6)
 each_table = pytest.mark.parametrize("table", TABLES)
 
@@ -44,7 +44,7 @@ def page(*records):
 
 
 def decode(table, *records):
-    """Return the frame of records that came in one page."""
+    """Return the frame of *records* as one page."""
     return raw(table, page(*records))
 
 
@@ -53,8 +53,8 @@ def raw(table, *pages):
     return HERE[table].decode(pages, MAINNET)
 
 
-def slowly(table, *pages):
-    """Return the frame of pages whose every cell was parsed for itself."""
+def decode_checked(table, *pages):
+    """Return the frame of *pages* from the checked decoder."""
     node, _ = decode_module.build_decoder(HERE[table].spec)
     never = Mock(decode=Mock(side_effect=ValueError))
     with patch.object(decode_module, "build_decoder", lambda _: (node, never)):
@@ -62,7 +62,7 @@ def slowly(table, *pages):
 
 
 def outcome(work, *args):
-    """Return the cells that come out, or the kind of error of the family that comes instead."""
+    """Return the decoded cells, or the name of the error that was raised."""
     try:
         return str(work(*args).rows())
     except ResponseError as error:
@@ -70,13 +70,13 @@ def outcome(work, *args):
 
 
 def same(expected, actual):
-    """Assert that two frames are equal to the last digit; quick unless they are not."""
+    """Assert that two frames are exactly equal; fast when they are."""
     if expected.schema != actual.schema or not expected.equals(actual):
         assert_frame_equal(expected, actual, check_exact=True)
         raise AssertionError
 
 
-# Records as the service could send them, by a number: hypothesis picks it, and so can shrink it.
+# Records as the service could send them, from a seed, which hypothesis chooses and shrinks.
 # (Strategies for 38 columns, a draw each, take longer than the tests.)
 
 LETTERS = ' aZ09"\\/<&\x00\n\x1b\u00e9\u20ac\u202e\u2028\ufffd\U0001f600'
@@ -110,7 +110,7 @@ NUMBERED = {"epoch", "slot", "day", "current_slot", "period"}
 
 
 def field(line, chance):
-    """Return what the wire may hold for one column."""
+    """Return a random wire value of one column."""
     if line.wire == ("validators[]",):
         return [chance.randrange(9) for _ in range(chance.randint(1, 6))]
     if (line.key and line.kind != "root") or line.name in NUMBERED:
@@ -121,7 +121,7 @@ def field(line, chance):
 
 
 def several(table, chance, least=0):
-    """Return records of a table without two of one key: inner objects opened, first spellings."""
+    """Return records of a table by path, with unique keys, in the first spelling."""
     found = {}
     for _ in range(chance.randint(least, 6)):
         one = {line.wire[0]: field(line, chance) for line in TABLES[table] if line.wire}
@@ -133,7 +133,7 @@ def several(table, chance, least=0):
 
 
 def nested(fields):
-    """Return a record with its inner objects, from fields by path."""
+    """Return a record with inner objects, from fields by path."""
     found = {}
     for path, value in fields.items():
         head, dot, inner = path.removesuffix("[]").partition(".")
@@ -145,17 +145,17 @@ def nested(fields):
 
 
 def framed(table, records):
-    """Return the frame that the records must make, from their rows by the contract."""
+    """Return the frame of the records according to the contract."""
     schema = {line.name: line.dtype for line in TABLES[table]}
     return pl.DataFrame(rows(table, records), schema=schema, orient="row")
 
 
-# What a table is.
+# Declaration of tables.
 
 
 @each_table
 def test_columns_types_and_keys_are_those_of_the_contract(table):
-    """Names, order, polars types and the key of each table were agreed on before it was written."""
+    """Names, order, polars types and keys are those of the hand-written contract."""
     lines = TABLES[table]
 
     assert pl.Schema({line.name: line.dtype for line in lines}) == HERE[table].schema()
@@ -179,8 +179,8 @@ def test_columns_types_and_keys_are_those_of_the_contract(table):
         ("note_wei", Text),
     ],
 )
-def test_a_name_that_does_not_say_its_unit_is_refused_when_the_table_is_defined(name, column):
-    """The unit is the type and the end of the name: a table that says two things cannot exist."""
+def test_a_column_name_without_its_unit_is_refused_at_definition(name, column):
+    """The column's type and the suffix of its name must state the same unit."""
     with pytest.raises(TypeError, match=f"Wrong.{name}"):
         type("Wrong", (Table,), {name: column("Something.")})
 
@@ -188,8 +188,8 @@ def test_a_name_that_does_not_say_its_unit_is_refused_when_the_table_is_defined(
 @pytest.mark.parametrize(
     ("name", "column"), [("a_gwei", Gwei), ("a_wei", Wei), ("gwei_count", Count), ("weight", Text)]
 )
-def test_a_name_that_says_its_unit_is_taken(name, column):
-    """Only the end of a name speaks of units."""
+def test_a_column_name_with_its_unit_is_accepted(name, column):
+    """Only the suffix of a name states a unit."""
     table = type("Right", (Table,), {name: column("Something.")})
 
     assert [name] == table.schema().names()
@@ -198,21 +198,21 @@ def test_a_name_that_says_its_unit_is_taken(name, column):
 @each_table
 @pytest.mark.parametrize("pages", [[], [b"[]"], [b"[]", b" [ ] "]])
 def test_no_rows_have_the_whole_schema(table, pages):
-    """Nothing came: the columns are there all the same, with their types."""
-    for frame in (HERE[table].decode(pages, MAINNET), slowly(table, *pages)):
+    """An empty response has all columns, with their types."""
+    for frame in (HERE[table].decode(pages, MAINNET), decode_checked(table, *pages)):
         same(framed(table, []), frame)
     same(framed(table, []), HERE[table].arrange(HERE[table].empty()))
 
 
-# Values: decoded exactly, however they are spelled.
+# Values: every spelling decodes exactly.
 
 
 def spelled(table, fields, chance):
-    """Return a record as one of the many ways to say the same: spelling, text, absence."""
+    """Return the record in a random equivalent form: spelling, numbers as text, omitted fields."""
     found = {}
     for line in (line for line in TABLES[table] if line.wire):
         value = fields[line.wire[0]]
-        nothing = value is None or (line.absent and value == 0)
+        nothing = value is None or (line.has_default and value == 0)
         if nothing and chance.random() < 0.5:
             continue
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -222,10 +222,10 @@ def spelled(table, fields, chance):
 
 
 @each_table
-@calm
+@fixed_examples
 @given(seed=SEEDS)
-def test_every_way_to_say_the_same_makes_the_same_frame(table, seed):
-    """Both spellings, numbers as text, absent or null, zeros left out; whole pages or cells."""
+def test_equivalent_records_decode_to_the_same_frame(table, seed):
+    """Both spellings, numbers as text, null or omitted fields, omitted zeros; both decoders."""
     chance = random.Random(seed)
     fields = several(table, chance)
     expected = framed(table, [nested(one) for one in fields])
@@ -236,15 +236,15 @@ def test_every_way_to_say_the_same_makes_the_same_frame(table, seed):
 
     same(expected, arrange(raw(table, plain)))
     same(expected, arrange(raw(table, varied)))
-    same(expected, arrange(slowly(table, plain)))
-    same(expected, arrange(slowly(table, varied)))
+    same(expected, arrange(decode_checked(table, plain)))
+    same(expected, arrange(decode_checked(table, varied)))
 
 
 @each_table
-@calm
+@fixed_examples
 @given(seed=SEEDS)
-def test_one_frame_comes_from_many_pages(table, seed):
-    """Objects, lists and empty lists, read fast or cell by cell: the rows of all, in order."""
+def test_many_pages_decode_to_one_frame(table, seed):
+    """Objects, lists and empty lists, in either decoder: all rows, in order."""
     chance = random.Random(seed)
     fields = [nested(one) for one in several(table, chance)]
     pages, rest = [], fields
@@ -263,16 +263,16 @@ def test_one_frame_comes_from_many_pages(table, seed):
 
 
 @each_table
-@calm
+@fixed_examples
 @given(seed=SEEDS)
-def test_a_frame_goes_onto_the_wire_and_comes_back(table, seed):
-    """Encoding and decoding lose nothing: no digit, no null, no letter, no order."""
+def test_encoded_frames_decode_to_themselves(table, seed):
+    """Encoding and decoding preserve every digit, null and letter, and the order."""
     frame = framed(table, [nested(one) for one in several(table, random.Random(seed))])
 
     wire = HERE[table].encode(frame, MAINNET)
 
     same(frame, raw(table, wire))
-    same(frame, slowly(table, wire))
+    same(frame, decode_checked(table, wire))
     assert isinstance(json.loads(wire), list)
 
 
@@ -300,21 +300,21 @@ ODD = (
         ("yield_index", "tx_fees_sum_wei"),
     ],
 )
-def test_the_fast_way_and_the_slow_way_agree(table, wire):
-    """What a value is worth does not hang on what else is in its page."""
+def test_the_fast_and_the_checked_decoder_agree(table, wire):
+    """The cell of a value does not depend on the other values of its page."""
     key = TABLES[table][0].wire[0]
     fast, slow = {}, {}
     for value in ODD:
         one = page({key: 1, wire: value})
         fast[repr(value)] = outcome(HERE[table].decode, [one], MAINNET)
-        slow[repr(value)] = outcome(slowly, table, one)
+        slow[repr(value)] = outcome(decode_checked, table, one)
 
     assert slow == fast
 
 
 @pytest.mark.parametrize("digits", [2**53 + 1, 2**63, 2**64, 55 * 10**18, 34 * 10**24, 10**28 - 1])
 def test_wei_is_exact_in_polars_pandas_and_parquet_and_back(digits, tmp_path):
-    """As a number or as text, and negative too, up to 28 digits."""
+    """As a number or as text, also negative, up to 28 digits."""
     frame = decode(
         "yield_index",
         {"day": 1, "tx_fees_sum_wei": digits, "deposits_sum_wei": str(digits)},
@@ -353,19 +353,19 @@ def test_wei_is_exact_in_polars_pandas_and_parquet_and_back(digits, tmp_path):
     ],
 )
 def test_a_number_that_does_not_fit_is_refused_by_name(table, wire, value):
-    """Nothing wraps and nothing is rounded: the row, the field and the value are named."""
+    """Nothing wraps or is rounded: the error names the row, the field and the value."""
     key = TABLES[table][0].wire[0]
     good = {key: 1}
     bad = {key: 2, wire: value}
 
-    with pytest.raises(SchemaError, match=f"{HERE[table].table_name} row 1: {wire} is ") as told:
+    with pytest.raises(SchemaError, match=f"{HERE[table].table_name} row 1: {wire} is ") as error:
         decode(table, good, bad)
 
-    assert str(value)[:40] in str(told.value)
+    assert str(value)[:40] in str(error.value)
 
 
-def test_a_whole_number_written_as_a_float_is_taken_only_where_floats_are_exact():
-    """2**53 + 1 with a fraction has lost its last digit before anybody could look at it."""
+def test_a_whole_number_as_a_float_is_accepted_only_where_floats_are_exact():
+    """2**53 + 1 with a fraction is rounded by the JSON parser itself."""
     assert [9_007_199_254_740_991] == decode("validators", {
         "validator_index": 1, "balance": 9_007_199_254_740_991.0
     })["balance_gwei"].to_list()  # fmt: skip
@@ -382,7 +382,7 @@ def test_a_whole_number_written_as_a_float_is_taken_only_where_floats_are_exact(
     "wire", ["activation_eligibility_epoch", "activationepoch", "exit_epoch", "withdrawableepoch"]
 )
 def test_the_far_future_is_null(never, wire):
-    """However it is written; and no other epoch is."""
+    """In every spelling; any other epoch is a number."""
     epochs = [
         "activation_eligibility_epoch",
         "activation_epoch",
@@ -396,11 +396,11 @@ def test_the_far_future_is_null(never, wire):
 
     assert [None] == frame[column].to_list()
     assert [2**62] == later[column].to_list()
-    same(frame, slowly("validators", page({"validator_index": 1, wire: never})))
+    same(frame, decode_checked("validators", page({"validator_index": 1, wire: never})))
 
 
 def test_whole_numbers_with_nulls_stay_whole_in_pandas():
-    """2**53 + 1 beside a null is neither a float nor another number."""
+    """2**53 + 1 in a column with a null stays an exact integer."""
     frame = decode(
         "epochs", {"epoch": 1, "eligibleether": 2**53 + 1}, {"epoch": 2, "eligibleether": None}
     )
@@ -412,8 +412,8 @@ def test_whole_numbers_with_nulls_stay_whole_in_pandas():
     assert "int64" in str(column.dtype).lower()
 
 
-def test_fields_left_out_of_an_income_are_zero_and_shift_nothing():
-    """Absent, null and text that is empty: each of them is nothing earned, in its column."""
+def test_omitted_income_fields_are_zero():
+    """An omitted field, null and an empty text are each zero, in their own column."""
     frame = decode(
         "income_history",
         {"validatorindex": 1, "epoch": 1, "income": {"attestation_head_reward": 5}},
@@ -431,8 +431,8 @@ def test_fields_left_out_of_an_income_are_zero_and_shift_nothing():
 
 
 @pytest.mark.parametrize("rest", [{}, {"income": None}, {"attestation_head_reward": 5}])
-def test_an_income_that_is_not_there_is_not_nothing_earned(rest):
-    """Zeros are left out of the object; without the object nobody has said anything."""
+def test_a_missing_income_object_is_refused(rest):
+    """The service omits zeros from the object, but never the object itself."""
     with pytest.raises(SchemaError, match="income_history row 1: income is None"):
         decode(
             "income_history",
@@ -442,8 +442,8 @@ def test_an_income_that_is_not_there_is_not_nothing_earned(rest):
 
 
 @pytest.mark.parametrize("seats", [[*range(511)], [*range(513)], [0]])
-def test_a_committee_that_is_not_full_is_said_so(caplog, seats):
-    """One seat that is lost moves all later ones: the rows are there, with a word."""
+def test_an_incomplete_committee_is_logged(caplog, seats):
+    """A missing seat moves all later ones: the rows load, and a warning is logged."""
     frame = decode(
         "sync_committees", {"period": 1, "start_epoch": 256, "end_epoch": 511, "validators": seats}
     )
@@ -451,7 +451,7 @@ def test_a_committee_that_is_not_full_is_said_so(caplog, seats):
     assert f"has {len(seats)} items instead of 512" in caplog.text
 
 
-def test_a_seat_of_nobody_is_refused():
+def test_an_empty_seat_is_refused():
     """Each seat has a validator."""
     with pytest.raises(SchemaError, match=r"validators is .*None"):
         decode(
@@ -467,15 +467,15 @@ def test_a_seat_of_nobody_is_refused():
 
 @pytest.mark.parametrize("between", [", ", ",\n  "])
 @pytest.mark.parametrize("after", [":", ": ", " : "])
-def test_a_field_that_is_there_twice_is_refused_however_it_is_spaced(between, after):
-    """Not every service writes JSON as tightly as the real one."""
+def test_a_duplicate_field_is_refused_with_any_white_space(between, after):
+    """Other servers may not write compact JSON."""
     record = f'{{"period"{after}1{between}"period"{after}2}}'
     with pytest.raises(ProtocolError, match="'period' twice"):
         HERE["sync_committees"].decode([f"[{record}{between}{{}}]".encode()], MAINNET)
 
 
-def test_seats_keep_order_and_duplicates():
-    """Seat i is bit i: 512 of them, a validator in several, never sorted, never made unique."""
+def test_seats_preserve_order_and_duplicates():
+    """Seat i is bit i: 512 seats in order, with validators that have several."""
     seats = [(7 * seat) % 300 for seat in range(512)]
 
     frame = decode("sync_committees", {
@@ -488,8 +488,8 @@ def test_seats_keep_order_and_duplicates():
 
 
 @pytest.mark.parametrize("validators", ["123", {"7": 1}, 5, [1, [2]], [1, "x"], [True], 1.5])
-def test_a_committee_that_is_no_list_of_validators_is_refused(validators):
-    """Text is not a list of digits, and an object is not a list of its names."""
+def test_a_committee_that_is_not_a_list_of_validators_is_refused(validators):
+    """A text is not split into digits, and an object not into its names."""
     with pytest.raises(SchemaError, match=r"row 0.*validators"):
         decode("sync_committees", {"period": 1, "validators": validators})
 
@@ -498,8 +498,8 @@ def test_a_committee_that_is_no_list_of_validators_is_refused(validators):
     ("table", "wire"), [("income_history", "income"), ("latest_state", "rates")]
 )
 @pytest.mark.parametrize("value", [5, "x", [], [1], True])
-def test_an_inner_object_that_is_something_else_is_refused(table, wire, value):
-    """An income that is no object is not an income of zero."""
+def test_an_inner_object_of_another_type_is_refused(table, wire, value):
+    """An income of another JSON type does not become zero."""
     one = {"validatorindex": 1, "epoch": 1, "currentSlot": 1, wire: value}
 
     with pytest.raises(SchemaError, match=f"row 0.*{wire}"):
@@ -509,10 +509,10 @@ def test_an_inner_object_that_is_something_else_is_refused(table, wire, value):
 # Text.
 
 
-@calm
+@fixed_examples
 @given(texts=st.lists(st.text(st.characters(), max_size=8), min_size=1, max_size=4))
 def test_half_a_surrogate_pair_becomes_one_replacement_and_the_rest_stays(texts):
-    """Pairs, backslashes and everything else in the same page are what they were."""
+    """Pairs, backslashes and the rest of the page stay unchanged."""
     sent = json.dumps([{"validator_index": i, "name": text} for i, text in enumerate(texts)])
     halves = re.compile("[\ud800-\udfff]")
     expected = [halves.sub("\ufffd", one["name"]) for one in json.loads(sent)]
@@ -533,14 +533,14 @@ def test_half_a_surrogate_pair_becomes_one_replacement_and_the_rest_stays(texts)
     ],
 )
 def test_surrogates_by_hand(escaped, expected):
-    """Half a pair is replaced; a backslash that was escaped is no escape."""
+    """Half a pair is replaced; an escaped backslash starts no escape."""
     sent = b'[{"validator_index":1,"name":"' + escaped + b'"}]'
 
     assert [expected] == raw("validators", sent)["name"].to_list()
 
 
-def test_text_is_kept_whole_and_raw(tmp_path):
-    """100,000 letters, markup, formulas, controls: stored as they came, through Parquet too."""
+def test_text_is_stored_unchanged(tmp_path):
+    """100,000 letters, markup, formulas, control characters, also through Parquet."""
     texts = ["x" * 100_000, "<b>&amp;</b>", "=1+1", "a\x00\x1b[31m\u202e\u2028b", "", "\ufffd"]
 
     frame = decode("validators", *({"validator_index": i, "name": t} for i, t in enumerate(texts)))
@@ -551,20 +551,20 @@ def test_text_is_kept_whole_and_raw(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3\x28", b"\xed\xa0\x80", b"\xc0\xaf"])
-def test_text_that_is_no_utf8_is_no_answer(bad):
-    """Bytes that spell no letter are refused and not repaired."""
+def test_text_that_is_not_utf8_is_refused(bad):
+    """Invalid bytes raise an error; they are not replaced."""
     with pytest.raises(ProtocolError):
         raw("validators", b'[{"validator_index":1,"name":"' + bad + b'"}]')
 
 
-def test_an_object_of_no_fixed_shape_is_the_same_text_however_it_is_escaped():
-    """Escapes, white space and the way it was read leave no trace in the JSON text."""
+def test_equivalent_json_becomes_the_same_text():
+    """Escapes, white space and the decoder do not change the text."""
     sent = (
         rb'[{"currentSlot":1,"rates":{"mainCurrencyTickerPrices": {"E\u0055R": "\u20ac\u003c"} }}]'
     )
     plain = page({"currentSlot": 1, "rates": {"mainCurrencyTickerPrices": {"EUR": "€<"}}})
 
-    for frame in (raw("latest_state", sent), slowly("latest_state", sent)):
+    for frame in (raw("latest_state", sent), decode_checked("latest_state", sent)):
         same(raw("latest_state", plain), frame)
     assert ['{"EUR":"€<"}'] == frame["main_currency_ticker_prices"].to_list()
 
@@ -585,10 +585,10 @@ def test_an_object_of_no_fixed_shape_is_the_same_text_however_it_is_escaped():
         (None, GENESIS + timedelta(seconds=384)),
     ],
 )
-def test_an_instant_is_utc_however_it_is_written(sent, expected):
-    """RFC 3339 with any zone, or Unix seconds; what was not sent follows from the epoch."""
+def test_every_spelling_of_a_time_decodes_to_utc(sent, expected):
+    """RFC 3339 with any zone, or Unix seconds; an omitted time follows from the epoch."""
     assert [expected] == decode("epochs", {"epoch": 1, "ts": sent})["time"].to_list()
-    assert [expected] == slowly("epochs", page({"epoch": 1, "ts": sent}))["time"].to_list()
+    assert [expected] == decode_checked("epochs", page({"epoch": 1, "ts": sent}))["time"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -608,7 +608,7 @@ def test_an_instant_is_utc_however_it_is_written(sent, expected):
         ("graffiti_wall", {"slot": 2**61, "x": 1, "y": 1}),
     ],
 )
-def test_an_instant_that_no_calendar_has_is_refused(table, fields):
+def test_a_time_outside_of_the_calendar_is_refused(table, fields):
     """Milliseconds are not seconds, and no time wraps around to the past."""
     with pytest.raises(SchemaError, match="row 0"):
         decode(table, fields).rows()
@@ -618,7 +618,7 @@ def test_an_instant_that_no_calendar_has_is_refused(table, fields):
 
 
 def test_slots_without_a_block_or_a_payload_are_null_and_not_zero():
-    """Missed, scheduled, before the merge: nothing is made up, and counts by status are right."""
+    """Missed, scheduled, before the merge: fields are null, and counts by status are right."""
     execution = [line for line in TABLES["epoch_slots"] if line.name.startswith("exec_")]
     empty = {line.wire[0]: None for line in execution}
     blocks = [
@@ -637,8 +637,8 @@ def test_slots_without_a_block_or_a_payload_are_null_and_not_zero():
     assert {5} == set(frame.select(line.name for line in execution).null_count().row(0))
 
 
-def test_an_unknown_code_is_kept_as_text():
-    """A status that nobody has heard of is neither an error nor another status."""
+def test_an_unknown_code_stays_as_text():
+    """An undocumented status is neither an error nor another status."""
     blocks = decode("epoch_slots", {"slot": 1, "status": "7"}, {"slot": 2, "status": "reorged"})
     validators = decode("validators", {"validator_index": 1, "status": "pending_queued"})
 
@@ -646,14 +646,14 @@ def test_an_unknown_code_is_kept_as_text():
     assert ["pending_queued"] == validators["status"].to_list()
 
 
-# Rows that should not be there, or not twice.
+# Duplicate and contradicting rows.
 
 
 @each_table
-@calm
+@fixed_examples
 @given(seed=SEEDS)
-def test_the_same_row_twice_is_one_row_and_every_order_is_one_order(table, seed):
-    """Pages that overlap and rows that are shuffled come out sorted by key, each row once."""
+def test_duplicate_and_shuffled_rows_are_sorted_and_unique(table, seed):
+    """Overlapping pages and shuffled rows become one frame, sorted by key, each row once."""
     chance = random.Random(seed)
     fields = [nested(one) for one in several(table, chance, least=1)]
     again = fields + fields[:2]
@@ -665,7 +665,7 @@ def test_the_same_row_twice_is_one_row_and_every_order_is_one_order(table, seed)
 
 
 @pytest.mark.parametrize(
-    ("table", "first", "second", "told"),
+    ("table", "first", "second", "words"),
     [
         ("validators", {"validator_index": 7, "balance": 1}, {"validator_index": 7, "balance": 2},
          ["validator_index", "7", "balance_gwei"]),
@@ -682,16 +682,16 @@ def test_the_same_row_twice_is_one_row_and_every_order_is_one_order(table, seed)
          ["day", "1", "tx_fees_sum_wei"]),
     ],
 )  # fmt: skip
-def test_two_rows_of_one_key_that_differ_are_refused(table, first, second, told):
-    """The service contradicts itself: the key and the column are named, nothing is chosen."""
+def test_two_rows_of_one_key_that_differ_are_refused(table, first, second, words):
+    """The error names the key and the column; neither row is chosen."""
     with pytest.raises(IntegrityError) as caught:
         HERE[table].arrange(decode(table, first, second))
 
-    assert [] == [word for word in told if word not in str(caught.value)]
+    assert [] == [word for word in words if word not in str(caught.value)]
 
 
 def test_two_blocks_of_one_slot_are_two_rows():
-    """An orphan beside the canonical block has another root and is no contradiction."""
+    """An orphaned block has another root than the canonical one, so both are rows."""
     frame = HERE["epoch_slots"].arrange(
         decode(
             "epoch_slots",
@@ -704,10 +704,10 @@ def test_two_blocks_of_one_slot_are_two_rows():
     assert [(4, None), (5, "0xaa"), (5, "0xbb")] == frame.select("slot", "block_root").rows()
 
 
-# Answers of the wrong shape.
+# Responses of the wrong shape.
 
 NEEDED = {"income_history": {"income": {}}}
-"""What a record must have besides its key."""
+"""Fields that a record must have besides its key."""
 
 WRONG = (
     None, True, False, 0, -1, 7, 2**31 - 1, 2**63, 2**64, -(2**70), 10**28, 0.5, -1e300, 1e16, "",
@@ -717,7 +717,7 @@ WRONG = (
 
 
 def attempt(table, records):
-    """Return what a SchemaError says about the records, or "" for a frame as documented."""
+    """Return the message of the SchemaError, or "" for a frame with the documented types."""
     try:
         frame = decode(table, *records)
         frame.rows()
@@ -727,8 +727,8 @@ def attempt(table, records):
     return ""
 
 
-def test_a_wrong_value_in_a_random_cell_is_named_or_fits():
-    """300 cells of every table: a frame of the documented types, or the row and the field."""
+def test_a_wrong_value_in_a_random_cell_is_named_or_valid():
+    """300 cells of every table: a frame of the documented types, or an error with row and field."""
     chance = random.Random(20)
     named = 0
     for case in range(300):
@@ -746,19 +746,19 @@ def test_a_wrong_value_in_a_random_cell_is_named_or_fits():
             records[row].pop(wire, None)
         value = chance.choice(WRONG)
         records[row][spelling.removesuffix("[]")] = value
-        told = attempt(table, [NEEDED.get(table, {}) | nested(one) for one in records])
-        if told:
+        message = attempt(table, [NEEDED.get(table, {}) | nested(one) for one in records])
+        if message:
             named += 1
-            assert f"{HERE[table].table_name} row {row}" in told, (case, table, spelling)
-            assert any(wire.removesuffix("[]") in told for wire in line.wire), (case, told)
-            assert len(told) < 500
+            assert f"{HERE[table].table_name} row {row}" in message, (case, table, spelling)
+            assert any(wire.removesuffix("[]") in message for wire in line.wire), (case, message)
+            assert len(message) < 500
 
     assert 60 < named < 240
 
 
 @each_table
 def test_a_row_without_its_key_is_refused(table):
-    """A field that says what a row is of may be neither left out nor null."""
+    """A key field may be neither omitted nor null."""
     lines = [line for line in TABLES[table] if line.key and line.wire and line.kind != "root"]
     whole = {line.wire[0]: 1 for line in lines} | NEEDED.get(table, {})
     for line in lines:
@@ -772,8 +772,8 @@ def test_a_row_without_its_key_is_refused(table):
 
 @each_table
 @pytest.mark.parametrize("data", [b"5", b'"x"', b"true", b"[1]", b'["x"]', b"[null]", b"[[]]"])
-def test_data_that_is_no_record_is_refused(table, data):
-    """Scalars, texts and lists of them are no rows, and none of them is no rows either."""
+def test_data_that_is_not_a_record_is_refused(table, data):
+    """Scalars, texts and lists of them are errors, not empty frames."""
     with pytest.raises(ResponseError):
         raw(table, data)
 
@@ -787,14 +787,14 @@ def test_data_that_is_no_record_is_refused(table, data):
         b'[{"epoch":' + b"9" * 5_000 + b"}]",
     ],
 )  # fmt: skip
-def test_bytes_that_are_no_json_are_one_error_of_the_family(table, data):
-    """Cut off, nested without end, numbers without end: no foreign exception."""
+def test_invalid_json_raises_an_error_of_the_package(table, data):
+    """Truncated, nested too deeply, numbers too long: no exception of another library."""
     with pytest.raises(ResponseError):
         raw(table, data)
 
 
-def test_the_row_is_counted_over_all_pages():
-    """The row that an error names is the row of the whole answer."""
+def test_row_numbers_count_over_all_pages():
+    """The row in an error is its position in the whole response."""
     good = [{"validator_index": n, "balance": n} for n in range(5)]
 
     with pytest.raises(SchemaError, match="validators row 7: balance is 'much'"):
@@ -804,8 +804,8 @@ def test_the_row_is_counted_over_all_pages():
         )
 
 
-def test_numbers_that_are_none_are_refused_as_text_too():
-    """JSON has no NaN and no infinity; neither has a frame, whichever way they are written."""
+def test_nan_and_infinity_are_refused_as_text_too():
+    """JSON has no NaN and no infinity, so frames have none either."""
     for text in ("nan", "NaN", "inf", "-inf", "Infinity", "1e999"):
         with pytest.raises(SchemaError, match="globalparticipationrate"):
             decode("epochs", {"epoch": 1, "globalparticipationrate": text})
@@ -819,8 +819,8 @@ def test_numbers_that_are_none_are_refused_as_text_too():
         ("latest_state", {"rates": {"secondCurrency": "x"}}),
     ],
 )
-def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplog):
-    """A newer service sends more: the frame is the same, and one line of the log names them."""
+def test_unknown_fields_are_ignored_and_logged_once(table, extra, caplog):
+    """A newer service may send more: the frame is the same, and one log line names the fields."""
     one = {"validator_index": 1, "validatorindex": 1, "epoch": 1, "currentSlot": 1}
     known = {name: value for name, value in one.items() if any(
         name in line.wire for line in TABLES[table])} | NEEDED.get(table, {})  # fmt: skip
@@ -838,8 +838,8 @@ def test_fields_that_nobody_knows_are_ignored_and_noted_once(table, extra, caplo
 
 
 @pytest.mark.parametrize("table", ["income_history", "balance_history"])
-def test_the_week_of_an_epoch_needs_no_column_and_no_note(table, caplog):
-    """What the calendar says already is not missed."""
+def test_the_week_of_an_epoch_needs_no_column_and_is_not_logged(table, caplog):
+    """The calendar implies it."""
     decode_fast.warn_unknown_fields.cache_clear()
     week = {"week": 0, "week_start": "", "week_end": 5}
 
@@ -849,7 +849,7 @@ def test_the_week_of_an_epoch_needs_no_column_and_no_note(table, caplog):
     assert [] == caplog.records
 
 
-# What is decoded without being noticed.
+# Fields that the decoder would drop silently.
 
 
 @pytest.mark.parametrize(
@@ -861,14 +861,14 @@ def test_the_week_of_an_epoch_needs_no_column_and_no_note(table, caplog):
         b'[{"epoch":1,"validatorindex":3,"more":[{"a":1,"a":1},{"a":2}]}]',
     ],
 )
-def test_a_field_that_comes_twice_is_refused(page):
-    """Known or not, at the top or further inside: nobody can tell which one counts."""
+def test_a_duplicate_field_is_refused(page):
+    """Known or unknown, at any depth: either value could be the right one."""
     with pytest.raises(ProtocolError, match="twice"):
         HERE["balance_history"].decode([page], MAINNET)
 
 
-def test_a_field_that_comes_twice_on_a_later_page_is_refused():
-    """Also among thousands of pages that are all made alike."""
+def test_a_duplicate_field_on_a_later_page_is_refused():
+    """Also among thousands of pages of the same shape."""
     good = [f'{{"epoch":{n},"validatorindex":3}}'.encode() for n in range(50)]
     bad = b'{"epoch":50,"validatorindex":3,"validatorindex":4}'
 
@@ -877,23 +877,23 @@ def test_a_field_that_comes_twice_on_a_later_page_is_refused():
 
 
 def test_text_that_looks_like_fields_is_text():
-    """What stands in quotes inside a text is no field."""
+    """Quoted names inside a text are not fields."""
     record = {"slot": 1, "graffiti_text": '"a":1,"a":2,"slot":7,},{"'}
 
     assert record["graffiti_text"] == decode("epoch_slots", record)["graffiti_text"][0]
 
 
-def test_unknown_fields_of_every_page_are_noted_once(caplog):
-    """In the log, with the name, however many pages have them; the rows are the same."""
+def test_unknown_fields_of_many_pages_are_logged_once(caplog):
+    """One log line names them, for any number of pages; the rows are the same."""
     pages = [f'[{{"epoch":{n},"validatorindex":1}}]'.encode() for n in range(3)]
     odd = [b'[{"epoch":9,"validatorindex":1,"color of page two":5}]'] * 2
 
     frame = HERE["balance_history"].decode([*pages, *odd], MAINNET)
 
     assert [0, 1, 2, 9, 9] == frame["epoch"].to_list()
-    told = [record.message for record in caplog.records]
-    assert 1 == len(told)
-    assert told[0].startswith("balance_history: the service also sends 'color of page two'")
+    messages = [record.message for record in caplog.records]
+    assert 1 == len(messages)
+    assert messages[0].startswith("balance_history: the service also sends 'color of page two'")
 
 
 @pytest.mark.parametrize(
@@ -912,8 +912,8 @@ def test_unknown_fields_of_every_page_are_noted_once(caplog):
         ("validators", "pubkey", ""),
     ],
 )
-def test_what_no_column_of_that_kind_can_be_is_refused(table, field, value):
-    """A negative number of something, or text that is not hexadecimal: field and row are named."""
+def test_an_impossible_value_of_a_column_type_is_refused(table, field, value):
+    """A negative count, or text that is not hexadecimal: the error names field and row."""
     lines = [line for line in TABLES[table] if line.key and line.wire and line.kind != "root"]
     whole = {line.wire[0]: [1] if table == "sync_committees" and "[]" in line.wire[0] else 1
              for line in lines}  # fmt: skip
@@ -926,8 +926,8 @@ def test_what_no_column_of_that_kind_can_be_is_refused(table, field, value):
     assert "nothing was guessed" in str(refused.value)
 
 
-def test_what_may_be_negative_stays_so():
-    """An amount lost is an amount."""
+def test_negative_amounts_stay_negative():
+    """A loss is a negative amount."""
     record = {"validatorindex": 1, "epoch": 2, "balance": -7}
 
     assert [-7] == decode("balance_history", record)["balance_gwei"].to_list()

@@ -1,4 +1,4 @@
-"""Tables about validators: however a value is spelled, the same cell; encoded and decoded, too."""
+"""Tables about validators: every spelling decodes to the same cells, and encoding reverses it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MORE = {
     "credentials": lambda chance: chance.choice(["0x", some_hex(chance)]),
 }
 NUMBERED = {"epoch", "slot", "day"}
-calm = settings(deadline=None, derandomize=True, database=None, max_examples=10)
+fixed_examples = settings(deadline=None, derandomize=True, database=None, max_examples=10)
 SEEDS = st.integers(0, 10**6)
 each_table = pytest.mark.parametrize("table", TABLES)
 
 
 def value(line, chance):
-    """Return what the wire may hold for one column."""
+    """Return a random wire value of one column."""
     if line.name in NUMBERED or (line.key and line.kind == "int"):
         return chance.randrange(100_000)
     if not line.key and chance.random() < 0.2:
@@ -42,7 +42,7 @@ def value(line, chance):
 
 
 def several(table, chance):
-    """Return records of a table, each in spellings of its own, no two of one key."""
+    """Return records of a table in random spellings, with unique keys."""
     found = {}
     for _ in range(chance.randrange(6)):
         sent = [line for line in LINES[table] if line.wire]
@@ -53,13 +53,13 @@ def several(table, chance):
 
 
 def framed(table, records):
-    """Return the frame that records make by the contract."""
+    """Return the frame of the records according to the contract."""
     schema = {line.name: line.dtype for line in LINES[table]}
     return pl.DataFrame(rows(table, records, LINES), schema=schema, orient="row")
 
 
-def slowly(table, data):
-    """Return the frame of a page whose every cell was parsed for itself."""
+def decode_checked(table, data):
+    """Return the frame of a page from the checked decoder."""
     node, _ = decode.build_decoder(HERE[table].spec)
     never = Mock(decode=Mock(side_effect=ValueError))
     with patch.object(decode, "build_decoder", lambda _: (node, never)):
@@ -67,10 +67,10 @@ def slowly(table, data):
 
 
 @each_table
-@calm
+@fixed_examples
 @given(seed=SEEDS)
 def test_every_spelling_makes_the_same_cells(table, seed):
-    """A list or an object, this spelling or that, at once or cell by cell: what was sent."""
+    """A list or one object, either spelling, either decoder."""
     records = several(table, random.Random(seed))
     expected = framed(table, records)
     data = page(*records) if len(records) != 1 else page(*records)[1:-1]
@@ -78,14 +78,14 @@ def test_every_spelling_makes_the_same_cells(table, seed):
     assert_frame_equal(
         expected, HERE[table].arrange(HERE[table].decode([data], MAINNET)), check_exact=True
     )
-    assert_frame_equal(expected, HERE[table].arrange(slowly(table, data)), check_exact=True)
+    assert_frame_equal(expected, HERE[table].arrange(decode_checked(table, data)), check_exact=True)
 
 
 @each_table
-@calm
+@fixed_examples
 @given(seed=SEEDS)
-def test_what_is_encoded_is_decoded_again(table, seed):
-    """The explorer's half and the client's half agree, in the words of either service."""
+def test_encoded_frames_decode_to_themselves(table, seed):
+    """The encoder and the decoder agree, in the specified and the public form."""
     frame = framed(table, several(table, random.Random(seed)))
 
     for public in (False, True):
@@ -94,16 +94,16 @@ def test_what_is_encoded_is_decoded_again(table, seed):
 
 
 @pytest.mark.parametrize("status", ["one", 1.5, True, [1]])
-def test_a_duty_that_is_no_code_is_refused(status):
-    """The row, the field and the value are named."""
+def test_an_invalid_duty_code_is_refused(status):
+    """The error names the row, the field and the value."""
     record = {"validatorindex": 1, "epoch": 2, "status": status}
 
     with pytest.raises(SchemaError, match="attestations row 0: status is "):
         HERE["attestations"].decode([page(record)], MAINNET)
 
 
-def test_a_code_that_nobody_documented_is_kept():
-    """As text, and goes back as the number that it was."""
+def test_an_undocumented_code_is_preserved():
+    """It becomes text, and is encoded as the same number."""
     record = {"validatorindex": 1, "epoch": 2, "attesterslot": 64, "inclusionslot": 0, "status": 9}
 
     frame = HERE["attestations"].decode([page(record)], MAINNET)
@@ -112,8 +112,8 @@ def test_a_code_that_nobody_documented_is_kept():
     assert b'"status":9' in HERE["attestations"].encode(frame, MAINNET)
 
 
-def test_what_an_answer_leaves_out_is_left_out():
-    """By the wire's name; the rest stays."""
+def test_fields_can_be_omitted_from_the_encoding():
+    """They are named by their wire path; the others stay."""
     record = {"validatorindex": 1, "epoch": 2, "committeeindex": 0, "status": 1}
     frame = HERE["attestations"].decode([page(record)], MAINNET)
 

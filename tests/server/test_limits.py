@@ -1,4 +1,4 @@
-"""Every limit and every error of generation 1, a row each: what is asked, and what comes back."""
+"""Every limit and every error of V1, one row each: the request and the expected response."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 from beaconframes.server import Server
 
 HUNDRED = ",".join(map(str, range(100)))
-MANY = ",".join(map(str, range(101)))
-NOBODY = "0x" + "ab" * 48
+OVER_HUNDRED = ",".join(map(str, range(101)))
+UNKNOWN_KEY = "0x" + "ab" * 48
 ADDRESS = "0x" + "ab" * 20
 ADDRESSES = ",".join(f"0x{number:040x}" for number in range(21))
 LONG = "9" * 5_000
 
-# The chain of these tests ends in epoch 469, which is finalized up to epoch 467.
+# The chain of the tests ends in epoch 469; its finalized epoch is 467.
 OF_VALIDATORS = (
     "validator/{}", "validator/{}/proposals", "validator/{}/attestations",
     "validator/{}/balancehistory", "validator/{}/incomedetailhistory", "validator/{}/deposits",
@@ -32,15 +32,15 @@ NO_PRODUCER = "invalid address, validator index or pubkey or exceeded max of 100
 NO_CREDENTIALS = "invalid withdrawal credentials or eth1 address provided"
 
 ERRORS = [
-    *((path.format(MANY), "only a maximum of 100 query parameters are allowed")
+    *((path.format(OVER_HUNDRED), "only a maximum of 100 query parameters are allowed")
       for path in OF_VALIDATORS),
     *((path.format("1, 2"), "invalid validator-parameter:  2") for path in OF_VALIDATORS),
     *((path.format("seven"), "invalid validator-parameter: seven") for path in OF_VALIDATORS),
     *((path.format("-1"), "invalid validator-parameter: -1") for path in OF_VALIDATORS),
     *((path.format("1,"), "invalid validator-parameter: ") for path in OF_VALIDATORS),
-    *((path.format(NOBODY), NO_INDEX) for path in OF_VALIDATORS if "deposits" not in path),
-    # One key that does not resolve is enough, though another validator of the request exists.
-    (f"validator/5,{NOBODY}/blsChange", NO_INDEX),
+    *((path.format(UNKNOWN_KEY), NO_INDEX) for path in OF_VALIDATORS if "deposits" not in path),
+    # One unknown key is an error, even if another validator of the request exists.
+    (f"validator/5,{UNKNOWN_KEY}/blsChange", NO_INDEX),
     ("validator/5/proposals?epoch=latest", "invalid epoch parameter"),
     ("validator/5/proposals?epoch=-1", "invalid epoch parameter"),
     ("validator/5/proposals?epoch=", "invalid epoch parameter"),
@@ -59,9 +59,9 @@ ERRORS = [
           ("limit=", "limit"), ("limit=-1", "limit"), ("offset=-1", "offset"),
           ("latest_epoch=5&offset=6", "offset"), ("offset=470", "offset"),
       ]),
-    # Balances are there up to the head, income is not.
+    # Balances exist up to the head, income up to the finalized epoch.
     ("validator/5/incomedetailhistory?latest_epoch=468", "invalid latest epoch parameter"),
-    (f"validator/stats/{NOBODY}", "invalid validator index"),
+    (f"validator/stats/{UNKNOWN_KEY}", "invalid validator index"),
     ("validator/stats/1,2", "invalid validator index"),
     ("validator/stats/5?end_day=x", "invalid end_day parameter"),
     ("validator/stats/5?start_day=x", "invalid start_day parameter"),
@@ -71,8 +71,8 @@ ERRORS = [
     ("validators/proposalLuck", "no validators provided"),
     ("validators/proposalLuck?validators=", "no validators provided"),
     ("validators/proposalLuck?validators=seven", "could not parse validators"),
-    (f"validators/proposalLuck?validators={MANY}", "could not parse validators"),
-    (f"validators/proposalLuck?validators={NOBODY}", "could not resolve pubkeys to indices"),
+    (f"validators/proposalLuck?validators={OVER_HUNDRED}", "could not parse validators"),
+    (f"validators/proposalLuck?validators={UNKNOWN_KEY}", "could not resolve pubkeys to indices"),
     *((f"validator/eth1/{who}", NO_ADDRESS)
       for who in ("0x12", ADDRESS + "00", "nobody.eth", "rich.com")),
     *((f"validator/withdrawalCredentials/{who}", NO_CREDENTIALS) for who in ("0x12", "nobody.eth")),
@@ -95,13 +95,13 @@ ERRORS = [
     ("graffitiwall?startSlot=12000&slot=11000", "start slot greater than end slot"),
     ("graffitiwall?summarize=maybe", "invalid value for summarize provided"),
     *((f"yieldindex/{day}", "invalid day parameter") for day in ("today", "-1", "1.5")),
-    (f"execution/block/{MANY}", "only a maximum of 100 query parameters are allowed"),
+    (f"execution/block/{OVER_HUNDRED}", "only a maximum of 100 query parameters are allowed"),
     *((f"execution/block/{blocks}", "invalid block number")
       for blocks in ("latest", "-1", "1.5", "1,", "1, 2", LONG)),
-    (f"execution/{MANY}/produced", NO_PRODUCER),
+    (f"execution/{OVER_HUNDRED}/produced", NO_PRODUCER),
     (f"execution/{ADDRESSES}/produced", "you are only allowed to query up to max 20 addresses"),
     *((f"execution/{who}/produced", NO_PRODUCER)
-      for who in ("nobody", "0xab", "-1", "1,,2", NOBODY[2:])),
+      for who in ("nobody", "0xab", "-1", "1,,2", UNKNOWN_KEY[2:])),
     *((f"execution/address/{who}", "error invalid address")
       for who in ("0xab", ADDRESS + "00", ADDRESS[:-1] + "g", "0xab/erc20tokens")),
     *((f"execution/address/{ADDRESS}?token={token}", "error invalid token query param")
@@ -127,14 +127,14 @@ EPOCHS = [
     ("validator/5/incomedetailhistory?latest_epoch=467&limit=100", 368, 467),
     ("validator/5/incomedetailhistory?latest_epoch=200&offset=10&limit=20", 171, 190),
 ]
-"""The epochs that an answer is about, the first and the last that may be in it."""
+"""The first and the last epoch of an answer."""
 
 SLOTS = [
     ("graffitiwall", 5_028, 15_028),
     ("graffitiwall?slot=12000", 2_000, 12_000),
     ("graffitiwall?startSlot=0", 0, 15_028),
 ]
-"""The slots that the wall tells of: ten thousand and one, unless it is asked for another start."""
+"""The first and the last slot of the wall: 10,001 slots, unless the request has a start."""
 
 NUMBERS = [
     *(f"validator/5/{path}={LONG}" for path in (
@@ -163,33 +163,33 @@ NUMBERS = [
 
 
 POSTS = [
-    ({"indicesOrPubkey": MANY}, "only a maximum of 100 query parameters are allowed"),
+    ({"indicesOrPubkey": OVER_HUNDRED}, "only a maximum of 100 query parameters are allowed"),
     ({"indicesOrPubkey": "1, 2"}, "invalid validator-parameter:  2"),
-    ({"indicesOrPubkey": NOBODY}, NO_INDEX),
+    ({"indicesOrPubkey": UNKNOWN_KEY}, NO_INDEX),
     ({"indicesOrPubkey": 5}, "error decoding request body"),
     ({"indices": "5"}, "error decoding request body"),
     (["5"], "error decoding request body"),
 ]
-"""What the POST twin of the validator lookup refuses."""
+"""Errors of the POST variant of the validator lookup."""
 
 
-def names(row):
-    """What a test is called: not by five thousand digits."""
-    return str(row).replace(LONG, "long").replace(MANY, "101")[:70]
+def make_test_id(row):
+    """Return the id of a test, without its long numbers."""
+    return str(row).replace(LONG, "long").replace(OVER_HUNDRED, "101")[:70]
 
 
 @pytest.fixture(scope="module")
 def client(chain):
-    """A client of the local explorer that is not ours."""
+    """A plain HTTP client of the local explorer."""
     with Server(chain) as server, httpx.Client(base_url=f"{server.url}/api/v1/") as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def ask(client, chain):
-    """How the client asks: for a path, or with a body for validators."""
-    known = chain.scan("token_balances").group_by("address").len().sort("len").collect()
-    richest = known["address"][-1]
+def send(client, chain):
+    """Send a GET request for a path, or a POST request with a body."""
+    token_counts = chain.scan("token_balances").group_by("address").len().sort("len").collect()
+    richest = token_counts["address"][-1]
 
     def get(path):
         if not isinstance(path, str):
@@ -201,42 +201,42 @@ def ask(client, chain):
 
 @pytest.mark.parametrize(
     ("path", "status", "body"),
-    [(path, 400, {"status": f"ERROR: {words}", "data": None}) for path, words in ERRORS]
-    + [(asked, 400, {"status": f"ERROR: {words}", "data": None}) for asked, words in POSTS]
+    [(path, 400, {"status": f"ERROR: {message}", "data": None}) for path, message in ERRORS]
+    + [(fields, 400, {"status": f"ERROR: {message}", "data": None}) for fields, message in POSTS]
     + [(path.format(HUNDRED), 200, None) for path in OF_VALIDATORS]
     + [(path, 200, range(first, last + 1)) for path, first, last in EPOCHS + SLOTS]
     + [({"indicesOrPubkey": HUNDRED}, 200, 100), ("validator/leaderboard", 200, 100)]
     + [(f"execution/block/{HUNDRED}", 200, None), ("execution/address/RICHEST", 200, 200)],
-    ids=names,
+    ids=make_test_id,
 )
-def test_every_limit_and_every_error(ask, path, status, body):
-    """An error has its status and its words; what is just permitted is answered in full."""
-    answer = ask(path)
+def test_every_limit_and_every_error(send, path, status, body):
+    """An error has its status and message; a request at the limit is answered in full."""
+    response = send(path)
 
-    assert status == answer.status_code, answer.text[:200]
-    told = answer.json()
+    assert status == response.status_code, response.text[:200]
+    content = response.json()
     if isinstance(body, dict):
-        assert body == told
+        assert body == content
         return
-    assert "OK" == told["status"]
+    assert "OK" == content["status"]
     if isinstance(body, int):
-        found = told["data"]
-        assert body == len(found["tokens"] if "address" in path else found)
+        records = content["data"]
+        assert body == len(records["tokens"] if "address" in path else records)
     if isinstance(body, range) and "wall" in path:
-        slots = {record["slot"] for record in told["data"]}
+        slots = {record["slot"] for record in content["data"]}
         assert slots
         assert slots <= set(body)
     elif isinstance(body, range):
-        epochs = {record["epoch"] for record in told["data"]}
+        epochs = {record["epoch"] for record in content["data"]}
         assert epochs <= set(body)
-        # One block or another is proposed within a hundred epochs; all else has each epoch.
+        # Proposals exist for some of the epochs, all other lists have rows for each epoch.
         assert epochs if "proposals" in path else set(body) == epochs
 
 
-@pytest.mark.parametrize("path", NUMBERS, ids=names)
-def test_no_number_is_too_long(ask, path):
-    """Five thousand digits are a bad value or a thing that is not there: never a failure."""
-    answer = ask(path)
+@pytest.mark.parametrize("path", NUMBERS, ids=make_test_id)
+def test_no_number_is_too_long(send, path):
+    """Numbers of five thousand digits are invalid or unknown, and never cause a failure."""
+    response = send(path)
 
-    assert answer.status_code in {200, 400}, answer.text[:200]
-    assert {"status", "data"} == set(answer.json())
+    assert response.status_code in {200, 400}, response.text[:200]
+    assert {"status", "data"} == set(response.json())

@@ -7,8 +7,8 @@ import socket
 import httpx
 
 
-def test_the_server_sends_every_answer_at_once(running):
-    """Connections have TCP_NODELAY: otherwise every request after the first takes 40 ms longer."""
+def test_connections_have_tcp_nodelay(running):
+    """Without TCP_NODELAY, each request after the first on a connection takes 40 ms longer."""
     with httpx.Client(base_url=running.url) as client:
         client.get("/api/v1/latestState")
         (options,) = {

@@ -1,4 +1,4 @@
-"""The local explorer in the public service's words: plain HTTP, judged by how that one answers."""
+"""The public wire of the local explorer: paths, shapes and errors of the public service."""
 
 from __future__ import annotations
 
@@ -68,79 +68,79 @@ NOTHING = [
 
 HALF = {"since": 100, "until": 310}
 CALLS = {
-    "validators": lambda of: {"validators": [*range(120), 999_999]},
-    "income_history": lambda of: {"validators": range(110), **HALF},
-    "balance_history": lambda of: {"validators": range(110), **HALF},
-    "proposals": lambda of: {"validators": range(110), **HALF},
-    "attestations": lambda of: {"validators": range(110)},
-    "deposits": lambda of: {"validators": range(110)},
-    "bls_changes": lambda of: {"validators": range(1010)},
-    "execution_performance": lambda of: {"validators": range(110)},
-    "performance": lambda of: {"validators": range(110)},
-    "attestation_efficiency": lambda of: {"validators": range(110)},
-    "validator_withdrawals": lambda of: {"validators": range(110), **HALF},
-    "proposal_luck": lambda of: {"validators": range(10)},
-    "validator_stats": lambda of: {"validators": [0, 7]},
-    "leaderboard": lambda of: {},
-    "deposit_origin": lambda of: {"address": of("deposit_origin", "from_address")},
-    "withdrawal_credentials": lambda of: {
-        "credentials": of("withdrawal_credentials", "credentials")
+    "validators": lambda pick: {"validators": [*range(120), 999_999]},
+    "income_history": lambda pick: {"validators": range(110), **HALF},
+    "balance_history": lambda pick: {"validators": range(110), **HALF},
+    "proposals": lambda pick: {"validators": range(110), **HALF},
+    "attestations": lambda pick: {"validators": range(110)},
+    "deposits": lambda pick: {"validators": range(110)},
+    "bls_changes": lambda pick: {"validators": range(1010)},
+    "execution_performance": lambda pick: {"validators": range(110)},
+    "performance": lambda pick: {"validators": range(110)},
+    "attestation_efficiency": lambda pick: {"validators": range(110)},
+    "validator_withdrawals": lambda pick: {"validators": range(110), **HALF},
+    "proposal_luck": lambda pick: {"validators": range(10)},
+    "validator_stats": lambda pick: {"validators": [0, 7]},
+    "leaderboard": lambda pick: {},
+    "deposit_origin": lambda pick: {"address": pick("deposit_origin", "from_address")},
+    "withdrawal_credentials": lambda pick: {
+        "credentials": pick("withdrawal_credentials", "credentials")
     },
-    "validator_queue": lambda of: {},
-    "latest_state": lambda of: {},
-    "epochs": lambda of: {"since": 460},
-    "epoch_slots": lambda of: {"since": 440},
-    "slots": lambda of: {"slots": [*range(1000, 1040), of("blocks", "block_root")[7]]},
-    "slot_attestations": lambda of: {"slots": of("slot_attestations", "block_slot")},
-    "attester_slashings": lambda of: {"slots": of("attester_slashings", "block_slot")},
-    "proposer_slashings": lambda of: {"slots": of("proposer_slashings", "block_slot")},
-    "slot_withdrawals": lambda of: {"slots": of("slot_withdrawals", "block_slot")},
-    "voluntary_exits": lambda of: {"slots": of("voluntary_exits", "block_slot")},
-    "slot_deposits": lambda of: {"slots": of("slot_deposits", "block_slot")},
-    "transaction_deposits": lambda of: {"tx_hashes": of("deposits", "tx_hash")},
-    "sync_committees": lambda of: {"periods": [0, 1, "latest"]},
-    "execution_blocks": lambda of: {"blocks": [*of("execution_blocks", "block_number"), 10**9]},
-    "produced_blocks": lambda of: {
-        "producers": [5, of("execution_blocks", "relay_producer_fee_recipient")[0]]
+    "validator_queue": lambda pick: {},
+    "latest_state": lambda pick: {},
+    "epochs": lambda pick: {"since": 460},
+    "epoch_slots": lambda pick: {"since": 440},
+    "slots": lambda pick: {"slots": [*range(1000, 1040), pick("blocks", "block_root")[7]]},
+    "slot_attestations": lambda pick: {"slots": pick("slot_attestations", "block_slot")},
+    "attester_slashings": lambda pick: {"slots": pick("attester_slashings", "block_slot")},
+    "proposer_slashings": lambda pick: {"slots": pick("proposer_slashings", "block_slot")},
+    "slot_withdrawals": lambda pick: {"slots": pick("slot_withdrawals", "block_slot")},
+    "voluntary_exits": lambda pick: {"slots": pick("voluntary_exits", "block_slot")},
+    "slot_deposits": lambda pick: {"slots": pick("slot_deposits", "block_slot")},
+    "transaction_deposits": lambda pick: {"tx_hashes": pick("deposits", "tx_hash")},
+    "sync_committees": lambda pick: {"periods": [0, 1, "latest"]},
+    "execution_blocks": lambda pick: {"blocks": [*pick("execution_blocks", "block_number"), 10**9]},
+    "produced_blocks": lambda pick: {
+        "producers": [5, pick("execution_blocks", "relay_producer_fee_recipient")[0]]
     },
-    "address_balances": lambda of: {
-        "addresses": [*of("address_balances", "address"), f"0x{'99' * 20}"], "token": None
+    "address_balances": lambda pick: {
+        "addresses": [*pick("address_balances", "address"), f"0x{'99' * 20}"], "token": None
     },
-    "token_balances": lambda of: {"address": of("token_balances", "address")},
-    "gas_fees": lambda of: {},
-    "names": lambda of: {"names": [*of("names", "asked"), f"0x{'99' * 20}"]},
-    "graffiti_wall": lambda of: {"since": 0, "region": (0, 0, 700, 700)},
-    "yield_index": lambda of: {"since": 0, "until": 1},
-    "pool_stats": lambda of: {},
-    "pool_validators": lambda of: {"validators": range(250)},
+    "token_balances": lambda pick: {"address": pick("token_balances", "address")},
+    "gas_fees": lambda pick: {},
+    "names": lambda pick: {"names": [*pick("names", "asked"), f"0x{'99' * 20}"]},
+    "graffiti_wall": lambda pick: {"since": 0, "region": (0, 0, 700, 700)},
+    "yield_index": lambda pick: {"since": 0, "until": 1},
+    "pool_stats": lambda pick: {},
+    "pool_validators": lambda pick: {"validators": range(250)},
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def public(chain):
-    """The simulated chain, served in the public service's words."""
+    """The simulated chain on the public wire."""
     with Server(chain, wire="public") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def spec(chain):
-    """The same chain, served as the specification says."""
+    """The same chain on the wire of the specification."""
     with Server(chain) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def ask(public):
-    """A client of the public wire that is not ours."""
+def get(public):
+    """A plain HTTP client of the public wire."""
     with httpx.Client(base_url=public.url) as client:
         yield client.get
 
 
 @pytest.mark.parametrize(("path", "message"), ERRORS)
-def test_errors_have_the_words_of_the_public_service(ask, path, message):
-    """400 for all of them, in the envelope."""
-    answer = ask(path)
+def test_errors_have_the_messages_of_the_public_service(get, path, message):
+    """All have status 400, in the envelope."""
+    answer = get(path)
 
     assert (400, {"status": f"ERROR: {message}", "data": None}) == (
         answer.status_code,
@@ -148,29 +148,29 @@ def test_errors_have_the_words_of_the_public_service(ask, path, message):
     )
 
 
-def test_a_slot_to_come_is_refused_with_the_latest(ask, chain):
-    """By attestations alone; the other lists of a slot find nothing there."""
+def test_future_slot(get, chain):
+    """Attestations are an error that names the latest slot; other lists are empty."""
     latest = chain.meta["latest_slot"]
 
-    refused = ask(f"/api/v1/slot/{latest + 1}/attestations")
+    refused = get(f"/api/v1/slot/{latest + 1}/attestations")
 
     assert 400 == refused.status_code
     expected = f"ERROR: slot is in the future. The latest slot is {latest}"
     assert expected == refused.json()["status"]
-    assert [] == ask(f"/api/v1/slot/{latest + 1}/deposits").json()["data"]
+    assert [] == get(f"/api/v1/slot/{latest + 1}/deposits").json()["data"]
 
 
 @pytest.mark.parametrize("path", NOTHING)
-def test_what_does_not_exist_is_an_empty_list(ask, path):
-    """200 and no rows, never a 404."""
-    answer = ask(path)
+def test_unknown_objects_are_an_empty_list(get, path):
+    """The status is 200, never 404."""
+    answer = get(path)
 
     assert (200, {"status": "OK", "data": []}) == (answer.status_code, answer.json())
 
 
-def test_the_state_comes_bare(ask):
-    """No envelope at all."""
-    state = ask("/api/v1/latestState").json()
+def test_the_state_has_no_envelope(get):
+    """The answer is the record itself."""
+    state = get("/api/v1/latestState").json()
 
     assert {
         "lastProposedSlot", "currentSlot", "currentEpoch", "currentFinalizedEpoch",
@@ -179,10 +179,10 @@ def test_the_state_comes_bare(ask):
     assert (469, 467) == (state["currentEpoch"], state["currentFinalizedEpoch"])
 
 
-def test_a_validator_by_its_squashed_names(ask):
-    """One is an object, several are a list by index."""
-    one = ask("/api/v1/validator/7").json()["data"]
-    two = ask("/api/v1/validator/8,7").json()["data"]
+def test_validators_have_names_without_underscores(get):
+    """One validator is an object, several are a list by index."""
+    one = get("/api/v1/validator/7").json()["data"]
+    two = get("/api/v1/validator/8,7").json()["data"]
 
     assert {
         "activationeligibilityepoch", "activationepoch", "exitepoch", "withdrawableepoch",
@@ -192,17 +192,17 @@ def test_a_validator_by_its_squashed_names(ask):
     assert [7, 8] == [record["validatorindex"] for record in two]
 
 
-def test_a_validator_that_never_exits_does_so_in_the_far_future(ask, chain):
-    """2**63 - 1 exactly, where our frames have null."""
+def test_missing_epochs_are_the_far_future_epoch(get, chain):
+    """The wire has 2**63 - 1 where the frame has null."""
     staying = chain.scan("validators").filter(pl.col("exit_epoch").is_null()).first().collect()
     index = staying["validator_index"][0]
 
-    assert 9223372036854775807 == ask(f"/api/v1/validator/{index}").json()["data"]["exitepoch"]
+    assert 9223372036854775807 == get(f"/api/v1/validator/{index}").json()["data"]["exitepoch"]
 
 
-def test_income_of_nothing_is_left_out(ask, chain):
-    """Every field of income that is 0 is absent; what is there adds up."""
-    records = ask("/api/v1/validator/9,8/incomedetailhistory").json()["data"]
+def test_zero_income_is_omitted(get, chain):
+    """Fields of income that are 0 are absent; the others have the sum of the dataset."""
+    records = get("/api/v1/validator/9,8/incomedetailhistory").json()["data"]
 
     assert 200 == len(records)
     assert {"income", "epoch", "validatorindex", "week", "week_start", "week_end"} == set(
@@ -210,20 +210,20 @@ def test_income_of_nothing_is_left_out(ask, chain):
     )
     assert not any(value in (0, "0") for r in records for value in r["income"].values())
     assert all(isinstance(r["income"].get("tx_fee_reward_wei", ""), str) for r in records)
-    kept = chain.scan("income_history").filter(
+    income = chain.scan("income_history").filter(
         pl.col("validator_index").is_in([8, 9]), pl.col("epoch").is_between(368, 467)
     )
     for field in ("attestation_target_reward", "attestation_target_penalty", "proposals_missed"):
         name = field if field == "proposals_missed" else f"{field}_gwei"
-        expected = kept.select(pl.col(name).sum()).collect().item()
+        expected = income.select(pl.col(name).sum()).collect().item()
         assert expected == sum(record["income"].get(field, 0) for record in records)
 
 
-def test_slots_without_a_block_have_a_placeholder(ask, chain):
-    """One byte, 0x01 for missed; status is text; no field more or less than the service has."""
+def test_slots_without_a_block_have_a_placeholder(get, chain):
+    """The root is 0x01 for a missed slot, the status is text, the fields are the service's."""
     epoch = chain.scan("blocks").filter(status="missed").select("epoch").first().collect().item()
-    records = ask(f"/api/v1/epoch/{epoch}/slots").json()["data"]
-    same = ask(f"/api/v1/epoch/{epoch}/blocks").json()["data"]
+    records = get(f"/api/v1/epoch/{epoch}/slots").json()["data"]
+    same = get(f"/api/v1/epoch/{epoch}/blocks").json()["data"]
 
     assert same == records
     assert all(set(record) == BLOCK for record in records)
@@ -232,11 +232,11 @@ def test_slots_without_a_block_have_a_placeholder(ask, chain):
     assert all(len(r["blockroot"]) == 66 for r in records if r["status"] in "13")
 
 
-def test_proposals_of_an_early_epoch_are_those_of_the_first_hundred(ask):
-    """The public service takes an epoch below 100 for 100, so the window is 0 to 100."""
+def test_proposals_of_an_early_epoch(get):
+    """The public service replaces an epoch below 100 by 100, so that the window is 0 to 100."""
     every = ",".join(map(str, range(100)))
     early, first, later = (
-        ask(f"/api/v1/validator/{every}/proposals?epoch={epoch}").json()["data"]
+        get(f"/api/v1/validator/{every}/proposals?epoch={epoch}").json()["data"]
         for epoch in (50, 100, 101)
     )
 
@@ -245,12 +245,12 @@ def test_proposals_of_an_early_epoch_are_those_of_the_first_hundred(ask):
     assert min(record["epoch"] for record in early) == 0
 
 
-def test_proposals_are_blocks_without_two_fields(ask, chain):
-    """By proposer, newest first; a missed one is among them, with its placeholder."""
+def test_proposals_are_blocks_without_two_fields(get, chain):
+    """Proposals are ordered by proposer, newest first; missed ones have the placeholder."""
     missed = chain.scan("blocks").filter(status="missed").last().collect()
     index, epoch = missed["proposer_index"][0], missed["epoch"][0]
 
-    records = ask(f"/api/v1/validator/{index}/proposals?epoch={epoch}").json()["data"]
+    records = get(f"/api/v1/validator/{index}/proposals?epoch={epoch}").json()["data"]
 
     assert all(set(record) == BLOCK - {"withdrawalcount"} for record in records)
     assert (missed["slot"][0], "2", "0x01") == (
@@ -259,40 +259,40 @@ def test_proposals_are_blocks_without_two_fields(ask, chain):
 
 
 @pytest.mark.parametrize("path", ["/api/v1/yieldindex/latest", "/api/v1/ethstore/latest"])
-def test_a_day_of_the_yield_index_is_an_object(ask, path):
-    """Not a list of one."""
-    assert 1 == ask(path).json()["data"]["day"]
+def test_a_day_of_the_yield_index_is_an_object(get, path):
+    """The public service has an object where the specification has a list."""
+    assert 1 == get(path).json()["data"]["day"]
 
 
-def test_an_epoch_and_a_committee_are_objects(ask):
-    """Found ones; the seats are a list of 512."""
-    assert 467 == ask("/api/v1/epoch/finalized").json()["data"]["epoch"]
-    assert 512 == len(ask("/api/v1/sync_committee/0").json()["data"]["validators"])
+def test_an_epoch_and_a_committee_are_objects(get):
+    """The seats of a committee are a list of 512."""
+    assert 467 == get("/api/v1/epoch/finalized").json()["data"]["epoch"]
+    assert 512 == len(get("/api/v1/sync_committee/0").json()["data"]["validators"])
 
 
-def test_answers_are_packed_for_those_who_say_that_they_unpack(ask):
-    """As the public service does; nobody else gets what they did not ask for."""
+def test_compression(get):
+    """Answers are compressed with gzip if the request accepts it."""
     path = "/api/v1/sync_committee/0"
-    plain = ask(path, headers={"accept-encoding": "identity"})
-    packed = ask(path, headers={"accept-encoding": "gzip"})
+    plain = get(path, headers={"accept-encoding": "identity"})
+    packed = get(path, headers={"accept-encoding": "gzip"})
 
     assert "content-encoding" not in plain.headers
     assert "gzip" == packed.headers["content-encoding"]
     assert plain.json() == packed.json()
 
 
-def test_the_wall_comes_column_by_column(ask):
-    """By x and y, and each pixel's newest paint first: not in the order of time."""
+def test_order_of_the_wall(get):
+    """Pixels are ordered by x and y, and then newest first."""
     for more in ("", "&summarize=false"):
-        found = ask(f"/api/v1/graffitiwall?startSlot=0{more}").json()["data"]
+        found = get(f"/api/v1/graffitiwall?startSlot=0{more}").json()["data"]
         places = [(pixel["x"], pixel["y"], -pixel["slot"]) for pixel in found]
         assert sorted(places) == places
 
 
-def test_the_wall_is_summarized_unless_told_otherwise(ask):
-    """Left out, summarize is true: each pixel once, its newest paint."""
-    pixels = ask("/api/v1/graffitiwall?startSlot=0").json()["data"]
-    every = ask("/api/v1/graffitiwall?startSlot=0&summarize=false").json()["data"]
+def test_the_wall_is_summarized_by_default(get):
+    """By default each pixel occurs once, with its newest color."""
+    pixels = get("/api/v1/graffitiwall?startSlot=0").json()["data"]
+    every = get("/api/v1/graffitiwall?startSlot=0&summarize=false").json()["data"]
 
     places = [(pixel["x"], pixel["y"]) for pixel in pixels]
     assert len(places) == len(set(places)) < len(every)
@@ -310,20 +310,20 @@ def test_the_wall_is_summarized_unless_told_otherwise(ask):
         ("/api/v1/execution/gasfees", "/api/v1/execution/gasnow"),
     ],
 )
-def test_both_spellings_of_a_path_are_served(request, ask, server, one, other):
-    """On either wire, with the same answer."""
+def test_both_spellings_of_a_path_are_served(request, get, server, one, other):
+    """Both paths have the same answer, on either wire."""
     url = request.getfixturevalue(server).url
 
-    found = ask(url + one)
+    found = get(url + one)
 
     assert 404 != found.status_code
-    assert found.content == ask(url + other).content
+    assert found.content == get(url + other).content
 
 
-def test_every_answer_tells_what_is_left_of_the_rate(ask):
-    """Also an error; only second, hour and month are real, minute and day repeat them."""
+def test_rate_limit_headers(get):
+    """Every answer has them, errors included; minute and day repeat hour and month."""
     for path in ("/api/v1/latestState", "/api/v1/epoch/x", "/api/v1/nothing"):
-        headers = ask(path).headers
+        headers = get(path).headers
 
         assert "second" == headers["ratelimit-window"]
         assert ("1", "default", "false") == (
@@ -334,22 +334,22 @@ def test_every_answer_tells_what_is_left_of_the_rate(ask):
         assert int(headers["ratelimit-remaining"]) < int(headers["ratelimit-limit"])
         assert "retry-after" not in headers
         for what in ("limit", "remaining"):
-            told = {unit: headers[f"x-ratelimit-{what}-{unit}"] for unit in
+            values = {unit: headers[f"x-ratelimit-{what}-{unit}"] for unit in
                     ("second", "minute", "hour", "day", "month")}  # fmt: skip
-            assert headers[f"ratelimit-{what}"] == told["second"]
-            assert (told["hour"], told["month"]) == (told["minute"], told["day"])
+            assert headers[f"ratelimit-{what}"] == values["second"]
+            assert (values["hour"], values["month"]) == (values["minute"], values["day"])
 
 
-def test_the_specification_says_nothing_of_headers(spec):
-    """Without a rate, none are sent on its wire."""
+def test_no_rate_limit_headers_by_default(spec):
+    """The wire of the specification sends none without a rate."""
     headers = httpx.get(f"{spec.url}/api/v1/latestState").headers
 
     assert not [name for name in headers if "ratelimit" in name]
 
 
 @pytest.mark.parametrize("wire", ["spec", "public"])
-def test_too_many_requests_are_refused_in_plain_text(chain, wire):
-    """429 with the seconds to wait; the requests of a second ago count no more."""
+def test_too_many_requests(chain, wire):
+    """The answer is 429 in plain text, with the seconds to wait."""
     with Server(chain, wire=wire, rate=3) as server, httpx.Client(base_url=server.url) as client:
         answers = [client.get("/api/v1/latestState") for _ in range(5)]
 
@@ -366,8 +366,8 @@ def test_too_many_requests_are_refused_in_plain_text(chain, wire):
     assert 3 == server.requests
 
 
-def test_those_with_a_key_have_their_own_allowance(chain):
-    """A valid key is said to be one; without it, another bucket is used up."""
+def test_requests_with_a_key_are_counted_separately(chain):
+    """The headers state whether the key is valid; requests without a key use another bucket."""
     with Server(chain, wire="public", rate=1) as server:
         url = f"{server.url}/api/v1/epoch/1"
         found = [httpx.get(url, headers=h) for h in ({}, {}, {"apikey": "k"}, {"apikey": "k"})]
@@ -376,8 +376,8 @@ def test_those_with_a_key_have_their_own_allowance(chain):
     assert ["false"] * 2 + ["true"] * 2 == [a.headers["ratelimit-validapikey"] for a in found]
 
 
-def test_loaders_keep_to_the_rate_of_the_headers(chain):
-    """The permitted rate is learned from them: no request is refused."""
+def test_loaders_obey_the_rate_of_the_headers(chain):
+    """The client learns the permitted rate from the headers, so that no request is refused."""
     with (
         Server(chain, wire="public", rate=5) as server,
         bf.Explorer(server.url, chain=server.service.chain) as explorer,
@@ -389,8 +389,8 @@ def test_loaders_keep_to_the_rate_of_the_headers(chain):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_connection_is_closed_when_asked_to(public, method):
-    """Connection: close is answered in kind."""
+def test_connection_close(public, method):
+    """A request with Connection: close has an answer with the same header."""
     answer = httpx.request(
         method,
         f"{public.url}/api/v1/validator" + ("/1" if method == "GET" else ""),
@@ -402,15 +402,15 @@ def test_a_connection_is_closed_when_asked_to(public, method):
 
 
 @pytest.mark.parametrize("bad", [{"wire": "Public"}, {"rate": 0}])
-def test_a_server_is_either_one_or_the_other(chain, bad):
-    """A wire or a rate that cannot be is refused."""
+def test_invalid_arguments_of_a_server(chain, bad):
+    """An invalid wire or rate is a UsageError that names the value."""
     with pytest.raises(bf.errors.UsageError, match=str(next(iter(bad.values())))):
         Server(chain, **bad)
 
 
 @pytest.fixture
-def of(chain):
-    """The first few values of a column of the dataset."""
+def pick(chain):
+    """Return the first few values of a column of the dataset."""
 
     def values(table, column):
         return chain.scan(table).select(pl.col(column).drop_nulls()).collect().to_series().unique(
@@ -428,40 +428,40 @@ def of(chain):
         for e in ENDPOINTS
     ],
 )
-def test_loaders_give_the_same_frames_on_either_wire(spec, public, of, name):
-    """Every loader of the catalogue: same rows, types and order, and there are rows."""
+def test_loaders_give_the_same_frames_on_either_wire(spec, public, pick, name):
+    """Every loader of the catalogue has rows, with the same values, types and order."""
     frames = []
     for server in (spec, public):
         with bf.Explorer(
             server.url, chain=server.service.chain, head=server.service.head
         ) as explorer:
             load = getattr(bf, f"load_{name}")
-            frames.append(load(**CALLS[name](of), explorer=explorer))
+            frames.append(load(**CALLS[name](pick), explorer=explorer))
 
     assert frames[0].height > 0
     assert_frame_equal(*frames)
 
 
 def test_charts_are_the_same_on_either_wire(spec, public):
-    """Pictures have no words to differ in."""
+    """The wire makes no difference to the charts."""
     found = [httpx.get(f"{server.url}/api/v1/chart/blocks").content for server in (spec, public)]
 
     assert found[0] == found[1]
 
 
-def test_changes_are_told_of_those_who_are_known(ask, spec, chain, of):
-    """A key that nobody has fails the request by the specification; here, only when all are so."""
-    changed = of("bls_changes", "validator_index")[0]
+def test_bls_changes_with_an_unknown_key(get, spec, chain, pick):
+    """The specification refuses any unknown key; the public service does if all are unknown."""
+    changed = pick("bls_changes", "validator_index")[0]
     key = chain.scan("validators").filter(validator_index=changed).collect()["pubkey"][0]
-    nobody = "0x" + "ab" * 48
-    mixed, alone = f"/api/v1/validator/{nobody},{key}/blsChange", f"/validator/{nobody}/blsChange"
+    unknown = "0x" + "ab" * 48
+    mixed, alone = f"/api/v1/validator/{unknown},{key}/blsChange", f"/validator/{unknown}/blsChange"
 
-    assert [changed] == [record["validatorindex"] for record in ask(mixed).json()["data"]]
+    assert [changed] == [record["validatorindex"] for record in get(mixed).json()["data"]]
     assert 400 == httpx.get(spec.url + mixed).status_code
-    assert "did not resolve" in ask(f"/api/v1{alone}").json()["status"]
-    hundred_and_one = ",".join([nobody] * 101)
+    assert "did not resolve" in get(f"/api/v1{alone}").json()["status"]
+    hundred_and_one = ",".join([unknown] * 101)
     assert (
-        "maximum of 100" in ask(f"/api/v1/validator/{hundred_and_one}/blsChange").json()["status"]
+        "maximum of 100" in get(f"/api/v1/validator/{hundred_and_one}/blsChange").json()["status"]
     )
 
 
@@ -472,19 +472,19 @@ def test_changes_are_told_of_those_who_are_known(ask, spec, chain, of):
         ("rocketpool/validator/{}", "pool_validators", "validator_index"),
     ],
 )
-def test_one_row_is_an_object_and_several_are_a_list(ask, of, path, table, column):
-    """For lists of validators, on the public wire as by the specification."""
-    one, two, *_ = of(table, column)
+def test_one_row_is_an_object_and_several_are_a_list(get, pick, path, table, column):
+    """This holds for lists of validators, on the public wire as in the specification."""
+    one, two, *_ = pick(table, column)
 
-    assert isinstance(ask(f"/api/v1/{path.format(one)}").json()["data"], dict)
-    assert isinstance(ask(f"/api/v1/{path.format(f'{one},{two}')}").json()["data"], list)
+    assert isinstance(get(f"/api/v1/{path.format(one)}").json()["data"], dict)
+    assert isinstance(get(f"/api/v1/{path.format(f'{one},{two}')}").json()["data"], list)
 
 
-def test_a_deposit_alone_is_an_object(ask, chain):
-    """A transaction with several has a list."""
+def test_a_deposit_alone_is_an_object(get, chain):
+    """Several deposits of a transaction are a list."""
     counts = chain.scan("deposits").group_by("tx_hash").len().collect()
     kinds = {
-        count: type(ask(f"/api/v1/eth1deposit/{tx_hash}").json()["data"])
+        count: type(get(f"/api/v1/eth1deposit/{tx_hash}").json()["data"])
         for tx_hash, count in counts.sort("len").unique("len", keep="first").rows()
     }
 
@@ -492,11 +492,11 @@ def test_a_deposit_alone_is_an_object(ask, chain):
     assert {count: dict if count == 1 else list for count in kinds} == kinds
 
 
-def test_a_withdrawal_alone_is_an_object(ask, chain):
-    """As many as 16 are a list."""
+def test_a_withdrawal_alone_is_an_object(get, chain):
+    """Several withdrawals of a slot are a list."""
     counts = chain.scan("slot_withdrawals").group_by("block_slot").len().collect()
     kinds = {
-        count: type(ask(f"/api/v1/slot/{slot}/withdrawals").json()["data"])
+        count: type(get(f"/api/v1/slot/{slot}/withdrawals").json()["data"])
         for slot, count in counts.unique("len", keep="first").rows()
     }
 
@@ -512,22 +512,22 @@ def test_a_withdrawal_alone_is_an_object(ask, chain):
         "validator/withdrawalCredentials/{credentials}",
     ],
 )  # fmt: skip
-def test_other_lists_stay_lists(ask, of, path):
-    """Even of one row."""
-    path = path.format(credentials=of("withdrawal_credentials", "credentials")[0])
+def test_other_lists_stay_lists(get, pick, path):
+    """One row is a list, too."""
+    path = path.format(credentials=pick("withdrawal_credentials", "credentials")[0])
 
-    assert isinstance(ask(f"/api/v1/{path}").json()["data"], list)
+    assert isinstance(get(f"/api/v1/{path}").json()["data"], list)
 
 
 @pytest.mark.parametrize("path", ["validators/queue", "rocketpool/stats", "block/40", "slot/40"])
-def test_readings_and_blocks_are_objects(ask, path):
-    """By the first path and by the second."""
-    assert isinstance(ask(f"/api/v1/{path}").json()["data"], dict)
+def test_readings_and_blocks_are_objects(get, path):
+    """This holds for both paths."""
+    assert isinstance(get(f"/api/v1/{path}").json()["data"], dict)
 
 
-def test_gas_fees_have_a_code_for_a_status(ask):
-    """200 as a number, and milliseconds."""
-    answer = ask("/api/v1/execution/gasnow").json()
+def test_gas_fees_have_a_code_instead_of_a_status(get):
+    """The code is the number 200, and times are in milliseconds."""
+    answer = get("/api/v1/execution/gasnow").json()
 
     assert (200, {"code", "data"}) == (answer["code"], set(answer))
     assert {"rapid", "fast", "standard", "slow", "timestamp", "price", "priceUSD"} == set(
@@ -536,28 +536,28 @@ def test_gas_fees_have_a_code_for_a_status(ask):
     assert answer["data"]["timestamp"] > 10**12
 
 
-def test_depositors_by_the_squashed_names(ask, of):
-    """Public key and index without underscores."""
-    address = of("deposit_origin", "from_address")[0]
+def test_deposit_origins_have_names_without_underscores(get, pick):
+    """Public key and index are spelled without underscores."""
+    address = pick("deposit_origin", "from_address")[0]
 
-    records = ask(f"/api/v1/validator/eth1/{address}").json()["data"]
+    records = get(f"/api/v1/validator/eth1/{address}").json()["data"]
 
     assert {"publickey", "validatorindex", "valid_signature"} == set(records[0])
 
 
-def test_no_tokens_are_null(ask):
-    """And an address that was never seen has no name."""
-    data = ask(f"/api/v1/execution/address/0x{'99' * 20}").json()["data"]
+def test_no_tokens_are_null(get):
+    """An address without transactions has no name and no tokens."""
+    data = get(f"/api/v1/execution/address/0x{'99' * 20}").json()["data"]
 
     assert {"address": "0x", "ether": "0", "tokens": None} == data
 
 
-def test_an_execution_block_has_both_inner_objects(ask, of, chain):
-    """As null where there is no relay."""
+def test_an_execution_block_has_both_inner_objects(get, pick, chain):
+    """The relay object is null for a block without a relay."""
     without = chain.scan("execution_blocks").filter(pl.col("relay_tag").is_null()).first()
     number = without.collect()["block_number"][0]
 
-    (record,) = ask(f"/api/v1/execution/block/{number}").json()["data"]
+    (record,) = get(f"/api/v1/execution/block/{number}").json()["data"]
 
     assert record["relay"] is None
     assert {"executionBlockNumber", "proposerIndex", "slot", "epoch", "finalized"} == set(
@@ -566,26 +566,26 @@ def test_an_execution_block_has_both_inner_objects(ask, of, chain):
     assert isinstance(record["blockReward"], int)
 
 
-def asked_of(application, count):
-    """Return the answers of an ASGI application to so many requests."""
+def send_requests(application, count):
+    """Return the answers of an ASGI application to *count* requests."""
 
-    async def ask():
+    async def send():
         transport = httpx.ASGITransport(application)
         async with httpx.AsyncClient(transport=transport, base_url="http://local") as client:
             return [await client.get("/") for _ in range(count)]
 
-    return asyncio.run(ask())
+    return asyncio.run(send())
 
 
 def test_hours_and_months_are_those_of_the_calendar():
-    """The window that is used up governs the answer, and says how long it still is."""
+    """The exhausted window decides the answer, which states its remaining seconds."""
     now = [datetime(2026, 1, 15, 10, 30, tzinfo=UTC).timestamp()]
     limited = RateLimitMiddleware(
         PlainTextResponse("ok"),
         rate=10, hour=2, month=3, has_valid_key=lambda scope: True, clock=lambda: now[0],
     )  # fmt: skip
 
-    first, second, third = asked_of(limited, 3)
+    first, second, third = send_requests(limited, 3)
 
     assert [200, 200, 429] == [first.status_code, second.status_code, third.status_code]
     assert "second" == second.headers["ratelimit-window"]
@@ -595,7 +595,7 @@ def test_hours_and_months_are_those_of_the_calendar():
                      "ratelimit-reset", "retry-after")
     )  # fmt: skip
     now[0] += 1800
-    fourth, fifth = asked_of(limited, 2)
+    fourth, fifth = send_requests(limited, 2)
     assert [200, 429] == [fourth.status_code, fifth.status_code]
     until_february = datetime(2026, 2, 1, tzinfo=UTC).timestamp() - now[0]
     assert ("month", str(int(until_february))) == (
@@ -603,11 +603,11 @@ def test_hours_and_months_are_those_of_the_calendar():
         fifth.headers["retry-after"],
     )
     now[0] += until_february
-    assert [200] == [answer.status_code for answer in asked_of(limited, 1)]
+    assert [200] == [answer.status_code for answer in send_requests(limited, 1)]
 
 
-def test_what_the_server_could_not_answer_is_not_counted_for_long():
-    """A 5xx uses up its second, but neither the hour nor the month."""
+def test_failed_requests_are_not_counted():
+    """A 5xx counts for the second, but not for the hour or the month."""
     limited = RateLimitMiddleware(
         PlainTextResponse("broken", 503),
         rate=9,
@@ -616,7 +616,7 @@ def test_what_the_server_could_not_answer_is_not_counted_for_long():
         clock=lambda: 0,
     )
 
-    answers = asked_of(limited, 4)
+    answers = send_requests(limited, 4)
 
     assert [503] * 4 == [answer.status_code for answer in answers]
     assert ["1"] * 4 == [answer.headers["x-ratelimit-remaining-hour"] for answer in answers]

@@ -1,4 +1,4 @@
-"""What the local explorer answers about slots, deposits and queues, from a hand-made dataset."""
+"""Slots, deposits, queue and names on the local explorer, from a hand-made dataset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..support.replay import replaying
 
 HEAD = 4000
 TABLES = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
-RICH, POOR, STRANGER = ("0x" + byte * 20 for byte in ("a1", "b2", "c3"))
+RICH, POOR, UNKNOWN_ADDRESS = ("0x" + byte * 20 for byte in ("a1", "b2", "c3"))
 ROOTS = {100: "0x" + "10" * 32, 101: "0x" + "11" * 32, HEAD - 1: "0x" + "40" * 32}
 ORPHAN = "0x" + "01" * 32
 TX = "0x" + "7e" * 32
@@ -31,8 +31,8 @@ def key(number):
     return f"0x{number:096x}"
 
 
-def rows():
-    """Return the rows of every table: a missed slot, an orphan beside its winner, long lists."""
+def make_rows():
+    """Return the rows of every table: a missed slot, an orphaned block, long lists."""
     blocks = [
         {"slot": slot, "epoch": slot // 32, "block_root": root, "status": "proposed", "votes": slot}
         for slot, root in ROOTS.items()
@@ -79,27 +79,27 @@ def rows():
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
-    """A dataset of a chain that has come to slot 4000."""
+    """A dataset of a chain with head slot 4000."""
     chain = dataclasses.asdict(MAINNET) | {
         "name": "hand-made", "genesis": MAINNET.genesis.isoformat()
     }  # fmt: skip
     meta = {"chain": chain, "latest_epoch": 125, "finalized_epoch": 123, "latest_slot": HEAD}
     made = Dataset.create(tmp_path_factory.mktemp("hand") / "made", meta=meta)
-    for name, records in rows().items():
+    for name, records in make_rows().items():
         made.write(name, [pl.from_dicts(records, schema=TABLES[name].schema())])
     return made
 
 
 @pytest.fixture
 def service(dataset):
-    """The dataset, served; loaders ask it."""
+    """The dataset on a local explorer that loaders use."""
     with bf.local(dataset) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def ask(dataset):
-    """A client that is not ours, of a server that all tests share."""
+def get(dataset):
+    """A plain HTTP client of a server that all tests share."""
     with Server(dataset) as server, httpx.Client(base_url=f"{server.url}/api/v1") as client:
         yield client.get
 
@@ -121,9 +121,9 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("path", "words"), ERRORS)
-def test_a_slot_without_a_block(ask, path, words):
-    """Missed, scheduled or in the future: 400 and the words of the service."""
-    answer = ask(path)
+def test_a_slot_without_a_block(get, path, words):
+    """A missed, scheduled or future slot is an error with the message of the service."""
+    answer = get(path)
 
     assert 400 == answer.status_code
     assert {"status": f"ERROR: {words}", "data": None} == answer.json()
@@ -139,28 +139,28 @@ def test_a_slot_without_a_block(ask, path, words):
         (ORPHAN[2:].upper(), ORPHAN),
     ],
 )
-def test_a_block_by_slot_word_and_root(ask, text, root):
-    """One object, with its votes; the canonical one where there are two."""
-    block = data(ask(f"/slot/{text}"))
+def test_a_block_by_slot_word_and_root(get, text, root):
+    """The answer is one object with votes; a slot with two blocks has the canonical one."""
+    block = data(get(f"/slot/{text}"))
 
     assert root == block["blockroot"]
     assert {"votes", "withdrawalcount"} < set(block)
 
 
-def test_a_root_that_nobody_has_is_an_empty_list(ask):
-    """As the service answers: no error, and no block."""
-    assert [] == data(ask(f"/slot/{'99' * 32}"))
+def test_unknown_root(get):
+    """The answer is an empty list, as on the service."""
+    assert [] == data(get(f"/slot/{'99' * 32}"))
 
 
-def test_votes_come_with_a_block_alone(ask):
-    """The blocks of an epoch do not say them."""
-    assert "votes" not in data(ask("/epoch/3/slots"))[0]
+def test_only_single_blocks_have_votes(get):
+    """The blocks of an epoch have no votes."""
+    assert "votes" not in data(get("/epoch/3/slots"))[0]
 
 
 @pytest.mark.parametrize("name", SLOT_LISTS)
-def test_the_items_of_a_slot(ask, name):
-    """Those of its block and no others, attestations and withdrawals from the first on."""
-    items = data(ask(f"/slot/100/{name}"))
+def test_the_items_of_a_slot(get, name):
+    """A list has the items of its block; attestations and withdrawals are in ascending order."""
+    items = data(get(f"/slot/100/{name}"))
 
     index = "withdrawalindex" if name == "withdrawals" else "block_index"
     order = {"attestations": [0, 1, 2], "withdrawals": [7, 8]}.get(name, [2, 1, 0])
@@ -169,18 +169,18 @@ def test_the_items_of_a_slot(ask, name):
 
 
 @pytest.mark.parametrize("name", SLOT_LISTS)
-def test_a_slot_without_items(ask, name):
-    """An empty list, for the latest slot by its name too; only attestations refuse the future."""
-    assert [] == data(ask(f"/slot/102/{name}"))
-    assert [] == data(ask(f"/slot/latest/{name}"))
+def test_a_slot_without_items(get, name):
+    """The list is empty, for the latest slot as well; only attestations refuse a future slot."""
+    assert [] == data(get(f"/slot/102/{name}"))
+    assert [] == data(get(f"/slot/latest/{name}"))
     if name != "attestations":
-        assert [] == data(ask(f"/slot/4001/{name}"))
+        assert [] == data(get(f"/slot/4001/{name}"))
 
 
-def test_the_fields_of_an_item_are_those_of_the_specification(ask):
-    """Lists of indices are arrays; nothing of ours is on the wire."""
-    (attestation,) = data(ask("/slot/101/attestations"))
-    (slashing,) = data(ask("/slot/101/attesterslashings"))
+def test_the_fields_of_an_item_are_those_of_the_specification(get):
+    """Lists of indices are arrays, and there are no further fields."""
+    (attestation,) = data(get("/slot/101/attestations"))
+    (slashing,) = data(get("/slot/101/attesterslashings"))
 
     assert [3, 1, 2] == attestation["validators"]
     assert {
@@ -195,25 +195,25 @@ def test_the_fields_of_an_item_are_those_of_the_specification(ask):
     } == set(slashing)  # fmt: skip
 
 
-def test_deposits_of_a_slot_in_pages(ask):
-    """As many as the limit says, the offset on; what is no number is the default."""
-    assert [1] == [d["block_index"] for d in data(ask("/slot/100/deposits?offset=1&limit=1"))]
-    assert 3 == len(data(ask("/slot/100/deposits?offset=x&limit=-1")))
+def test_deposits_of_a_slot_in_pages(get):
+    """Limit and offset select deposits; invalid values mean the default."""
+    assert [1] == [d["block_index"] for d in data(get("/slot/100/deposits?offset=1&limit=1"))]
+    assert 3 == len(data(get("/slot/100/deposits?offset=x&limit=-1")))
 
 
-def test_a_transaction_by_its_hash(ask):
-    """With and without 0x; one that deposited nothing is no error."""
-    assert [0, 1, 2] == [deposit["amount"] for deposit in data(ask(f"/eth1deposit/{TX}"))]
-    assert data(ask(f"/eth1deposit/{TX}")) == data(ask(f"/eth1deposit/{TX[2:].upper()}"))
-    assert [] == data(ask(f"/eth1deposit/{'0' * 64}"))
+def test_a_transaction_by_its_hash(get):
+    """The hash may have 0x or not; a transaction without deposits is no error."""
+    assert [0, 1, 2] == [deposit["amount"] for deposit in data(get(f"/eth1deposit/{TX}"))]
+    assert data(get(f"/eth1deposit/{TX}")) == data(get(f"/eth1deposit/{TX[2:].upper()}"))
+    assert [] == data(get(f"/eth1deposit/{'0' * 64}"))
 
 
-@pytest.mark.parametrize("who", [RICH, RICH.upper().replace("X", "x"), RICH[2:], "Rich.ETH"])
-def test_depositors_by_address_and_by_name(ask, who):
-    """2,000 keys unless less is asked for, by index, those without one last."""
+@pytest.mark.parametrize("address", [RICH, RICH.upper().replace("X", "x"), RICH[2:], "Rich.ETH"])
+def test_depositors_by_address_and_by_name(get, address):
+    """A page has up to 2,000 keys by index, those without an index last."""
     first, last = (
-        data(ask(f"/validator/eth1/{who}")),
-        data(ask(f"/validator/eth1/{who}?offset=3999")),
+        data(get(f"/validator/eth1/{address}")),
+        data(get(f"/validator/eth1/{address}?offset=3999")),
     )
 
     assert list(range(2000)) == [record["validator_index"] for record in first]
@@ -226,44 +226,44 @@ def test_depositors_by_address_and_by_name(ask, who):
     [("limit=7", 7), ("limit=2001", 2000), ("limit=x", 2000), ("limit=-1", 2000), ("limit=0", 0),
      ("offset=4000", 1), ("offset=5000", 0), ("offset=-1", 2000)],
 )  # fmt: skip
-def test_pages_of_depositors_are_never_an_error(ask, query, count):
-    """A number out of range is the nearest or the default."""
-    assert count == len(data(ask(f"/validator/eth1/{RICH}?{query}")))
+def test_pages_of_depositors_are_never_an_error(get, query, count):
+    """A value out of range means the nearest value or the default."""
+    assert count == len(data(get(f"/validator/eth1/{RICH}?{query}")))
 
 
-def test_a_depositor_of_nothing(ask):
-    """Zero records."""
-    assert [] == data(ask(f"/validator/eth1/{STRANGER}"))
+def test_address_without_deposits(get):
+    """The list is empty."""
+    assert [] == data(get(f"/validator/eth1/{UNKNOWN_ADDRESS}"))
 
 
 @pytest.mark.parametrize(
-    ("who", "query", "first"),
+    ("address", "query", "first"),
     [
         (RICH, "", list(range(10))),
         ("rich.eth", "?limit=3&offset=2", [2, 3, 4]),
         (RICH[2:], "?limit=1000", list(range(200))),
         (f"0x01{'00' * 11}{RICH[2:]}", "", list(range(0, 20, 2))),
         (f"0x02{'00' * 11}{RICH[2:]}", "?limit=2", [1, 3]),
-        (STRANGER, "", []),
+        (UNKNOWN_ADDRESS, "", []),
     ],
 )
-def test_validators_by_credentials(ask, who, query, first):
-    """Ten unless more is asked for, 200 at most; an address means both kinds that pay to it."""
-    found = data(ask(f"/validator/withdrawalCredentials/{who}{query}"))
+def test_validators_by_credentials(get, address, query, first):
+    """Ten by default, 200 at most; an address matches both kinds of credentials."""
+    found = data(get(f"/validator/withdrawalCredentials/{address}{query}"))
 
     assert first == [record["validatorindex"] for record in found]
 
 
-def test_the_queue_is_an_object(ask):
-    """As the service writes it."""
+def test_the_queue_is_an_object(get):
+    """The fields are those of the service."""
     assert {
         "validatorscount": 4000, "beaconchain_entering": 3, "beaconchain_exiting": None,
         "beaconchain_entering_balance": None, "beaconchain_exiting_balance": None,
-    } == data(ask("/validators/queue"))  # fmt: skip
+    } == data(get("/validators/queue"))  # fmt: skip
 
 
 def test_a_slot_without_a_block_is_named(service):
-    """Missed, or asked for by the name of the latest, or a root that nobody has."""
+    """A missed slot, the latest slot and an unknown root are listed in the warning."""
     with pytest.warns(bf.MissingRows, match="slot 102; slot 4000") as caught:
         found = bf.load_slots([101, 102, "latest", ORPHAN, "0x" + "99" * 32])
 
@@ -276,8 +276,8 @@ def test_a_slot_without_a_block_is_named(service):
 
 
 @pytest.mark.filterwarnings("error")
-def test_items_that_are_not_there_are_not_missing(service):
-    """A block need not slash anybody, and a slot need not have a block."""
+def test_slots_without_items_are_not_missing(service):
+    """A block may have no items, and a slot may have no block."""
     for name in ("slot_attestations", "attester_slashings", "slot_withdrawals", "slot_deposits"):
         found = getattr(bf, f"load_{name}")(["latest", 102, 101])
         none = getattr(bf, f"load_{name}")(102)
@@ -288,28 +288,28 @@ def test_items_that_are_not_there_are_not_missing(service):
 
 
 def test_the_latest_slot_once(service):
-    """By its name and by its number: one request."""
+    """Its name and its number are one request."""
     bf.load_voluntary_exits(["latest", HEAD, str(HEAD), HEAD])
 
     assert 1 == service.requests
 
 
-@pytest.mark.parametrize(("who", "keys", "requests"), [(RICH, 4001, 3), (POOR, 2, 1),
+@pytest.mark.parametrize(("address", "keys", "requests"), [(RICH, 4001, 3), (POOR, 2, 1),
                                                        ("rich.eth", 4001, 3)])  # fmt: skip
-def test_every_page_of_a_depositor(service, who, keys, requests):
-    """2,000 a page; a key with both kinds of signatures has two rows; validator 0 is asked for."""
-    found = bf.load_deposit_origin(who)
+def test_every_page_of_a_depositor(service, address, keys, requests):
+    """2,000 keys per page; a key with both kinds of signatures has two rows."""
+    found = bf.load_deposit_origin(address)
 
     assert keys == found.height
-    assert {who} == set(found["from_address"])
+    assert {address} == set(found["from_address"])
     assert requests + (keys == 4001) == service.requests
     assert found.sort("from_address", "pubkey", "valid_signature").equals(found)
     assert found["validator_index"].null_count() == (keys == 4001)
 
 
 @pytest.mark.parametrize("count", [2000, 2500])
-def test_a_service_that_does_not_page_is_not_asked_for_ever(count):
-    """The same page again is an error and no end; nothing is guessed."""
+def test_a_repeated_page_is_an_error(count):
+    """A service that ignores the offset causes an error after two requests."""
     records = [{"public_key": key(n), "valid_signature": True} for n in range(count)]
     reply = json.dumps({"status": "OK", "data": records}).encode()
 
@@ -336,8 +336,8 @@ def test_a_service_that_does_not_page_is_not_asked_for_ever(count):
         ),
     ],
 )
-def test_what_belongs_to_something_else_is_refused(name, record):
-    """Asked for slot 100 or a transaction, the service tells of another."""
+def test_items_of_another_slot_are_an_error(name, record):
+    """Rows of a slot or transaction that was not requested raise IntegrityError."""
     reply = json.dumps({"status": "OK", "data": [record]}).encode()
 
     with (
@@ -351,8 +351,8 @@ def test_what_belongs_to_something_else_is_refused(name, record):
 
 
 def test_several_depositors(service):
-    """One of them deposited nothing, which is no gap."""
-    found = bf.load_deposit_origin([POOR, STRANGER, POOR[2:].upper()])
+    """An address without deposits is not missing."""
+    found = bf.load_deposit_origin([POOR, UNKNOWN_ADDRESS, POOR[2:].upper()])
 
     assert 2 == service.requests
     assert [(POOR, False), (POOR, True)] == found.select("from_address", "valid_signature").rows()
@@ -360,7 +360,7 @@ def test_several_depositors(service):
 
 @pytest.mark.parametrize("frame", ["polars", "pandas"])
 def test_a_zero_that_is_not_validator_zero_is_null(service, dataset, tmp_path, frame):
-    """An explorer that writes 0 for "none yet" is found out, in either kind of frame."""
+    """An explorer may write 0 for "none yet"; the loader detects it in either kind of frame."""
     schema = TABLES["deposit_origin"].schema()
     false = [{"from_address": POOR, "pubkey": key(n), "valid_signature": True,
               "validator_index": index} for n, index in ((0, 0), (5, 0), (6, 6))]  # fmt: skip
@@ -372,12 +372,12 @@ def test_a_zero_that_is_not_validator_zero_is_null(service, dataset, tmp_path, f
         found = bf.load_deposit_origin(POOR)
 
         assert 2 == running.requests
-    rows = pl.from_pandas(found) if frame == "pandas" else found
-    assert [0, None, 6] == rows["validator_index"].to_list()
+    make_rows = pl.from_pandas(found) if frame == "pandas" else found
+    assert [0, None, 6] == make_rows["validator_index"].to_list()
 
 
 def test_every_page_of_some_credentials(service):
-    """200 a page; what was asked for stands beside each validator."""
+    """200 validators per page; the requested address is a column."""
     found = bf.load_withdrawal_credentials(RICH)
 
     assert 3 == service.requests

@@ -1,4 +1,4 @@
-"""The local explorer, as any other client sees it: plain HTTP, judged by the specification."""
+"""The wire of the specification on the local explorer, requested with plain HTTP."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from beaconframes.server import Server, slow_clients
 
 
 @pytest.fixture
-def ask(explorer):
-    """A client of the local explorer that is not ours."""
+def get(explorer):
+    """A plain HTTP client of the local explorer."""
     with httpx.Client(base_url=explorer.url) as client:
         yield client.get
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/nothing", "/api/v1/validator/1/", "/api/v1/epoch/"])
-def test_unknown_paths(ask, path):
-    """404 in the same envelope; a trailing slash is another path."""
-    answer = ask(path)
+def test_unknown_paths(get, path):
+    """The answer is 404 in the envelope; a path with a trailing slash is unknown."""
+    answer = get(path)
 
     assert 404 == answer.status_code
     assert {"status": "ERROR: 404 page not found", "data": None} == answer.json()
@@ -33,7 +33,7 @@ def test_unknown_paths(ask, path):
 
 @pytest.mark.parametrize(("kind", "shown"), [(KeyboardInterrupt, False), (RuntimeError, True)])
 def test_ctrl_c_leaves_no_traceback(chain, monkeypatch, caplog, kind, shown):
-    """It may reach the thread of the server, in a notebook; any other failure is logged."""
+    """Ctrl-C in the server's thread is not logged; any other failure is."""
     with Server(chain) as server:
 
         def fail(*_):
@@ -47,8 +47,8 @@ def test_ctrl_c_leaves_no_traceback(chain, monkeypatch, caplog, kind, shown):
     assert shown == any("Exception in ASGI application" in r.message for r in caplog.records)
 
 
-def test_what_the_user_logs_to_stays(chain, tmp_path):
-    """A file that the program logs to is written to after the explorer has started as before."""
+def test_log_handlers_of_the_user_remain_open(chain, tmp_path):
+    """A log file of the program is written to before, during and after the explorer."""
     handler = logging.FileHandler(tmp_path / "log", mode="w")
     logger = logging.getLogger("of the user")
     logger.addHandler(handler)
@@ -69,10 +69,10 @@ def test_other_methods_are_unknown(explorer):
     assert 404 == httpx.delete(f"{explorer.url}/api/v1/latestState").status_code
 
 
-def test_one_validator_is_an_object_and_several_are_a_list(ask):
-    """As the specification writes them, by the specification's names."""
-    one = ask("/api/v1/validator/7").json()
-    two = ask("/api/v1/validator/8,7").json()
+def test_one_validator_is_an_object_and_several_are_a_list(get):
+    """Shapes and field names are those of the specification."""
+    one = get("/api/v1/validator/7").json()
+    two = get("/api/v1/validator/8,7").json()
 
     assert "OK" == one["status"]
     assert 7 == one["data"]["validator_index"]
@@ -82,35 +82,35 @@ def test_one_validator_is_an_object_and_several_are_a_list(ask):
         "balance", "effective_balance", "last_attestation_slot", "name", "pubkey", "slashed",
         "status", "validator_index", "withdrawal_credentials", "total_withdrawals",
     } == set(one["data"])  # fmt: skip
-    assert [] == ask("/api/v1/validator/999999").json()["data"]
+    assert [] == get("/api/v1/validator/999999").json()["data"]
 
 
-def test_validators_by_post(explorer, ask):
-    """The POST twin takes the same list in a body."""
+def test_validators_by_post(explorer, get):
+    """The POST variant has the same list in its body."""
     url = f"{explorer.url}/api/v1/validator"
 
     answer = httpx.post(url, json={"indicesOrPubkey": "7,8"})
 
-    assert ask("/api/v1/validator/7,8").json() == answer.json()
+    assert get("/api/v1/validator/7,8").json() == answer.json()
     assert 400 == httpx.post(url, content=b"7,8").status_code
 
 
-def test_a_body_without_end_is_not_read_on(explorer):
-    """Two megabytes of one are refused like any other that is no list of validators."""
+def test_large_body(explorer):
+    """A body of two megabytes is refused."""
     body = b'{"indicesOrPubkey":"' + b"7," * 2**20 + b'7"}'
 
     try:
         status = httpx.post(f"{explorer.url}/api/v1/validator", content=body).status_code
     except httpx.WriteError:
-        # It hung up, in the middle.
+        # The server closed the connection before the end.
         status = 400
 
     assert 400 == status
 
 
-def test_income_by_default_is_the_last_hundred_finalized_epochs(ask):
-    """Newest epoch first, then by validator; every field there; wei as text."""
-    records = ask("/api/v1/validator/9,8/incomedetailhistory").json()["data"]
+def test_income_by_default_is_the_last_hundred_finalized_epochs(get):
+    """Rows are ordered by newest epoch, then by validator; all fields are present; wei are text."""
+    records = get("/api/v1/validator/9,8/incomedetailhistory").json()["data"]
 
     pairs = [(record["epoch"], record["validatorindex"]) for record in records]
     assert sorted(pairs, key=lambda pair: (-pair[0], pair[1])) == pairs
@@ -130,9 +130,9 @@ def test_income_by_default_is_the_last_hundred_finalized_epochs(ask):
     )
 
 
-def test_the_week_of_a_row(ask, chain):
+def test_the_week_of_a_row(get, chain):
     """Week 0 begins at genesis and ends seven days later."""
-    record = ask("/api/v1/validator/9/balancehistory?latest_epoch=3&limit=1").json()["data"][0]
+    record = get("/api/v1/validator/9/balancehistory?latest_epoch=3&limit=1").json()["data"][0]
     genesis = chain.scan("epochs").filter(epoch=0).collect()["time"][0]
 
     assert 0 == record["week"]
@@ -140,16 +140,16 @@ def test_the_week_of_a_row(ask, chain):
     assert f"{genesis + timedelta(days=7):%Y-%m-%dT%H:%M:%SZ}" == record["week_end"]
 
 
-def test_offset_skips_epochs_backwards(ask):
-    """latest_epoch less offset is the newest, and limit epochs come."""
+def test_offset_skips_epochs_backwards(get):
+    """The newest epoch is latest_epoch minus offset, and limit is the number of epochs."""
     path = "/api/v1/validator/9/balancehistory?latest_epoch=50&offset=10&limit=3"
 
-    assert [40, 39, 38] == [record["epoch"] for record in ask(path).json()["data"]]
+    assert [40, 39, 38] == [record["epoch"] for record in get(path).json()["data"]]
 
 
-def test_wei_sums_are_whole_numbers_of_any_size(ask):
-    """A day of the yield index is a list of one record, with bare integers beyond 64 bits."""
-    answer = ask("/api/v1/yieldindex/latest")
+def test_wei_sums_are_whole_numbers_of_any_size(get):
+    """A day of the yield index is a list of one record, with integers beyond 64 bits."""
+    answer = get("/api/v1/yieldindex/latest")
 
     (day,) = answer.json()["data"]
     assert day["effective_balances_sum_wei"] > 2**64
@@ -157,21 +157,21 @@ def test_wei_sums_are_whole_numbers_of_any_size(ask):
     assert day["total_rewards_wei"] == day["consensus_rewards_sum_wei"] + day["tx_fees_sum_wei"]
 
 
-def test_an_epoch_and_the_state_are_objects(ask):
-    """The running epoch by its tag, and the state in its envelope."""
-    state = ask("/api/v1/latestState").json()["data"]
+def test_an_epoch_and_the_state_are_objects(get):
+    """The running epoch can be requested by name; the state has an envelope."""
+    state = get("/api/v1/latestState").json()["data"]
 
     assert 469 == state["currentEpoch"]
     assert 467 == state["currentFinalizedEpoch"]
     assert isinstance(state["rates"]["mainCurrencyTickerPrices"], dict)
-    assert 469 == ask("/api/v1/epoch/latest").json()["data"]["epoch"]
-    assert 467 == ask("/api/v1/epoch/finalized").json()["data"]["epoch"]
-    assert {467} == {slot["epoch"] for slot in ask("/api/v1/epoch/finalized/slots").json()["data"]}
+    assert 469 == get("/api/v1/epoch/latest").json()["data"]["epoch"]
+    assert 467 == get("/api/v1/epoch/finalized").json()["data"]["epoch"]
+    assert {467} == {slot["epoch"] for slot in get("/api/v1/epoch/finalized/slots").json()["data"]}
 
 
-def test_a_committee_has_its_seats_in_order(ask, chain):
-    """512 indices, in the order of the bits."""
-    data = ask("/api/v1/sync_committee/1").json()["data"]
+def test_a_committee_has_its_seats_in_order(get, chain):
+    """512 indices are in the order of the bits."""
+    data = get("/api/v1/sync_committee/1").json()["data"]
 
     seats = chain.scan("sync_committees").filter(period=1).sort("seat").collect()
     assert seats["validator_index"].to_list() == data["validators"]
@@ -188,8 +188,8 @@ def test_a_committee_has_its_seats_in_order(ask, chain):
         ({}, 401),
     ],
 )
-def test_a_key_that_was_set_is_asked_for(chain, send, status):
-    """In the header or in the query; a wrong one is refused in the envelope."""
+def test_api_key(chain, send, status):
+    """The key is in the header or in the query; a wrong one is refused in the envelope."""
     with Server(chain, keys=["right"]) as server:
         answer = httpx.get(f"{server.url}/api/v1/latestState", **send)
 
@@ -208,7 +208,7 @@ HOSTS = (
 @pytest.mark.parametrize("path", ["/api/v1/latestState", "/api/v2/ethereum/slot", "/"])
 @pytest.mark.parametrize("host", [*HOSTS, None])
 def test_other_hosts_are_not_served(explorer, host, path):
-    """A page in a browser cannot reach it under a name of its own."""
+    """A page in a browser cannot use another host name that resolves to loopback."""
     port = int(explorer.url.rpartition(":")[2])
     hosts = ["localhost:{port}", "evil.example"] if host is None else [host]
     lines = "".join(f"Host: {name.format(port=port)}\r\n" for name in hosts)
@@ -234,24 +234,24 @@ def test_other_hosts_are_not_served(explorer, host, path):
         ({"sec-fetch-site": "cross-site"}, 403),
     ],
 )
-def test_pages_of_others_post_nothing(explorer, headers, status):
-    """Neither does an answer ever say that they may read it."""
-    said = {name: text.format(url=explorer.url) for name, text in headers.items()}
+def test_cross_site_posts_are_refused(explorer, headers, status):
+    """No answer has headers that permit another site to read it."""
+    sent = {name: text.format(url=explorer.url) for name, text in headers.items()}
     body = b'{"indicesOrPubkey":"1"}'
-    posted = httpx.post(f"{explorer.url}/api/v1/validator", content=body, headers=said)
-    asked = httpx.get(f"{explorer.url}/api/v1/validator/1", headers=said)
-    may = httpx.options(f"{explorer.url}/api/v1/validator", headers=said)
+    posted = httpx.post(f"{explorer.url}/api/v1/validator", content=body, headers=sent)
+    fetched = httpx.get(f"{explorer.url}/api/v1/validator/1", headers=sent)
+    options = httpx.options(f"{explorer.url}/api/v1/validator", headers=sent)
 
     assert status == posted.status_code
-    assert 200 == asked.status_code
-    told = [*posted.headers, *asked.headers, *may.headers]
-    assert [] == [name for name in told if name.startswith("access-control-")]
+    assert 200 == fetched.status_code
+    headers = [*posted.headers, *fetched.headers, *options.headers]
+    assert [] == [name for name in headers if name.startswith("access-control-")]
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET /api/v1/ep", b"POST /api/v1/validator HTTP/1.1\r\n"])
 @pytest.mark.parametrize("body", [b"", b"Host: {host}\r\nContent-Length: 1000\r\n\r\n{"])
-def test_who_does_not_send_a_whole_request_is_hung_up_on(explorer, monkeypatch, begun, body):
-    """However slowly bytes come: so many could wait that nobody else gets in."""
+def test_incomplete_requests_are_closed(explorer, monkeypatch, begun, body):
+    """A connection is closed after the deadline, even if it sends a byte now and then."""
     monkeypatch.setattr(slow_clients, "REQUEST_SECONDS", 0.2)
     host = explorer.url.removeprefix("http://")
     name, port = host.split(":")
@@ -262,8 +262,8 @@ def test_who_does_not_send_a_whole_request_is_hung_up_on(explorer, monkeypatch, 
                 connection.sendall(b"a")
 
 
-def test_who_sends_whole_requests_stays(explorer, monkeypatch):
-    """Between one request and the next a connection may rest."""
+def test_complete_requests_stay_connected(explorer, monkeypatch):
+    """A connection may be idle between requests."""
     monkeypatch.setattr(slow_clients, "REQUEST_SECONDS", 0.1)
     with httpx.Client(base_url=explorer.url) as client:
         opened = set()
@@ -275,7 +275,7 @@ def test_who_sends_whole_requests_stays(explorer, monkeypatch):
     assert 1 == len(opened)
 
 
-def test_a_port_in_use_is_said_so(explorer):
+def test_port_in_use(explorer):
     """The error names the port."""
     port = int(explorer.url.rpartition(":")[2])
 

@@ -1,4 +1,4 @@
-"""Generation 2 of the local explorer: what it answers, to whom, and in which words."""
+"""V2 of the local explorer: rows, tiers, cursors and errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.server import Server
 
-from ..support.sets import sets
+from ..support.validator_sets import list_validator_sets
 
 FREE, PREMIUM = "free-key-0123456789", "premium-key-0123456789"
 GWEI = 10**9
@@ -20,21 +20,21 @@ PATH = "/api/v2/ethereum/slot/withdrawals"
 
 
 @pytest.fixture(scope="module")
-def guarded(chain):
-    """A local explorer that wants a key of either tier."""
+def server_with_keys(chain):
+    """A local explorer with one key of each tier."""
     with Server(chain, keys={FREE: "free", PREMIUM: "premium"}) as server:
         yield server
 
 
-def posted(server, path, body, key=PREMIUM):
-    """What a request comes to."""
+def post(server, path, body, key=PREMIUM):
+    """Return the answer to a POST request."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     with httpx.Client(base_url=server.url) as client:
         return client.post(path, json=body, headers=headers)
 
 
-def asking(server, key):
-    """An explorer with a key."""
+def connect(server, key):
+    """Return an explorer with an API key."""
     return bf.Explorer(server.url, api_key=key, chain="mainnet", rate=1000)
 
 
@@ -71,9 +71,9 @@ BAD = "Bad request. Please check your input and try again."
         ),
     ],
 )
-def test_a_bad_request_is_told_in_the_words_of_the_specification(guarded, path, body):
-    """Whatever is wrong with it."""
-    reply = posted(guarded, path, body)
+def test_bad_requests_have_the_message_of_the_specification(server_with_keys, path, body):
+    """All have status 400."""
+    reply = post(server_with_keys, path, body)
 
     assert (400, {"error": BAD}) == (reply.status_code, reply.json())
 
@@ -87,20 +87,20 @@ def test_a_bad_request_is_told_in_the_words_of_the_specification(guarded, path, 
         {**SLOT, "validator": {"dashboard_id": 0}},
     ],
 )
-def test_what_does_not_exist_is_not_found(guarded, body):
-    """A slot to come, an unknown root, another chain, a dashboard that nobody made."""
-    reply = posted(guarded, PATH, body)
+def test_unknown_objects_are_not_found(server_with_keys, body):
+    """A future slot, an unknown root, another chain, an unknown dashboard."""
+    reply = post(server_with_keys, PATH, body)
 
     expected = {"error": "The requested resource was not found."}
     assert (404, expected) == (reply.status_code, reply.json())
 
 
 @pytest.mark.parametrize("key", [None, "", "wrong-key"])
-def test_who_has_no_key_is_unauthorized(guarded, key):
-    """The key goes into the header for bearers, and nowhere else."""
-    reply = posted(guarded, PATH, SLOT, key)
+def test_requests_without_a_valid_key_are_unauthorized(server_with_keys, key):
+    """The key must be a bearer token in the header."""
+    reply = post(server_with_keys, PATH, SLOT, key)
     elsewhere = httpx.post(
-        f"{guarded.url}{PATH}?apikey={PREMIUM}", json=SLOT, headers={"apikey": PREMIUM}
+        f"{server_with_keys.url}{PATH}?apikey={PREMIUM}", json=SLOT, headers={"apikey": PREMIUM}
     )
 
     expected = {"error": "Unauthorized. Please provide a valid API key."}
@@ -109,49 +109,51 @@ def test_who_has_no_key_is_unauthorized(guarded, key):
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_every_other_method_is_not_allowed(guarded, method):
-    """The words name it."""
-    reply = httpx.request(method, guarded.url + PATH)
+def test_every_other_method_is_not_allowed(server_with_keys, method):
+    """The message names the method."""
+    reply = httpx.request(method, server_with_keys.url + PATH)
 
     expected = {"error": f"method not allowed: {method}. all public API endpoints use POST."}
     assert (405, expected) == (reply.status_code, reply.json())
 
 
-def test_an_unknown_path_is_not_found(guarded):
-    """In the words of its generation."""
-    reply = posted(guarded, "/api/v2/ethereum/nothing", {})
+def test_an_unknown_path_is_not_found(server_with_keys):
+    """The error is that of V2."""
+    reply = post(server_with_keys, "/api/v2/ethereum/nothing", {})
 
     assert 404 == reply.status_code
     assert {"error": "The requested resource was not found."} == reply.json()
 
 
-def test_what_is_no_json_is_a_bad_request(guarded):
-    """Half an object, and far too much."""
+def test_invalid_json_is_a_bad_request(server_with_keys):
+    """Half an object, and a body that is too large."""
     for body in (b"{", b"", b" " * (2 << 20)):
         headers = {"Authorization": f"Bearer {PREMIUM}"}
-        reply = httpx.post(guarded.url + PATH, content=body, headers=headers)
+        reply = httpx.post(server_with_keys.url + PATH, content=body, headers=headers)
 
         assert (400, {"error": BAD}) == (reply.status_code, reply.json())
 
 
-def test_too_many_requests_are_told_in_json(chain):
-    """Generation 1 says it in plain text."""
+def test_too_many_requests_have_a_json_body(chain):
+    """V1 has plain text."""
     with Server(chain, rate=1) as server:
-        replies = [posted(server, PATH, SLOT) for _ in range(4)]
+        replies = [post(server, PATH, SLOT) for _ in range(4)]
 
     late = [reply for reply in replies if reply.status_code == 429]
     assert late
     assert {"error": "Rate limit exceeded. Please try again later."} == late[0].json()
 
 
-def test_a_cursor_is_good_for_its_own_request_only(guarded):
-    """Another slot, another filter, another endpoint: refused. Another page size: not."""
-    first = posted(guarded, PATH, {**SLOT, "page_size": 3}).json()
+def test_a_cursor_belongs_to_one_request(server_with_keys):
+    """Another slot or filter is refused; another page size is permitted."""
+    first = post(server_with_keys, PATH, {**SLOT, "page_size": 3}).json()
     cursor = first["paging"]["next_cursor"]
 
-    assert 200 == posted(guarded, PATH, {**SLOT, "cursor": cursor, "page_size": 5}).status_code
+    assert (
+        200 == post(server_with_keys, PATH, {**SLOT, "cursor": cursor, "page_size": 5}).status_code
+    )
     for other in ({"slot": {"number": 5001}}, {"type_filter": ["manual"]}):
-        assert 400 == posted(guarded, PATH, {**SLOT, **other, "cursor": cursor}).status_code
+        assert 400 == post(server_with_keys, PATH, {**SLOT, **other, "cursor": cursor}).status_code
 
 
 @pytest.mark.parametrize(
@@ -163,20 +165,20 @@ def test_a_cursor_is_good_for_its_own_request_only(guarded):
         bf.v2.owner("Fyrlykt"),
     ],
 )
-def test_a_free_key_has_not_every_selector(guarded, premium):
-    """The error says which tier it is about; the larger key is answered."""
-    with asking(guarded, FREE) as free, pytest.raises(errors.TierTooLow) as caught:
+def test_premium_parameters_with_a_free_key(server_with_keys, premium):
+    """The error names the tier but not the key; a premium key has an answer."""
+    with connect(server_with_keys, FREE) as free, pytest.raises(errors.TierTooLow) as caught:
         bf.v2.load_validators(premium, explorer=free)
-    with asking(guarded, PREMIUM) as larger:
+    with connect(server_with_keys, PREMIUM) as larger:
         bf.v2.load_validators(premium, explorer=larger)
 
     assert "subscription tier" in str(caught.value)
     assert FREE not in str(caught.value)
 
 
-def test_a_free_key_names_twenty_at_once(guarded):
-    """The loader asks in parts and gives the same."""
-    with asking(guarded, FREE) as free, asking(guarded, PREMIUM) as larger:
+def test_a_free_key_permits_twenty_validators(server_with_keys):
+    """The loader splits its requests, and the rows are the same."""
+    with connect(server_with_keys, FREE) as free, connect(server_with_keys, PREMIUM) as larger:
         few = bf.v2.load_validators(range(60), explorer=free)
         many = bf.v2.load_validators(range(60), explorer=larger)
 
@@ -186,15 +188,15 @@ def test_a_free_key_names_twenty_at_once(guarded):
 
 @pytest.mark.parametrize("which", range(10))
 def test_each_way_to_name_validators_selects_them(which, chain, explorer):
-    """By index, key, dashboard, address, credentials, entity, owner: as the dataset has them."""
-    named, expected = sets(chain)[which]
+    """By index, key, dashboard, address, credentials, entity and owner, as in the dataset."""
+    named, expected = list_validator_sets(chain)[which]
 
     found = bf.v2.load_validators(named)
 
     assert expected == found["validator_index"].to_list()
 
 
-def test_rewards_are_the_income_of_generation_1(explorer):
+def test_rewards_equal_the_income_of_v1(explorer):
     """Wei against gwei, part by part, over some epochs and validators."""
     rewards = bf.v2.load_rewards(range(40), since=-3)
     income = bf.load_income_history(range(40), since=-3)
@@ -219,7 +221,7 @@ def test_rewards_are_the_income_of_generation_1(explorer):
 
 
 def test_an_aggregate_is_the_sum_of_its_epochs(explorer):
-    """A day of a set, and the same from the single epochs; in parts, and at once."""
+    """A day of a set of validators equals the sum of its epochs, and of its parts."""
     whole = bf.v2.load_rewards_aggregate(range(101), "24h")
     first, last = whole["first_epoch"][0], whole["last_epoch"][0]
     income = bf.to_wei(bf.load_income_history(range(101), since=first, until=last))
@@ -236,8 +238,8 @@ def test_an_aggregate_is_the_sum_of_its_epochs(explorer):
     assert parts["total_wei"].sum() == whole["total_wei"][0]
 
 
-def test_withdrawals_of_slots_are_those_of_generation_1(explorer):
-    """Over thirty slots: who, how much, when, to which address."""
+def test_withdrawals_of_slots_equal_those_of_v1(explorer):
+    """Validator, amount, time and address agree over thirty slots."""
     slots = range(5000, 5030)
     first = bf.to_wei(bf.load_slot_withdrawals(slots))
     second = bf.v2.load_slot_withdrawals(slots)
@@ -256,17 +258,17 @@ def test_withdrawals_of_slots_are_those_of_generation_1(explorer):
 @pytest.mark.parametrize(
     "types", [None, [], "partial_sweep", ["full_exit_sweep", "manual"], ["manual"]]
 )
-def test_a_type_filter_keeps_the_types_that_it_names(types, explorer):
-    """None of them means all."""
+def test_type_filter(types, explorer):
+    """No type means all types."""
     whole = bf.v2.load_slot_withdrawals(range(14_000, 14_010))
-    kept = bf.v2.load_slot_withdrawals(range(14_000, 14_010), type_filter=types)
+    filtered = bf.v2.load_slot_withdrawals(range(14_000, 14_010), type_filter=types)
 
     wanted = [types] if isinstance(types, str) else types or set(whole["type"])
-    assert_frame_equal(whole.filter(pl.col("type").is_in(list(wanted))), kept)
+    assert_frame_equal(whole.filter(pl.col("type").is_in(list(wanted))), filtered)
 
 
 def test_the_latest_slot_is_one_slot(explorer):
-    """Where the chain ends is known: no request is spent on it."""
+    """The head is known, so that it takes no further request."""
     before = explorer.requests
 
     latest = bf.v2.load_slot_withdrawals("latest")
@@ -275,8 +277,8 @@ def test_the_latest_slot_is_one_slot(explorer):
     assert 2 == explorer.requests - before
 
 
-def test_validators_are_those_of_generation_1(explorer):
-    """Balances in wei, epochs, credentials; the statuses are those of a beacon node."""
+def test_validators_equal_those_of_v1(explorer):
+    """Balances are in wei; the statuses are those of the Beacon API."""
     first = bf.to_wei(bf.load_validators(range(800, 1010)))
     second = bf.v2.load_validators(range(800, 1010))
 

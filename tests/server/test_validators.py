@@ -1,4 +1,4 @@
-"""What the local explorer says of validators, as any other client sees it: plain HTTP."""
+"""Validators on the local explorer, requested with plain HTTP."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from beaconframes.server import Server
 
-NOBODY = "0x" + "ab" * 48
+UNKNOWN_KEY = "0x" + "ab" * 48
 
 
 @pytest.fixture(scope="module")
-def ask(chain):
-    """A client of the local explorer that is not ours."""
+def get(chain):
+    """A plain HTTP client of the local explorer."""
     with Server(chain) as server, httpx.Client(base_url=server.url) as client:
         yield client.get
 
@@ -23,10 +23,10 @@ def data(answer):
     return answer.json()["data"]
 
 
-def test_proposals_are_101_epochs_by_proposer_and_newest_first(ask, chain):
-    """From 100 epochs before the one asked for up to it; missed ones too, marked."""
-    asked = ",".join(map(str, range(100)))
-    records = data(ask(f"/api/v1/validator/{asked}/proposals?epoch=300"))
+def test_proposals_are_101_epochs_by_proposer_and_newest_first(get, chain):
+    """The window is the epoch and the 100 epochs before it; missed proposals are included."""
+    indices = ",".join(map(str, range(100)))
+    records = data(get(f"/api/v1/validator/{indices}/proposals?epoch=300"))
 
     place = [(record["proposer"], -record["epoch"], -record["slot"]) for record in records]
     assert sorted(place) == place
@@ -39,19 +39,19 @@ def test_proposals_are_101_epochs_by_proposer_and_newest_first(ask, chain):
     assert 36 == len(records[0])
 
 
-def test_proposals_by_default_end_at_the_latest_epoch(ask):
-    """An end beyond it is accepted, and has nothing more."""
-    asked = ",".join(map(str, range(100)))
-    records = data(ask(f"/api/v1/validator/{asked}/proposals"))
+def test_proposals_by_default_end_at_the_latest_epoch(get):
+    """A later end is accepted and has no further rows."""
+    indices = ",".join(map(str, range(100)))
+    records = data(get(f"/api/v1/validator/{indices}/proposals"))
 
     assert all(369 <= record["epoch"] <= 469 for record in records)
-    beyond = data(ask(f"/api/v1/validator/{asked}/proposals?epoch=569"))
+    beyond = data(get(f"/api/v1/validator/{indices}/proposals?epoch=569"))
     assert [r for r in records if r["epoch"] == 469] == beyond
 
 
-def test_attestations_by_default_are_the_last_hundred_epochs(ask):
-    """Newest epoch first, then by validator; status is a number."""
-    records = data(ask("/api/v1/validator/9,8/attestations"))
+def test_attestations_by_default_are_the_last_hundred_epochs(get):
+    """Rows are ordered by newest epoch, then by validator; the status is a number."""
+    records = data(get("/api/v1/validator/9,8/attestations"))
 
     assert [(e, v) for e in range(469, 369, -1) for v in (8, 9)] == [
         (record["epoch"], record["validatorindex"]) for record in records
@@ -66,27 +66,27 @@ def test_attestations_by_default_are_the_last_hundred_epochs(ask):
 
 
 @pytest.mark.parametrize(("word", "fields"), [("true", 5), ("false", 9), ("1", 9), ("yes", 9)])
-def test_slim_leaves_fields_out(ask, word, fields):
-    """The week and the committee, for the word true alone."""
+def test_slim_omits_fields(get, word, fields):
+    """Week and committee are omitted for the value true only."""
     path = f"/api/v1/validator/9/attestations?startEpoch=400&endEpoch=401&slim={word}"
-    records = data(ask(path))
+    records = data(get(path))
 
     assert [401, 400] == [record["epoch"] for record in records]
     assert fields == len(records[0])
 
 
-def test_deposits_of_nobody_are_an_empty_list(ask):
-    """An index that is none, or a key that is none, is no error here."""
-    assert [] == data(ask("/api/v1/validator/999999/deposits"))
-    assert [] == data(ask(f"/api/v1/validator/{NOBODY}/deposits"))
+def test_deposits_of_unknown_validators(get):
+    """An unknown index or key is no error here."""
+    assert [] == data(get("/api/v1/validator/999999/deposits"))
+    assert [] == data(get(f"/api/v1/validator/{UNKNOWN_KEY}/deposits"))
 
 
-def test_deposits_by_index_are_those_of_its_key(ask, chain):
+def test_deposits_by_index_are_those_of_its_key(get, chain):
     """Always a list; amounts in gwei, times in Unix seconds, the fields of the specification."""
     key = chain.scan("validators").filter(validator_index=9).collect()["pubkey"][0]
-    records = data(ask("/api/v1/validator/9/deposits"))
+    records = data(get("/api/v1/validator/9/deposits"))
 
-    assert records == data(ask(f"/api/v1/validator/{key}/deposits"))
+    assert records == data(get(f"/api/v1/validator/{key}/deposits"))
     assert {
         "amount", "block_number", "block_ts", "from_address", "merkletree_index", "publickey",
         "removed", "signature", "tx_hash", "tx_index", "tx_input", "valid_signature",
@@ -96,11 +96,11 @@ def test_deposits_by_index_are_those_of_its_key(ask, chain):
     assert isinstance(records[0]["block_ts"], int)
 
 
-def test_changes_come_newest_first(ask, chain):
-    """All of the specification's fields."""
+def test_bls_changes_are_newest_first(get, chain):
+    """All fields of the specification are present."""
     changed = chain.scan("bls_changes").sort("validator_index").collect()["validator_index"]
-    asked = ",".join(map(str, changed[:100]))
-    records = data(ask(f"/api/v1/validator/{asked}/blsChange"))
+    indices = ",".join(map(str, changed[:100]))
+    records = data(get(f"/api/v1/validator/{indices}/blsChange"))
 
     slots = [record["slot"] for record in records]
     assert sorted(slots, reverse=True) == slots
@@ -113,10 +113,10 @@ def test_changes_come_newest_first(ask, chain):
         assert f"0x01{'00' * 11}{record['address'][2:]}" == record["withdrawalcredentials_0x01"]
 
 
-def test_wei_and_gwei_are_whole_numbers(ask):
+def test_wei_and_gwei_are_whole_numbers(get):
     """No exponent and no fraction in the performances."""
-    wei = ask("/api/v1/validator/5,6/execution/performance")
-    gwei = ask("/api/v1/validator/5,6/performance")
+    wei = get("/api/v1/validator/5,6/execution/performance")
+    gwei = get("/api/v1/validator/5,6/performance")
 
     fields = {f"performance{days}" for days in ("1d", "7d", "31d", "365d")} | {"validatorindex"}
     assert fields | {"performanceTotal"} == set(data(wei)[0])
@@ -125,9 +125,9 @@ def test_wei_and_gwei_are_whole_numbers(ask):
     assert not any(sign in wei.content + gwei.content for sign in (b".", b"e+"))
 
 
-def test_the_leaderboard_is_no_validator(ask):
-    """A hundred entries by rank, although the path would fit a validator's name."""
-    records = data(ask("/api/v1/validator/leaderboard"))
+def test_the_leaderboard_is_no_validator(get):
+    """A hundred entries by rank, although the path also matches that of a validator."""
+    records = data(get("/api/v1/validator/leaderboard"))
 
     assert list(range(1, 101)) == [record["rank7d"] for record in records]
     assert {
@@ -136,19 +136,19 @@ def test_the_leaderboard_is_no_validator(ask):
     } == set(records[0])  # fmt: skip
 
 
-def test_efficiency_is_between_one_and_two(ask):
+def test_efficiency_is_between_one_and_two(get):
     """1 is best and 2 is worst."""
-    records = data(ask("/api/v1/validator/3,4,5/attestationefficiency"))
+    records = data(get("/api/v1/validator/3,4,5/attestationefficiency"))
 
     assert {"validatorindex", "attestation_efficiency"} == set(records[0])
     assert all(1 <= record["attestation_efficiency"] <= 2 for record in records)
 
 
 @pytest.mark.parametrize("epoch", ["", "?epoch=469", "?epoch=soon"])
-def test_withdrawals_of_100_epochs_by_their_number(ask, epoch):
-    """A word that is no epoch means the latest, as on the service."""
-    asked = ",".join(map(str, range(100)))
-    records = data(ask(f"/api/v1/validator/{asked}/withdrawals{epoch}"))
+def test_withdrawals_of_100_epochs_by_their_number(get, epoch):
+    """An invalid epoch means the latest, as on the service."""
+    indices = ",".join(map(str, range(100)))
+    records = data(get(f"/api/v1/validator/{indices}/withdrawals{epoch}"))
 
     numbers = [record["withdrawalindex"] for record in records]
     assert sorted(numbers) == numbers
@@ -159,20 +159,20 @@ def test_withdrawals_of_100_epochs_by_their_number(ask, epoch):
     } == set(records[0])  # fmt: skip
 
 
-def test_stats_by_default_are_all_days_newest_first(ask):
-    """The end is clamped to the running day; equality of both ends is one day."""
-    days = [record["day"] for record in data(ask("/api/v1/validator/stats/5"))]
+def test_stats_by_default_are_all_days_newest_first(get):
+    """An end after the running day is accepted; equal ends select one day."""
+    days = [record["day"] for record in data(get("/api/v1/validator/stats/5"))]
 
     assert sorted(days, reverse=True) == days
     assert {0, 1} <= set(days)
-    assert days == [r["day"] for r in data(ask("/api/v1/validator/stats/5?end_day=99999"))]
-    assert [1] == [r["day"] for r in data(ask("/api/v1/validator/stats/5?start_day=1&end_day=1"))]
-    assert [] == data(ask("/api/v1/validator/stats/999999"))
+    assert days == [r["day"] for r in data(get("/api/v1/validator/stats/5?end_day=99999"))]
+    assert [1] == [r["day"] for r in data(get("/api/v1/validator/stats/5?start_day=1&end_day=1"))]
+    assert [] == data(get("/api/v1/validator/stats/999999"))
 
 
-def test_luck_is_one_object_for_the_set(ask):
-    """Keys and indices mix; seconds are whole."""
-    record = data(ask("/api/v1/validators/proposalLuck?validators=1,2,3"))
+def test_luck_is_one_object_for_the_set(get):
+    """Keys and indices can be mixed; seconds are integers."""
+    record = data(get("/api/v1/validators/proposalLuck?validators=1,2,3"))
 
     assert {
         "proposal_luck", "average_proposal_interval", "next_proposal_estimate_ts",
@@ -182,17 +182,17 @@ def test_luck_is_one_object_for_the_set(ask):
     assert isinstance(record["next_proposal_estimate_ts"], int)
 
 
-def test_one_pool_validator_is_an_object(ask, chain):
-    """Several are a list, and of one that does not belong to the pool there is none."""
+def test_one_pool_validator_is_an_object(get, chain):
+    """Several are a list; a validator outside the pool has no record."""
     members = chain.scan("pool_validators").sort("validator_index").collect()["validator_index"]
     outside = next(n for n in range(1010) if n not in set(members))
     path = "/api/v1/poolprotocol/validator"
 
-    one = data(ask(f"{path}/{members[0]},{outside}"))
-    two = data(ask(f"{path}/{members[1]},{members[0]}"))
+    one = data(get(f"{path}/{members[0]},{outside}"))
+    two = data(get(f"{path}/{members[1]},{members[0]}"))
 
     assert members[0] == one["index"]
     assert sorted(members[:2]) == sorted(record["index"] for record in two)
-    assert [] == data(ask(f"{path}/{outside}"))
-    assert one == data(ask(f"/api/v1/rocketpool/validator/{members[0]}"))
+    assert [] == data(get(f"{path}/{outside}"))
+    assert one == data(get(f"/api/v1/rocketpool/validator/{members[0]}"))
     assert 24 == len(one)

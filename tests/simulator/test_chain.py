@@ -1,7 +1,7 @@
-"""The simulated chain, held against itself: one test per relation, for three seeds and two sizes.
+"""Consistency of the simulated chain: one test per relation, for three seeds and two sizes.
 
-The formulas are written out here once more, from the consensus specification and the published
-definitions, so that a mistake in the simulator is not repeated by its test.
+The formulas are repeated here from the consensus specification and the published definitions, so
+that the tests do not repeat a mistake of the simulator.
 """
 
 import json
@@ -59,7 +59,7 @@ class World:
         self.factor = self.meta["preset"]["base_reward_factor"]
         self.vector = self.meta["preset"]["epochs_per_slashings_vector"]
         far = pl.lit(2**62)
-        lives = self.validators.select(
+        validator_epochs = self.validators.select(
             "validator_index",
             "slashed",
             kind=pl.col("withdrawal_credentials").str.slice(0, 4),
@@ -68,14 +68,16 @@ class World:
             withdrawable=pl.col("withdrawable_epoch").fill_null(far),
         )
         slashed = self.slashing_events.select("validator_index", since=pl.col("slot") // 32)
-        self.lives = lives.join(slashed, "validator_index", how="left").with_columns(
-            ceiling=pl.when(pl.col("kind") == "0x02").then(2048 * ETH).otherwise(32 * ETH)
+        self.validator_epochs = validator_epochs.join(
+            slashed, "validator_index", how="left"
+        ).with_columns(
+            max_effective=pl.when(pl.col("kind") == "0x02").then(2048 * ETH).otherwise(32 * ETH)
         )
         active = (pl.col("activation") <= pl.col("epoch")) & (pl.col("epoch") < pl.col("exit"))
-        # One row per validator and epoch, with what the epoch earns by the specification.
+        # One row per validator and epoch, with the rewards of the specification.
         self.states = (
             self.balance_history.drop("time")
-            .join(self.lives, "validator_index", maintain_order="left")
+            .join(self.validator_epochs, "validator_index", maintain_order="left")
             .with_columns(active=active, increments=pl.col("effective_balance_gwei") // ETH)
             .with_columns(
                 total=pl.col("effective_balance_gwei").filter("active").sum().over("epoch")
@@ -110,13 +112,13 @@ def world(request, tmp_path_factory):
     return World(simulate(path, seed=seed, **size))
 
 
-def no_rows(frame):
-    """Tell that no row breaks a rule; when one does, the failing test shows it."""
+def assert_empty(frame):
+    """Assert that no row breaks a rule; a failing test shows the rows that do."""
     assert [] == frame.head(3).to_dicts()
 
 
-def served(world):
-    """The tables of endpoints that the dataset has; the nine of the first story at least."""
+def served_tables(world):
+    """The tables of endpoints that the dataset has; the nine tables of the engine at least."""
     tables = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
     there = [table for name, table in tables.items() if hasattr(world, name)]
     assert len(there) >= 9
@@ -125,13 +127,13 @@ def served(world):
 
 class TestTables:
     def test_columns_are_those_of_the_loaders(self, world):
-        """Each endpoint's table is there, with the columns that its loader returns."""
-        for table in served(world):
+        """Each table of an endpoint exists, with the columns that its loader returns."""
+        for table in served_tables(world):
             assert table.schema() == getattr(world, table.table_name).schema
 
     def test_keys_are_unique_and_sorted(self, world):
-        """No key comes twice; tables lie in key order, the two histories by epoch first."""
-        for table in served(world):
+        """No key occurs twice; tables are in key order, the two histories by epoch first."""
+        for table in served_tables(world):
             key, name = table.key(), table.table_name
             rows = getattr(world, name)
             order = ["epoch", "validator_index"] if name.endswith("_history") else key
@@ -139,7 +141,7 @@ class TestTables:
             assert rows.select(order).equals(rows.select(order).sort(order, nulls_last=True))
 
     def test_times(self, world):
-        """Times are those of the chain's clock: 12 seconds a slot, 32 slots an epoch."""
+        """Times are those of the chain's clock: 12 seconds per slot, 32 slots per epoch."""
         genesis = datetime.fromisoformat(world.meta["chain"]["genesis"])
         for table, unit, seconds in (
             ("income_history", "epoch", 384),
@@ -150,10 +152,10 @@ class TestTables:
             ("yield_index", "day", 86_400),
         ):
             expected = genesis + pl.duration(seconds=pl.col(unit) * seconds)
-            no_rows(getattr(world, table).filter(pl.col("time") != expected))
+            assert_empty(getattr(world, table).filter(pl.col("time") != expected))
 
-    def test_label(self, world):
-        """The dataset says that it is simulated, from which seed, and how far it goes."""
+    def test_metadata(self, world):
+        """The metadata state that the dataset is simulated, its seed and its head."""
         meta = world.meta
         epochs = world.meta["epochs"]
         first = 225 * meta["history_days"]
@@ -167,7 +169,7 @@ class TestTables:
 
 class TestBalances:
     def test_move_by_income_deposits_and_withdrawals(self, world):
-        """The next epoch's balance is this one's plus net income and deposits less withdrawals."""
+        """The next balance is this balance plus net income and deposits minus withdrawals."""
         moved = pl.concat(
             [
                 world.income_history.select(
@@ -189,7 +191,7 @@ class TestBalances:
         rows = after.join(balances, KEY, how="left", suffix="_before").join(moved, KEY, how="left")
 
         assert rows.height > 80_000
-        no_rows(
+        assert_empty(
             rows.filter(
                 pl.col("balance_gwei")
                 != pl.col("balance_gwei_before").fill_null(0) + pl.col("gwei").fill_null(0)
@@ -197,24 +199,24 @@ class TestBalances:
         )
 
     def test_rows_of_balances(self, world):
-        """A validator has a balance in every epoch from when it is known to the latest."""
+        """A validator has a balance in every epoch from its deposit to the latest epoch."""
         seen = world.balance_history.group_by("validator_index").agg(
             first=pl.col("epoch").min(), last=pl.col("epoch").max(), count=pl.len()
         )
-        no_rows(
+        assert_empty(
             seen.filter(
                 (pl.col("last") != world.latest)
                 | (pl.col("count") != pl.col("last") - pl.col("first") + 1)
             )
         )
         assert world.meta["validators"] == seen.height
-        newcomers = seen.filter(pl.col("first") > world.first)
+        new_validators = seen.filter(pl.col("first") > world.first)
         deposited = world.deposit_events.group_by("validator_index").agg(pl.col("slot").min() // 32)
-        expected = newcomers.select("validator_index", slot=pl.col("first") - 1)
+        expected = new_validators.select("validator_index", slot=pl.col("first") - 1)
         assert 0 == expected.join(deposited, ["validator_index", "slot"], how="anti").height
 
     def test_rows_of_income(self, world):
-        """Income exists for the active, and for the slashed until they may withdraw."""
+        """Income exists for active validators, and for slashed ones until they are withdrawable."""
         slashed = (pl.col("since") <= pl.col("epoch")) & (
             pl.col("epoch") + 1 < pl.col("withdrawable")
         )
@@ -227,18 +229,18 @@ class TestBalances:
         assert keys.equals(expected.select(KEY).sort("epoch", "validator_index"))
 
     def test_effective_balance_has_hysteresis(self, world):
-        """It follows the balance only when this falls a quarter below or rises 1.25 above."""
+        """It changes only if the balance is a quarter below or 1.25 above it."""
         before = world.states.select(KEY[0], pl.col("epoch") + 1, e="effective_balance_gwei")
         rows = world.states.join(before, KEY)
         balance, effective = pl.col("balance_gwei"), pl.col("e")
         moves = (balance + ETH // 4 < effective) | (effective + 5 * ETH // 4 < balance)
-        floor = pl.min_horizontal(balance - balance % ETH, "ceiling")
+        floor = pl.min_horizontal(balance - balance % ETH, "max_effective")
         rule = pl.when(moves).then(floor).otherwise(effective)
 
-        no_rows(rows.filter(pl.col("effective_balance_gwei") != rule))
+        assert_empty(rows.filter(pl.col("effective_balance_gwei") != rule))
         assert rows.filter(moves).height > 3
         assert rows.filter(
-            ~moves & (balance - effective > ETH) & (balance < pl.col("ceiling"))
+            ~moves & (balance - effective > ETH) & (balance < pl.col("max_effective"))
         ).height
 
     def test_amounts_are_magnitudes(self, world):
@@ -260,23 +262,25 @@ class TestAttestations:
             participating=pl.col("increments").filter(timely).sum().over("epoch")
         )
         earned = pl.col("base") * weight * pl.col("participating") // (pl.col("total") // ETH * 64)
-        no_rows(rows.filter(timely & (reward != earned)))
-        no_rows(rows.filter(timely & (pl.col("slashed") & (pl.col("since") <= pl.col("epoch")))))
+        assert_empty(rows.filter(timely & (reward != earned)))
+        assert_empty(
+            rows.filter(timely & (pl.col("slashed") & (pl.col("since") <= pl.col("epoch"))))
+        )
         if flag != "head":
             penalty = pl.col(f"attestation_{flag}_penalty_gwei")
-            lost = pl.when(timely).then(0).otherwise(pl.col("base") * weight // 64)
-            no_rows(rows.filter(penalty != lost))
+            expected = pl.when(timely).then(0).otherwise(pl.col("base") * weight // 64)
+            assert_empty(rows.filter(penalty != expected))
 
     def test_flags_imply_each_other(self, world):
-        """A timely head vote has the right target; nobody leaks while the chain finalizes."""
+        """A timely head vote has the correct target; there is no inactivity leak."""
         head, target = (
             pl.col(f"attestation_{flag}_reward_gwei") > 0 for flag in ("head", "target")
         )
-        no_rows(world.rows.filter(head & ~target))
+        assert_empty(world.rows.filter(head & ~target))
         assert 0 == world.rows["finality_delay_penalty_gwei"].sum()
 
     def test_participation(self, world):
-        """Eligible is the stake of the active, voted that of timely target voters."""
+        """Eligible is the stake of active validators, voted that of timely target voters."""
         voted = (
             world.rows.filter(pl.col("attestation_target_reward_gwei") > 0)
             .group_by("epoch")
@@ -286,17 +290,17 @@ class TestAttestations:
         rows = world.epochs.join(eligible, "epoch").join(voted, "epoch")
 
         assert world.meta["epochs"] - 2 == rows.height
-        no_rows(rows.filter(pl.col("eligible_ether_gwei") != pl.col("total")))
-        no_rows(rows.filter(pl.col("voted_ether_gwei") != pl.col("voted")))
+        assert_empty(rows.filter(pl.col("eligible_ether_gwei") != pl.col("total")))
+        assert_empty(rows.filter(pl.col("voted_ether_gwei") != pl.col("voted")))
         for rate, some, whole in rows.select("global_participation_rate", "voted", "total").rows():
             assert some / whole == rate
             assert rate > 2 / 3
 
     def test_inclusion_pays_the_proposer(self, world):
-        """Proposers get an eighth of what votes set, and only with a block of their own."""
+        """Proposers of canonical blocks earn an eighth of the rewards of included votes."""
         reward = pl.col("proposer_attestation_inclusion_reward_gwei")
         blocks = world.canonical.select("epoch", validator_index="proposer_index").unique()
-        no_rows(world.rows.filter(reward > 0).join(blocks, KEY, how="anti"))
+        assert_empty(world.rows.filter(reward > 0).join(blocks, KEY, how="anti"))
         weights = sum(
             (pl.col(f"attestation_{flag}_reward_gwei") > 0) * weight
             for flag, weight in (("source", 14), ("target", 26), ("head", 14))
@@ -305,19 +309,19 @@ class TestAttestations:
             reward.sum(), (pl.col("base") * weights).sum().alias("flags")
         ).row(0)
         # (64 - 8) x 64 / 8 = 448. Rounded down per attestation; the votes of the border epochs and
-        # of those slashed meanwhile make a small difference.
+        # of validators slashed meanwhile make a small difference.
         assert 0.99 < paid / (set_ / 448) < 1.003
 
 
 class TestSyncCommittees:
     def test_seats(self, world):
-        """512 seats for each period that the epochs touch, and for the next one."""
+        """Each period of the epochs, and the next period, has 512 seats."""
         committees = world.sync_committees
         periods = range(world.first // 256, world.latest // 256 + 2)
 
         assert [p for p in periods for _ in range(512)] == committees["period"].to_list()
         assert [*range(512)] * len(periods) == committees["seat"].to_list()
-        no_rows(
+        assert_empty(
             committees.filter(
                 (pl.col("start_epoch") != pl.col("period") * 256)
                 | (pl.col("end_epoch") != pl.col("period") * 256 + 255)
@@ -327,7 +331,7 @@ class TestSyncCommittees:
         assert committees.select("period", "validator_index").is_duplicated().any()
 
     def test_members_are_paid_in_every_epoch(self, world):
-        """Who has a seat has income throughout the period."""
+        """Members of a committee have income throughout its period."""
         span = pl.int_ranges(
             pl.max_horizontal("start_epoch", world.first),
             pl.min_horizontal("end_epoch", world.finalized) + 1,
@@ -335,10 +339,10 @@ class TestSyncCommittees:
         members = world.sync_committees.unique(["period", "validator_index"])
         duties = members.select("validator_index", epoch=span).explode("epoch", empty_as_null=False)
 
-        no_rows(duties.join(world.income_history, KEY, how="anti"))
+        assert_empty(duties.join(world.income_history, KEY, how="anti"))
 
     def test_bits_agree_with_income(self, world):
-        """A seat earns for each signature in a block and loses as much for each one missing."""
+        """A seat earns for each signature in a block, and loses as much for each missing one."""
         blocks = world.canonical.filter(pl.col("epoch") <= world.finalized)
         text = "".join(blocks["sync_aggregate_bits"].str.slice(2))
         # Seat i is bit i, the lowest bit of each byte first.
@@ -348,7 +352,7 @@ class TestSyncCommittees:
         assert (popcount / 512).tolist() == blocks["sync_aggregate_participation"].to_list()
 
         shape = (world.finalized - world.first + 1, world.meta["validators"])
-        earned, lost, shared = np.zeros((3, *shape), np.int64)
+        earned, penalties, shared = np.zeros((3, *shape), np.int64)
         seats = world.sync_committees.partition_by("period", as_dict=True)
         epochs, proposers = blocks["epoch"].to_numpy(), blocks["proposer_index"].to_numpy()
         increments = pl.col("total") // ETH
@@ -360,38 +364,40 @@ class TestSyncCommittees:
             members = seats[(epoch // 256,)]["validator_index"].to_numpy()
             got = signed[here].sum(axis=0)
             np.add.at(earned[row], members, got * share)
-            np.add.at(lost[row], members, (here.sum() - got) * share)
+            np.add.at(penalties[row], members, (here.sum() - got) * share)
             np.add.at(shared[row], proposers[here], popcount[here] * (share * 8 // 56))
         rows = world.income_history
         where = rows["epoch"].to_numpy() - world.first, rows["validator_index"].to_numpy()
-        for name, due in (
+        for name, expected in (
             ("sync_committee_reward_gwei", earned),
-            ("sync_committee_penalty_gwei", lost),
+            ("sync_committee_penalty_gwei", penalties),
             ("proposer_sync_inclusion_reward_gwei", shared),
         ):
-            paid = np.zeros_like(due)
+            paid = np.zeros_like(expected)
             paid[where] = rows[name].to_numpy()
-            assert np.array_equal(due, paid)
+            assert np.array_equal(expected, paid)
 
 
 class TestBlocks:
     def test_every_slot(self, world):
-        """Each slot has one row; a second only where an orphaned twin stands beside a block."""
+        """Each slot has one row; a second one only for an orphaned block of a double proposal."""
         slots = world.blocks.group_by("slot").agg(pl.len(), pl.col("status").sort())
         first, last = world.first * 32, world.latest * 32 + 31
 
         assert [*range(first, last + 1)] == sorted(slots["slot"])
-        twins = slots.filter(pl.col("len") == 2)
-        assert twins.height == slots.filter(pl.col("len") > 1).height
-        assert all(kinds == ["orphaned", "proposed"] for kinds in twins["status"].to_list())
+        double_proposals = slots.filter(pl.col("len") == 2)
+        assert double_proposals.height == slots.filter(pl.col("len") > 1).height
+        assert all(
+            kinds == ["orphaned", "proposed"] for kinds in double_proposals["status"].to_list()
+        )
         offences = world.slashing_events.filter(pl.col("kind") == "proposer")["offence_slot"]
-        assert sorted(offences) == sorted(twins["slot"])
+        assert sorted(offences) == sorted(double_proposals["slot"])
 
     def test_scheduled(self, world):
-        """Only slots after the latest are scheduled, and all of them."""
+        """All slots after the latest are scheduled, and no others."""
         later = pl.col("slot") > world.meta["latest_slot"]
 
-        no_rows(world.blocks.filter(later != (pl.col("status") == "scheduled")))
+        assert_empty(world.blocks.filter(later != (pl.col("status") == "scheduled")))
         assert 0 < world.blocks.filter(later).height < 32
 
     def test_without_a_block(self, world):
@@ -408,19 +414,21 @@ class TestBlocks:
             assert values in ({None}, {0}, {0.0}), column.name
 
     def test_proposers_are_active(self, world):
-        """Proposers are active; once slashed, nobody's block is canonical."""
+        """Proposers are active; no canonical block has a slashed proposer."""
         proposers = world.blocks.join(
-            world.lives, left_on="proposer_index", right_on="validator_index"
+            world.validator_epochs, left_on="proposer_index", right_on="validator_index"
         )
-        no_rows(proposers.filter(~pl.col("epoch").is_between("activation", "exit", closed="left")))
+        assert_empty(
+            proposers.filter(~pl.col("epoch").is_between("activation", "exit", closed="left"))
+        )
         slashed = world.slashing_events.select(proposer_index="validator_index", since="slot")
         later = world.canonical.join(slashed, "proposer_index").filter(
             pl.col("slot") >= pl.col("since")
         )
-        no_rows(later)
+        assert_empty(later)
 
     def test_chain_of_roots(self, world):
-        """Each block's parent is the canonical block before it, in both layers."""
+        """Each block's parent is the previous canonical block, in both layers."""
         blocks = world.blocks.filter(pl.col("block_root").is_not_null())
         canonical = blocks.filter(pl.col("status") == "proposed")
 
@@ -430,15 +438,15 @@ class TestBlocks:
         orphans = blocks.filter(pl.col("status") == "orphaned").sort("slot")
         orphans = orphans.join_asof(before, on="slot").filter(pl.col("after").is_not_null())
         assert orphans.height > 3
-        no_rows(orphans.filter(pl.col("parent_root") != pl.col("root")))
+        assert_empty(orphans.filter(pl.col("parent_root") != pl.col("root")))
 
         real = world.canonical
         assert [1] == real["exec_block_number"].diff().drop_nulls().unique().to_list()
         assert real["exec_parent_hash"][1:].equals(real["exec_block_hash"][:-1], check_names=False)
-        no_rows(real.filter(pl.col("exec_time") != pl.col("time")))
+        assert_empty(real.filter(pl.col("exec_time") != pl.col("time")))
 
     def test_base_fee(self, world):
-        """The base fee moves by an eighth of the distance to half-full blocks."""
+        """The base fee changes by an eighth of the distance to half-full blocks."""
         fee, limit, used = (
             world.canonical[name].to_list()
             for name in ("exec_base_fee_per_gas_wei", "exec_gas_limit", "exec_gas_used")
@@ -450,7 +458,7 @@ class TestBlocks:
             assert 0 < gas <= most
 
     def test_hex(self, world):
-        """Hex is lower case and has the length that the field has."""
+        """Hex is lower case and has the length of its field."""
         bytes_of = {
             "block_root": 32, "parent_root": 32, "state_root": 32, "randao_reveal": 96,
             "signature": 96, "graffiti": 32, "sync_aggregate_bits": 64,
@@ -458,13 +466,15 @@ class TestBlocks:
             "exec_logs_bloom": 256, "exec_random": 32, "eth1_data_deposit_root": 32,
         }  # fmt: skip
         for name, size in bytes_of.items():
-            no_rows(world.blocks.filter(~pl.col(name).str.contains(rf"^0x[0-9a-f]{{{2 * size}}}$")))
+            assert_empty(
+                world.blocks.filter(~pl.col(name).str.contains(rf"^0x[0-9a-f]{{{2 * size}}}$"))
+            )
         keys = world.validators
-        no_rows(keys.filter(~pl.col("pubkey").str.contains(r"^0x[89ab][0-9a-f]{95}$")))
+        assert_empty(keys.filter(~pl.col("pubkey").str.contains(r"^0x[89ab][0-9a-f]{95}$")))
         assert keys.height == keys["pubkey"].n_unique()
 
     def test_genesis(self, world):
-        """Slot 0 has a block that nobody proposed, with nothing in it."""
+        """Slot 0 has a block without proposer and without content."""
         genesis = world.blocks.filter(pl.col("slot") == 0)
 
         assert (world.first == 0) == (genesis.height == 1)
@@ -479,19 +489,19 @@ class TestBlocks:
     def test_proposals_missed(self, world):
         """The count is that of the validator's slots in the epoch without a canonical block."""
         good = world.blocks.filter(pl.col("status") == "proposed").select("slot")
-        lost = (
+        missed = (
             world.blocks.filter(pl.col("status") != "scheduled")
             .join(good, "slot", how="anti")
             .group_by("epoch", validator_index="proposer_index")
-            .agg(lost=pl.len())
+            .agg(missed=pl.len())
         )
-        rows = world.income_history.join(lost, KEY, how="left")
+        rows = world.income_history.join(missed, KEY, how="left")
 
-        no_rows(rows.filter(pl.col("proposals_missed") != pl.col("lost").fill_null(0)))
+        assert_empty(rows.filter(pl.col("proposals_missed") != pl.col("missed").fill_null(0)))
         assert rows["proposals_missed"].sum() > 10
 
     def test_fees_go_to_proposers(self, world):
-        """Who proposed a block has fees in its epoch, and nobody else."""
+        """Only proposers of a block have fees in its epoch."""
         blocks = world.canonical.filter(pl.col("epoch") <= world.finalized)
         expected = blocks.select("epoch", validator_index="proposer_index").unique()
         paid = world.income_history.filter(pl.col("tx_fee_reward_wei") > 0).select(KEY)
@@ -501,7 +511,7 @@ class TestBlocks:
 
 class TestEpochs:
     def test_counts(self, world):
-        """An epoch counts what its canonical blocks have; the running one is not counted yet."""
+        """An epoch has the counts of its canonical blocks; those of the running epoch are 0."""
         names = [
             "attestations_count", "attester_slashings_count", "proposer_slashings_count",
             "deposits_count", "withdrawals_count", "voluntary_exits_count",
@@ -541,31 +551,30 @@ class TestEpochs:
     def test_finality(self, world):
         """Epochs are finalized, and their rewards exported, up to the finalized epoch."""
         final = pl.col("epoch") <= world.finalized
-        no_rows(world.epochs.filter(pl.col("finalized") != final))
-        no_rows(world.epochs.filter(pl.col("rewards_exported") != final))
+        assert_empty(world.epochs.filter(pl.col("finalized") != final))
+        assert_empty(world.epochs.filter(pl.col("rewards_exported") != final))
         assert world.finalized == world.income_history["epoch"].max()
         assert world.latest == world.balance_history["epoch"].max()
 
 
-def due(world):
-    """What each validator would be paid in each epoch, as of its first slot."""
-    balance, ceiling = pl.col("balance_gwei"), pl.col("ceiling")
+def compute_withdrawable(world):
+    """Return the amount that each validator can withdraw in each epoch, as of its first slot."""
+    balance, max_effective = pl.col("balance_gwei"), pl.col("max_effective")
     full = pl.col("withdrawable") <= pl.col("epoch")
-    above = (pl.col("effective_balance_gwei") == ceiling) & (balance > ceiling)
+    above = (pl.col("effective_balance_gwei") == max_effective) & (balance > max_effective)
     amount = (
         pl.when((pl.col("kind") == "0x00") | (pl.col("epoch") <= pl.col("changed"))).then(0)
-        .when(full).then(balance).when(above).then(balance - ceiling).otherwise(0)
+        .when(full).then(balance).when(above).then(balance - max_effective).otherwise(0)
     )  # fmt: skip
     changes = world.bls_change_events.select(KEY[0], changed=pl.col("slot") // 32)
     states = world.states.join(changes, KEY[0], how="left")
-    return states.with_columns(pl.col("changed").fill_null(-1)).select(*KEY, due=amount).filter(
-        pl.col("due") > 0
-    )  # fmt: skip
+    rows = states.with_columns(pl.col("changed").fill_null(-1)).select(*KEY, expected_gwei=amount)
+    return rows.filter(pl.col("expected_gwei") > 0)
 
 
 class TestEvents:
-    def test_blocks_count_them(self, world):
-        """Deposits, withdrawals, exits and slashings are as many as the blocks say."""
+    def test_blocks_have_their_counts(self, world):
+        """Deposits, withdrawals, exits and slashings agree with the counts of the blocks."""
         real = pl.col("status") == "proposed"
         for table, column, some in (
             ("deposit_events", "deposits_count", True),
@@ -580,20 +589,22 @@ class TestEvents:
             assert blocks.rows() == expected.rows()
             assert expected.height
 
-    def test_withdrawals_are_what_was_due(self, world):
-        """Everything, when withdrawable; what is above the cap, when the cap is reached."""
+    def test_withdrawal_amounts(self, world):
+        """The whole balance when withdrawable; the excess at the maximum effective balance."""
         paid = world.withdrawal_events.with_columns(epoch=pl.col("slot") // 32)
-        rows = paid.join(due(world), KEY, how="left")
+        rows = paid.join(compute_withdrawable(world), KEY, how="left")
 
         assert paid.height == paid.select(KEY).unique().height
-        assert 0 == rows["due"].null_count()
-        no_rows(rows.filter(pl.col("amount_gwei") != pl.col("due")))
+        assert 0 == rows["expected_gwei"].null_count()
+        assert_empty(rows.filter(pl.col("amount_gwei") != pl.col("expected_gwei")))
 
-    def test_sweep_goes_round(self, world):
-        """Each block pays the next sixteen that are due, by index, round and round."""
+    def test_sweep_continues(self, world):
+        """Blocks have the next sixteen withdrawals by index, from the first after the last."""
         paid = world.withdrawal_events
         paid_in = dict(paid.group_by("slot", maintain_order=True).agg("validator_index").rows())
-        due_in = dict(due(world).sort(KEY).group_by("epoch").agg("validator_index").rows())
+        due_in = dict(
+            compute_withdrawable(world).sort(KEY).group_by("epoch").agg("validator_index").rows()
+        )
         known = dict(world.balance_history.group_by("epoch").len().rows())
 
         assert [*range(paid.height)] == paid["withdrawal_index"].to_list()
@@ -608,7 +619,7 @@ class TestEvents:
             start = (turn[-1] + 1 if len(turn) == 16 else start + 16_384) % known[epoch]
 
     def test_total_withdrawals(self, world):
-        """A validator's total is the sum of its withdrawals, on top of what it had before."""
+        """A validator's total is the sum of its withdrawals, plus those before the first epoch."""
         sums = world.withdrawal_events.group_by("validator_index").agg(pl.col("amount_gwei").sum())
         rows = world.validators.join(sums, "validator_index", how="left")
         before = rows["total_withdrawals_gwei"] - rows["amount_gwei"].fill_null(0)
@@ -630,19 +641,19 @@ class TestEvents:
         income = world.income_history.join(expected, KEY, how="left")
 
         assert rows.height > 1
-        for column, due in (
+        for column, expected in (
             ("proposer_slashing_inclusion_reward_gwei", "including"),
             ("slashing_reward_gwei", "reporting"),
         ):
-            no_rows(income.filter(pl.col(column) != pl.col(due).fill_null(0)))
+            assert_empty(income.filter(pl.col(column) != pl.col(expected).fill_null(0)))
         paid = rows.join(world.income_history, KEY)
         assert paid["slashing_penalty_gwei"].equals(
             paid["effective_balance_gwei"] // 4096, check_names=False
         )
-        no_rows(rows.filter(pl.col("validator_index") == pl.col("proposer_index")))
+        assert_empty(rows.filter(pl.col("validator_index") == pl.col("proposer_index")))
 
     def test_second_slashing_penalty(self, world):
-        """Half-way to withdrawal, a slashing costs in proportion to all that was slashed."""
+        """Half-way to withdrawal, the penalty is proportional to the recently slashed balance."""
         first = world.slashing_events.select(KEY[0], epoch=pl.col("slot") // 32)
         later = world.income_history.filter(pl.col("slashing_penalty_gwei") > 0).join(
             first, KEY, how="anti"
@@ -662,14 +673,16 @@ class TestEvents:
             around = stakes.filter(
                 (pl.col("epoch") <= half) & (pl.col("epoch") > half - world.vector)
             )["effective_balance_gwei"].sum()
-            due = min(3 * around, state["total"]) // (state["total"] // ETH) * state["increments"]
+            penalty = (
+                min(3 * around, state["total"]) // (state["total"] // ETH) * state["increments"]
+            )
             row = later.row(by_predicate=pl.col("validator_index") == validator, named=True)
-            assert (half, due) == (row["epoch"], row["slashing_penalty_gwei"])
+            assert (half, penalty) == (row["epoch"], row["slashing_penalty_gwei"])
         assert expected == later.height
         assert expected or world.meta["epochs"] < world.vector // 2
 
     def test_deposits_take_effect(self, world):
-        """A new validator has its deposit as its first balance."""
+        """The first balance of a new validator is its deposit."""
         first = world.balance_history.group_by("validator_index").agg(
             pl.col("epoch", "balance_gwei").first()
         ).filter(pl.col("epoch") > world.first)  # fmt: skip
@@ -679,33 +692,33 @@ class TestEvents:
         rows = first.join(given, KEY)
 
         assert 4 <= rows.height == first.height
-        no_rows(rows.filter(pl.col("balance_gwei") != pl.col("amount_gwei")))
+        assert_empty(rows.filter(pl.col("balance_gwei") != pl.col("amount_gwei")))
 
 
-class TestLives:
+class TestValidators:
     def test_exits_and_slashings_set_epochs(self, world):
-        """Five epochs to the exit, 256 more to withdrawal; a slashed one waits for longer."""
-        gone = pl.concat(
+        """Five epochs to the exit, 256 more to withdrawal; slashed validators wait longer."""
+        exits = pl.concat(
             [
                 world.exit_events.select("validator_index", "slot", wait=256 + 5),
                 world.slashing_events.select("validator_index", "slot", wait=world.vector),
             ]
         )
-        rows = world.validators.join(gone, "validator_index")
-        asked = pl.col("slot") // 32
+        rows = world.validators.join(exits, "validator_index")
+        requested = pl.col("slot") // 32
 
-        assert gone.height == rows.height
-        no_rows(rows.filter(pl.col("exit_epoch") != asked + 5))
-        no_rows(rows.filter(pl.col("withdrawable_epoch") != asked + pl.col("wait")))
+        assert exits.height == rows.height
+        assert_empty(rows.filter(pl.col("exit_epoch") != requested + 5))
+        assert_empty(rows.filter(pl.col("withdrawable_epoch") != requested + pl.col("wait")))
         left = world.validators.filter(
             (pl.col("exit_epoch") > world.first) & ~pl.col("validator_index").is_in(
-                gone["validator_index"].to_list()
+                exits["validator_index"].to_list()
             )
         )  # fmt: skip
-        no_rows(left)
+        assert_empty(left)
 
-    def test_queue(self, world):
-        """A newcomer is eligible, later active; four in an epoch at most, in their order."""
+    def test_activation_queue(self, world):
+        """New validators are eligible, then active; four per epoch at most, in their order."""
         rows = world.validators.filter(pl.col("activation_eligibility_epoch") > world.first)
         seen = world.balance_history.group_by("validator_index").agg(
             rich=pl.col("epoch").filter(pl.col("effective_balance_gwei") >= 32 * ETH).min()
@@ -713,10 +726,10 @@ class TestLives:
         rows = rows.join(seen, "validator_index").sort("activation_eligibility_epoch", KEY[0])
 
         assert rows.height >= 2
-        no_rows(rows.filter(pl.col("activation_eligibility_epoch") != pl.col("rich") + 1))
+        assert_empty(rows.filter(pl.col("activation_eligibility_epoch") != pl.col("rich") + 1))
         active = rows.filter(pl.col("activation_epoch").is_not_null())
         wait = pl.col("activation_epoch") - pl.col("activation_eligibility_epoch")
-        no_rows(active.filter(wait < 7))
+        assert_empty(active.filter(wait < 7))
         assert active["activation_epoch"].is_sorted()
         assert active.group_by("activation_epoch").len()["len"].max() <= 4
 
@@ -739,19 +752,19 @@ class TestLives:
             assert expected == row["status"]
 
     def test_every_status_occurs(self, world):
-        """Every kind of life is there to look at."""
+        """Every status has a validator."""
         assert {
             "active_online", "active_offline", "exiting_online", "exiting_offline",
             "slashing_online", "slashing_offline", "exited", "slashed", "pending", "deposited",
         } == set(world.validators["status"])  # fmt: skip
-        assert {"0x00", "0x01", "0x02"} == set(world.lives["kind"])
+        assert {"0x00", "0x01", "0x02"} == set(world.validator_epochs["kind"])
 
     def test_paid_out(self, world):
-        """Who has left and been paid out has nothing; slashed is who a slashing names."""
-        due = world.lives.filter(
+        """Withdrawn validators have no balance; exactly the validators of slashings are slashed."""
+        withdrawn = world.validator_epochs.filter(
             (pl.col("withdrawable") < world.latest - 2) & (pl.col("kind") != "0x00")
         )
-        rows = world.validators.join(due.select("validator_index"), "validator_index")
+        rows = world.validators.join(withdrawn.select("validator_index"), "validator_index")
 
         assert rows.height
         assert {(0, 0)} == set(rows.select("balance_gwei", "effective_balance_gwei").rows())
@@ -773,13 +786,13 @@ class TestLives:
         assert count * (world.finalized - world.first + 1) == rows.height
 
     def test_last_attestation(self, world):
-        """Who was paid for a vote in the finalized epoch attested in it, or later."""
+        """Validators with a vote reward in the finalized epoch attested in it or later."""
         voted = world.rows.filter(
             (pl.col("epoch") == world.finalized) & (pl.col("attestation_source_reward_gwei") > 0)
         )
         rows = voted.join(world.validators, "validator_index")
 
-        no_rows(rows.filter(pl.col("last_attestation_slot") < world.finalized * 32))
+        assert_empty(rows.filter(pl.col("last_attestation_slot") < world.finalized * 32))
         assert rows["last_attestation_slot"].max() <= world.meta["latest_slot"]
 
 
@@ -789,8 +802,8 @@ PAINT = (
 )
 
 
-def painted(blocks):
-    """Decode the graffiti of blocks, one pixel a slot."""
+def decode_pixels(blocks):
+    """Decode the graffiti of blocks, one pixel per slot."""
     rows = []
     for slot, proposer, graffiti in blocks.select("slot", "proposer_index", "graffiti").rows():
         data = bytes.fromhex(graffiti[2:]) if graffiti else b""
@@ -806,16 +819,16 @@ class TestWall:
         """Decoding the blocks' graffiti gives the wall; orphaned blocks change nothing."""
         rows = world.graffiti_wall.drop("time").rows()
 
-        assert painted(world.blocks.filter(pl.col("status") == "proposed")) == rows
-        assert painted(world.blocks) == rows
+        assert decode_pixels(world.blocks.filter(pl.col("status") == "proposed")) == rows
+        assert decode_pixels(world.blocks) == rows
 
     def test_graffiti_text(self, world):
         """The text is the bytes without their padding."""
         for text, data in world.canonical.select("graffiti_text", "graffiti").unique().rows():
             assert text == bytes.fromhex(data[2:]).rstrip(b"\0").decode()
 
-    def test_both_hands(self, world):
-        """Both forms of paint occur, in both cases; so do others' words, and near misses."""
+    def test_graffiti_formats(self, world):
+        """Both formats of pixels occur, in both cases; other texts and near misses as well."""
         texts = " ".join(world.canonical["graffiti_text"])
 
         assert re.search(r"graffitiwall:\d+:\d+:#[0-9]*[a-f]", texts)
@@ -824,7 +837,7 @@ class TestWall:
         assert world.canonical["graffiti_text"].n_unique() > 10
 
     def test_picture_is_finished(self, world):
-        """The picture is in the middle, whole, and was painted over in places."""
+        """The picture is complete and in the middle, and parts were painted over."""
         wall = world.graffiti_wall
         last = wall.unique(["x", "y"], keep="last", maintain_order=True)
         (left, right), (top, bottom) = ((wall[axis].min(), wall[axis].max()) for axis in ("x", "y"))
@@ -834,7 +847,7 @@ class TestWall:
         assert 998 <= top + bottom <= 1000
         assert area == last.height < wall.height
         assert area >= 3_500
-        # A lighthouse has red and white; the vandals' pink is painted over.
+        # A lighthouse has red and white; the vandalized pixels were painted over.
         colors = last["color"].str.to_lowercase().value_counts().rows()
         counts = dict(colors)
         assert counts["c8372d"] > 20 < counts["f4efe4"]
@@ -844,7 +857,7 @@ class TestWall:
 
 class TestYieldIndex:
     def test_by_its_definition(self, world):
-        """A detailed day is summed up from the validators that were active all of it."""
+        """A detailed day is the sum over the validators that were active throughout."""
         rows = world.yield_index.to_dicts()
         days = range(world.first // 225, (world.finalized) // 225)
 
@@ -852,7 +865,7 @@ class TestYieldIndex:
         assert len(rows) == days.stop
         for day in days:
             begin, end = 225 * day, 225 * (day + 1)
-            whole = world.lives.filter(
+            whole = world.validator_epochs.filter(
                 (pl.col("activation") <= begin) & (pl.col("exit") >= end)
             ).select("validator_index")
 
@@ -883,7 +896,7 @@ class TestYieldIndex:
             assert income == consensus
 
     def test_rates(self, world):
-        """Rates are 365 times a day's rewards over the effective balances."""
+        """Rates are 365 times a day's rewards divided by the effective balances."""
         for row in world.yield_index.to_dicts():
             cl, el, stake = (
                 int(row[f"{name}_sum_wei"])
@@ -899,7 +912,7 @@ class TestYieldIndex:
 
     @pytest.mark.parametrize("window", [7, 31])
     def test_trailing_means(self, world, window):
-        """Means run over the last days, this one included, and fewer near genesis."""
+        """Means cover the last days, the current one included, and fewer near genesis."""
         rows = world.yield_index.to_dicts()
         for day, row in enumerate(rows):
             part = rows[max(0, day - window + 1) : day + 1]
@@ -911,7 +924,7 @@ class TestYieldIndex:
                 assert abs(mean - int(row[f"{name}_avg_{window}d_wei"])) <= Fraction(1, 2)
 
     def test_modelled_days_are_continuous(self, world):
-        """A day begins with what the day before ended with, plus whole validators that joined."""
+        """A day starts with the end of the previous day, plus whole validators that joined."""
         rows = world.yield_index.to_dicts()
         for before, after in pairwise(rows[: world.first // 225 + 1]):
             joined = after["start_balances_sum_wei"] - before["end_balances_sum_wei"]
@@ -919,12 +932,14 @@ class TestYieldIndex:
             assert 0 == joined % (32 * ETH * ETH)
             grown = after["effective_balances_sum_wei"] - before["effective_balances_sum_wei"]
             assert joined + before["deposits_sum_wei"] == grown
-        no_rows(world.yield_index.filter(pl.col("day_end") != pl.col("time") + timedelta(days=1)))
+        assert_empty(
+            world.yield_index.filter(pl.col("day_end") != pl.col("time") + timedelta(days=1))
+        )
 
 
 class TestLatestState:
     def test_agrees_with_blocks(self, world):
-        """The one row says what blocks and epochs say."""
+        """The one row agrees with blocks and epochs."""
         (state,) = world.latest_state.to_dicts()
         reached = world.blocks.filter(pl.col("status") != "scheduled")
         proposed = world.blocks.filter(pl.col("status") == "proposed")
@@ -938,7 +953,7 @@ class TestLatestState:
 
 
 class TestFormulas:
-    """Numbers worked out by hand, at mainnet's size and constants."""
+    """Numbers worked out by hand, with mainnet's size and constants."""
 
     preset = Preset(base_reward_factor=64, epochs_per_slashings_vector=8192)
 
@@ -963,7 +978,7 @@ class TestFormulas:
         assert 13_384 == formulas.inclusion_rewards(self.preset, 32 * 347 * 54 * 10)
 
     def test_correlation(self):
-        """A third slashed takes everything; little slashed takes little."""
+        """A third slashed takes the whole balance; a small part takes little."""
         total = 3_200 * ETH
 
         assert 32 * ETH == formulas.correlation_penalty(
@@ -975,14 +990,14 @@ class TestFormulas:
         )
 
 
-class TestCalls:
+class TestSimulate:
     SMALL = {"validators": 60, "epochs": 12}  # noqa: RUF012
 
     def hashes(self, dataset):
         return {segment.path: segment.sha256 for segment in dataset.segments()}
 
     def test_same_arguments_same_bytes(self, tmp_path):
-        """Two runs give the same files, byte for byte; another seed gives others."""
+        """Two runs write the same files, byte for byte; another seed writes others."""
         one, two, other = (
             simulate(tmp_path / name, seed=seed, history_days=3, **self.SMALL)
             for name, seed in (("one", 5), ("two", 5), ("other", 6))
@@ -994,7 +1009,7 @@ class TestCalls:
         }
 
     def test_defaults(self, tmp_path):
-        """The detail begins at noon of 30 September 2026, with and without a history before it."""
+        """Detailed epochs start at noon of 30 September 2026, with and without history days."""
         for days in (0, 3):
             data = simulate(tmp_path / f"{days}", history_days=days, **self.SMALL)
             epochs = data.scan("epochs").collect()
@@ -1002,7 +1017,7 @@ class TestCalls:
             assert 225 * days == epochs["epoch"][0] == data.meta["first_epoch"]
 
     def test_own_chain(self, tmp_path):
-        """Any clock will do: half-length slots, 16 in an epoch, 64 seats; or a known one."""
+        """Any clock is possible: half-length slots, 16 per epoch, 64 seats; or a known chain."""
         known = simulate(tmp_path / "known", chain="hoodi", **self.SMALL)
         assert datetime(2025, 3, 17, 12, 10, tzinfo=UTC) == (
             known.scan("blocks").select("time").collect().item(0, 0)
@@ -1032,7 +1047,7 @@ class TestCalls:
 
     @pytest.mark.parametrize("size", [(50, 8), (64, 9), (97, 30)])
     def test_small(self, tmp_path, size):
-        """The smallest chains hold together, too: every balance moves by what happened."""
+        """The smallest chains are consistent, too: balances change by exactly their events."""
         world = World(simulate(tmp_path / "x", validators=size[0], epochs=size[1]))
         TestBalances().test_rows_of_income(world)
         TestWall().test_is_what_the_blocks_paint(world)
@@ -1050,15 +1065,15 @@ class TestCalls:
             {"history_days": "3"},
         ],
     )
-    def test_bad_arguments(self, tmp_path, wrong):
-        """What is no number of validators, epochs or days is named, and nothing is made."""
+    def test_invalid_arguments(self, tmp_path, wrong):
+        """The error names an invalid number of validators, epochs or days, and writes nothing."""
         with pytest.raises(UsageError, match=next(iter(wrong))):
             simulate(tmp_path / "x", **wrong)
 
         assert [] == list(tmp_path.iterdir())
 
     def test_target_must_be_new(self, tmp_path):
-        """A folder with anything in it stays as it is; an empty one will do."""
+        """A folder with content is not changed; an empty one is used."""
         (tmp_path / "file").write_text("mine")
         with pytest.raises(DatasetError, match="already exists"):
             simulate(tmp_path, **self.SMALL)
@@ -1068,7 +1083,7 @@ class TestCalls:
         assert {"file", "empty"} == {path.name for path in tmp_path.iterdir()}
 
     def test_interrupted(self, tmp_path, monkeypatch):
-        """Stopped half-way, it leaves nothing behind."""
+        """An interrupted simulation leaves nothing behind."""
 
         def stop(*_):
             raise KeyboardInterrupt
@@ -1080,7 +1095,7 @@ class TestCalls:
         assert [] == list(tmp_path.iterdir())
 
     def test_opens_again(self, tmp_path):
-        """What is returned is a dataset that opens like any other."""
+        """The returned dataset can be opened like any other."""
         data = simulate(tmp_path / "x", **self.SMALL)
         again = Dataset.open(tmp_path / "x")
 

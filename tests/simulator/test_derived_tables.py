@@ -1,7 +1,7 @@
-"""What follows from the simulated chain, held against the chain: one test per relation.
+"""Consistency of the derived tables with the simulated chain: one test per relation.
 
-What is expected is worked out here with plain polars from the tables that the chain itself wrote:
-blocks, balances, income, committees, validators and the events.
+Expected values are computed here with plain polars from the tables of the engine: blocks, balances,
+income, committees, validators and the events.
 """
 
 import json
@@ -45,10 +45,10 @@ class World:
         gains = [c for c in income.columns if c.endswith("_reward_gwei")]
         losses = [c for c in income.columns if c.endswith("_penalty_gwei")]
         self.net = income.select(*KEY, gwei=pl.sum_horizontal(gains) - pl.sum_horizontal(losses))
-        self.kept = self.attestations.filter(pl.col("epoch") <= self.finalized)
+        self.final_attestations = self.attestations.filter(pl.col("epoch") <= self.finalized)
 
-    def address_of(self, validator):
-        """Return the address that a validator's credentials name."""
+    def find_address(self, validator):
+        """Return the address of a validator's withdrawal credentials."""
         return "0x" + self.validators["withdrawal_credentials"][validator][-40:]
 
 
@@ -65,13 +65,13 @@ def world(request, tmp_path_factory):
     return World(simulate(path, seed=seed, **size))
 
 
-def no_rows(frame):
-    """Tell that no row breaks a rule; when one does, the failing test shows it."""
+def assert_empty(frame):
+    """Assert that no row breaks a rule; a failing test shows the rows that do."""
     assert [] == frame.head(3).to_dicts()
 
 
-def same(one, other):
-    """Tell that two frames have the same rows, whatever their order and integer types."""
+def assert_same_rows(one, other):
+    """Assert that two frames have the same rows, in any order and with any integer types."""
     assert sorted(one.rows()) == sorted(other.rows())
 
 
@@ -90,14 +90,14 @@ class TestTables:
             assert table.schema() == rows.schema
 
     def test_keys(self, world):
-        """No key comes twice, and no part of a key that has no placeholder is null."""
+        """No key occurs twice, and only nullable parts of a key are null."""
         for endpoint in ENDPOINTS:
             table = endpoint.table
             rows = getattr(world, table.table_name)
             assert rows.height == rows.select(table.key()).unique().height, table.table_name
 
     def test_times(self, world):
-        """The time of an item is the start of its block's slot; of a duty, of its epoch."""
+        """The time of an item is the start of its block's slot; that of a duty, of its epoch."""
         genesis = world.dataset.scan("epochs").select("time", "epoch").first().collect().row(0)
         genesis = genesis[0] - timedelta(seconds=384 * genesis[1])
         for table, unit, seconds in (
@@ -114,22 +114,22 @@ class TestTables:
             ("validator_stats", "day", 86_400),
         ):
             expected = genesis + pl.duration(seconds=pl.col(unit) * seconds)
-            no_rows(getattr(world, table).filter(pl.col("time") != expected))
+            assert_empty(getattr(world, table).filter(pl.col("time") != expected))
 
     def test_items_are_in_canonical_blocks(self, world):
-        """Items name the root of the canonical block of their slot, numbered from 0."""
+        """Items name the root of the canonical block of their slot, and are numbered from 0."""
         roots = world.canonical.select(block_slot="slot", block_root="block_root")
         for table in (
             "slot_attestations", "slot_deposits", "voluntary_exits",
             "attester_slashings", "proposer_slashings",
         ):  # fmt: skip
             rows = getattr(world, table)
-            no_rows(rows.join(roots, ["block_slot", "block_root"], how="anti"))
+            assert_empty(rows.join(roots, ["block_slot", "block_root"], how="anti"))
             place = pl.int_range(pl.len()).over("block_slot")
-            no_rows(rows.filter(pl.col("block_index") != place))
+            assert_empty(rows.filter(pl.col("block_index") != place))
 
     def test_blocks_count_their_items(self, world):
-        """Each kind of item is as many as the canonical block says."""
+        """The number of items of each kind is that of the canonical block."""
         since = (world.latest - 99) * 32
         for table, column, first in (
             ("slot_attestations", "attestations_count", since),
@@ -140,12 +140,14 @@ class TestTables:
             ("proposer_slashings", "proposer_slashings_count", 0),
         ):
             blocks = world.canonical.filter(pl.col("slot") >= first, pl.col(column) > 0)
-            same(blocks.select("slot", column), count(getattr(world, table), "block_slot"))
+            assert_same_rows(
+                blocks.select("slot", column), count(getattr(world, table), "block_slot")
+            )
 
 
 class TestDuties:
     def test_one_per_active_validator_and_epoch(self, world):
-        """The last hundred epochs and the running one: everybody active has one duty in each."""
+        """Each active validator has one duty in the running epoch and the hundred before."""
         far = pl.lit(2**62)
         epochs = pl.DataFrame({"epoch": range(world.latest - 100, world.latest + 1)})
         active = world.validators.join(epochs, how="cross").filter(
@@ -155,17 +157,17 @@ class TestDuties:
         expected = active.select(KEY).sort(KEY)
 
         assert expected.equals(world.attestations.select(KEY))
-        no_rows(world.attestations.filter(pl.col("attester_slot") // 32 != pl.col("epoch")))
+        assert_empty(world.attestations.filter(pl.col("attester_slot") // 32 != pl.col("epoch")))
 
     def test_inclusion(self, world):
         """Included in a canonical block after the attested slot, by the end of the next epoch."""
         included = pl.col("inclusion_slot").is_not_null()
         rows = world.attestations
 
-        no_rows(rows.filter(included != (pl.col("status") == "included")))
-        no_rows(rows.filter(pl.col("inclusion_slot") <= pl.col("attester_slot")))
-        no_rows(rows.filter(pl.col("inclusion_slot") // 32 > pl.col("epoch") + 1))
-        no_rows(
+        assert_empty(rows.filter(included != (pl.col("status") == "included")))
+        assert_empty(rows.filter(pl.col("inclusion_slot") <= pl.col("attester_slot")))
+        assert_empty(rows.filter(pl.col("inclusion_slot") // 32 > pl.col("epoch") + 1))
+        assert_empty(
             rows.filter(included).join(
                 world.real, left_on="inclusion_slot", right_on="slot", how="anti"
             )
@@ -173,10 +175,12 @@ class TestDuties:
         assert 0.9 < rows.filter(pl.col("epoch") < world.latest - 1).select(included.mean()).item()
 
     def test_agree_with_income(self, world):
-        """Missed costs and earns nothing; in time earns; a timely head is in the next slot."""
+        """A missed duty earns nothing; a timely one does; a timely head is one slot later."""
         slashed = world.slashing_events.select(KEY[0], since=pl.col("slot") // 32)
-        rows = world.kept.join(world.income_history, KEY).join(slashed, KEY[0], how="left")
-        assert world.kept.height == rows.height
+        rows = world.final_attestations.join(world.income_history, KEY).join(
+            slashed, KEY[0], how="left"
+        )
+        assert world.final_attestations.height == rows.height
         whole = rows.filter(pl.col("since").is_null() | (pl.col("epoch") < pl.col("since")))
         delay = pl.col("inclusion_slot") - pl.col("attester_slot")
         missed = pl.col("status") == "missed"
@@ -184,25 +188,25 @@ class TestDuties:
             pl.col(f"attestation_{flag}_reward_gwei") for flag in ("source", "target", "head")
         )
 
-        no_rows(rows.filter(missed & (source + target + head > 0)))
-        no_rows(rows.filter(missed & (pl.col("attestation_source_penalty_gwei") == 0)))
-        no_rows(whole.filter(~missed & (delay <= 5) & (source == 0)))
-        no_rows(whole.filter((delay > 5) & (source > 0)))
-        no_rows(whole.filter((head > 0) & (delay != 1)))
+        assert_empty(rows.filter(missed & (source + target + head > 0)))
+        assert_empty(rows.filter(missed & (pl.col("attestation_source_penalty_gwei") == 0)))
+        assert_empty(whole.filter(~missed & (delay <= 5) & (source == 0)))
+        assert_empty(whole.filter((delay > 5) & (source > 0)))
+        assert_empty(whole.filter((head > 0) & (delay != 1)))
         assert whole.filter(missed).height > 10
 
-    def test_misses_are_kept_for_all_epochs(self, world):
-        """The events of the chain are the duties' misses, and cost their source vote."""
+    def test_misses_exist_for_all_epochs(self, world):
+        """The missed attestation events are the missed duties, and cost the source vote."""
         since = world.latest - 100
         recent = world.missed_attestation_events.filter(pl.col("epoch") >= since)
-        missed = world.kept.filter(pl.col("status") == "missed")
+        missed = world.final_attestations.filter(pl.col("status") == "missed")
 
-        same(recent.select(KEY), missed.select(KEY))
+        assert_same_rows(recent.select(KEY), missed.select(KEY))
         paid = world.missed_attestation_events.join(world.income_history, KEY, how="left")
-        no_rows(paid.filter(pl.col("attestation_source_penalty_gwei").fill_null(0) == 0))
+        assert_empty(paid.filter(pl.col("attestation_source_penalty_gwei").fill_null(0) == 0))
 
     def test_efficiency(self, world):
-        """2 less the mean of 1 / (inclusion - slot), 0 when missed, over the last 100 epochs."""
+        """2 minus the mean of 1 / (inclusion - slot), 0 when missed, over the last 100 epochs."""
         over = world.attestations.filter(pl.col("epoch") < world.latest)
         worth = (1 / (pl.col("inclusion_slot") - pl.col("attester_slot"))).fill_null(0)
         expected = dict(over.group_by("validator_index").agg(2 - worth.mean()).rows())
@@ -223,7 +227,7 @@ class TestSlotAttestations:
         expected = world.attestations.filter(pl.col("inclusion_slot") >= since)
 
         assert {0} == set(world.slot_attestations["committee_index"])
-        same(
+        assert_same_rows(
             found.select("validator_index", "attester_slot", "block_slot"),
             expected.select("validator_index", "attester_slot", "inclusion_slot"),
         )
@@ -265,15 +269,15 @@ class TestSlotAttestations:
         assert 0.9 < right["head"] / right["all"] <= right["target"] / right["all"]
 
     def test_votes_for_a_block(self, world):
-        """Of the last 100 epochs, as many as the included aggregates name it; none for others."""
-        told = world.slot_attestations.group_by("beacon_block_root").agg(
+        """Blocks of the last 100 epochs have the votes of included aggregates; others have none."""
+        votes = world.slot_attestations.group_by("beacon_block_root").agg(
             named=pl.col("validators").list.len().sum()
         )
         latest = world.blocks["epoch"].max()
         counted = pl.col("epoch") > latest - 100
         real = pl.col("status").is_in(["proposed", "orphaned"])
         blocks = world.blocks.filter(counted, real).join(
-            told, left_on="block_root", right_on="beacon_block_root", how="left"
+            votes, left_on="block_root", right_on="beacon_block_root", how="left"
         )
 
         assert blocks["votes"].to_list() == blocks["named"].fill_null(0).to_list()
@@ -283,7 +287,7 @@ class TestSlotAttestations:
         assert rest.height == rest["votes"].null_count()
 
     def test_wrong_votes_earn_nothing(self, world):
-        """Who named another target earns none for it, and who named another head neither."""
+        """A wrong target earns no target reward, and a wrong head no head reward."""
         slots = dict(world.canonical.select("block_root", "slot").rows())
         by_slot = world.canonical["slot"].to_list()
         newest = pl.DataFrame({"slot": by_slot, "newest": by_slot})
@@ -312,17 +316,17 @@ class TestSlotAttestations:
 
 class TestDeposits:
     def test_included_are_those_that_move_balances(self, world):
-        """Blocks include the deposits that the chain took in, for the same keys and amounts."""
+        """Blocks include the deposits that change balances, for the same keys and amounts."""
         keys = world.validators.select("validator_index", "pubkey")
         expected = world.deposit_events.join(keys, "validator_index")
 
-        same(
+        assert_same_rows(
             world.slot_deposits.select("block_slot", "pubkey", "amount_gwei"),
             expected.select("slot", "pubkey", "amount_gwei"),
         )
 
     def test_sum_to_balances(self, world):
-        """Deposits plus income less withdrawals are the balance, where all of it is known."""
+        """Deposits plus income minus withdrawals are the balance, for chains from genesis."""
         keys = world.validators.select("validator_index", "pubkey")
         end = (world.finalized + 1) * 32
         taken = world.slot_deposits.select("signature", slot="block_slot")
@@ -339,7 +343,7 @@ class TestDeposits:
             ]
         )
         if world.first:
-            # What was earned before the first epoch is known by its withdrawals only.
+            # Rewards before the first epoch are known only if they were withdrawn.
             late = world.balance_history.group_by(KEY[0]).agg(pl.col("epoch").min())
             late = late.filter(pl.col("epoch") > world.first)
             moved = moved.join(late, KEY[0], how="semi")
@@ -348,10 +352,10 @@ class TestDeposits:
         rows = sums.join(balances, KEY[0])
 
         assert rows.height >= 3
-        no_rows(rows.filter(pl.col("gwei") != pl.col("balance_gwei")))
+        assert_empty(rows.filter(pl.col("gwei") != pl.col("balance_gwei")))
 
-    def test_everybody_deposited(self, world):
-        """Every validator has a deposit of its own key and credentials, of 32 ETH in most cases."""
+    def test_every_validator_has_a_deposit(self, world):
+        """Each has a deposit of its own key and credentials, of 32 ETH in most cases."""
         changed = world.bls_changes.select(KEY[0], old="withdrawal_credentials_0x00")
         rows = world.validators.join(changed, KEY[0], how="left").join(
             world.deposits, "pubkey", suffix="_deposited"
@@ -359,7 +363,7 @@ class TestDeposits:
 
         assert world.validators.height == rows[KEY[0]].n_unique()
         began = pl.coalesce("old", "withdrawal_credentials")
-        no_rows(rows.filter(began != pl.col("withdrawal_credentials_deposited")))
+        assert_empty(rows.filter(began != pl.col("withdrawal_credentials_deposited")))
         assert 0.9 < (rows["amount_gwei"] == 32 * ETH).mean() < 1
 
     def test_events_come_before_inclusion(self, world):
@@ -368,13 +372,13 @@ class TestDeposits:
         blocks = world.real.select(block_number="exec_block_number", made="exec_time")
 
         assert world.slot_deposits.height == rows.height
-        no_rows(rows.filter(pl.col("time_event") >= pl.col("time")))
+        assert_empty(rows.filter(pl.col("time_event") >= pl.col("time")))
         found = rows.join(blocks, "block_number")
         assert rows.height == found.height
-        no_rows(found.filter(pl.col("time_event") != pl.col("made")))
+        assert_empty(found.filter(pl.col("time_event") != pl.col("made")))
 
     def test_numbers_and_transactions(self, world):
-        """Numbered from 0 in the order of blocks; a transaction has one sender and one block."""
+        """Numbers start at 0 in the order of blocks; a transaction has one sender and one block."""
         rows = world.deposits.with_columns(
             number=pl.Series(
                 [
@@ -394,9 +398,9 @@ class TestDeposits:
         assert rows.height > transactions.height
 
     def test_calls(self, world):
-        """The call data of a lone deposit holds its key, credentials and signature."""
+        """The call data of a single deposit has its key, credentials and signature."""
         size = pl.len().over("tx_hash")
-        no_rows(world.deposits.filter((size > 1) != pl.col("tx_input").is_null()))
+        assert_empty(world.deposits.filter((size > 1) != pl.col("tx_input").is_null()))
         for row in world.deposits.filter(pl.col("tx_input").is_not_null()).to_dicts():
             data = bytes.fromhex(row["tx_input"][2:])
             assert bytes.fromhex("22895118") == data[:4]
@@ -407,7 +411,7 @@ class TestDeposits:
                 assert row[name] == "0x" + words[start + 32 : start + 32 + length].hex()
 
     def test_invalid_signatures(self, world):
-        """A top-up has a signature that is not valid, and so has a deposit that came to nothing."""
+        """A top-up has an invalid signature, and so does the dropped deposit."""
         rows = world.deposits.filter(~pl.col("valid_signature"))
         known = set(world.validators["pubkey"])
         included = set(world.slot_deposits["signature"])
@@ -418,7 +422,7 @@ class TestDeposits:
         assert not world.deposits["removed"].any()
 
     def test_origins(self, world):
-        """Who sent what is said once for each key and validity; one sender has many keys."""
+        """Origins are unique by sender, key and validity; one sender has many keys."""
         keys = world.validators.select("pubkey", "validator_index")
         expected = world.deposits.join(keys, "pubkey", how="left").select(
             "from_address", "pubkey", "valid_signature", "validator_index"
@@ -433,9 +437,9 @@ class TestDeposits:
         assert 1 == both.height
 
 
-class TestLedgers:
+class TestOperations:
     def test_withdrawals(self, world):
-        """Both tables have what the sweeps paid, to the address of the credentials."""
+        """Both tables have the withdrawals of the sweep, to the address of the credentials."""
         events = world.withdrawal_events
         tails = world.validators.select(
             KEY[0], address="0x" + pl.col("withdrawal_credentials").str.slice(-40)
@@ -452,7 +456,7 @@ class TestLedgers:
         assert renamed.select(by_slot.drop("time").columns).equals(by_slot.drop("time"))
 
     def test_total_withdrawals(self, world):
-        """On a chain from genesis, withdrawals sum to the validators' totals."""
+        """On a chain from genesis, withdrawals add up to the validators' totals."""
         sums = world.validator_withdrawals.group_by(KEY[0]).agg(pl.col("amount_gwei").sum())
         rows = world.validators.join(sums, KEY[0], how="left")
         before = rows["total_withdrawals_gwei"] - rows["amount_gwei"].fill_null(0)
@@ -461,8 +465,8 @@ class TestLedgers:
         assert (world.first == 0) == (before.max() == 0)
 
     def test_bls_changes(self, world):
-        """Whoever changed pays to an address now, was paid nothing before, and is since."""
-        same(
+        """A validator has an address and withdrawals only since its BLS change."""
+        assert_same_rows(
             world.bls_changes.select("slot", KEY[0]),
             world.bls_change_events.select("slot", KEY[0]),
         )
@@ -478,25 +482,25 @@ class TestLedgers:
             assert 0 == mine.filter(pl.col("slot") <= row["slot"]).height
             later += mine.height
         assert later
-        kept = world.validators.filter(pl.col("withdrawal_credentials").str.starts_with("0x00"))
-        assert kept.height
-        assert 0 == paid.join(kept, KEY[0]).height
+        with_bls = world.validators.filter(pl.col("withdrawal_credentials").str.starts_with("0x00"))
+        assert with_bls.height
+        assert 0 == paid.join(with_bls, KEY[0]).height
 
     def test_bls_changes_are_in_blocks(self, world):
         """A change names the canonical block of its slot."""
         roots = world.real.select("slot", "epoch", "block_root")
         key = ["slot", "epoch", "block_root"]
 
-        no_rows(world.bls_changes.join(roots, key, how="anti"))
+        assert_empty(world.bls_changes.join(roots, key, how="anti"))
         assert world.bls_changes[KEY[0]].n_unique() == world.bls_changes.height > 1
 
     def test_exits(self, world):
-        """Who asked to leave does so five epochs later, and nobody else but the slashed."""
+        """Validators exit five epochs after a voluntary exit; all others that exit are slashed."""
         rows = world.voluntary_exits.join(world.validators, KEY[0])
 
         assert rows.height == world.voluntary_exits.height > 2
-        no_rows(rows.filter(pl.col("epoch") != pl.col("block_slot") // 32))
-        no_rows(rows.filter(pl.col("exit_epoch") != pl.col("epoch") + 5))
+        assert_empty(rows.filter(pl.col("epoch") != pl.col("block_slot") // 32))
+        assert_empty(rows.filter(pl.col("exit_epoch") != pl.col("epoch") + 5))
         leaving = world.validators.filter(pl.col("exit_epoch") > world.first)
         others = leaving.join(rows, KEY[0], how="anti")
         assert others["slashed"].all()
@@ -504,7 +508,7 @@ class TestLedgers:
 
 class TestSlashings:
     def test_attesters(self, world):
-        """Two votes of one target that differ; only the slashed one signed both."""
+        """Two different votes of one target; only the slashed validator signed both."""
         events = world.slashing_events.filter(pl.col("kind") == "attester")
         slashed = dict(events.select("slot", KEY[0]).rows())
         roots = set(world.canonical["block_root"])
@@ -526,11 +530,11 @@ class TestSlashings:
             assert one | two <= set(active)
 
     def test_proposers(self, world):
-        """Two headers of one slot, which are those of the block and its orphaned twin."""
+        """Two headers of one slot, which are those of the canonical and the orphaned block."""
         events = world.slashing_events.filter(pl.col("kind") == "proposer")
         blocks = world.blocks.filter(pl.col("block_root").is_not_null())
 
-        same(
+        assert_same_rows(
             world.proposer_slashings.select("block_slot", "proposer_index", "header1_slot"),
             events.select("slot", KEY[0], "offence_slot"),
         )
@@ -539,13 +543,15 @@ class TestSlashings:
                 tuple(row[f"header{n}_{name}"] for name in ("slot", "state_root", "signature"))
                 for n in (1, 2)
             ]
-            twins = blocks.filter(pl.col("slot") == row["header1_slot"])
-            assert {row["proposer_index"]} == set(twins["proposer_index"])
-            assert sorted(headers) == sorted(twins.select("slot", "state_root", "signature").rows())
+            double_blocks = blocks.filter(pl.col("slot") == row["header1_slot"])
+            assert {row["proposer_index"]} == set(double_blocks["proposer_index"])
+            assert sorted(headers) == sorted(
+                double_blocks.select("slot", "state_root", "signature").rows()
+            )
             assert row["header1_body_root"] != row["header2_body_root"]
 
     def test_states(self, world):
-        """Who a proof names is slashed; who was slashed during the chain has a proof."""
+        """Exactly the validators in evidence were slashed during the chain."""
         named = world.proposer_slashings["proposer_index"].to_list()
         for row in world.attester_slashings.to_dicts():
             named += set(row["attestation1_indices"]) & set(row["attestation2_indices"])
@@ -556,7 +562,7 @@ class TestSlashings:
 
 class TestExecution:
     def test_one_per_canonical_block(self, world):
-        """Each canonical block with a payload is there, and says the same as the beacon block."""
+        """Each canonical block with a payload has a row that agrees with the beacon block."""
         names = {
             "block_number": "exec_block_number",
             "consensus_block_number": "exec_block_number",
@@ -576,10 +582,10 @@ class TestExecution:
 
         assert expected.equals(world.execution_blocks.select(*names))
         final = pl.col("epoch") <= world.finalized
-        no_rows(world.execution_blocks.filter(final != pl.col("finalized")))
+        assert_empty(world.execution_blocks.filter(final != pl.col("finalized")))
 
     def test_fees_are_those_of_income(self, world):
-        """The fees of a proposer's blocks in an epoch are its income's."""
+        """The fees of a proposer's blocks in an epoch are those of its income."""
         sums = (
             world.execution_blocks.filter("finalized")
             .group_by("epoch", validator_index="proposer_index")
@@ -587,34 +593,34 @@ class TestExecution:
         )
         rows = world.income_history.join(sums, KEY, how="left")
 
-        no_rows(rows.filter(pl.col("tx_fee_reward_wei") != pl.col("fees").fill_null(0)))
+        assert_empty(rows.filter(pl.col("tx_fee_reward_wei") != pl.col("fees").fill_null(0)))
         assert sums.height > 1000
 
     def test_relays(self, world):
-        """A block from a relay pays its builder the fees and the proposer a payment."""
+        """A block from a relay pays its builder the fees, and the proposer a payment."""
         rows = world.execution_blocks
         built = pl.col("relay_tag").is_not_null()
         payment, fees = pl.col("block_mev_reward_wei"), pl.col("block_reward_wei")
 
         assert 0.7 < rows.select(built.mean()).item() < 0.9
-        no_rows(rows.filter(built != (payment > 0)))
-        no_rows(rows.filter(built != pl.col("relay_builder_pubkey").is_not_null()))
-        no_rows(rows.filter(built != pl.col("relay_producer_fee_recipient").is_not_null()))
-        no_rows(rows.filter(pl.col("producer_reward_wei") != pl.when(built).then(payment)
+        assert_empty(rows.filter(built != (payment > 0)))
+        assert_empty(rows.filter(built != pl.col("relay_builder_pubkey").is_not_null()))
+        assert_empty(rows.filter(built != pl.col("relay_producer_fee_recipient").is_not_null()))
+        assert_empty(rows.filter(pl.col("producer_reward_wei") != pl.when(built).then(payment)
                             .otherwise(fees)))  # fmt: skip
         assert rows["relay_tag"].drop_nulls().str.starts_with("sim-").all()
         builders = rows.filter(built).select("fee_recipient", "relay_builder_pubkey").unique()
         assert builders.height == builders["fee_recipient"].n_unique() > 2
 
     def test_recipients_belong_to_proposers(self, world):
-        """A proposer is always paid at one address, whoever builds."""
+        """Each proposer has one address, for all builders."""
         paid = pl.coalesce("relay_producer_fee_recipient", "fee_recipient")
         addresses = world.execution_blocks.group_by("proposer_index").agg(paid.n_unique())
 
         assert {1} == set(addresses["relay_producer_fee_recipient"])
 
     def test_performance(self, world):
-        """Income of the last days is what the proposer got for its blocks since."""
+        """Execution performance of the last days is the sum of the proposer's block rewards."""
         got, slot = pl.col("producer_reward_wei"), pl.col("slot")
         head = world.meta["latest_slot"]
         sums = world.execution_blocks.group_by(validator_index="proposer_index").agg(
@@ -633,13 +639,13 @@ class TestExecution:
         )
 
 
-class TestStats:
+class TestDailyStats:
     @pytest.fixture
     def days(self, world):
         return world.validator_stats.filter(pl.col("day") >= 0)
 
     def test_days(self, world, days):
-        """Complete days have everybody who was known by their end."""
+        """Complete days have all validators that were known by their end."""
         starts = world.balance_history.group_by(KEY[0]).agg(pl.col("epoch").min())
         grid = starts.join(pl.DataFrame({"day": world.days}), how="cross")
         expected = grid.filter(pl.col("epoch") <= (pl.col("day") + 1) * 225)
@@ -648,7 +654,7 @@ class TestStats:
         assert expected.select(DAILY).sort(DAILY).equals(days.select(DAILY))
 
     def test_balances(self, world, days):
-        """First, last, least and largest of what the epochs of the day began with."""
+        """First, last, minimum and maximum of the balances at the epochs of the day."""
         states = world.balance_history.with_columns(day=pl.col("epoch") // 225)
         for name in ("balance_gwei", "effective_balance_gwei"):
             value = pl.col(name)
@@ -664,10 +670,10 @@ class TestStats:
             for kind, column in (
                 ("start", "start"), ("end", "end"), ("min", "low"), ("max", "high"),
             ):  # fmt: skip
-                no_rows(rows.filter(pl.col(f"{kind}_{name}") != pl.col(column).fill_null(0)))
+                assert_empty(rows.filter(pl.col(f"{kind}_{name}") != pl.col(column).fill_null(0)))
 
     def test_income(self, world, days):
-        """End less start, less deposits, plus withdrawals, is the net income of the day."""
+        """End minus start minus deposits plus withdrawals is the net income of the day."""
         net = (
             world.net.with_columns(day=pl.col("epoch") // 225)
             .group_by(DAILY)
@@ -681,10 +687,10 @@ class TestStats:
             + pl.col("withdrawals_amount_gwei")
         )
 
-        no_rows(rows.filter(moved != pl.col("gwei").fill_null(0)))
+        assert_empty(rows.filter(moved != pl.col("gwei").fill_null(0)))
 
-    def test_flows(self, world, days):
-        """Deposits and withdrawals are counted and summed up by the day of their block."""
+    def test_payments(self, world, days):
+        """Deposits and withdrawals are counted and summed by the day of their block."""
         keys = world.validators.select("pubkey", KEY[0])
         for kind, rows in (
             ("deposits", world.slot_deposits.join(keys, "pubkey")),
@@ -697,7 +703,7 @@ class TestStats:
                 .agg(pl.len(), pl.col("amount_gwei").sum())
             )
             found = days.filter(pl.col(f"{kind}_count") > 0)
-            same(found.select(*DAILY, f"{kind}_count", f"{kind}_amount_gwei"), expected)
+            assert_same_rows(found.select(*DAILY, f"{kind}_count", f"{kind}_amount_gwei"), expected)
 
     def test_proposals(self, world, days):
         """Blocks are counted by proposer and status, slashings in the canonical ones."""
@@ -707,7 +713,7 @@ class TestStats:
         for status in ("proposed", "missed", "orphaned"):
             expected = count(rows.filter(pl.col("status") == status), *DAILY)
             found = days.filter(pl.col(f"{status}_blocks") > 0)
-            same(found.select(*DAILY, f"{status}_blocks"), expected)
+            assert_same_rows(found.select(*DAILY, f"{status}_blocks"), expected)
         for kind in ("attester", "proposer"):
             expected = (
                 rows.filter(pl.col("status") == "proposed")
@@ -716,21 +722,21 @@ class TestStats:
                 .filter(pl.col(f"{kind}_slashings_count") > 0)
             )
             found = days.filter(pl.col(f"{kind}_slashings") > 0)
-            same(found.select(*DAILY, f"{kind}_slashings"), expected)
+            assert_same_rows(found.select(*DAILY, f"{kind}_slashings"), expected)
 
     def test_missed_attestations(self, world, days):
         """Misses are those of the day; none is orphaned."""
         rows = world.missed_attestation_events.with_columns(day=pl.col("epoch") // 225)
         expected = count(rows.filter(pl.col("day") < world.days.stop), *DAILY)
 
-        same(
+        assert_same_rows(
             days.filter(pl.col("missed_attestations") > 0).select(*DAILY, "missed_attestations"),
             expected,
         )
         assert 0 == days["orphaned_attestations"].sum()
 
     def test_sync_duties(self, world, days):
-        """A seat is a duty in every block: done where its bit is set, missed where not."""
+        """A seat has a duty in every block: signed if its bit is set, missed if not."""
         good = world.real.with_columns(day=pl.col("epoch") // 225).filter(
             pl.col("day") < world.days.stop
         )
@@ -739,7 +745,7 @@ class TestStats:
         ).filter(pl.col("epoch") // 225 < world.days.stop)
         seats = world.sync_committees.partition_by("period", as_dict=True)
         members = {p: rows[KEY[0]].to_numpy() for (p,), rows in seats.items()}
-        done, held, gone = np.zeros((3, world.days.stop, world.meta["validators"]), np.int64)
+        done, held, orphaned = np.zeros((3, world.days.stop, world.meta["validators"]), np.int64)
         for (epoch,), rows in good.partition_by("epoch", as_dict=True).items():
             text = "".join(rows["sync_aggregate_bits"].str.slice(2))
             data = np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, 64)
@@ -747,16 +753,16 @@ class TestStats:
             np.add.at(done[epoch // 225], members[epoch // 256], signed.sum(axis=0))
             np.add.at(held[epoch // 225], members[epoch // 256], rows.height)
         for epoch in lone["epoch"].to_list():
-            np.add.at(gone[epoch // 225], members[epoch // 256], 1)
+            np.add.at(orphaned[epoch // 225], members[epoch // 256], 1)
         at = days["day"].to_numpy(), days[KEY[0]].to_numpy()
         for name, expected in (
-            ("participated", done), ("missed", held - done), ("orphaned", gone),
+            ("participated", done), ("missed", held - done), ("orphaned", orphaned),
         ):  # fmt: skip
             assert expected[at].tolist() == days[f"{name}_sync"].to_list()
             assert expected.sum() == days[f"{name}_sync"].sum()
 
-    def test_beginning(self, world):
-        """The day before the first has the deposits of genesis, where genesis is simulated."""
+    def test_genesis_day(self, world):
+        """The day before the first has the deposits of genesis, if the chain starts there."""
         rows = world.validator_stats.filter(pl.col("day") < 0)
         began = world.balance_history.filter(pl.col("epoch") == 0)
 
@@ -767,7 +773,7 @@ class TestStats:
 
 class TestRankings:
     def test_performance(self, world):
-        """Days, weeks and the rest are sums of net income by day; today is what came after."""
+        """Days, weeks and the rest are sums of net income by day; today is the rest."""
         day = pl.col("epoch") // 225
         gwei, stop = pl.col("gwei"), world.days.stop
         sums = world.net.group_by(KEY[0]).agg(
@@ -782,14 +788,16 @@ class TestRankings:
 
         assert world.validators[KEY[0]].to_list() == world.performance[KEY[0]].to_list()
         for name in ("today", "total"):
-            no_rows(rows.filter(pl.col(f"performance_{name}_gwei") != pl.col(name).fill_null(0)))
+            assert_empty(
+                rows.filter(pl.col(f"performance_{name}_gwei") != pl.col(name).fill_null(0))
+            )
         fresh = world.validators.filter(
             pl.col("activation_epoch").is_null() | (pl.col("activation_epoch") // 225 >= stop)
         )
         assert fresh.height
         for days in (1, 7, 31, 365):
             column = pl.col(f"performance_{days}d_gwei")
-            no_rows(rows.filter(column != pl.col(f"{days}d").fill_null(0)))
+            assert_empty(rows.filter(column != pl.col(f"{days}d").fill_null(0)))
             assert fresh[KEY[0]].to_list() == rows.filter(column.is_null())[KEY[0]].to_list()
         balances = world.validators["balance_gwei"]
         assert balances.equals(world.performance["balance_gwei"])
@@ -815,19 +823,19 @@ class TestRankings:
         )
 
     def test_luck(self, world):
-        """Blocks proposed over a slot times the share of the stake, in the time frame."""
+        """Proposed blocks divided by slots times the share of the stake, in the time frame."""
         frames = {"5 days": 5, "week": 7, "month": 30, "6 weeks": 45, "2 months": 60}
-        lives = world.validators.with_columns(
+        validators = world.validators.with_columns(
             active=(pl.col("activation_epoch") <= world.latest)
             & (pl.col("exit_epoch").fill_null(2**62) > world.latest)
         )
-        everyone = lives.filter("active")["effective_balance_gwei"].sum()
+        everyone = validators.filter("active")["effective_balance_gwei"].sum()
         rows = {row["validators"]: row for row in world.proposal_luck.to_dicts()}
 
         assert {"0", "9", "0,1,2,3,4,5,6,7,8,9"} <= set(rows)
-        for asked, row in rows.items():
-            members = [int(index) for index in asked.split(",")]
-            own = lives.filter(pl.col(KEY[0]).is_in(members), "active")
+        for lookup, row in rows.items():
+            members = [int(index) for index in lookup.split(",")]
+            own = validators.filter(pl.col(KEY[0]).is_in(members), "active")
             share = own["effective_balance_gwei"].sum() / everyone
             assert 1 / share == pytest.approx(row["average_proposal_interval"])
             slots = frames.get(row["time_frame"], 0) * 7200
@@ -841,7 +849,7 @@ class TestRankings:
 
 class TestAccounts:
     def test_queue(self, world):
-        """Who is pending waits to enter; who has an exit epoch to come waits to leave."""
+        """Pending validators are entering; those with a future exit epoch are exiting."""
         (row,) = world.validator_queue.to_dicts()
         pending = world.validators.filter(pl.col("status") == "pending")
         leaving = world.validators.filter(pl.col("exit_epoch") > world.latest)
@@ -855,17 +863,17 @@ class TestAccounts:
         assert leaving.height > 2
 
     def test_withdrawal_credentials(self, world):
-        """Everybody by credentials; one address has many validators, another is a contract."""
+        """All validators by credentials; an address has many validators, or is a contract."""
         expected = world.validators.select(
             credentials="withdrawal_credentials", validator_index=KEY[0], pubkey="pubkey"
         )
 
-        same(world.withdrawal_credentials, expected)
+        assert_same_rows(world.withdrawal_credentials, expected)
         most = world.withdrawal_credentials.group_by("credentials").len()["len"].max()
         assert world.meta["validators"] // 3 < most
 
     def test_ether(self, world):
-        """An address has at least what withdrawals and blocks paid to it, to the wei."""
+        """An address has at least the withdrawals and block rewards paid to it, to the wei."""
         paid = Counter()
         for credentials, gwei in world.validators.select(
             "withdrawal_credentials", "total_withdrawals_gwei"
@@ -899,9 +907,9 @@ class TestAccounts:
         assert 0 == held["token"].min()
 
     def test_names(self, world):
-        """Names and addresses lead to each other; they say that they are simulated."""
+        """Names and addresses resolve to each other; all names are marked as simulated."""
         rows = {row["asked"]: row for row in world.names.to_dicts()}
-        names = {asked for asked in rows if asked.endswith(".eth")}
+        names = {lookup for lookup in rows if lookup.endswith(".eth")}
 
         assert world.names["asked"].is_sorted()
         assert all(name.startswith("sim-") for name in names)
@@ -913,7 +921,7 @@ class TestAccounts:
         assert rows["sim-0000.eth"]["address"] == first
 
     def test_gas_fees(self, world):
-        """Faster is dearer, and nothing is cheaper than the newest block's base fee."""
+        """Faster prices are higher, and none is below the newest block's base fee."""
         (row,) = world.gas_fees.to_dicts()
         base = world.real["exec_base_fee_per_gas_wei"][-1]
         fees = [row[f"{name}_wei"] for name in ("slow", "standard", "fast", "rapid")]
@@ -927,32 +935,32 @@ class TestAccounts:
 
 class TestPool:
     def test_minipools(self, world):
-        """A minipool is the contract that its validator pays to, one for each."""
+        """A minipool is the contract to which its validator pays; each has one."""
         rows = world.pool_validators
 
         assert rows.height == rows["minipool_address"].n_unique()
         assert rows.height > rows["node_address"].n_unique() > 1
         for row in rows.to_dicts():
-            assert world.address_of(row["validator_index"]) == row["minipool_address"]
+            assert world.find_address(row["validator_index"]) == row["minipool_address"]
             whole = row["node_deposit_balance_wei"] + row["user_deposit_balance_wei"]
             assert whole == 32 * WEI
         staking = rows.filter(pl.col("minipool_status") == "Staking").join(world.validators, KEY[0])
         assert staking["status"].str.contains("_o(n|ff)line$").all()
         slashed = rows.join(world.validators, KEY[0])
-        no_rows(slashed.filter(pl.col("slashed") != (pl.col("penalty_count") > 0)))
+        assert_empty(slashed.filter(pl.col("slashed") != (pl.col("penalty_count") > 0)))
 
     def test_node_addresses(self, world):
-        """A node is paid for its blocks at its address."""
+        """A node receives its block rewards at its address."""
         blocks = world.execution_blocks.join(
             world.pool_validators, left_on="proposer_index", right_on=KEY[0]
         )
         paid = pl.coalesce("relay_producer_fee_recipient", "fee_recipient")
 
         assert blocks.height
-        no_rows(blocks.filter(paid != pl.col("node_address")))
+        assert_empty(blocks.filter(paid != pl.col("node_address")))
 
     def test_stats(self, world):
-        """The pool's numbers are sums over its minipools and nodes."""
+        """The pool's statistics are sums over its minipools and nodes."""
         (row,) = world.pool_stats.to_dicts()
         pools = world.pool_validators
         nodes = pools.unique("node_address")

@@ -1,7 +1,7 @@
-"""What the API sends and what comes of it: the nine tables, written by hand from its documentation.
+"""Nine tables and their wire fields, written by hand from the documentation of the API.
 
-Nothing here is read from the package. A line says: column (``*`` where it is part of the key), what
-it is, and every spelling of its wire field; without one, the field is called like the column.
+Nothing here is read from the package. A line has a column (``*`` in the key), its kind, and every
+spelling of its wire field; without one, the field has the name of the column.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ DTYPES = {
     "seat": pl.Int64, "wei": pl.Decimal(28, 0), "float": pl.Float64, "flag": pl.Boolean,
     "text": pl.String, "hex": pl.String, "root": pl.String, "status": pl.String,
     "json": pl.String, "unix": TIME, "duty": pl.String, "credentials": pl.String,
-    "asked": pl.String, "indices": pl.List(pl.Int64),
+    "request": pl.String, "indices": pl.List(pl.Int64),
 }  # fmt: skip
 CELLS = {
     "int-or-0": lambda value: value or None,
@@ -224,13 +224,13 @@ CELLS = {
 
 @dataclass(frozen=True)
 class Line:
-    """One column: what it is, and where its value stands on the wire."""
+    """One column: its kind, and the paths of its value on the wire."""
 
     name: str
     key: bool
     kind: str
     wire: tuple[str, ...]
-    absent: bool
+    has_default: bool
 
     @property
     def is_time(self):
@@ -246,7 +246,7 @@ class Line:
         return bool(self.wire)
 
     def cell(self, value):
-        """Return the cell that a wire value makes."""
+        """Return the cell of a wire value."""
         if value is None:
             return None
         if self.is_time:
@@ -254,11 +254,11 @@ class Line:
         return CELLS.get(self.kind, lambda same: same)(value)
 
     def blank(self):
-        """Return the cell of a field that was not sent."""
-        return None if not self.absent else Decimal(0) if self.kind == "wei" else 0
+        """Return the cell of an omitted field."""
+        return None if not self.has_default else Decimal(0) if self.kind == "wei" else 0
 
     def derived(self, row):
-        """Return the instant that follows from the row's epoch, slot or day."""
+        """Return the start or end of the row's epoch, slot or day."""
         edge, _, unit = self.kind.partition("-of-")
         return GENESIS + timedelta(seconds=(row[unit] + (edge == "end")) * SECONDS[unit])
 
@@ -272,12 +272,12 @@ def read(text):
             tables[words[0]] = lines = []
         elif words:
             name, kind, *wire = words
-            plain, _, absent = kind.partition("=")
-            unsent = "-of-" in plain or plain in ("seat", "asked")
+            plain, _, default = kind.partition("=")
+            unsent = "-of-" in plain or plain in ("seat", "request")
             own = () if unsent else (name.removesuffix("*"),)
             key = name.endswith("*")
             lines.append(
-                Line(name.removesuffix("*"), key, plain, tuple(wire) or own, absent == "0")
+                Line(name.removesuffix("*"), key, plain, tuple(wire) or own, default == "0")
             )
     return tables
 
@@ -286,7 +286,7 @@ TABLES = read(TEXT)
 
 
 def paths(record, prefix=""):
-    """Return the fields of a record by path, the inner objects of income and rates opened."""
+    """Return the fields of a record by path, including those of income and rates."""
     found = {}
     for name, value in record.items():
         if name in ("income", "rates") and isinstance(value, dict):
@@ -297,13 +297,13 @@ def paths(record, prefix=""):
 
 
 def unknown(table, record, tables=TABLES):
-    """Return the fields of a record for which the table has no column."""
+    """Return the fields of a record that have no column."""
     known = {wire.removesuffix("[]") for line in tables[table] for wire in line.wire}
     return set(paths(record)) - known - {"income", "rates"}
 
 
 def rows(table, records, tables=TABLES):
-    """Return the rows that the records of a table make, sorted by key, nulls last."""
+    """Return the rows of the records of a table, sorted by key, nulls last."""
     found = [row for record in records for row in rows_of(table, record, tables)]
     key = [line.name for line in tables[table] if line.key]
     return sorted(found, key=lambda row: [(row[name] is None, row[name]) for name in key])

@@ -1,4 +1,4 @@
-"""A server on loopback that gives prepared answers and keeps what was asked."""
+"""A loopback server that sends prepared answers and records requests."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Replay(ThreadingHTTPServer):
-    """Answers a request line with the bytes that *replies* have for it, or for everything else.
+    """Answers a request line with its bytes in *replies*, or with those of ``"*"``.
 
-    A reply may also be for a request line and a JSON body, as `spelled` writes them. It may be a
-    status, headers and bytes, or a function that makes any of these from the JSON body.
+    A key may also be a request line and a JSON body, as formatted by `format_request`. A reply may
+    be bytes; or status, headers and bytes; or a function that returns either for the JSON body.
     """
 
     daemon_threads = True
@@ -32,15 +32,15 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        asked = f"{self.command} {self.path}"
-        self.server.arrived.append(asked)
+        line = f"{self.command} {self.path}"
+        self.server.arrived.append(line)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.posted.append(body)
         self.server.accepted.append(self.headers["Accept"])
         replies = self.server.replies
-        reply = replies.get(asked, replies.get("*"))
+        reply = replies.get(line, replies.get("*"))
         if body:
-            reply = replies.get(spelled(asked, json.loads(body)), reply)
+            reply = replies.get(format_request(line, json.loads(body)), reply)
         if callable(reply):
             reply = reply(json.loads(body))
         status, headers, reply = reply if isinstance(reply, tuple) else (None, {}, reply)
@@ -56,17 +56,17 @@ class Handler(BaseHTTPRequestHandler):
     do_POST = do_GET  # noqa: N815 - the name that http.server looks for
 
     def log_message(self, *args):
-        """Keep quiet."""
+        """Write no log."""
 
 
-def spelled(line, body):
-    """Return a request line and its JSON body as one text, the same for the same request."""
+def format_request(line, body):
+    """Return a request line and its JSON body as one text; equal requests give equal text."""
     return f"{line} {json.dumps(body, sort_keys=True)}"
 
 
 @contextmanager
 def replaying(replies):
-    """Run a server with these replies."""
+    """Run a server that sends *replies*."""
     server = Replay(replies)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()

@@ -299,14 +299,14 @@ def test_what_is_no_picture_is_an_error_of_ours(served, monkeypatch, body, kind,
 
 def test_any_flipped_bit_is_a_picture_or_an_error_of_ours():
     """Nothing else comes out of a damaged file."""
-    from beaconframes.v1.chart import picture_of
+    from beaconframes.v1.chart import decode_image
 
     whole = png((40, 30))
     for bit in range(0, len(whole) * 8, 3):
         body = bytearray(whole)
         body[bit // 8] ^= 1 << bit % 8
         try:
-            picture = picture_of(bytes(body))
+            picture = decode_image(bytes(body))
         except errors.ProtocolError:
             continue
         assert isinstance(picture, Image.Image)

@@ -22,7 +22,7 @@ import pytest
 import beaconframes as bf
 from beaconframes import v1, v2
 
-from ..support.replay import replaying, spelled
+from ..support.replay import format_request, replaying
 
 WIRE = Path(__file__).parents[1] / "wire"
 SAMPLES = sorted(path.relative_to(WIRE).as_posix()[:-5] for path in WIRE.rglob("*.json"))
@@ -54,7 +54,7 @@ def argument(name, value):
 
 def asked(request):
     """Return a request of the sample as one text."""
-    return request if isinstance(request, str) else spelled(*request)
+    return request if isinstance(request, str) else format_request(*request)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -74,7 +74,7 @@ def test_a_call_sends_exactly_these_requests_and_returns_exactly_this_frame(name
         frame = getattr(loaders, f"load_{noun}")(**called(sample), explorer=explorer)
 
     arrived = [
-        spelled(line, json.loads(body)) if line.startswith("POST") else line
+        format_request(line, json.loads(body)) if line.startswith("POST") else line
         for line, body in zip(server.arrived, server.posted, strict=True)
     ]
     assert sorted(map(asked, sample["requests"])) == sorted(arrived)

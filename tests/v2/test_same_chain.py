@@ -103,7 +103,9 @@ def test_both_generations_tell_the_same(name, explorer):
 
 def test_the_columns_are_those_that_both_have():
     """Written by hand, for the two that are asked for most."""
-    rewards = bf.v2._twins.TWINS["rewards"].of(pl.DataFrame(schema=bf.v2.REWARDS.table.schema()))
+    rewards = bf.v2._v1_comparison.V1_EQUIVALENTS["rewards"].of(
+        pl.DataFrame(schema=bf.v2.REWARDS.table.schema())
+    )
 
     assert {
         "validator_index": pl.Int64,

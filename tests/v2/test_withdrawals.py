@@ -20,7 +20,7 @@ from beaconframes.fetch.source import ApiSource
 from beaconframes.http.session import Session
 from beaconframes.server.service import Service
 
-from ..support.sets import sets
+from ..support.validator_sets import list_validator_sets
 
 TYPES = ("manual", "partial_sweep", "full_exit_sweep", "system")
 FILTERS = [None, *(c for n in range(1, 5) for c in itertools.combinations(TYPES, n))]
@@ -106,7 +106,7 @@ def test_every_selector_and_filter_selects_what_the_dataset_has(
     which, chain, paid, around, asked, monkeypatch
 ):
     """All combinations of types, by pages of each size, on slots of which one pays out all."""
-    named, members = (None, None) if which == 10 else sets(chain)[which]
+    named, members = (None, None) if which == 10 else list_validator_sets(chain)[which]
     middle = around[500]
     for number, types in enumerate(FILTERS):
         size = (1, 3, 10)[number % 3]
@@ -118,7 +118,7 @@ def test_every_selector_and_filter_selects_what_the_dataset_has(
 @pytest.mark.parametrize("which", range(11))
 def test_a_thousand_slots_by_every_selector(which, chain, paid, around, asked):
     """Ten rows a page."""
-    named, members = (None, None) if which == 10 else sets(chain)[which]
+    named, members = (None, None) if which == 10 else list_validator_sets(chain)[which]
 
     holds(asked, paid, around, named, members, None, 10)
 

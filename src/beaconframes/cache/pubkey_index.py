@@ -50,15 +50,15 @@ class ValidatorKey(msgspec.Struct):
 
 
 def resolve_pubkeys(
-    connection: Connection, store: LocalStore, pubkeys: Sequence[str]
+    connection: Connection, store: LocalStore | None, pubkeys: Sequence[str]
 ) -> dict[str, int]:
     """Return the index of each of *pubkeys* that a validator has; fetch those not stored yet."""
-    known = stored_indices(store, pubkeys)
+    known = {} if store is None else stored_indices(store, pubkeys)
     unknown = [key for key in pubkeys if key not in known]
     if connection.offline:
         return known
-    finalized = store.finalized
-    if unknown and finalized < 0:
+    finalized = -1 if store is None else store.finalized
+    if store is not None and unknown and finalized < 0:
         finalized = connection.chain_head.latest("epoch", finalized=True)
     for start in range(0, len(unknown), BATCH_LIMIT):
         found = fetch_keys(connection, unknown[start : start + BATCH_LIMIT])
@@ -69,7 +69,7 @@ def resolve_pubkeys(
             for one in found
             if one.eligible_since is not None and one.eligible_since <= finalized
         ]
-        if final:
+        if final and store is not None:
             cells = [(one.pubkey.lower(), one.index, 0) for one in final]
             frame = pl.DataFrame(cells, schema=SCHEMA, orient="row")
             covered = dict.fromkeys(frame["pubkey"], ONLY_UNIT)

@@ -121,9 +121,9 @@ def read_file(file: Path, name: str) -> pl.DataFrame:
     """Read a file that ``load`` has written, with the types of its columns."""
     import polars as pl
 
-    from beaconframes.exports.formats import Cells, by_ending
+    from beaconframes.exports.formats import CellOptions, find_format
 
-    form = by_ending(file.name)
+    form = find_format(file.name)
     if form is None:
         raise UsageError(
             f"{file.name} does not end with the suffix of a format",
@@ -143,7 +143,7 @@ def read_file(file: Path, name: str) -> pl.DataFrame:
         if form.name == "jsonl" and (first := pl.read_ndjson(file, n_rows=1)).height:
             # With a schema, this reader fills missing columns with null.
             first.select(schema.names())
-        return form.read(file, schema, Cells())
+        return form.read(file, schema, CellOptions())
     except (pl.exceptions.ColumnNotFoundError, KeyError):
         raise UsageError(
             f"{file} has not all columns of load {name}", hint=UNCHANGED_HINT

@@ -146,7 +146,7 @@ def pop_export_options(values: dict[str, Any]) -> dict[str, Any]:
 
     An existing file is refused here, because later rounds of --follow replace their own file.
     """
-    from beaconframes.exports.targets import target_of
+    from beaconframes.exports.targets import parse_target
 
     chosen = {name: values.pop(name) for name in NAMES if name in values}
     chosen["url"] = chosen.pop("published_at")
@@ -155,8 +155,8 @@ def pop_export_options(values: dict[str, Any]) -> dict[str, Any]:
     path = Path(text)
     resolved = path.resolve() if path.is_dir() else output.resolve_target(path)
     chosen["out"] = os.fspath(resolved) + ("/" if text.endswith("/") else "")
-    target, overwrite = target_of(chosen["out"], chosen["format"]), chosen.pop("overwrite")
-    if target.single:
+    target, overwrite = parse_target(chosen["out"], chosen["format"]), chosen.pop("overwrite")
+    if target.is_file:
         output.check_overwrite(target.path, overwrite=overwrite)
     elif overwrite:
         raise UsageError(

@@ -56,9 +56,9 @@ def load_rows(loader: Loader, values: dict[str, Any]) -> None:
 
 def check_columns(loader: Loader, chosen: dict[str, Any]) -> None:
     """Refuse unknown columns before any request, if the columns of the loader are documented."""
-    from beaconframes.exports.loader_calls import endpoint_of
+    from beaconframes.exports.loader_calls import find_endpoint
 
-    endpoint = endpoint_of(loader)
+    endpoint = find_endpoint(loader)
     if endpoint is not None and not endpoint.table.keeps_every_field:
         output.select_output(endpoint.table.empty(), chosen)
 

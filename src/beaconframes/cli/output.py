@@ -119,15 +119,15 @@ def _check_place(out: Path) -> None:
 
 def _check_format(out: Path, form: str | None) -> None:
     """Refuse a file name without the suffix of its format."""
-    from beaconframes.exports.formats import FORMATS, by_ending
-    from beaconframes.exports.targets import target_of
+    from beaconframes.exports.formats import FORMATS, find_format
+    from beaconframes.exports.targets import parse_target
 
-    if by_ending(out.name) is None:
+    if find_format(out.name) is None:
         raise UsageError(
             f"--out {out} does not end with the suffix of a format",
-            hint=f"Suffixes: {', '.join(known.endings[0] for known in FORMATS.values())}",
+            hint=f"Suffixes: {', '.join(known.extensions[0] for known in FORMATS.values())}",
         )
-    target_of(resolve_target(out), form)
+    parse_target(resolve_target(out), form)
 
 
 def resolve_target(out: Path) -> Path:

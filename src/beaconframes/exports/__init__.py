@@ -1,8 +1,9 @@
-"""Publish: rows as datasets that a paper can cite and another lab can load without us.
+"""Exports: rows as datasets that a paper can cite and that any tool can load.
 
-Whatever is exported is a `Source` of rows (``sources``, ``calls``); they are sorted into the files
-of each partition (``sorting``), one writer per format (``formats``); the manifest is written last
-(``manifest``), beside what describes it to others (``documents``).
+`exporter` turns its argument into sources of rows (`sources`, `dataset_sources`, `chunked_load`).
+`dataset_writer` sorts the rows into the files of each partition (`sorter`, `table_writer`,
+`formats`), and writes the documents (`metadata`) and last the manifest (`manifest`).
+The package is called ``exports`` so that it does not shadow the function ``bf.export``.
 """
 
 from beaconframes.exports.exporter import export

@@ -1,4 +1,4 @@
-"""Lives: what could not come, because a validator was not active yet or no more, is no gap."""
+"""Active periods of validators: rows before activation or after exit are not gaps."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes import v2
 from beaconframes.errors import BeaconframesError, MissingRows
 from beaconframes.frames import to_polars
+from beaconframes.v1.validators import load_validators
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,80 +20,79 @@ if TYPE_CHECKING:
 SUBJECT = "validator_index"
 COLUMNS = (SUBJECT, "activation_epoch", "exit_epoch", "withdrawable_epoch", "slashed")
 UNITS = ("epoch", "slot", "day")
-NEVER = (0, 0)
+NEVER_ACTIVE = (0, 0)
 
 
 class ActivePeriods:
-    """From when to when validators were active, as the service tells; asked for once."""
+    """The epochs in which validators were active, requested once per validator."""
 
-    def __init__(self, explorer: Explorer, *, second: bool) -> None:
-        """Ask *explorer*, by generation 2 if *second*: a request for a hundred validators."""
-        self.explorer, self.second = explorer, second
-        self._known: dict[int, tuple[int, int | None] | None] = {}
+    def __init__(self, explorer: Explorer, *, uses_v2: bool) -> None:
+        """Request from *explorer*, a hundred validators per request."""
+        self.explorer, self.uses_v2 = explorer, uses_v2
+        self._periods: dict[int, tuple[int, int | None] | None] = {}
 
-    def within(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return *gaps* of epochs, slots or days as far as they are within the life of each.
+    def clip_gaps(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the parts of *gaps* in epochs, slots or days in which each validator was active.
 
-        Of whom nobody knows when that was, the gaps stay.
+        Gaps of validators whose active period is unknown do not change.
         """
         unit = next((u for u in UNITS if any(f"first_{u}" in gap for gap in gaps)), "")
         first, last = f"first_{unit}", f"last_{unit}"
-        self._ask({gap[SUBJECT] for gap in gaps if gap.keys() >= {SUBJECT, first, last}})
-        found = []
+        self._load_periods({gap[SUBJECT] for gap in gaps if gap.keys() >= {SUBJECT, first, last}})
+        clipped = []
         for gap in gaps:
-            life = self._known.get(gap.get(SUBJECT, -1))
-            if life is None or not gap.keys() >= {first, last}:
-                found.append(gap)
+            period = self._periods.get(gap.get(SUBJECT, -1))
+            if period is None or not gap.keys() >= {first, last}:
+                clipped.append(gap)
                 continue
-            if life == NEVER:
+            if period == NEVER_ACTIVE:
                 continue
-            begins, ends = self._units(life, unit)
-            since, until = max(gap[first], begins), gap[last]
-            if ends is not None:
-                until = min(until, ends)
+            start, end = self._convert_period(period, unit)
+            since, until = max(gap[first], start), gap[last]
+            if end is not None:
+                until = min(until, end)
             if since <= until:
-                found.append({**gap, first: since, last: until})
-        return found
+                clipped.append({**gap, first: since, last: until})
+        return clipped
 
-    def _units(self, life: tuple[int, int | None], unit: Any) -> tuple[int, int | None]:
-        """Return the first and the last unit of a life; a day that is partly in it is in it."""
+    def _convert_period(self, period: tuple[int, int | None], unit: Any) -> tuple[int, int | None]:
+        """Return the first and the last unit of a period of epochs, partial days included."""
         chain = self.explorer.chain
-        begins, ends = life
+        start, end = period
         if unit == "epoch":
-            return begins, None if ends is None else ends - 1
+            return start, None if end is None else end - 1
         if unit == "slot":
             size = chain.slots_per_epoch
-            return begins * size, None if ends is None else ends * size - 1
-        first = chain.at("day", chain.time_of("epoch", begins))
-        if ends is None:
+            return start * size, None if end is None else end * size - 1
+        first = chain.at("day", chain.time_of("epoch", start))
+        if end is None:
             return first, None
-        return first, chain.at("day", chain.time_of("epoch", max(ends - 1, 0)))
+        return first, chain.at("day", chain.time_of("epoch", max(end - 1, 0)))
 
-    def _ask(self, indices: Collection[int]) -> None:
-        new = sorted(set(indices) - self._known.keys())
+    def _load_periods(self, indices: Collection[int]) -> None:
+        """Request the active periods of those *indices* that are not known yet."""
+        new = sorted(set(indices) - self._periods.keys())
         if not new:
             return
-        self._known |= dict.fromkeys(new)
-        for index, activation, exits, withdrawable, slashed in self._rows(new).iter_rows():
+        self._periods |= dict.fromkeys(new)
+        for index, activation, exit_, withdrawable, slashed in self._load_rows(new).iter_rows():
             if activation is None:
-                self._known[index] = NEVER
+                self._periods[index] = NEVER_ACTIVE
             else:
-                # Who was slashed pays penalties until the balance can be withdrawn.
-                self._known[index] = (activation, withdrawable if slashed else exits)
+                # A slashed validator pays penalties until its balance can be withdrawn.
+                self._periods[index] = (activation, withdrawable if slashed else exit_)
 
-    def _rows(self, indices: list[int]) -> pl.DataFrame:
-        """Return what the service tells; nothing if it does not."""
-        from beaconframes import v2
-        from beaconframes.v1.validators import load_validators
-
+    def _load_rows(self, indices: list[int]) -> pl.DataFrame:
+        """Return the validators; no rows if the request fails."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", MissingRows)
-                if self.second:
-                    asked: Any = v2.load_validators(v2.validators(indices), explorer=self.explorer)
+                if self.uses_v2:
+                    subject = v2.validators(indices)
+                    loaded: Any = v2.load_validators(subject, explorer=self.explorer)
                 else:
-                    asked = load_validators(indices, explorer=self.explorer)
+                    loaded = load_validators(indices, explorer=self.explorer)
         except BeaconframesError:
             return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Int64))
-        rows: pl.DataFrame = asked if isinstance(asked, pl.DataFrame) else to_polars(asked)
+        rows: pl.DataFrame = loaded if isinstance(loaded, pl.DataFrame) else to_polars(loaded)
         return rows.select(COLUMNS)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside, made durable, and then given their name."""
+"""Atomic files: written as a draft, made durable, and then renamed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import polars as pl
 
 from beaconframes.dataset.segments import digest, sync
 from beaconframes.errors import DatasetError
-from beaconframes.exports.formats import FORMATS, Cells
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -20,65 +19,57 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def judged(path: Path, doing: str = "cannot be written", needs: int = 0) -> Iterator[None]:
-    """Turn what the system raises into a DatasetError that names the file and the reason.
+def translate_errors(
+    path: Path, failure: str = "cannot be written", needed_bytes: int = 0
+) -> Iterator[None]:
+    """Turn errors of the system and of polars into a DatasetError with the path and the reason.
 
-    The file *needs* up to so many bytes.
+    *failure* says what failed; a file needs up to *needed_bytes*.
     """
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise DatasetError(
-            f"{path} {doing}: {reason}{room(path, error, needs)}",
-            hint="What was published before is unchanged; the same call goes on where it was",
+            f"{path} {failure}: {reason}{describe_free_space(path, error, needed_bytes)}",
+            hint="The published files are unchanged. Run the same call again to resume",
         ) from error
 
 
-def room(path: Path, error: BaseException, needs: int) -> str:
-    """Say how much room there is, if that may be why a file could not be written.
+def describe_free_space(path: Path, error: BaseException, needed_bytes: int) -> str:
+    """Return a note on the free disk space if that may be the reason of an *error*, "" otherwise.
 
-    Polars does not always tell what the system has said.
+    Polars does not always pass on the error number of the system.
     """
-    told = getattr(error, "errno", None)
-    if told not in (None, errno.ENOSPC, errno.EDQUOT):
+    number = getattr(error, "errno", None)
+    if number not in (None, errno.ENOSPC, errno.EDQUOT):
         return ""
     for folder in path.absolute().parents:
         with suppress(OSError):
             free = f"{shutil.disk_usage(folder).free:,} bytes are free there"
-            return f" ({free}, up to {needs:,} are needed)" if needs else f" ({free})"
+            return f" ({free}, up to {needed_bytes:,} are needed)" if needed_bytes else f" ({free})"
     return ""
 
 
-def write(rows: pl.DataFrame, draft: Path, form: str, *, raw: bool) -> None:
-    """Write *rows* into a file."""
-    with judged(draft, needs=int(rows.estimated_size())):
-        file = FORMATS[form].write(draft, Cells(raw))
-        try:
-            file.add(rows)
-        finally:
-            file.close()
-
-
-def settled(draft: Path) -> tuple[int, str]:
-    """Make a written file durable, and return its bytes and its SHA-256."""
-    with judged(draft):
+def sync_draft(draft: Path) -> tuple[int, str]:
+    """Make a draft durable, and return its size in bytes and its SHA-256."""
+    with translate_errors(draft):
         sync(draft)
         return draft.stat().st_size, digest(draft)
 
 
-def put(draft: Path, path: Path) -> None:
-    """Give a durable *draft* its name."""
-    with judged(path):
+def rename_draft(draft: Path, path: Path) -> None:
+    """Give a durable *draft* its final name."""
+    with translate_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(path)
 
 
-def put_text(text: str, draft: Path, path: Path) -> None:
-    """Write *text* as a file, all of it or nothing; one that says just that is left alone."""
+def write_text(text: str, draft: Path, path: Path) -> None:
+    """Write *text* to a file atomically; a file with this content is not touched."""
     data = text.encode()
-    with judged(path):
-        if same(path, text):
+    with translate_errors(path):
+        if has_content(path, text):
             return
         with draft.open("wb") as file:
             file.write(data)
@@ -88,23 +79,23 @@ def put_text(text: str, draft: Path, path: Path) -> None:
         sync(path.parent)
 
 
-def same(path: Path, text: str) -> bool:
-    """Tell whether a file says just this already."""
+def has_content(path: Path, text: str) -> bool:
+    """Return whether a file has exactly this content."""
     if path.is_symlink() or not path.is_file():
         return False
     return path.read_bytes() == text.encode()
 
 
-def clear(folder: Path, but: Collection[str]) -> None:
-    """Remove all that is in *folder*, *but* what has one of those names."""
+def clear_folder(folder: Path, keep: Collection[str]) -> None:
+    """Remove everything in *folder* except the names in *keep*."""
     for path in folder.iterdir():
-        if path.name not in but:
-            with judged(path, "cannot be removed"):
+        if path.name not in keep:
+            with translate_errors(path, "cannot be removed"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def settle(folders: Iterable[Path]) -> None:
-    """Make the names in *folders* durable."""
+def sync_folders(folders: Iterable[Path]) -> None:
+    """Make the file names in *folders* durable."""
     for folder in sorted(set(folders)):
-        with judged(folder):
+        with translate_errors(folder):
             sync(folder)

@@ -1,7 +1,7 @@
-"""Walks: a call that is too long for memory, as many short ones, one stretch of time after another.
+"""Chunked loads: a loader call that exceeds memory, as many short calls in the order of time.
 
-A walk knows where the export before it ended, and begins there: after what is published, and after
-the partitions that a killed export had finished. What was missing is asked for again first.
+A chunked load starts after the published rows and after the finished partitions of an interrupted
+export. It first requests the gaps of the published rows again.
 """
 
 from __future__ import annotations
@@ -11,19 +11,25 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.cache.pubkey_index import BATCH_LIMIT, fetch_keys, resolve_pubkeys
+from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.client.connected import current
 from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
 from beaconframes.endpoint.intervals import clip_intervals, intervals_of
 from beaconframes.errors import UsageError
 from beaconframes.exports.journal import IncompatibleExport
-from beaconframes.exports.loader_calls import LoaderCall, called, endpoint_of, short, unwrapped
-from beaconframes.exports.partitions import VALIDATORS_EACH
-from beaconframes.exports.sources import Source, is_frame, of_frame
-from beaconframes.exports.table_descriptions import of_endpoint, with_fields
+from beaconframes.exports.loader_calls import (
+    LoaderCall,
+    bind_arguments,
+    find_endpoint,
+    get_function_name,
+    join_items,
+)
+from beaconframes.exports.partitions import VALIDATORS_PER_PARTITION
+from beaconframes.exports.sources import Source, create_frame_source, is_frame
+from beaconframes.exports.table_descriptions import add_undeclared_columns, describe_endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import polars as pl
 
@@ -33,311 +39,320 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.intervals import Intervals
     from beaconframes.exports.partitions import Partitioning
 
-ROWS_AT_ONCE = 131_072
-UNITS_AT_ONCE = 1_000
-"""Units that are asked for at a time where nobody knows how many rows they have."""
+CHUNK_ROWS = 131_072
+CHUNK_UNITS = 1_000
+"""Units per call where the number of rows is unknown."""
+CHOOSE_FOLDER = "choose another folder, or remove this one"
+
+
+def create_call_source(
+    function: Callable[..., Any],
+    table: str | None,
+    explorer: Explorer | None,
+    arguments: dict[str, Any],
+) -> Source:
+    """Return a source for a loader with its arguments, or for a function that returns a frame."""
+    function, bound = bind_arguments(function, arguments)
+    endpoint = find_endpoint(function)
+    if endpoint is None:
+        frame = function(*bound.args, **bound.kwargs)
+        if not is_frame(frame):
+            raise UsageError(
+                f"{get_function_name(function)}() does not return a frame",
+                hint="Give a frame, a function that returns one, or a loader and its arguments",
+            )
+        return create_frame_source(frame, table)
+    used_explorer = explorer or bound.arguments.get("explorer") or current()
+    call = LoaderCall(function, endpoint, used_explorer, dict(bound.arguments))
+    source = Source(
+        describe_endpoint(endpoint, table),
+        call.load_all,
+        used_explorer.chain,
+        call.describe_service(),
+        request={"loader": function.__name__, **call.describe_arguments()},
+    )
+    if endpoint.table.keeps_every_field:
+        # The columns are unknown before the response.
+        frames = [*call.load_all()]
+        source.table = add_undeclared_columns(source.table, frames[0].schema)
+        source.frames, source.gaps = lambda: iter(frames), call.gaps
+        return source
+    policy = CachePolicy.of(endpoint)
+    requested = policy.cache_range(call.values, call.chain_head) if policy else None
+    if policy is None or requested is None or not requested.intervals or not policy.unit_name:
+        source.gaps = call.gaps
+        return source
+    return ChunkedLoad.create(source, call, policy, requested).source
 
 
 @dataclass
 class ChunkedLoad:
-    """The units and subjects of a call, and how far it has come."""
+    """The requested units and validators of a call, and where to start."""
 
     source: Source
     call: LoaderCall
-    keeping: CachePolicy
-    want: CacheRange
+    policy: CachePolicy
+    requested: CacheRange
     since: int
     until: int
     subjects: list[int | str]
-    """The validators that are asked for: indices in order, and then the keys that nobody has."""
-    refill: tuple[dict[str, Any], ...] = ()
-    begin: int = 0
-    subject_from: int = 0
-    partition: Partitioning | None = None
+    """The requested validators: indices in order, then the public keys without an index."""
+    open_gaps: tuple[dict[str, Any], ...] = ()
+    """The gaps of the published rows, which are requested again."""
+    start: int = 0
+    """The first unit that is neither published nor finished."""
+    first_subject: int = 0
+    partitioning: Partitioning | None = None
 
     @classmethod
-    def of(
-        cls, source: Source, call: LoaderCall, keeping: CachePolicy, want: CacheRange
+    def create(
+        cls, source: Source, call: LoaderCall, policy: CachePolicy, requested: CacheRange
     ) -> ChunkedLoad:
-        """Return the walk of *call*, which ends at what is final now."""
+        """Connect *source* to a chunked load of *call*, up to the currently finalized epoch."""
         finalized = call.chain_head.latest("epoch", finalized=True)
-        last = keeping.final_until(call.chain_head, finalized)
-        first, until = want.intervals[0][0], min(want.intervals[-1][1], last)
+        last = policy.final_until(call.chain_head, finalized)
+        first, until = requested.intervals[0][0], min(requested.intervals[-1][1], last)
         subjects: list[int | str] = []
-        if want.subjects != CHAIN:
-            # By index alone, so that nobody is asked for twice and all have their place in order.
-            known = indices_of(call.explorer, want.pubkeys) if want.pubkeys else {}
-            subjects = [*sorted({*map(int, want.subjects), *known.values()})]
-            subjects += [key for key in want.pubkeys if key not in known]
-        walk = cls(source, call, keeping, want, first, until, subjects, begin=first)
-        source.frames = walk.frames
-        source.grows = True
-        source.resume = walk.resume
-        source.unit = keeping.unit_column
-        walk.tell()
-        return walk
+        if requested.subjects != CHAIN:
+            # Indices only, so that no validator is requested twice and the order is known.
+            keys, store = requested.pubkeys, call.explorer.local_store
+            indices = resolve_pubkeys(call.explorer, store, keys) if keys else {}
+            subjects = [*sorted({*map(int, requested.subjects), *indices.values()})]
+            subjects += [key for key in keys if key not in indices]
+        load = cls(source, call, policy, requested, first, until, subjects, start=first)
+        source.frames = load.load_frames
+        source.only_new_rows = True
+        source.resume = load.resume
+        source.unit_column = policy.unit_column
+        load.update_request()
+        return load
 
     @property
     def chain(self) -> Chain:
-        """Return the chain that is walked along."""
+        """Return the chain of the rows."""
         return self.call.explorer.chain
 
-    def tell(self) -> None:
-        """Say in the source what is asked for."""
+    def update_request(self) -> None:
+        """Set the request and the finalized epoch of the source."""
         request: dict[str, Any] = {"loader": self.call.function.__name__}
-        subject = self.keeping.subject.arguments()[0] if self.keeping.subject else None
-        listed = self.keeping.unit.arguments()[0] if self.keeping.is_listed else None
-        apart = ("since", "until", subject, listed)
-        request |= {k: v for k, v in self.call.others().items() if k not in apart}
+        subject = self.policy.subject.arguments()[0] if self.policy.subject else None
+        listed = self.policy.unit.arguments()[0] if self.policy.is_listed else None
+        replaced = ("since", "until", subject, listed)
+        arguments = self.call.describe_arguments()
+        request |= {name: value for name, value in arguments.items() if name not in replaced}
         if subject is not None:
-            named = () if self.want.subjects == CHAIN else map(int, self.want.subjects)
-            request[subject] = spelled(intervals_of(named), *self.want.pubkeys)
-        request |= {"unit": self.keeping.unit_name, "since": self.since, "until": self.until}
-        if only := self.only(self.since, self.until):
+            subjects = self.requested.subjects
+            indices = () if subjects == CHAIN else map(int, subjects)
+            request[subject] = format_intervals(intervals_of(indices), *self.requested.pubkeys)
+        request |= {"unit": self.policy.unit_name, "since": self.since, "until": self.until}
+        if only := self.format_listed(self.since, self.until):
             request["only"] = only
         self.source.request = request
-        epoch = self.last_epoch()
-        self.source.facts |= {
+        epoch = self.find_last_epoch()
+        self.source.provenance |= {
             "finalized_epoch": epoch,
             "finalized_time": self.chain.time_of("epoch", epoch + 1).isoformat(),
         }
 
-    def only(self, since: int, until: int) -> str:
-        """Return the units in between that are asked for; "" where it is each of them."""
-        asked = clip_intervals(self.want.intervals, since, until) if self.keeping.is_listed else ()
-        return "" if asked in ((), ((since, until),)) else spelled(asked)
+    def format_listed(self, since: int, until: int) -> str:
+        """Return the listed units from *since* to *until*; "" if every unit is requested."""
+        is_listed = self.policy.is_listed
+        parts = clip_intervals(self.requested.intervals, since, until) if is_listed else ()
+        return "" if parts in ((), ((since, until),)) else format_intervals(parts)
 
-    def last_epoch(self) -> int:
-        """Return the last epoch that the rows are of: it is final."""
-        unit: Any = self.keeping.unit_name
+    def find_last_epoch(self) -> int:
+        """Return the epoch of the last unit; it is final."""
+        unit: Any = self.policy.unit_name
         if unit == "epoch":
             return self.until
         return self.chain.at("epoch", self.chain.time_of(unit, self.until + 1)) - 1
 
     def resume(
         self,
-        there: dict[str, Any],
-        begun: dict[str, Any],
-        done: list[int],
+        published: dict[str, Any],
+        interrupted: dict[str, Any],
+        finished: list[int],
         gaps: list[dict[str, Any]],
-        partition: Partitioning,
+        partitioning: Partitioning,
     ) -> bool:
-        """Begin after what is published *there*, or what an export that was *begun* has *done*.
+        """Start after the *published* table, or after the *finished* partitions of the journal.
 
-        Returns whether what was done counts. Raises a DatasetError for another beginning or end.
+        *interrupted* is the plan of the journal, *gaps* are its gaps. Returns whether the finished
+        partitions count. Raises IncompatibleExport for other bounds.
         """
-        self.partition = partition
-        asked = [known["request"] for known in (there, begun) if known]
-        self._check(asked, [*there.get("gaps", ()), *gaps])
-        for before in asked:
-            self._continue(before)
-        if begun and (self.keeping.is_listed or self.is_open("until")):
-            # What a killed export began, it ends, though more has become final since.
-            self.until = begun["request"]["until"]
-        if there:
-            self.begin = there["request"]["until"] + 1
-            self.refill = tuple(there["gaps"])
-        if done and not self.refill:
-            last = max(done)
-            if partition.by == "validators":
-                self.subject_from = (last + 1) * VALIDATORS_EACH
+        self.partitioning = partitioning
+        requests = [known["request"] for known in (published, interrupted) if known]
+        self._check_numbers(requests, [*published.get("gaps", ()), *gaps])
+        for request in requests:
+            self._extend_bounds(request)
+        if interrupted and (self.policy.is_listed or self.is_relative("until")):
+            # An interrupted export ends where it was going to, even if more is final now.
+            self.until = interrupted["request"]["until"]
+        if published:
+            self.start = published["request"]["until"] + 1
+            self.open_gaps = tuple(published["gaps"])
+        if finished and not self.open_gaps:
+            last = max(finished)
+            if partitioning.by == "validators":
+                self.first_subject = (last + 1) * VALIDATORS_PER_PARTITION
             else:
-                self.begin = max(self.begin, self.after(last))
-            self.source.gaps = self.before_here(gaps)
-        self.tell()
-        return bool(done) and not self.refill
+                self.start = max(self.start, self.find_unit_after(last))
+            self.source.gaps = self.select_finished_gaps(gaps)
+        self.update_request()
+        return bool(finished) and not self.open_gaps
 
-    def before_here(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return those of *gaps* that will not be asked for again, as far as they will not."""
-        unit, subject = self.keeping.unit_column, self.keeping.subject_column
+    def select_finished_gaps(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the parts of *gaps* that this load does not request again."""
+        unit, subject = self.policy.unit_column, self.policy.subject_column
         found = []
         for gap in gaps:
-            if self.subject_from and gap.get(subject or "", -1) < self.subject_from:
+            if self.first_subject and gap.get(subject or "", -1) < self.first_subject:
                 found.append(gap)
-            elif not self.subject_from and self.bounds(gap)[0] < self.begin:
+            elif not self.first_subject and self.get_gap_bounds(gap)[0] < self.start:
                 last = f"last_{unit}"
-                cut = {last: min(gap[last], self.begin - 1)} if last in gap else {}
+                cut = {last: min(gap[last], self.start - 1)} if last in gap else {}
                 found.append({**gap, **cut})
         return found
 
-    def _check(self, asked: list[dict[str, Any]], gaps: list[dict[str, Any]]) -> None:
-        """Refuse what nobody can go on with."""
-        unit, subject = self.keeping.unit_column, self.keeping.subject_column
-        numbers = {unit, f"first_{unit}", f"last_{unit}", subject}
-        told = [request.get(name) for request in asked for name in ("since", "until")]
-        told += [value for gap in gaps for name, value in gap.items() if name in numbers]
-        if any(type(value) is not int for value in told):
+    def _check_numbers(self, requests: list[dict[str, Any]], gaps: list[dict[str, Any]]) -> None:
+        """Raise IncompatibleExport if a bound is not a number."""
+        unit, subject = self.policy.unit_column, self.policy.subject_column
+        columns = {unit, f"first_{unit}", f"last_{unit}", subject}
+        values = [request.get(name) for request in requests for name in ("since", "until")]
+        values += [value for gap in gaps for name, value in gap.items() if name in columns]
+        if any(type(value) is not int for value in values):
             raise IncompatibleExport(
-                f"what is there does not say of which {self.keeping.unit_name} it is",
-                hint="Choose another folder, or remove this one",
+                f"the existing dataset has a {self.policy.unit_name} that is not a number",
+                hint=CHOOSE_FOLDER.capitalize(),
             )
 
-    def _continue(self, before: dict[str, Any]) -> None:
-        unit = self.keeping.unit_name
-        # A service may know less of the chain than it did, and then all of what moves with it.
-        behind = max(before["until"] - self.until, 0) if self.is_open("until") else 0
-        earlier = self.since < before["since"] - behind
-        if earlier or (before["since"] != self.since and not self.is_open("since")):
+    def _extend_bounds(self, request: dict[str, Any]) -> None:
+        """Extend the bounds to those of an earlier *request*; raise if they do not fit."""
+        unit = self.policy.unit_name
+        # If the service is behind an earlier state, relative bounds are behind by as much.
+        delay = max(request["until"] - self.until, 0) if self.is_relative("until") else 0
+        is_earlier = self.since < request["since"] - delay
+        if is_earlier or (request["since"] != self.since and not self.is_relative("since")):
             raise IncompatibleExport(
-                f"what is there begins at {unit} {before['since']}, and this "
-                f"asks from {self.since} on",
-                hint="Give the same since, choose another folder, or remove this one",
+                f"the existing dataset starts at {unit} {request['since']}, and this export at "
+                f"{self.since}",
+                hint=f"Give the same since, {CHOOSE_FOLDER}",
             )
-        if before["until"] > self.want.intervals[-1][1] and not self.is_open("until"):
+        if request["until"] > self.requested.intervals[-1][1] and not self.is_relative("until"):
             raise IncompatibleExport(
-                f"what is there goes up to {unit} {before['until']}, and this "
-                f"asks up to {self.until}",
-                hint="Give this until or a later one, choose another folder, or remove this one",
+                f"the existing dataset ends at {unit} {request['until']}, and this export at "
+                f"{self.until}",
+                hint=f"Give the same until or a later one, {CHOOSE_FOLDER}",
             )
-        every = f"every {unit}"
-        was, now = before.get("only"), self.only(before["since"], before["until"])
-        if self.keeping.is_listed and (was or "") != now:
+        old, new = request.get("only"), self.format_listed(request["since"], request["until"])
+        if self.policy.is_listed and (old or "") != new:
+            every = f"every {unit}"
             raise IncompatibleExport(
-                f"what is there has {was or every} up to {before['until']}, and this asks for "
-                f"{now or every}",
-                hint="Give the same ones and later ones, choose another folder, or remove this one",
+                f"up to {request['until']}, the existing dataset has {old or every}, and this "
+                f"export {new or every}",
+                hint=f"Give the same ones and later ones, {CHOOSE_FOLDER}",
             )
-        self.since = self.begin = before["since"]
-        self.until = max(self.until, before["until"])
+        self.since = self.start = request["since"]
+        self.until = max(self.until, request["until"])
 
-    def is_open(self, bound: str) -> bool:
-        """Tell whether a bound moves with the chain: left out, or counted back from its end."""
-        if self.keeping.is_listed:
+    def is_relative(self, bound: str) -> bool:
+        """Return whether a bound moves with the chain: omitted, an age, or a negative number."""
+        if self.policy.is_listed:
             return False
-        value = self.call.given.get(bound)
+        value = self.call.arguments.get(bound)
         if isinstance(value, str):
             return not value[:4].isdecimal() or "-" not in value
         return value is None or isinstance(value, timedelta) or (type(value) is int and value < 0)
 
-    def after(self, number: int) -> int:
-        """Return the first unit that begins after the partition of that number."""
-        assert self.partition is not None
-        unit: Any = self.keeping.unit_name
-        moment = self.partition.end(number, self.chain)
-        if moment is None:
+    def find_unit_after(self, number: int) -> int:
+        """Return the first unit that starts after a partition."""
+        assert self.partitioning is not None
+        unit: Any = self.policy.unit_name
+        end = self.partitioning.end_time(number, self.chain)
+        if end is None:
             return self.since
-        if moment <= self.chain.genesis:
+        if end <= self.chain.genesis:
             return 0
-        found = self.chain.at(unit, moment)
-        return found if self.chain.time_of(unit, found) >= moment else found + 1
+        found = self.chain.at(unit, end)
+        return found if self.chain.time_of(unit, found) >= end else found + 1
 
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield the rows, asked for a stretch at a time."""
-        for gap in sorted(self.refill, key=lambda g: self.bounds(g)[0]):
-            yield from self.again(gap)
-        # What is not listed has no end: more becomes final.
-        asked = self.want.intervals if self.keeping.is_listed else ((self.since, self.until),)
-        parts = clip_intervals(asked, max(self.since, self.begin), self.until)
-        by_subject = self.partition is not None and self.partition.by == "validators"
-        blocks = self.blocks(by_subject=by_subject)
-        stretches = [stretch for part in parts for stretch in self.stretches(part)]
-        order = [(block, s) for s in stretches for block in blocks]
+    def load_frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows of one chunk after the other."""
+        for gap in sorted(self.open_gaps, key=lambda g: self.get_gap_bounds(g)[0]):
+            yield from self.refetch_gap(gap)
+        # Only listed units have a fixed end.
+        is_listed = self.policy.is_listed
+        requested = self.requested.intervals if is_listed else ((self.since, self.until),)
+        parts = clip_intervals(requested, max(self.since, self.start), self.until)
+        by_subject = self.partitioning is not None and self.partitioning.by == "validators"
+        blocks = self.split_subjects(by_subject=by_subject)
+        intervals = [interval for part in parts for interval in self.split_interval(part)]
+        order = [(block, interval) for interval in intervals for block in blocks]
         if by_subject:
-            order = [(block, s) for block in blocks for s in stretches]
-        calls = (self.asking(block, stretch) for block, stretch in order)
-        for arguments in calls:
-            rows, gaps = self.call.load(**arguments)
-            self.source.note(gaps)
+            order = [(block, interval) for block in blocks for interval in intervals]
+        for block, interval in order:
+            rows, gaps = self.call.load(**self.build_arguments(block, interval))
+            self.source.add_gaps(gaps)
             yield rows
 
-    def blocks(self, *, by_subject: bool) -> list[list[int | str]]:
-        """Return the validators that are asked for at a time."""
-        subjects = self.subjects
-        if not subjects:
+    def split_subjects(self, *, by_subject: bool) -> list[list[int | str]]:
+        """Return the validators of each call."""
+        if not self.subjects:
             return [[]]
-        numbers = [s for s in subjects if isinstance(s, str) or s >= self.subject_from]
-        reach = min(self.keeping.window, max(self.until - self.begin + 1, 1))
-        size = max(ROWS_AT_ONCE // reach // 100, 1) * 100
+        subjects = [s for s in self.subjects if isinstance(s, str) or s >= self.first_subject]
+        reach = min(self.policy.window, max(self.until - self.start + 1, 1))
+        size = max(CHUNK_ROWS // reach // 100, 1) * 100
         if not by_subject:
-            return [numbers[i : i + size] for i in range(0, len(numbers), size)]
-        each = groupby(numbers, lambda s: s // VALIDATORS_EACH if isinstance(s, int) else "keys")
-        return [list(together) for _, together in each]
+            return [subjects[i : i + size] for i in range(0, len(subjects), size)]
 
-    def stretches(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
-        """Yield the runs of units that are asked for at a time."""
-        # One request is not made several, and several need not be one after the other.
-        reach = min(self.keeping.window, part[1] - part[0] + 1)
-        most = ROWS_AT_ONCE // len(self.subjects) if self.subjects else UNITS_AT_ONCE
-        length = max(most // reach, 1) * reach
+        def get_partition(subject: int | str) -> int | str:
+            return subject // VALIDATORS_PER_PARTITION if isinstance(subject, int) else "keys"
+
+        return [list(group) for _, group in groupby(subjects, get_partition)]
+
+    def split_interval(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield the intervals of units of each call."""
+        # A chunk is a whole number of requests, which the loader sends concurrently.
+        reach = min(self.policy.window, part[1] - part[0] + 1)
+        units = CHUNK_ROWS // len(self.subjects) if self.subjects else CHUNK_UNITS
+        length = max(units // reach, 1) * reach
         for first in range(part[0], part[1] + 1, length):
             yield first, min(first + length - 1, part[1])
 
-    def asking(self, block: list[int | str], stretch: tuple[int, int]) -> dict[str, Any]:
-        """Return the arguments that ask for *block* in *stretch*."""
-        found: dict[str, Any] = {}
-        if block and self.keeping.subject is not None:
-            found[self.keeping.subject.arguments()[0]] = block
-        if self.keeping.is_listed:
-            return found | {self.keeping.unit.arguments()[0]: range(stretch[0], stretch[1] + 1)}
-        return found | {"since": stretch[0], "until": stretch[1]}
+    def build_arguments(
+        self, subjects: list[int | str], interval: tuple[int, int]
+    ) -> dict[str, Any]:
+        """Return the arguments of the call for *subjects* in *interval*."""
+        first, last = interval
+        arguments: dict[str, Any] = {}
+        if subjects and self.policy.subject is not None:
+            arguments[self.policy.subject.arguments()[0]] = subjects
+        if self.policy.is_listed:
+            return arguments | {self.policy.unit.arguments()[0]: range(first, last + 1)}
+        return arguments | {"since": first, "until": last}
 
-    def again(self, gap: dict[str, Any]) -> Iterator[pl.DataFrame]:
-        """Ask once more for what was missing when it was published."""
-        first, last = self.bounds(gap)
-        column, unit = self.keeping.subject_column, self.keeping.unit_column
+    def refetch_gap(self, gap: dict[str, Any]) -> Iterator[pl.DataFrame]:
+        """Request again the rows of a published gap."""
+        first, last = self.get_gap_bounds(gap)
+        column, unit = self.policy.subject_column, self.policy.unit_column
         if not gap.keys() & {column, unit, f"first_{unit}"}:
-            # It does not say whose rows are missing: all that can be done is to say so again.
-            self.source.note([gap])
+            # The gap does not name its rows: it stays a gap.
+            self.source.add_gaps([gap])
             return
-        whom = [gap[column]] if column in gap else self.subjects
-        stretch = max(first, self.since), min(last, self.until)
-        rows, gaps = self.call.load(**self.asking(list(whom), stretch))
-        self.source.note(gaps)
+        subjects = [gap[column]] if column in gap else [*self.subjects]
+        interval = max(first, self.since), min(last, self.until)
+        rows, gaps = self.call.load(**self.build_arguments(subjects, interval))
+        self.source.add_gaps(gaps)
         yield rows
 
-    def bounds(self, gap: dict[str, Any]) -> tuple[int, int]:
+    def get_gap_bounds(self, gap: dict[str, Any]) -> tuple[int, int]:
         """Return the first and the last unit of a gap."""
-        unit = self.keeping.unit_column
+        unit = self.policy.unit_column
         first = gap.get(f"first_{unit}", gap.get(unit, self.since))
-        last = gap.get(f"last_{unit}", gap.get(unit, self.begin - 1))
+        last = gap.get(f"last_{unit}", gap.get(unit, self.start - 1))
         return int(first), int(last)
 
 
-def of_call(
-    what: Callable[..., Any],
-    table: str | None,
-    explorer: Explorer | None,
-    arguments: dict[str, Any],
-) -> Source:
-    """Take a loader and its arguments, or any other function that returns a frame."""
-    function, bound = unwrapped(what, arguments)
-    endpoint = endpoint_of(function)
-    if endpoint is None:
-        frame = function(*bound.args, **bound.kwargs)
-        if not is_frame(frame):
-            raise UsageError(
-                f"{called(function)}() returns no frame",
-                hint="Give a frame, a function that returns one, or a loader and its arguments",
-            )
-        return of_frame(frame, table)
-    given = dict(bound.arguments)
-    asked = explorer or given.get("explorer") or current()
-    call = LoaderCall(function, endpoint, asked, given)
-    source = Source(of_endpoint(endpoint, table), call.everything, asked.chain, call.facts())
-    source.request = {"loader": function.__name__, **call.others()}
-    if endpoint.table.keeps_every_field:
-        # Only the answer tells which columns there are.
-        every = [*call.everything()]
-        source.table = with_fields(source.table, every[0].schema)
-        source.frames, source.gaps = lambda: iter(every), call.gaps
-        return source
-    keeping = CachePolicy.of(endpoint)
-    want = keeping.cache_range(call.values, call.chain_head) if keeping else None
-    if keeping is None or want is None or not want.intervals or not keeping.unit_name:
-        source.gaps = call.gaps
-        return source
-    return ChunkedLoad.of(source, call, keeping, want).source
-
-
-def indices_of(explorer: Explorer, keys: Sequence[str]) -> dict[str, int]:
-    """Return the index of each of the public *keys* that somebody has."""
-    if explorer.local_store is not None:
-        return resolve_pubkeys(explorer, explorer.local_store, keys)
-    batches = (keys[start : start + BATCH_LIMIT] for start in range(0, len(keys), BATCH_LIMIT))
-    found = [one for batch in batches for one in fetch_keys(explorer, batch)]
-    return {one.pubkey.lower(): one.index for one in found if one.index is not None}
-
-
-def spelled(numbers: Intervals, *others: str) -> str:
-    """Return runs of numbers, and what else there is, in few words."""
-    return short([*(f"{first}-{last}" for first, last in numbers), *others])
+def format_intervals(intervals: Intervals, *others: str) -> str:
+    """Return intervals of numbers, and *others*, as text."""
+    return join_items([*(f"{first}-{last}" for first, last in intervals), *others])

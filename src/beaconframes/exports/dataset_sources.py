@@ -1,4 +1,4 @@
-"""Datasets at rest as sources: what was loaded, simulated or published before."""
+"""Sources of rows in datasets: stores, simulated chains and earlier exports."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from beaconframes.calendar import Chain
 from beaconframes.dataset import PublishedDataset
 from beaconframes.dataset.segments import ROW_GROUP
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.atomic_files import judged
+from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.sources import Source
-from beaconframes.exports.table_descriptions import of_rows
+from beaconframes.exports.table_descriptions import describe_rows
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
     from beaconframes.dataset import Dataset, Segment
 
-AT_ONCE = ROW_GROUP // 4
-FACTS = ("service", "simulated", "finalized_epoch", "latest_epoch", "latest_slot")
+CHUNK_ROWS = ROW_GROUP // 4
+"""A quarter of a row group: more work to decompress, and a quarter of the memory."""
+PROVENANCE = ("service", "simulated", "finalized_epoch", "latest_epoch", "latest_slot")
 
 
-def of_dataset(dataset: Dataset, table: str | None) -> list[Source]:
-    """Return the tables of *dataset*, or the one called *table*."""
+def create_dataset_sources(dataset: Dataset, table: str | None) -> list[Source]:
+    """Return a source for each table of *dataset*, or for the one called *table*."""
     names = list(dataset.tables())
     if table is not None and table not in names:
         raise UsageError(
@@ -35,59 +36,62 @@ def of_dataset(dataset: Dataset, table: str | None) -> list[Source]:
     if not names:
         raise UsageError(f"{dataset.path} has no tables yet")
     meta = dataset.meta
-    chain = chain_in(meta)
-    facts: dict[str, Any] = {name: meta.get(name) for name in FACTS}
-    if chain is not None and facts["finalized_epoch"] is not None:
+    chain = parse_chain(meta)
+    provenance: dict[str, Any] = {name: meta.get(name) for name in PROVENANCE}
+    if chain is not None and provenance["finalized_epoch"] is not None:
         try:
-            ends = chain.time_of("epoch", facts["finalized_epoch"] + 1)
+            end = chain.time_of("epoch", provenance["finalized_epoch"] + 1)
         except (OverflowError, TypeError):
+            epoch = visible(provenance["finalized_epoch"], 60)
             raise DatasetError(
-                f"{dataset.path} says that epoch {visible(facts['finalized_epoch'], 60)} is final",
+                f"{dataset.path} has an invalid finalized epoch: {epoch}",
                 hint="Export a dataset that beaconframes wrote",
             ) from None
-        facts["finalized_time"] = ends.isoformat()
-    return [of_table(dataset, name, chain, facts) for name in ([table] if table else names)]
+        provenance["finalized_time"] = end.isoformat()
+    chosen = [table] if table else names
+    return [create_table_source(dataset, name, chain, provenance) for name in chosen]
 
 
-def of_table(dataset: Dataset, name: str, chain: Chain | None, facts: dict[str, Any]) -> Source:
-    """Return the rows of one table."""
-    segments = in_order(dataset.segments(name))
+def create_table_source(
+    dataset: Dataset, name: str, chain: Chain | None, provenance: dict[str, Any]
+) -> Source:
+    """Return a source for one table."""
+    segments = sort_segments(dataset.segments(name))
     schema = dataset.scan(name).collect_schema()
 
-    def rows() -> Iterator[pl.DataFrame]:
+    def read_chunks() -> Iterator[pl.DataFrame]:
         for segment in segments:
             lazy = dataset.read(segment)
-            # A quarter of a row group: more work to unpack it, and a quarter of the memory.
-            for start in range(0, segment.rows, AT_ONCE):
-                with judged(dataset.path / segment.path, "cannot be read"):
-                    rows = lazy.slice(start, AT_ONCE).collect()
+            for start in range(0, segment.rows, CHUNK_ROWS):
+                with translate_errors(dataset.path / segment.path, "cannot be read"):
+                    rows = lazy.slice(start, CHUNK_ROWS).collect()
                 yield rows
-                del rows  # before the next ones come into memory
+                del rows  # frees the memory before the next chunk is read
 
     gaps = dataset.manifest["tables"][name]["gaps"] if isinstance(dataset, PublishedDataset) else []
-    return Source(of_rows(schema, name), rows, chain, facts, gaps=[*gaps])
+    return Source(describe_rows(schema, name), read_chunks, chain, provenance, gaps=[*gaps])
 
 
-def in_order(segments: list[Segment]) -> list[Segment]:
-    """Return *segments* in the order of time, as far as their ranges tell."""
+def sort_segments(segments: list[Segment]) -> list[Segment]:
+    """Return *segments* in the order of time, where their ranges contain a time unit."""
     units = ("epoch", "slot", "block_slot", "day", "period")
 
-    def start(segment: Segment) -> int:
+    def find_start(segment: Segment) -> int:
         found = next((segment.ranges[unit][0] for unit in units if unit in segment.ranges), 0)
         return found if isinstance(found, int) else 0
 
-    return sorted(segments, key=start)
+    return sorted(segments, key=find_start)
 
 
-def chain_in(meta: dict[str, Any]) -> Chain | None:
-    """Return the chain that a dataset says it is of."""
-    told = meta.get("chain")
-    if not isinstance(told, dict):
+def parse_chain(meta: dict[str, Any]) -> Chain | None:
+    """Return the chain in the metadata of a dataset; None if there is none."""
+    values = meta.get("chain")
+    if not isinstance(values, dict):
         return None
     try:
-        return Chain(**{**told, "genesis": datetime.fromisoformat(told["genesis"])})
+        return Chain(**{**values, "genesis": datetime.fromisoformat(values["genesis"])})
     except (KeyError, TypeError, ValueError) as error:
         raise DatasetError(
-            f"the dataset does not say which chain it is of ({visible(str(error), 100)})",
+            f"the dataset has an invalid chain ({visible(str(error), 100)})",
             hint="Export a dataset that beaconframes wrote",
         ) from None

@@ -1,4 +1,4 @@
-"""Making: rows become one file, or a folder that is a dataset once its manifest is there."""
+"""The writers of an export: one file, or a folder that becomes a dataset with its manifest."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING
 from beaconframes.dataset import published
 from beaconframes.dataset.segments import sync
 from beaconframes.errors import DatasetError
-from beaconframes.exports import existing_dataset, metadata
-from beaconframes.exports.atomic_files import judged, put, settle
-from beaconframes.exports.journal import NAME, working
-from beaconframes.exports.manifest import ManifestTable, facts_of, manifest, text
-from beaconframes.exports.partitions import WHOLE, Partitioning, partition, usual
+from beaconframes.exports.atomic_files import rename_draft, sync_folders, translate_errors
+from beaconframes.exports.existing_dataset import (
+    merge_other_tables,
+    read_existing_dataset,
+    resume_export,
+)
+from beaconframes.exports.journal import WORK_FOLDER, open_journal
+from beaconframes.exports.manifest import (
+    ManifestTable,
+    build_manifest,
+    collect_provenance,
+    to_json_text,
+)
+from beaconframes.exports.metadata import append_history, build_documents
+from beaconframes.exports.partitions import UNPARTITIONED, choose_default, create_partitioning
 from beaconframes.exports.result import Export
 from beaconframes.exports.sorter import Sorter
 from beaconframes.exports.table_writer import TableWriter, WriteOptions
@@ -22,126 +32,139 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.exports.formats import Cells, Format
+    from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.manifest import DatasetInfo
+    from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import Source
     from beaconframes.exports.targets import Target
 
-USUAL = "usual"
+DEFAULT = "usual"
+"""The default of ``by=``: it depends on the columns."""
 
 
-def to_file(sources: list[Source], goal: Target, cells: Cells) -> Export:
+def write_file(sources: list[Source], target: Target, cells: CellOptions) -> Export:
     """Write the rows of one table into one file."""
+    path = target.path
     if len(sources) > 1:
         raise DatasetError(
-            f"{goal.path} cannot hold {len(sources)} tables", hint="Give a folder, or table=..."
+            f"{path} is a file, and there are {len(sources)} tables",
+            hint="Give a folder, or table=...",
         )
-    with judged(goal.path.parent, "cannot be made"):
-        goal.path.parent.mkdir(parents=True, exist_ok=True)
-    workshop = goal.path.with_name(f".{goal.path.name}{NAME}")
-    with working(goal.path.parent, workshop, goal.path.absolute()) as work:
-        draft = work.path / goal.path.name
-        sizes: dict[str, int] = {}
-        with judged(goal.path):
-            file = goal.form.write(draft, cells)
+    with translate_errors(path.parent, "cannot be created"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    work_folder = path.with_name(f".{path.name}{WORK_FOLDER}")
+    with open_journal(path.parent, work_folder, path.absolute()) as journal:
+        draft = journal.folder / path.name
+        row_counts: dict[str, int] = {}
+        with translate_errors(path):
+            file = target.format.write(draft, cells)
             try:
                 for source in sources:
-                    sizes[source.table.name] = 0
-                    for piece in pieces(source, work.scratch(source.table.name)):
-                        file.add(piece)
-                        sizes[source.table.name] += piece.height
+                    name = source.table.name
+                    row_counts[name] = 0
+                    for rows in sort_source(source, journal.get_scratch_folder(name)):
+                        file.add(rows)
+                        row_counts[name] += rows.height
             finally:
                 file.close()
             sync(draft)
-        put(draft, goal.path)
-        settle([goal.path.parent])
-        size = goal.path.stat().st_size
-    gaps = tuple(gap for source in sources for gap in source.missing())
-    return Export(goal.path, sizes, size, added=1, gaps=gaps, until=until_of(sources))
+        rename_draft(draft, path)
+        sync_folders([path.parent])
+        size = path.stat().st_size
+    gaps = tuple(gap for source in sources for gap in source.merge_gaps())
+    return Export(path, row_counts, size, added=1, gaps=gaps, until=find_until(sources))
 
 
-def pieces(source: Source, scratch: Path) -> Iterator[pl.DataFrame]:
-    """Yield all rows of *source*, sorted; the last piece may be one without rows."""
-    sorter = Sorter(WHOLE, source.table.key, scratch, lambda _: source.table.schema.to_frame())
-    empty = True
+def sort_source(source: Source, scratch: Path) -> Iterator[pl.DataFrame]:
+    """Yield all rows of *source*, sorted; without rows, yield one empty frame."""
+    empty = source.table.schema.to_frame()
+    sorter = Sorter(UNPARTITIONED, source.table.key, scratch, lambda _: empty)
+    is_empty = True
     for rows in source.frames():
-        for piece in sorter.add(rows):
-            empty = False
-            yield piece.rows()
-    for piece in sorter.finish():
-        empty = False
-        yield piece.rows()
-    if empty:
-        yield source.table.schema.to_frame()
+        for file_rows in sorter.add(rows):
+            is_empty = False
+            yield file_rows.take_rows()
+    for file_rows in sorter.finish():
+        is_empty = False
+        yield file_rows.take_rows()
+    if is_empty:
+        yield empty
 
 
-def to_folder(
+def write_dataset(
     sources: list[Source],
-    goal: Target,
-    cells: Cells,
-    about: DatasetInfo,
+    target: Target,
+    cells: CellOptions,
+    info: DatasetInfo,
     by: str | None,
 ) -> Export:
-    """Write all tables into a folder, and then what makes it a dataset."""
-    with judged(goal.path, "cannot be made"):
-        goal.path.mkdir(parents=True, exist_ok=True)
-    with working(goal.path, goal.path / NAME) as work:
-        before = existing_dataset.before(goal.path)
-        work.extends = bool(before.told)
-        work.named = {segment.path for segment in before.segments}
-        divided = {s.table.name: division(s, goal.form, by) for s in sources}
-        existing_dataset.fit(before, work, sources, goal.form, divided, cells)
+    """Write all tables into a folder, then the documents, and last the manifest."""
+    folder = target.path
+    with translate_errors(folder, "cannot be created"):
+        folder.mkdir(parents=True, exist_ok=True)
+    with open_journal(folder, folder / WORK_FOLDER) as journal:
+        existing = read_existing_dataset(folder)
+        journal.extends_dataset = bool(existing.manifest)
+        journal.published_paths = {segment.path for segment in existing.segments}
+        partitionings = {s.table.name: choose_partitioning(s, target.format, by) for s in sources}
+        resume_export(existing, journal, sources, target.format, partitionings, cells)
         tables = []
         for source in sources:
-            layout = WriteOptions(work, goal.form, cells, divided[source.table.name])
-            writer = TableWriter(source, layout, before.files(source.table.name))
-            files = writer.write()
+            name = source.table.name
+            options = WriteOptions(journal, target.format, cells, partitionings[name])
+            files = TableWriter(source, options, existing.list_files(name)).write()
             tables.append(
                 ManifestTable(
-                    source.table, goal.form, layout.partition, files, cells.raw, source.request,
-                    source.missing(),
+                    source.table,
+                    target.format,
+                    options.partitioning,
+                    files,
+                    cells.raw,
+                    source.request,
+                    source.merge_gaps(),
                 )
-            )  # fmt: skip
-        named = {segment.path: segment for table in tables for segment in table.files}
-        told = manifest(about, facts_of(sources), tables)
-        told = existing_dataset.with_others(told, before, sources)
-        old = work.named
-        settle({goal.path / path for path in named} and folders(goal.path, named.keys() - old))
-        for file, content in metadata.of(told).items():
-            work.describe(file, content)
-        work.describe(published.NAME, text(told))
-        work.remove(work.made.keys() - named.keys())
-        metadata.remember(
-            goal.path, told, added=len(named.keys() - old), changed=before.told != told
-        )
+            )
+        segments = {segment.path: segment for table in tables for segment in table.files}
+        old_paths = journal.published_paths
+        new_paths = segments.keys() - old_paths
+        manifest = build_manifest(info, collect_provenance(sources), tables)
+        manifest = merge_other_tables(manifest, existing, sources)
+        if segments:
+            sync_folders(find_changed_folders(folder, new_paths))
+        for name, text in build_documents(manifest).items():
+            journal.write_document(name, text)
+        journal.write_document(published.NAME, to_json_text(manifest))
+        journal.remove_files(journal.files.keys() - segments.keys())
+        if existing.manifest != manifest:
+            append_history(folder, manifest, added=len(new_paths))
     return Export(
-        goal.path,
-        {table.described.name: table.rows for table in tables},
-        sum(segment.bytes for segment in named.values()),
-        added=len(named.keys() - old),
-        kept=len(named.keys() & old),
+        folder,
+        {table.description.name: table.rows for table in tables},
+        sum(segment.bytes for segment in segments.values()),
+        added=len(new_paths),
+        kept=len(segments.keys() & old_paths),
         gaps=tuple(gap for table in tables for gap in table.gaps),
-        until=until_of(sources),
+        until=find_until(sources),
     )
 
 
-def division(source: Source, form: Format, by: str | None) -> Partitioning:
+def choose_partitioning(source: Source, file_format: Format, by: str | None) -> Partitioning:
     """Return how the files of *source* are divided."""
-    if form.whole:
-        return WHOLE
-    chosen = usual(source.table.schema) if by == USUAL else by
-    return partition(chosen, source.table.schema, source.chain)
+    if file_format.single_file:
+        return UNPARTITIONED
+    chosen = choose_default(source.table.schema) if by == DEFAULT else by
+    return create_partitioning(chosen, source.table.schema, source.chain)
 
 
-def folders(root: Path, paths: Iterable[str]) -> set[Path]:
-    """Return the folders whose names changed: those of the files, and all above them."""
-    found = {root}
+def find_changed_folders(root: Path, paths: Iterable[str]) -> set[Path]:
+    """Return the folders in which names changed: those of the files, and all above them."""
+    folders = {root}
     for path in paths:
         parents = (root / path).parents
-        found |= {p for p in parents if p.is_relative_to(root)}
-    return found
+        folders |= {parent for parent in parents if parent.is_relative_to(root)}
+    return folders
 
 
-def until_of(sources: list[Source]) -> int | None:
-    """Return up to where something was asked for."""
+def find_until(sources: list[Source]) -> int | None:
+    """Return the last unit that was requested; None if no source has one."""
     return next((s.request["until"] for s in sources if s.request.get("until") is not None), None)

@@ -1,4 +1,4 @@
-"""What is in the target already: a dataset to extend, an export to go on with, or nothing."""
+"""The dataset that an export finds in its target: compatibility, and where to resume."""
 
 from __future__ import annotations
 
@@ -15,89 +15,99 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.dataset import Segment
-    from beaconframes.exports.formats import Cells, Format
+    from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.journal import ExportJournal
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import Source
 
-WHOSE = ("service", "simulated", "chain")
+ORIGIN = ("service", "simulated", "chain")
+"""Where rows are from: the same for all tables of a dataset, and unknown for frames."""
 
 
 @dataclass(frozen=True)
 class ExistingDataset:
-    """The dataset that is there: what its manifest says, and the files that it names."""
+    """The manifest of the dataset in the target, and the files that it lists."""
 
-    told: dict[str, Any] = field(default_factory=dict)
+    manifest: dict[str, Any] = field(default_factory=dict)
     segments: tuple[Segment, ...] = ()
 
-    def files(self, table: str) -> list[Segment]:
+    def list_files(self, table: str) -> list[Segment]:
         """Return the files of one table."""
         return [segment for segment in self.segments if segment.table == table]
 
 
-def before(path: Path) -> ExistingDataset:
-    """Return what is published in *path*; files that are not what they were are an error."""
-    manifest = path / published.NAME
-    if manifest.is_symlink() or not manifest.exists():
+def read_existing_dataset(path: Path) -> ExistingDataset:
+    """Return the dataset in the folder *path*; raise a DatasetError if a file was changed."""
+    manifest_path = path / published.NAME
+    if manifest_path.is_symlink() or not manifest_path.exists():
         return ExistingDataset()
-    told = published.read_manifest(path)
-    segments = published.list_segments(told, manifest)
+    manifest = published.read_manifest(path)
+    segments = published.list_segments(manifest, manifest_path)
     for segment in segments:
         if reason := published.find_damage(segment, path, thorough=True):
             raise DatasetError(
                 f"{path / segment.path} {reason}",
                 hint="Restore it from a copy, or export to another folder",
             )
-    return ExistingDataset(told, tuple(segments))
+    return ExistingDataset(manifest, tuple(segments))
 
 
-def fit(
-    there: ExistingDataset,
-    work: ExportJournal,
+def resume_export(
+    existing: ExistingDataset,
+    journal: ExportJournal,
     sources: list[Source],
-    form: Format,
-    divided: dict[str, Partitioning],
-    cells: Cells,
+    file_format: Format,
+    partitionings: dict[str, Partitioning],
+    cells: CellOptions,
 ) -> None:
-    """Refuse what does not fit what is there, and write down what is to become of it."""
-    others = others_of(there, sources)
+    """Let all *sources* continue after the existing rows, and record the plan of this export.
+
+    Raises IncompatibleExport if the dataset or the journal has other arguments.
+    """
+    other_tables = find_other_tables(existing, sources)
     for source in sources:
         name = source.table.name
-        new = wanted(source, form, divided[name], cells)
-        whose = {fact: new[fact] for fact in WHOSE}
-        if found := differences(known(whose_of(there), whose), known(whose, whose_of(there))):
+        new = build_plan(source, file_format, partitionings[name], cells)
+        new_origin, old_origin = {key: new[key] for key in ORIGIN}, extract_origin(existing)
+        if found := describe_differences(
+            drop_unknown_origin(old_origin, new_origin), drop_unknown_origin(new_origin, old_origin)
+        ):
             raise IncompatibleExport(
-                f"{work.target} is of something else: {found}",
+                f"the dataset in {journal.target} is from another source: {found}",
                 hint="Choose another folder, or remove this one",
             )
-        old = told_of(there, name)
-        if others:
-            # What this table does not say of itself, another one has said.
-            old, new = known(old, whose), known(new, whose)
-        if old and (found := differences(without_bounds(old), without_bounds(new))):
+        old = extract_plan(existing, name)
+        if other_tables:
+            # The provenance of a table without one is that of the other tables.
+            old, new = drop_unknown_origin(old, new_origin), drop_unknown_origin(new, new_origin)
+        if old and (found := describe_differences(drop_bounds(old), drop_bounds(new))):
             raise IncompatibleExport(
-                f"{work.target} has another {name}: {found}",
+                f"{journal.target} has a different table {name}: {found}",
                 hint="Give the same arguments as before, choose another folder, or remove this one",
             )
-        if any(not fits(file, source) for file in there.files(name)):
+        if any(not has_valid_ranges(file, source) for file in existing.list_files(name)):
             raise DatasetError(
-                f"{work.target} says of {name} what its columns cannot hold",
+                f"the manifest in {journal.target} has ranges that the columns of {name} "
+                "cannot contain",
                 hint="Restore it from a copy, or export to another folder",
             )
-        resume(there, work, source, divided[name])
-    plan = {s.table.name: wanted(s, form, divided[s.table.name], cells) for s in sources}
-    begun = work.plan
-    if begun is not None and (found := differences(begun, plan)):
+        resume_source(existing, journal, source, partitionings[name])
+    plan = {
+        s.table.name: build_plan(s, file_format, partitionings[s.table.name], cells)
+        for s in sources
+    }
+    interrupted = journal.plan
+    if interrupted is not None and (found := describe_differences(interrupted, plan)):
         raise IncompatibleExport(
-            f"in {work.target} another export was begun: {found}",
-            hint=f"Give the same arguments, choose another folder, or remove {work.path}",
+            f"{journal.target} has an interrupted export with other arguments: {found}",
+            hint=f"Give the same arguments, choose another folder, or remove {journal.folder}",
         )
-    if begun is None:
-        work.begin(plan)
+    if interrupted is None:
+        journal.add_plan(plan)
 
 
-def fits(file: Segment, source: Source) -> bool:
-    """Tell whether the ranges of a file are such as its columns can have."""
+def has_valid_ranges(file: Segment, source: Source) -> bool:
+    """Return whether the ranges of a file match the types of its columns."""
     schema = source.table.schema
     return all(
         name in schema
@@ -107,70 +117,74 @@ def fits(file: Segment, source: Source) -> bool:
     )
 
 
-def known(plan: dict[str, Any], whose: dict[str, Any]) -> dict[str, Any]:
-    """Return a *plan* but for whose data it is, where that is not known, here or in *whose*."""
+def drop_unknown_origin(plan: dict[str, Any], origin: dict[str, Any]) -> dict[str, Any]:
+    """Return a *plan* without the parts of its origin that are unknown here or in *origin*."""
     return {
         name: value
         for name, value in plan.items()
-        if name not in WHOSE or (value is not None and whose.get(name) is not None)
+        if name not in ORIGIN or (value is not None and origin.get(name) is not None)
     }
 
 
-def without_bounds(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan without what may move with the chain; whoever resumes looks at that."""
+def drop_bounds(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan without the bounds that move with the chain; `resume_source` checks them."""
     bounds = ("since", "until", "only")
     return {**plan, "request": {k: v for k, v in plan["request"].items() if k not in bounds}}
 
 
-def resume(
-    there: ExistingDataset, work: ExportJournal, source: Source, divided: Partitioning
+def resume_source(
+    existing: ExistingDataset, journal: ExportJournal, source: Source, partitioning: Partitioning
 ) -> None:
-    """Let *source* begin where what is there ends."""
+    """Let *source* start after the published rows and the finished partitions of the journal."""
     name = source.table.name
-    source.journal = lambda gap: work.missing(name, gap)
+    source.record_gap = lambda gap: journal.add_gap(name, gap)
     if source.resume is None:
-        work.done.pop(name, None)
+        journal.finished.pop(name, None)
         return
-    done = []
-    begun_in = dict.fromkeys(p.rpartition("/")[0] for p, s in work.made.items() if s.table == name)
-    # One was ended before the next was begun: what is not so lacks some of its rows.
-    for number, begun in zip(dict.fromkeys(work.done.get(name, [])), begun_in, strict=False):
+    finished = []
+    paths = [path for path, segment in journal.files.items() if segment.table == name]
+    started = dict.fromkeys(path.rpartition("/")[0] for path in paths)
+    # Partitions are finished in the order in which they were started. Otherwise rows are missing.
+    numbers = dict.fromkeys(journal.finished.get(name, []))
+    for number, started_folder in zip(numbers, started, strict=False):
         try:
-            folder = f"{name}/{divided.folder(number)}".rstrip("/")
+            folder = f"{name}/{partitioning.get_folder(number)}".rstrip("/")
         except UsageError:
             break
-        files = [s for path, s in work.made.items() if path.rpartition("/")[0] == folder]
-        if folder != begun or not all(fits(file, source) for file in files):
+        files = [s for path, s in journal.files.items() if path.rpartition("/")[0] == folder]
+        if folder != started_folder or not all(has_valid_ranges(file, source) for file in files):
             break
-        if any(published.find_damage(file, work.target, thorough=True) for file in files):
+        if any(published.find_damage(file, journal.target, thorough=True) for file in files):
             break
-        done.append(number)
-    plan = (work.plan or {}).get(name, {})
-    table = there.told.get("tables", {}).get(name, {})
-    counts = source.resume(table, plan, done, work.gaps.get(name, []), divided)
-    work.done[name] = done if counts else []
+        finished.append(number)
+    plan = (journal.plan or {}).get(name, {})
+    table = existing.manifest.get("tables", {}).get(name, {})
+    counts = source.resume(table, plan, finished, journal.gaps.get(name, []), partitioning)
+    journal.finished[name] = finished if counts else []
 
 
-def wanted(source: Source, form: Format, divided: Partitioning, cells: Cells) -> dict[str, Any]:
-    """Return what may not change from one export to the next."""
+def build_plan(
+    source: Source, file_format: Format, partitioning: Partitioning, cells: CellOptions
+) -> dict[str, Any]:
+    """Return what must stay the same from one export to the next."""
     return {
         "columns": {column.name: column.type for column in source.table.columns},
         "key": source.table.key,
-        "format": form.name,
+        "format": file_format.name,
         "raw": cells.raw,
-        "partitioned_by": divided.by or None,
-        "partition_key": divided.key or None,
-        "sorted_by": divided.order(source.table.key),
+        "partitioned_by": partitioning.by or None,
+        "partition_key": partitioning.key or None,
+        "sorted_by": partitioning.get_sort_key(source.table.key),
         "request": source.request,
-        "service": source.facts.get("service"),
-        "simulated": source.facts.get("simulated"),
+        "service": source.provenance.get("service"),
+        "simulated": source.provenance.get("simulated"),
         "chain": None if source.chain is None else source.chain.name,
     }
 
 
-def told_of(there: ExistingDataset, name: str) -> dict[str, Any]:
-    """Return the same of what a manifest says of a table."""
-    table = there.told.get("tables", {}).get(name)
+def extract_plan(existing: ExistingDataset, name: str) -> dict[str, Any]:
+    """Return the plan of an existing table, as `build_plan` does; {} if there is none."""
+    table = existing.manifest.get("tables", {}).get(name)
     if table is None:
         return {}
     return {
@@ -182,13 +196,13 @@ def told_of(there: ExistingDataset, name: str) -> dict[str, Any]:
         "partition_key": table["partition_key"],
         "sorted_by": table.get("sorted_by"),
         "request": table["request"],
-        **whose_of(there),
+        **extract_origin(existing),
     }
 
 
-def whose_of(there: ExistingDataset) -> dict[str, Any]:
-    """Return whose data is there, of all tables together."""
-    provenance = there.told.get("provenance", {})
+def extract_origin(existing: ExistingDataset) -> dict[str, Any]:
+    """Return the origin of the existing rows, of all tables together."""
+    provenance = existing.manifest.get("provenance", {})
     chain = provenance.get("chain")
     return {
         "service": provenance.get("service"),
@@ -197,42 +211,48 @@ def whose_of(there: ExistingDataset) -> dict[str, Any]:
     }
 
 
-def others_of(there: ExistingDataset, sources: list[Source]) -> dict[str, Any]:
-    """Return the tables that are there and are not exported now."""
-    named = {source.table.name for source in sources}
-    return {n: t for n, t in there.told.get("tables", {}).items() if n not in named}
+def find_other_tables(existing: ExistingDataset, sources: list[Source]) -> dict[str, Any]:
+    """Return the existing tables that this export does not write."""
+    names = {source.table.name for source in sources}
+    return {n: t for n, t in existing.manifest.get("tables", {}).items() if n not in names}
 
 
-def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> str:
-    """Say in words where two plans differ; "" where they do not."""
+def describe_differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> str:
+    """Return in words how two plans differ; "" if they are equal."""
     found = []
     for name in dict.fromkeys([*old, *new]):
-        one, other = old.get(name), new.get(name)
-        if isinstance(one, dict) and isinstance(other, dict):
-            found.append(differences(one, other, f"{prefix}{name}."))
-        elif one != other:
-            found.append(f"{prefix}{name} was {short(one)}, now it is {short(other)}")
+        before, now = old.get(name), new.get(name)
+        if isinstance(before, dict) and isinstance(now, dict):
+            found.append(describe_differences(before, now, f"{prefix}{name}."))
+        elif before != now:
+            found.append(f"{prefix}{name} was {shorten(before)}, now it is {shorten(now)}")
     return "; ".join(part for part in found if part)
 
 
-def short(value: object) -> str:
-    """Return a value in a few words."""
+def shorten(value: object) -> str:
+    """Return a value as text of at most 80 characters."""
     text = "nothing" if value is None else str(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def with_others(
-    told: dict[str, Any], there: ExistingDataset, sources: list[Source]
+def merge_other_tables(
+    manifest: dict[str, Any], existing: ExistingDataset, sources: list[Source]
 ) -> dict[str, Any]:
-    """Return the manifest *told* with the tables that were there and are not exported now."""
-    others = others_of(there, sources)
-    if not others:
-        return told
-    merged = {**told, "tables": dict(sorted({**others, **told["tables"]}.items()))}
-    merged["complete"] = not any(table["gaps"] for table in merged["tables"].values())
-    routes = {t["endpoint"] for t in merged["tables"].values() if t["endpoint"]}
-    new = {name: value for name, value in told["provenance"].items() if value is not None}
-    merged["provenance"] = {
-        **told["provenance"], **there.told["provenance"], **new, "endpoints": sorted(routes)
-    }  # fmt: skip
+    """Return the *manifest* with the existing tables that this export does not write."""
+    other_tables = find_other_tables(existing, sources)
+    if not other_tables:
+        return manifest
+    tables = dict(sorted({**other_tables, **manifest["tables"]}.items()))
+    known = {name: value for name, value in manifest["provenance"].items() if value is not None}
+    merged = {
+        **manifest,
+        "tables": tables,
+        "complete": not any(table["gaps"] for table in tables.values()),
+        "provenance": {
+            **manifest["provenance"],
+            **existing.manifest["provenance"],
+            **known,
+            "endpoints": sorted({t["endpoint"] for t in tables.values() if t["endpoint"]}),
+        },
+    }
     return {**merged, "checksum": published.checksum(merged)}

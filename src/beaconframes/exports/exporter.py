@@ -1,4 +1,4 @@
-"""``bf.export``: rows of any kind into a dataset that others can use, or into one file."""
+"""``bf.export``: export rows as a dataset or as one file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.client import Store
 from beaconframes.dataset import Dataset
 from beaconframes.errors import UsageError
-from beaconframes.exports.chunked_load import of_call
-from beaconframes.exports.dataset_sources import of_dataset
-from beaconframes.exports.dataset_writer import USUAL, to_file, to_folder
-from beaconframes.exports.formats import Cells
-from beaconframes.exports.loader_calls import repeatable
+from beaconframes.exports.chunked_load import create_call_source
+from beaconframes.exports.dataset_sources import create_dataset_sources
+from beaconframes.exports.dataset_writer import DEFAULT, write_dataset, write_file
+from beaconframes.exports.formats import CellOptions
+from beaconframes.exports.loader_calls import replace_iterators
 from beaconframes.exports.lock import ExportLocked
-from beaconframes.exports.manifest import DatasetInfo, authors, said
-from beaconframes.exports.remote import remote_of, to_remote
-from beaconframes.exports.sources import is_frame, of_frame, of_frames
-from beaconframes.exports.table_descriptions import checked_name
-from beaconframes.exports.targets import target_of
+from beaconframes.exports.manifest import DatasetInfo, check_creators, check_text
+from beaconframes.exports.object_store import export_to_store
+from beaconframes.exports.remote_target import parse_remote_target
+from beaconframes.exports.sources import create_frame_source, create_stream_source, is_frame
+from beaconframes.exports.table_descriptions import check_name
+from beaconframes.exports.targets import parse_target
 
 if TYPE_CHECKING:
     import os
@@ -34,21 +35,21 @@ if TYPE_CHECKING:
     from beaconframes.exports.result import Export
     from beaconframes.exports.sources import Source
 
-POLL = 0.1
-"""Seconds after which it is tried again whether another export has finished."""
+POLL_INTERVAL = 0.1
+"""Seconds between two attempts to lock the target."""
 
 
 def export(
     what: Any,
     target: str | os.PathLike[str] | ObjectStore,
     *,
-    format: str | None = None,  # noqa: A002 - what every library calls it
-    by: str | None = USUAL,
+    format: str | None = None,  # noqa: A002 - the name that every library uses
+    by: str | None = DEFAULT,
     table: str | None = None,
     name: str | None = None,
     title: str | None = None,
     creators: str | Sequence[str] = (),
-    license: str | None = None,  # noqa: A002 - what it is called in every metadata format
+    license: str | None = None,  # noqa: A002 - the name that every metadata format uses
     url: str | None = None,
     raw: bool = False,
     storage_options: Mapping[str, Any] | None = None,
@@ -63,145 +64,143 @@ def export(
         bf.export(income, "income/")                    # a frame, into a folder: a dataset
         bf.export(income, "income.csv")                 # ... or into one file
         bf.export(bf.load_income_history, "income/", validators=range(1000), since="2026-10-01")
-        bf.export(bf.store(), "everything/")            # all that was ever loaded
+        bf.export(bf.store(), "everything/")            # all rows of the local store
 
-    A loader takes its arguments by name, beside those of the export. It never has to fit into
-    memory: what is loaded is written, day by day. When the call is cut short, the same call goes on
-    where it was, and the dataset is the same to the byte. Later, the same call adds what has become
-    final since, and touches nothing that was published. It ends at the epoch that was final when it
-    began.
+    Give the arguments of a loader by name, beside those of the export. Rows are written day by day
+    as they are loaded, so they need not fit into memory. Run the same call again to resume an
+    interrupted export, or to add newly finalized epochs; published files never change, and a
+    resumed dataset has the same bytes. An export ends at the epoch that is final when it starts.
 
     A dataset is a folder: a folder of data files per table, ``manifest.json`` (every file with its
-    SHA-256, where the rows are from, what is missing), ``datapackage.json``, ``croissant.json``,
-    ``CITATION.cff`` and a README. Readers never see half of one, and two exports of the same rows
-    are equal to the byte.
+    SHA-256, the source of the rows, missing rows), ``datapackage.json``, ``croissant.json``,
+    ``CITATION.cff`` and a README. Readers never see half a dataset, and two exports of the same
+    rows have the same bytes.
 
     Parameters
     ----------
     what
-        A frame (polars, pandas with its index if that has names, lazy or not), an iterable of
-        polars frames, a loader, a `Dataset` or a `Store`.
+        A frame (polars, pandas including a named index; lazy or not), an iterable of polars frames,
+        a loader, a `Dataset` or a `Store`.
     target
-        A folder; or a file, if its name ends like one: ``.parquet``, ``.csv``, ``.jsonl``,
-        ``.arrow``, ``.duckdb``, ``.xlsx``. Or a place in an object store, such as
-        ``"s3://bucket/income"``, or a store that obstore made (the extra ``cloud``).
+        A folder; or a file, if the name ends in ``.parquet``, ``.csv``, ``.jsonl``, ``.arrow``,
+        ``.duckdb`` or ``.xlsx``. Or an address in an object store, such as
+        ``"s3://bucket/income"``, or a store object of obstore (the extra ``cloud``).
     format
-        ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"arrow"``, ``"duckdb"`` or ``"xlsx"``; left out, as
-        the file's name says, or Parquet.
+        ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"arrow"``, ``"duckdb"`` or ``"xlsx"``. Default: by
+        the extension of the file, otherwise Parquet.
     by
-        How a folder is divided: by UTC ``"day"``, by sync ``"period"``, by ranges of 1,000
-        ``"validators"``, or None. Left out: by day, if rows have a time. File after file, rows are
-        in one order: of time and then validators, or of validators and then time. Folders are
-        called ``date=...``, or ``partition_date=...`` where rows have a column of that name.
+        How a folder is divided: by UTC ``"day"``, by sync committee ``"period"``, by ranges of
+        1,000 ``"validators"``, or None. Default: by day, if the rows have a time. Consecutive files
+        are in one order: by time and then validator, or by validator and then time. Folders are
+        called ``date=...``, or ``partition_date=...`` if the rows have a column ``date``.
     table
-        What the table is called; left out, what the loader of such rows calls it. Of a dataset: the
+        The name of the table. Default: that of the loader with the same columns. For a dataset: the
         only table to export.
     name, title, creators, license, url
-        What the metadata says: the dataset's name, its title, who made it, under which license
-        (such as ``"CC-BY-4.0"``), and where it is published.
+        Metadata: the dataset's name, its title, its authors, its license (such as ``"CC-BY-4.0"``),
+        and the address where it is published.
     raw
-        Whether CSV and Excel keep text that a spreadsheet would run as a formula. Otherwise such
-        text, in columns of text and in names of columns, gets an apostrophe in front.
+        Whether CSV and Excel files keep text that a spreadsheet would run as a formula. By default,
+        such text gets an apostrophe in front, in text columns and in column names.
     storage_options
-        What an object store is to be opened with: region, endpoint, keys. They are kept nowhere.
+        Options to open an object store: region, endpoint, keys. They are not stored.
     wait
-        Whether to wait when another process exports there just now, for as long as it takes.
-        Otherwise that is an error, which names the process.
+        Whether to wait until another process has finished its export to the same target. By
+        default, that is an error that names the process.
     explorer
-        The explorer that a loader asks; left out, the one of ``bf.connect`` or ``bf.local``.
+        The explorer that a loader requests from. Default: that of ``bf.connect`` or ``bf.local``.
 
     Returns
     -------
     Export
-        ``complete`` is False when rows did not come; ``gaps`` names them. The same call asks for
-        them again. Before its activation and after its exit a validator lacks
-        nothing. ``until`` is up to where it goes, which may be less than was asked for.
+        ``complete`` is False if rows are missing; ``gaps`` lists them, and the same call requests
+        them again. Epochs before the activation or after the exit of a validator are not gaps.
+        ``until`` is the last exported epoch, which may be earlier than requested.
 
     Raises
     ------
     UsageError
-        The target or an argument cannot work.
+        The target or an argument is invalid.
     DatasetError
-        What is there is of another dataset, is damaged or is being written by somebody else; or
-        the disk is full.
+        The target contains other files, a dataset that does not match or is damaged, or another
+        process exports to it; or the disk is full.
     """
-    place = remote_of(target, storage_options)
-    goal = target_of((place.single or "folder") if place else target, format)
+    remote = parse_remote_target(target, storage_options)
+    local = parse_target((remote.file_name or "folder") if remote else target, format)
     if callable(what):
-        what, arguments = repeatable(what, arguments)
-    sources = sources_of(what, table=table, explorer=explorer, arguments=arguments)
-    about = DatasetInfo(
-        checked_name(name or named_after(sources), "name"),
-        said("title", title) or grain_of(sources),
-        authors(creators),
-        said("license", license),
-        said("url", url),
+        what, arguments = replace_iterators(what, arguments)
+    sources = create_sources(what, table=table, explorer=explorer, arguments=arguments)
+    info = DatasetInfo(
+        check_name(name or choose_name(sources), "name"),
+        check_text("title", title) or choose_title(sources),
+        check_creators(creators),
+        check_text("license", license),
+        check_text("url", url),
     )
 
-    def make(path: Path) -> Export:
-        if goal.single:
-            return to_file(sources, goal.at(path), Cells(raw))
-        return to_folder(sources, goal.at(path), Cells(raw), about, by)
+    def write(path: Path) -> Export:
+        if local.is_file:
+            return write_file(sources, local.at(path), CellOptions(raw))
+        return write_dataset(sources, local.at(path), CellOptions(raw), info, by)
 
-    done = patiently(
-        partial(make, goal.path)
-        if place is None
-        else partial(to_remote, place, make, goes_on=any(s.resume for s in sources)),
-        wait=wait,
-    )
-    return replace(done, unit=unit_of(sources))
+    if remote is None:
+        run = partial(write, local.path)
+    else:
+        can_resume = any(source.resume for source in sources)
+        run = partial(export_to_store, remote, write, can_resume=can_resume)
+    return replace(run_when_unlocked(run, wait=wait), unit=find_unit(sources))
 
 
-def sources_of(
+def create_sources(
     what: Any, *, table: str | None, explorer: Explorer | None, arguments: dict[str, Any]
 ) -> list[Source]:
-    """Return the rows of *what*, one source per table."""
+    """Return the sources of the rows of *what*, one per table."""
     if table is not None:
-        checked_name(table)
+        check_name(table)
     if callable(what) and not is_frame(what):
-        return [of_call(what, table, explorer, arguments)]
+        return [create_call_source(what, table, explorer, arguments)]
     if arguments:
         raise UsageError(
-            f"export() takes no argument {min(arguments)!r}",
-            hint="Only a loader has arguments of its own: bf.export(bf.load_..., target, ...)",
+            f"export() has no argument {min(arguments)!r}",
+            hint="Only loaders accept other arguments: bf.export(bf.load_..., target, ...)",
         )
     if isinstance(what, Store):
         if what.dataset is None:
-            raise UsageError(f"nothing was kept in {what.path}", hint="Load something first")
+            raise UsageError(f"the store {what.path} is empty", hint="Load something first")
         what = what.dataset
     if isinstance(what, Dataset):
-        return of_dataset(what, table)
+        return create_dataset_sources(what, table)
     if is_frame(what):
-        return [of_frame(what, table)]
+        return [create_frame_source(what, table)]
     if isinstance(what, Iterable) and not isinstance(what, str | bytes | dict):
-        return [of_frames(what, table)]
+        return [create_stream_source(what, table)]
     raise UsageError(
-        f"{type(what).__name__} cannot be exported",
+        f"a value of type {type(what).__name__} cannot be exported",
         hint="Give a frame, a loader and its arguments, a Dataset or bf.store()",
     )
 
 
-def patiently(make: Callable[[], Export], *, wait: bool) -> Export:
-    """Call *make*, and again for as long as somebody else is at work there."""
+def run_when_unlocked(run: Callable[[], Export], *, wait: bool) -> Export:
+    """Call *run*; with *wait*, call it again until no other export holds the lock."""
     while True:
         try:
-            return make()
+            return run()
         except ExportLocked:
             if not wait:
                 raise
-            time.sleep(POLL)
+            time.sleep(POLL_INTERVAL)
 
 
-def unit_of(sources: list[Source]) -> str:
-    """Return what is counted by what was asked for up to an end."""
+def find_unit(sources: list[Source]) -> str:
+    """Return the unit of ``until``, such as ``epoch``; "" if there is none."""
     return next((s.request["unit"] for s in sources if "unit" in s.request), "")
 
 
-def grain_of(sources: list[Source]) -> str:
-    """Return a title for a dataset of which nobody says one."""
-    return sources[0].table.grain if len(sources) == 1 else "Tables of a chain"
+def choose_title(sources: list[Source]) -> str:
+    """Return the default title of a dataset."""
+    return sources[0].table.title if len(sources) == 1 else "Tables of a chain"
 
 
-def named_after(sources: list[Source]) -> str:
-    """Return a name for a dataset: it does not depend on the folder that it lies in."""
+def choose_name(sources: list[Source]) -> str:
+    """Return the default name of a dataset, which does not depend on its folder."""
     return sources[0].table.name if len(sources) == 1 else "dataset"

@@ -1,8 +1,8 @@
-"""The workshop: a hidden folder in the target, for one export at a time.
+"""The journal of an export, in a hidden working folder of the target.
 
-It holds the lock, the drafts, and the journal: a line for every file before it gets its name. So an
-export that was killed goes on where it was, and knows which files are its own. When an export is
-finished nothing of it is left.
+The working folder contains the lock, drafts, and the journal, which gets a line for every file
+before the file gets its name. A killed export can therefore be resumed, and knows its own files.
+A finished export removes the folder.
 """
 
 from __future__ import annotations
@@ -22,44 +22,49 @@ from msgspec import Meta, Struct, convert
 from beaconframes.dataset import Segment, published
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError
-from beaconframes.exports.atomic_files import clear, judged, put_text, same
-from beaconframes.exports.lock import HOLDER, LOCK, held
+from beaconframes.exports.atomic_files import (
+    clear_folder,
+    has_content,
+    translate_errors,
+    write_text,
+)
+from beaconframes.exports.lock import HOLDER, LOCK, hold_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-NAME = ".beaconframes"
+WORK_FOLDER = ".beaconframes"
 JOURNAL = "journal.jsonl"
-LAST_PART = 2_900_000
-"""The largest number of a partition: later days have no date."""
-_FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z]+")
-"""What a file of an export is called: its table, its partition, its number."""
+MAX_PARTITION = 2_900_000
+"""The largest partition number: later days have no date."""
+_DATA_FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z]+")
+"""The path of a data file: its table, its partition, its number."""
 
 
 class JournalFile(published.ManifestFile):
-    """What the journal says of a file."""
+    """The line of a data file."""
 
     table: str
 
     @property
-    def is_ours(self) -> bool:
-        """Tell whether an export of that table calls its files so."""
-        return bool(_FILE.fullmatch(self.path)) and self.path.startswith(f"{self.table}/")
+    def has_valid_path(self) -> bool:
+        """Return whether an export of this table could have written the path."""
+        return bool(_DATA_FILE.fullmatch(self.path)) and self.path.startswith(f"{self.table}/")
 
 
 class JournalPlan(Struct):
-    """What the journal says of a table."""
+    """The plan of a table."""
 
     request: dict[str, Any]
 
 
 class JournalLine(Struct):
-    """The shape of a line of the journal: one of these."""
+    """A line of the journal: one of its fields is set."""
 
     plan: dict[str, JournalPlan] | None = None
     document: tuple[str, str] | None = None
-    done: tuple[str, Annotated[int, Meta(ge=-(2**31), le=LAST_PART)]] | None = None
+    done: tuple[str, Annotated[int, Meta(ge=-(2**31), le=MAX_PARTITION)]] | None = None
     gap: tuple[str, dict[str, Any]] | None = None
     file: JournalFile | None = None
 
@@ -69,166 +74,170 @@ class IncompatibleExport(DatasetError):
 
 
 class ExportJournal:
-    """What is known of an export that is under way."""
+    """The state of a running or interrupted export, stored line by line."""
 
-    def __init__(self, target: Path, path: Path) -> None:
-        self.target, self.path = target, path
+    def __init__(self, target: Path, folder: Path) -> None:
+        """Read the journal in the working *folder*, if an interrupted export left one."""
+        self.target, self.folder = target, folder
         self.plan: dict[str, Any] | None = None
-        self.extends = False
-        """Whether the target is a dataset already, so that its documents are ours."""
-        self.named: set[str] = set()
-        """The files of the dataset that is there, by their paths: they stay."""
-        self.made: dict[str, Segment] = {}
-        """Every file that the journal names, by its path, whether or not it was finished."""
-        self.done: dict[str, list[int]] = {}
+        self.extends_dataset = False
+        """Whether the target is a dataset already, so that its documents may be replaced."""
+        self.published_paths: set[str] = set()
+        """The files of the dataset in the target: they are never removed."""
+        self.files: dict[str, Segment] = {}
+        """The files in the journal, by path, finished or not."""
+        self.finished: dict[str, list[int]] = {}
         """The partitions of each table that have all their files."""
         self.gaps: dict[str, list[dict[str, Any]]] = {}
-        """What is known not to have come, of each table."""
+        """The known gaps of each table."""
         self.documents: set[tuple[str, str]] = set()
-        """The documents that were about to get their name, with the SHA-256 of each."""
-        self._drafts = 0
+        """The name and the SHA-256 of each document that was written, or about to be."""
+        self._draft_count = 0
         self._read()
 
-    def draft(self) -> Path:
-        """Return where a new draft can be written."""
-        self._drafts += 1
-        return self.path / f"draft-{self._drafts:06d}"
+    def create_draft_path(self) -> Path:
+        """Return the path for a new draft."""
+        self._draft_count += 1
+        return self.folder / f"draft-{self._draft_count:06d}"
 
-    def scratch(self, table: str) -> Path:
-        """Return a folder for what waits to be sorted."""
-        return self.path / f"runs-{table}"
+    def get_scratch_folder(self, table: str) -> Path:
+        """Return the folder for the sorted runs of a table."""
+        return self.folder / f"runs-{table}"
 
-    def begin(self, plan: dict[str, Any]) -> None:
-        """Write down what this export is to become."""
+    def add_plan(self, plan: dict[str, Any]) -> None:
+        """Record the plan of this export."""
         self.plan = plan
         self._append({"plan": plan})
 
-    def note(self, segment: Segment) -> None:
-        """Write down that a file is about to get its name."""
-        self.made[segment.path] = segment
+    def add_file(self, segment: Segment) -> None:
+        """Record a file that is about to get its name."""
+        self.files[segment.path] = segment
         self._append({"file": asdict(segment)})
 
-    def undo(self) -> None:
-        """Remove every file of this export that is no part of the dataset that is there."""
-        self.remove(self.made)
-        self.made = {}
-
-    def remove(self, paths: Iterable[str]) -> None:
-        """Remove files of this export, each if it is what was written: the journal may lie."""
-        for path in set(paths) - self.named:
-            if published.find_damage(self.made[path], self.target, thorough=True) is None:
-                with judged(self.target / path, "cannot be removed"):
-                    (self.target / path).unlink()
-
-    def finished(self, table: str, number: int) -> None:
-        """Write down that a partition has all its files."""
+    def add_finished(self, table: str, number: int) -> None:
+        """Record that a partition has all its files."""
         self._append({"done": [table, number]})
 
-    def missing(self, table: str, gap: dict[str, Any]) -> None:
-        """Write down what did not come."""
+    def add_gap(self, table: str, gap: dict[str, Any]) -> None:
+        """Record rows that are missing."""
         self._append({"gap": [table, gap]})
 
-    def describe(self, name: str, text: str) -> None:
-        """Write a document, unless somebody else's file has its name."""
+    def remove_all_files(self) -> None:
+        """Remove the files of this export that are not part of the dataset in the target."""
+        self.remove_files(self.files)
+        self.files = {}
+
+    def remove_files(self, paths: Iterable[str]) -> None:
+        """Remove files of this export, if their content matches: the journal may be forged."""
+        for path in set(paths) - self.published_paths:
+            if published.find_damage(self.files[path], self.target, thorough=True) is None:
+                with translate_errors(self.target / path, "cannot be removed"):
+                    (self.target / path).unlink()
+
+    def write_document(self, name: str, text: str) -> None:
+        """Write a document; raise a DatasetError if another file has its name."""
         path = self.target / name
-        if not self.extends and os.path.lexists(path) and not same(path, text):
-            plain = path.is_file() and not path.is_symlink()
-            if not plain or (name, digest(path)) not in self.documents:
+        if not self.extends_dataset and os.path.lexists(path) and not has_content(path, text):
+            is_plain = path.is_file() and not path.is_symlink()
+            if not is_plain or (name, digest(path)) not in self.documents:
                 raise DatasetError(
-                    f"{path} is in the way: it is not a file of this export",
+                    f"{path} exists and is not a file of this export",
                     hint="Move it away, or export to another folder",
                 )
         document = name, hashlib.sha256(text.encode()).hexdigest()
         if document not in self.documents:
             self.documents.add(document)
             self._append({"document": document})
-        put_text(text, self.draft(), path)
+        write_text(text, self.create_draft_path(), path)
 
-    def sweep(self) -> None:
-        """Remove the drafts of an export that was killed."""
-        clear(self.path, but=(LOCK, HOLDER, JOURNAL))
+    def remove_drafts(self) -> None:
+        """Remove the drafts and runs of an interrupted export."""
+        clear_folder(self.folder, keep=(LOCK, HOLDER, JOURNAL))
 
     def close(self) -> None:
-        """Remove the workshop, its lock last: from then on it may be somebody else's."""
-        self.sweep()
-        with judged(self.path, "cannot be removed"):
+        """Remove the working folder. The lock is last: from then on another export may start."""
+        self.remove_drafts()
+        with translate_errors(self.folder, "cannot be removed"):
             for name in (JOURNAL, HOLDER, LOCK):
-                (self.path / name).unlink(missing_ok=True)
+                (self.folder / name).unlink(missing_ok=True)
             try:
-                self.path.rmdir()
+                self.folder.rmdir()
             except OSError as error:
-                # Whoever waited for the lock has made its own, or has been and gone.
+                # A waiting export has created its own lock there, or has finished meanwhile.
                 if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
                     raise
 
     def _append(self, line: dict[str, Any]) -> None:
-        with judged(self.path / JOURNAL), (self.path / JOURNAL).open("a") as file:
+        path = self.folder / JOURNAL
+        with translate_errors(path), path.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
     def _read(self) -> None:
-        journal = self.path / JOURNAL
-        if not journal.is_file():
+        path = self.folder / JOURNAL
+        if not path.is_file():
             return
-        whole = journal.read_bytes()
-        good = 0
-        # The last line may be torn; nothing is believed that comes after one which is not ours.
+        data = path.read_bytes()
+        valid = 0
+        # The last line may be incomplete. Lines after an invalid one are not trusted.
         with suppress(ValueError, RecursionError):
-            while line := whole[good : whole.find(b"\n", good) + 1]:
-                told = json.loads(line)
-                self._take(told, convert(told, JournalLine))
-                good += len(line)
-        if good < len(whole):
-            with judged(journal), journal.open("r+b") as file:
-                file.truncate(good)
+            while line := data[valid : data.find(b"\n", valid) + 1]:
+                values = json.loads(line)
+                self._apply(values, convert(values, JournalLine))
+                valid += len(line)
+        if valid < len(data):
+            with translate_errors(path), path.open("r+b") as file:
+                file.truncate(valid)
 
-    def _take(self, told: dict[str, Any], line: JournalLine) -> None:
-        """Remember what a line of the journal says; a ValueError if no export says it."""
+    def _apply(self, values: dict[str, Any], line: JournalLine) -> None:
+        """Apply a line of the journal; raise a ValueError if no export could have written it."""
         if line.plan is not None:
-            self.plan = told["plan"]
+            self.plan = values["plan"]
         elif line.document is not None:
             self.documents.add(line.document)
         elif line.done is not None:
             table, number = line.done
-            self.done.setdefault(table, []).append(number)
+            self.finished.setdefault(table, []).append(number)
         elif line.gap is not None:
-            name, gap = line.gap
-            self.gaps.setdefault(name, []).append(gap)
-        elif line.file is not None and line.file.is_ours:
-            ranges = {n: tuple(pair) for n, pair in line.file.ranges.items()}
-            self.made[line.file.path] = Segment(**{**told["file"], "ranges": ranges})
+            table, gap = line.gap
+            self.gaps.setdefault(table, []).append(gap)
+        elif line.file is not None and line.file.has_valid_path:
+            ranges = {name: tuple(pair) for name, pair in line.file.ranges.items()}
+            self.files[line.file.path] = Segment(**{**values["file"], "ranges": ranges})
         else:
-            raise ValueError(told)
+            raise ValueError(values)
 
 
 @contextmanager
-def working(target: Path, folder: Path, called: object = None) -> Iterator[ExportJournal]:
-    """Hold the lock of *target* for one export; at its end the workshop *folder* is gone.
+def open_journal(
+    target: Path, folder: Path, shown_target: object = None
+) -> Iterator[ExportJournal]:
+    """Hold the lock of *target*, and yield its journal; at the end, remove the working *folder*.
 
-    An error names what is exported to as it is *called*; usually that is *target*.
+    Errors name *shown_target*, which defaults to the absolute path of *target*.
 
     Raises
     ------
     ExportLocked
-        Another export is under way there; the message says on which machine and in which process.
+        Another export to the target is running; the message names its host and process.
     """
-    with judged(folder, "cannot be made"):
+    with translate_errors(folder, "cannot be created"):
         if folder.is_symlink():
             raise DatasetError(f"{folder} is a symbolic link", hint="Remove it")
         folder.mkdir(parents=True, exist_ok=True)
     for name in (LOCK, HOLDER, JOURNAL):
-        # Whoever is at work there may remove it at any moment.
-        with judged(folder / name, "cannot be read"), suppress(FileNotFoundError):
+        # The export that holds the lock may remove the file at any moment.
+        with translate_errors(folder / name, "cannot be read"), suppress(FileNotFoundError):
             if not stat.S_ISREG((folder / name).lstat().st_mode):
-                raise DatasetError(f"{folder / name} is not a plain file", hint="Remove it")
-    with held(folder, called or target.absolute()):
-        work = ExportJournal(target, folder)
-        work.sweep()
+                raise DatasetError(f"{folder / name} is not a regular file", hint="Remove it")
+    with hold_lock(folder, shown_target or target.absolute()):
+        journal = ExportJournal(target, folder)
+        journal.remove_drafts()
         try:
-            yield work
+            yield journal
         except BaseException:
-            if not work.made:
-                # Nothing was begun that could be gone on with.
+            if not journal.files:
+                # No file exists that a later export could reuse.
                 with suppress(DatasetError):
-                    work.close()
+                    journal.close()
             raise
-        work.close()
+        journal.close()

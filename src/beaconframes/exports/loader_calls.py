@@ -1,10 +1,11 @@
-"""Calls of loaders as sources: what is asked for comes piece by piece, in the order of time."""
+"""Calls of loaders: the function, its arguments and its explorer, as a source of rows."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,160 +19,160 @@ from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from beaconframes.client import Explorer
     from beaconframes.endpoint import Endpoint
 
-
-NOT_YET = "not final yet"
-
-
-def repeatable(what: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return both with a list for every iterator, which gives what it has only once."""
-    if isinstance(what, functools.partial):
-        arguments = {**what.keywords, **arguments}
-        what = functools.partial(what.func, *map(lasting, what.args))
-    return what, {name: lasting(value) for name, value in arguments.items()}
-
-
-def lasting(value: Any) -> Any:
-    """Return a list of what an iterator gives, and anything else as it is."""
-    return [*value] if isinstance(value, Iterator) else value
-
-
-def unwrapped(
-    what: Callable[..., Any], arguments: dict[str, Any]
-) -> tuple[Callable[..., Any], inspect.BoundArguments]:
-    """Return the function that *what* is in the end, and all that it is called with."""
-    positional: tuple[Any, ...] = ()
-    while isinstance(what, functools.partial):
-        positional = (*what.args, *positional)
-        arguments = {**what.keywords, **arguments}
-        what = what.func
-    try:
-        bound = inspect.signature(what).bind(*positional, **arguments)
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"{called(what)}() cannot be called so: {error}",
-            hint="Give the arguments of the loader by name, beside those of export()",
-        ) from None
-    bound.apply_defaults()
-    return what, bound
-
-
-def called(function: Callable[..., Any]) -> str:
-    """Return what a function is called, or an object that is called like one."""
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def endpoint_of(function: Callable[..., Any]) -> Endpoint | None:
-    """Return the endpoint that a loader asks; None if *function* is no loader."""
-    module, name = getattr(function, "__module__", None) or "", called(function)
-    if not module.startswith(("beaconframes.v1", "beaconframes.v2")):
-        return None
-    known = ENDPOINTS_V2 if module.startswith("beaconframes.v2") else ENDPOINTS
-    return next((e for e in known if f"load_{e.name}" == name), None)
+NOT_FINAL = "not final yet"
+MAX_TEXT = 200
 
 
 class LoaderCall:
-    """One loader, whom it asks, and for what."""
+    """A loader with its arguments, and the explorer that it requests from."""
 
     def __init__(
         self,
         function: Callable[..., Any],
         endpoint: Endpoint,
         explorer: Explorer,
-        given: dict[str, Any],
+        arguments: dict[str, Any],
     ) -> None:
-        """Take everything that was given; *explorer* is the one that is asked."""
+        """Keep the *arguments* that select rows; the export sets the others itself."""
         self.function, self.endpoint, self.explorer = function, endpoint, explorer
-        self.given = {
+        self.arguments = {
             name: value
-            for name, value in given.items()
+            for name, value in arguments.items()
             if name not in ("explorer", "strict", "lazy", "frame")
         }
-        self.values = {name: self.given.get(name) for name in endpoint.arguments}
+        self.values = {name: self.arguments.get(name) for name in endpoint.arguments}
         self.chain_head = explorer.chain_head_of(endpoint)
         self.gaps: list[dict[str, Any]] = []
-        self.lives = ActivePeriods(explorer, second=endpoint in ENDPOINTS_V2)
+        self._active_periods = ActivePeriods(explorer, uses_v2=endpoint in ENDPOINTS_V2)
 
-    def load(self, **instead: Any) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-        """Return the rows of the call, with some arguments *instead*, and what did not come.
+    def load(self, **changes: Any) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+        """Return the rows, with *changes* to the arguments, and the gaps.
 
-        Epochs outside of a validator's active life are none that did not come.
+        Epochs in which a validator was not active are not gaps.
         """
-        rows, gaps = load(self.function, self.explorer, {**self.given, **instead})
-        return rows.cast(self.endpoint.table.schema()), self.lives.within(gaps) if gaps else []
+        rows, gaps = call_loader(self.function, self.explorer, {**self.arguments, **changes})
+        if gaps:
+            gaps = self._active_periods.clip_gaps(gaps)
+        return rows.cast(self.endpoint.table.schema()), gaps
 
-    def everything(self) -> Iterator[pl.DataFrame]:
-        """Yield all rows, loaded at once; what happened in a slot that is not final is a gap."""
+    def load_all(self) -> Iterator[pl.DataFrame]:
+        """Yield all rows, loaded at once. Rows of slots that are not final are gaps."""
         rows, gaps = self.load()
         self.gaps += gaps
-        # Where a table declares no slot, one that comes may be of a duty that lies ahead.
+        # A `slot` that the table does not declare may be that of a future duty.
         if "slot" in self.endpoint.table.schema():
-            late = pl.col("slot") > self.chain_head.latest("slot", finalized=True)
+            is_late = pl.col("slot") > self.chain_head.latest("slot", finalized=True)
             subjects = [
                 name for name in ("validator_index", "block_number") if name in rows.columns
             ]
-            named = rows.filter(late).select(*subjects, "slot", reason=pl.lit(NOT_YET))
-            self.gaps += named.to_dicts()
-            rows = rows.filter(~late.fill_null(value=False))
+            late = rows.filter(is_late).select(*subjects, "slot", reason=pl.lit(NOT_FINAL))
+            self.gaps += late.to_dicts()
+            rows = rows.filter(~is_late.fill_null(value=False))
         yield rows
 
-    def others(self) -> dict[str, Any]:
-        """Return the arguments as the manifest has them."""
-        plain = (str, int, float, bool)
+    def describe_arguments(self) -> dict[str, Any]:
+        """Return the arguments as the manifest shows them."""
         return {
-            name: value if isinstance(value, plain) else short(value)
-            for name, value in self.given.items()
+            name: value if isinstance(value, str | int | float | bool) else abbreviate(value)
+            for name, value in self.arguments.items()
             if value is not None
         }
 
-    def facts(self) -> dict[str, Any]:
-        """Return whose data it is."""
+    def describe_service(self) -> dict[str, Any]:
+        """Return the service and whether its chain is simulated, for the manifest."""
         about = self.explorer.about
         url = urlsplit(self.explorer.url)
-        here = is_loopback(url.hostname or "")
-        # The port of a local service is another one each time, and a path may hold a secret.
-        service = "a service on this machine" if here else f"{url.scheme}://{url.netloc}"
+        is_local = is_loopback(url.hostname or "")
+        # The port of a local service changes, and a path may contain a secret.
+        service = "a service on this machine" if is_local else f"{url.scheme}://{url.netloc}"
         return {
             "service": about.get("service", service),
-            "simulated": about.get("simulated", None if here else False),
+            "simulated": about.get("simulated", None if is_local else False),
         }
 
 
-def load(
+def call_loader(
     function: Callable[..., Any], explorer: Explorer, arguments: dict[str, Any]
 ) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-    """Call a loader; return the rows that came, and what did not."""
+    """Call a loader, and return its rows and its gaps."""
+    gaps: list[dict[str, Any]] = []
     try:
-        frame, gaps = function(**arguments, explorer=explorer, strict=True), []
+        frame = function(**arguments, explorer=explorer, strict=True)
     except (MissingRows, IntegrityError) as error:
         if error.rows is None or error.missing is None:
             raise
-        frame, gaps = error.rows, gaps_in(error)
+        frame = error.rows
+        gaps = [
+            {name: value for name, value in row.items() if value is not None}
+            for row in error.missing.iter_rows(named=True)
+        ]
     return frame if isinstance(frame, pl.DataFrame) else to_polars(frame), gaps
 
 
-def gaps_in(error: MissingRows | IntegrityError) -> list[dict[str, Any]]:
-    """Return what did not come, one entry per gap."""
-    assert error.missing is not None
-    return [
-        {name: value for name, value in row.items() if value is not None}
-        for row in error.missing.iter_rows(named=True)
-    ]
+def replace_iterators(function: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return both with lists instead of iterators, which can be read only once."""
+
+    def to_list(value: Any) -> Any:
+        return [*value] if isinstance(value, Iterator) else value
+
+    if isinstance(function, functools.partial):
+        arguments = {**function.keywords, **arguments}
+        function = functools.partial(function.func, *map(to_list, function.args))
+    return function, {name: to_list(value) for name, value in arguments.items()}
 
 
-def short(value: Any) -> str:
-    """Return a list of things in the fewest words that still tell it from any other."""
+def bind_arguments(
+    function: Callable[..., Any], arguments: dict[str, Any]
+) -> tuple[Callable[..., Any], inspect.BoundArguments]:
+    """Return the function inside of any `functools.partial`, and all its arguments."""
+    positional: tuple[Any, ...] = ()
+    while isinstance(function, functools.partial):
+        positional = (*function.args, *positional)
+        arguments = {**function.keywords, **arguments}
+        function = function.func
+    try:
+        bound = inspect.signature(function).bind(*positional, **arguments)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{get_function_name(function)}() does not accept these arguments: {error}",
+            hint="Give the arguments of the loader by name, beside those of export()",
+        ) from None
+    bound.apply_defaults()
+    return function, bound
+
+
+def get_function_name(function: Callable[..., Any]) -> str:
+    """Return the name of a function, or of the class of a callable object."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def find_endpoint(function: Callable[..., Any]) -> Endpoint | None:
+    """Return the endpoint of a loader; None if *function* is not a loader."""
+    module, name = getattr(function, "__module__", None) or "", get_function_name(function)
+    if not module.startswith(("beaconframes.v1", "beaconframes.v2")):
+        return None
+    endpoints = ENDPOINTS_V2 if module.startswith("beaconframes.v2") else ENDPOINTS
+    return next((e for e in endpoints if f"load_{e.name}" == name), None)
+
+
+def abbreviate(value: Any) -> str:
+    """Return a list as text, a long one as its length and hash."""
     try:
         items = [str(item) for item in value]
     except TypeError:
         return str(value)
-    text = ",".join(items)
-    if len(text) <= 200:
-        return text
-    from hashlib import sha256
+    return join_items(items)
 
-    return f"{len(items)} of them, sha256 {sha256(text.encode()).hexdigest()[:16]}"
+
+def join_items(items: Iterable[str]) -> str:
+    """Return *items* joined by commas, or their number and hash if that is too long."""
+    listed = [*items]
+    text = ",".join(listed)
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{len(listed)} of them, sha256 {sha256(text.encode()).hexdigest()[:16]}"

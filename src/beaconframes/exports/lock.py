@@ -1,4 +1,4 @@
-"""The lock of a workshop: one export at a time, whose process and machine others are told."""
+"""The lock of an export: one export per target, with the process and the host of its holder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.errors import DatasetBusy, DatasetError
-from beaconframes.exports.atomic_files import judged
+from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.http.shared_rate_limit import is_alive
 from beaconframes.text import visible
 
@@ -20,114 +20,115 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK, HOLDER = "lock", "holder.json"
-NAMELESS = 0.5
-"""Seconds in which whoever has just taken the lock writes down who it is."""
+HOLDER_TIMEOUT = 0.5
+"""Seconds in which a process that has just taken the lock writes its name."""
 
 
 class ExportLocked(DatasetBusy):
-    """Another export holds the lock; nothing was begun yet."""
+    """Another export holds the lock; this one has not started."""
 
 
 @contextmanager
-def held(folder: Path, called: object) -> Iterator[None]:
-    """Hold the lock of a workshop *folder*, and leave word of who does.
+def hold_lock(folder: Path, target: object) -> Iterator[None]:
+    """Hold the lock in the working *folder*, and write down the process that holds it.
 
     Raises
     ------
     ExportLocked
-        Somebody else holds it; the message says what is exported to as it is *called*.
+        Another process holds it; the message names the process and the *target*.
     """
-    lock = locked(folder, called)
+    connection = acquire_lock(folder, target)
     try:
-        with judged(folder / HOLDER):
-            (folder / HOLDER).write_text(json.dumps({"pid": os.getpid(), "host": host()}))
+        with translate_errors(folder / HOLDER):
+            holder = {"pid": os.getpid(), "host": get_hostname()}
+            (folder / HOLDER).write_text(json.dumps(holder))
         yield
     finally:
-        lock.close()
+        connection.close()
 
 
-def locked(folder: Path, called: object) -> sqlite3.Connection:
-    """Take the lock: the system lets go of it when the process ends, however it ends.
+def acquire_lock(folder: Path, target: object) -> sqlite3.Connection:
+    """Return a connection that holds the lock; the system releases it when the process ends.
 
-    SQLite locks as fcntl does; what flock has locked stays so while a worker lives that the killed
-    process had forked.
+    SQLite locks with fcntl. A lock of flock would outlive a killed process for as long as one of
+    its forked children runs.
     """
-    patience = time.monotonic() + NAMELESS
+    deadline = time.monotonic() + HOLDER_TIMEOUT
     while True:
         path = folder / LOCK
-        with judged(path):
+        with translate_errors(path):
             folder.mkdir(parents=True, exist_ok=True)
-            # At its end whoever had the lock removes the folder, at any moment of this.
+            # The previous holder may remove the folder at any moment.
             with suppress(FileNotFoundError):
                 path.touch()
         with suppress(FileNotFoundError):
-            before = path.stat().st_ino
+            inode = path.stat().st_ino
             try:
                 connection = sqlite3.connect(path, timeout=0, isolation_level=None)
             except sqlite3.OperationalError:
-                if time.monotonic() > patience:
-                    raise no_lock(path) from None
+                if time.monotonic() > deadline:
+                    raise build_invalid_lock_error(path) from None
                 continue
             try:
                 connection.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError:
                 connection.close()
-                # Whoever ends removes its name first: looked for again, it might be gone.
-                holder = holder_in(folder)
-                if may_live(holder) or time.monotonic() > patience:
-                    raise taken(folder, called, holder) from None
+                # Read the name once: a holder that ends removes it before the lock.
+                holder = read_holder(folder)
+                if may_hold_lock(holder) or time.monotonic() > deadline:
+                    raise build_locked_error(folder, target, holder) from None
                 time.sleep(0.01)
                 continue
             except sqlite3.DatabaseError:
                 connection.close()
-                raise no_lock(path) from None
-            # Whoever had it before removes it at the end: then this is the lock of nobody.
+                raise build_invalid_lock_error(path) from None
+            # The previous holder removes the file at its end; a removed file locks nothing.
             with suppress(FileNotFoundError):
-                if path.stat().st_ino == before:
-                    refuse_elsewhere(folder, called, connection)
+                if path.stat().st_ino == inode:
+                    check_host(folder, target, connection)
                     return connection
             connection.close()
 
 
-def no_lock(path: Path) -> DatasetError:
-    """Return the error that a file cannot be locked, whatever it is."""
-    return DatasetError(f"{path} is no lock of an export", hint="Remove it")
+def build_invalid_lock_error(path: Path) -> DatasetError:
+    """Return the error for a file that cannot be locked."""
+    return DatasetError(f"{path} is not the lock file of an export", hint="Remove it")
 
 
-def refuse_elsewhere(folder: Path, called: object, connection: sqlite3.Connection) -> None:
-    """Raise if another machine may hold the lock: not every shared folder shares locks."""
-    holder = holder_in(folder)
-    if holder and holder.get("host") != host():
+def check_host(folder: Path, target: object, connection: sqlite3.Connection) -> None:
+    """Raise ExportLocked if another host may hold the lock: network folders may not share locks."""
+    holder = read_holder(folder)
+    if holder and holder.get("host") != get_hostname():
         connection.close()
-        raise taken(folder, called, holder)
+        raise build_locked_error(folder, target, holder)
 
 
-def may_live(holder: dict[str, Any]) -> bool:
-    """Tell whether a *holder* may have the lock; one that died has left its name behind."""
-    if holder.get("host") != host():
+def may_hold_lock(holder: dict[str, Any]) -> bool:
+    """Return whether a *holder* may hold the lock; a process that died leaves its name behind."""
+    if holder.get("host") != get_hostname():
         return bool(holder)
     process = holder.get("pid")
     return isinstance(process, int) and is_alive(process)
 
 
-def taken(folder: Path, called: object, holder: dict[str, Any]) -> ExportLocked:
-    """Return the error that names who holds the lock."""
-    who = f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
+def build_locked_error(folder: Path, target: object, holder: dict[str, Any]) -> ExportLocked:
+    """Return the error that names the *holder* of the lock."""
+    name = f"process {holder.get('pid')} on {holder.get('host')}" if holder else "another process"
     return ExportLocked(
-        f"{called} is being exported to by {visible(who)}",
-        hint=f"Wait until it has finished. If it is gone for good, remove {folder / HOLDER}",
+        f"another export to {target} is running: {visible(name)}",
+        hint=f"Wait until it has finished. If it no longer exists, remove {folder / HOLDER}",
     )
 
 
-def holder_in(folder: Path) -> dict[str, Any]:
-    """Return who last left word, {} if nobody has."""
+def read_holder(folder: Path) -> dict[str, Any]:
+    """Return the process and the host that last wrote their names; {} if there are none."""
     with suppress(OSError, ValueError, RecursionError):
-        found = json.loads((folder / HOLDER).read_text())
-        if isinstance(found, dict):
-            return found
+        holder = json.loads((folder / HOLDER).read_text())
+        if isinstance(holder, dict):
+            return holder
     return {}
 
 
-def host() -> str:
-    """Return what this machine is called."""
+def get_hostname() -> str:
+    """Return the name of this machine."""
     return socket.gethostname()

@@ -1,8 +1,8 @@
-"""The manifest: which files a dataset has, and where its rows are from.
+"""The manifest: the files of a dataset, and where its rows are from.
 
-It is written last, so that a dataset is what its manifest says: a file that it does not name is
-no part of it. It holds nothing that changes from one export of the same rows to the next, no clock
-and no address of this machine; when an export was made stands in ``history.jsonl``.
+It is written last and defines the dataset: a file that it does not list is not part of it. It has
+no clock and no path of this machine, so that the same rows make the same manifest. The time of each
+export is in ``history.jsonl``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.cache.local_store import chain_facts
 from beaconframes.dataset.published import FORMAT, FORMAT_VERSION, checksum
 from beaconframes.errors import UsageError
 from beaconframes.exports.targets import is_text
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 class ManifestTable:
     """One table of a manifest."""
 
-    described: TableDescription
-    form: Format
-    partition: Partitioning
+    description: TableDescription
+    format: Format
+    partitioning: Partitioning
     files: list[Segment]
     raw: bool = False
     request: dict[str, Any] = field(default_factory=dict)
@@ -40,35 +41,35 @@ class ManifestTable:
 
     @property
     def rows(self) -> int:
-        """Return how many rows it has."""
+        """Return the number of rows."""
         return sum(segment.rows for segment in self.files)
 
     @property
     def ranges(self) -> dict[str, list[int | str]]:
-        """Return the least and the greatest value of each key column."""
-        every = [s.ranges for s in self.files]
-        names = dict.fromkeys(name for found in every for name in found)
+        """Return the minimum and the maximum of each key column."""
+        ranges = [segment.ranges for segment in self.files]
+        names = dict.fromkeys(name for found in ranges for name in found)
         return {
             name: [
-                min(found[name][0] for found in every if name in found),
-                max(found[name][1] for found in every if name in found),
+                min(found[name][0] for found in ranges if name in found),
+                max(found[name][1] for found in ranges if name in found),
             ]
             for name in names
         }
 
-    def told(self) -> dict[str, Any]:
-        """Return it as the manifest has it."""
-        table = self.described
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry of the manifest."""
+        table = self.description
         return {
-            "title": table.grain,
+            "title": table.title,
             "rows": self.rows,
             "key": table.key,
             "ranges": self.ranges,
-            "format": self.form.name,
+            "format": self.format.name,
             "raw": self.raw,
-            "partitioned_by": self.partition.by or None,
-            "partition_key": self.partition.key or None,
-            "sorted_by": self.partition.order(table.key),
+            "partitioned_by": self.partitioning.by or None,
+            "partition_key": self.partitioning.key or None,
+            "sorted_by": self.partitioning.get_sort_key(table.key),
             "columns": [
                 {"name": c.name, "type": c.type, "unit": c.unit, "key": c.key, "meaning": c.meaning}
                 for c in table.columns
@@ -91,7 +92,7 @@ class ManifestTable:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What the makers of a dataset say of it."""
+    """The name, the title, the creators, the license and the address of a dataset."""
 
     name: str
     title: str
@@ -100,58 +101,58 @@ class DatasetInfo:
     url: str | None = None
 
 
-def said(what: str, text: object) -> str | None:
-    """Return a *text* as it can be written down; a UsageError names *what* cannot be."""
-    if text is not None and not is_text(text):
-        raise UsageError(f"{what}={visible(repr(text), 60)} is no text", hint="Give a text")
-    return text
+def check_text(argument: str, value: object) -> str | None:
+    """Return *value* if it is text or None; raise a UsageError that names the *argument*."""
+    if value is not None and not is_text(value):
+        raise UsageError(f"{argument}={visible(repr(value), 60)} is not text", hint="Give a str")
+    return value
 
 
-def authors(creators: object) -> tuple[str, ...]:
-    """Return who made a dataset: a name, or several."""
-    every = [creators] if isinstance(creators, str) else creators
-    named = [*every] if isinstance(every, Iterable) else [None]
-    texts = tuple(name for name in named if is_text(name))
-    if len(texts) < len(named):
+def check_creators(creators: object) -> tuple[str, ...]:
+    """Return the names of the creators, from one name or several."""
+    values = [creators] if isinstance(creators, str) else creators
+    names = [*values] if isinstance(values, Iterable) else [None]
+    texts = tuple(name for name in names if is_text(name))
+    if len(texts) < len(names):
         raise UsageError(
-            f"creators={visible(repr(creators), 60)} are no names", hint="Give a list of texts"
+            f"creators={visible(repr(creators), 60)} is not a list of names",
+            hint="Give a list of str",
         )
     return texts
 
 
-def manifest(
-    about: DatasetInfo, facts: dict[str, Any], tables: list[ManifestTable]
+def build_manifest(
+    info: DatasetInfo, provenance: dict[str, Any], tables: list[ManifestTable]
 ) -> dict[str, Any]:
-    """Return the manifest of a dataset with these *tables*, that is from where *facts* say."""
-    told: dict[str, Any] = {
+    """Return the manifest of a dataset with these *tables*."""
+    by_name = sorted(tables, key=lambda table: table.description.name)
+    manifest: dict[str, Any] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "name": about.name,
-        "title": about.title,
-        "creators": list(about.creators),
-        "license": about.license,
-        "url": about.url,
+        "name": info.name,
+        "title": info.title,
+        "creators": list(info.creators),
+        "license": info.license,
+        "url": info.url,
         "complete": not any(table.gaps for table in tables),
         "provenance": {
-            **facts,
-            "endpoints": sorted({t.described.route for t in tables if t.described.route}),
+            **provenance,
+            "endpoints": sorted({t.description.route for t in tables if t.description.route}),
             "software": f"beaconframes {version('beaconframes')}",
         },
-        "tables": {
-            t.described.name: t.told() for t in sorted(tables, key=lambda t: t.described.name)
-        },
+        "tables": {table.description.name: table.to_dict() for table in by_name},
     }
-    return {**told, "checksum": checksum(told)}
+    return {**manifest, "checksum": checksum(manifest)}
 
 
-def text(told: dict[str, Any]) -> str:
-    """Return *told* as the text of a file."""
-    return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def to_json_text(value: dict[str, Any]) -> str:
+    """Return *value* as the text of a JSON file."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def facts_of(sources: list[Source]) -> dict[str, Any]:
-    """Return where the rows of all *sources* are from; they agree on it."""
-    facts: dict[str, Any] = {
+def collect_provenance(sources: list[Source]) -> dict[str, Any]:
+    """Return where the rows of all *sources* are from; the sources agree on it."""
+    provenance: dict[str, Any] = {
         "service": None,
         "simulated": None,
         "chain": None,
@@ -159,14 +160,8 @@ def facts_of(sources: list[Source]) -> dict[str, Any]:
         "finalized_time": None,
     }
     for source in sources:
-        facts.update({name: value for name, value in source.facts.items() if value is not None})
-        if source.chain is not None and facts["chain"] is None:
-            facts["chain"] = chain_facts(source.chain)
-    return facts
-
-
-def chain_facts(chain: Any) -> dict[str, Any]:
-    """Return a chain as a dataset has it."""
-    from beaconframes.cache.local_store import chain_facts as told
-
-    return told(chain)
+        known = {name: value for name, value in source.provenance.items() if value is not None}
+        provenance.update(known)
+        if source.chain is not None and provenance["chain"] is None:
+            provenance["chain"] = chain_facts(source.chain)
+    return provenance

@@ -1,4 +1,4 @@
-"""Partitions: what divides a table into folders, and what these are called."""
+"""Partitions: how the rows of a table are divided into folders, and the names of these folders."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
 
-PART = "\0part"
-"""The column of numbers while rows are sorted; none that is exported may be called so."""
-NONE = -(2**31)
-"""The number of the partition of rows that have no time, or no validator."""
-NOWHERE = "__HIVE_DEFAULT_PARTITION__"
-MICROSECONDS_OF_A_DAY = 86_400_000_000
-EPOCH_OF_DATES = date(1970, 1, 1)
-VALIDATORS_EACH = 1_000
+PARTITION_COLUMN = "\0part"
+"""The column of partition numbers during sorting; no exported column may have this name."""
+NULL_PARTITION = -(2**31)
+"""The number of the partition of rows without a time or a validator."""
+NULL_LABEL = "__HIVE_DEFAULT_PARTITION__"
+DAY_MICROSECONDS = 86_400_000_000
+UNIX_EPOCH = date(1970, 1, 1)
+VALIDATORS_PER_PARTITION = 1_000
 CHOICES = ("day", "period", "validators")
 _SUBJECTS = ("validator_index", "proposer_index", "validator")
 _UNITS = {"epoch": "epoch", "slot": "slot", "block_slot": "slot", "period": "period", "day": "day"}
@@ -30,83 +30,83 @@ _UNITS = {"epoch": "epoch", "slot": "slot", "block_slot": "slot", "period": "per
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How rows are divided: by the *number* of each, under folders of the *key*.
+    """How rows are divided: the *number* of each row's partition, and the *key* of the folders.
 
-    The key is no column of the files, so that whoever reads them finds each column once: where rows
-    have a column ``date`` of their own, the folders are called ``partition_date=...``.
+    The key is not a column of the files, so that readers find every column once. If the rows have
+    a column ``date``, the folders are called ``partition_date=...``.
     """
 
     by: str
     key: str
     number: pl.Expr
     lead: str = ""
-    """The column that rows grow by from one partition to the next."""
+    """The column that increases from one partition to the next."""
 
-    def order(self, key: Sequence[str]) -> list[str]:
-        """Return the columns that files are sorted by: one after the other, they are in order."""
+    def get_sort_key(self, key: Sequence[str]) -> list[str]:
+        """Return the columns that files are sorted by, so that consecutive files are in order."""
         return sorted(key, key=lambda name: name != self.lead)
 
-    def folder(self, number: int) -> str:
-        """Return the folder of the partition with that number; "" if there is but one."""
-        return f"{self.key}={self.label(number)}" if self.key else ""
+    def get_folder(self, number: int) -> str:
+        """Return the folder of a partition; "" if rows are not divided."""
+        return f"{self.key}={self.get_label(number)}" if self.key else ""
 
-    def label(self, number: int) -> str:
-        """Return what the partition of that number is called."""
-        if number == NONE:
-            return NOWHERE
+    def get_label(self, number: int) -> str:
+        """Return the value in the folder's name of a partition."""
+        if number == NULL_PARTITION:
+            return NULL_LABEL
         if self.by == "day":
             try:
-                return str(EPOCH_OF_DATES + timedelta(days=number))
+                return str(UNIX_EPOCH + timedelta(days=number))
             except OverflowError:
                 raise UsageError(
-                    "the column time has a year that is none of 1 to 9999, and no folder is called "
-                    "by such a day",
-                    hint="Leave such rows out, or give by=None",
+                    "the column time has a year outside 1 to 9999, for which there is no date",
+                    hint="Leave these rows out, or give by=None",
                 ) from None
         if self.by == "validators":
-            first = number * VALIDATORS_EACH
-            return f"{first:07d}-{first + VALIDATORS_EACH - 1:07d}"
+            first = number * VALIDATORS_PER_PARTITION
+            return f"{first:07d}-{first + VALIDATORS_PER_PARTITION - 1:07d}"
         return f"{number:05d}"
 
-    def end(self, number: int, chain: Chain) -> datetime | None:
-        """Return when the partition of that number ends; None if it is not one of time."""
+    def end_time(self, number: int, chain: Chain) -> datetime | None:
+        """Return when a partition ends; None if rows are not divided by time."""
         if self.by == "period":
             return chain.time_of("epoch", (number + 1) * chain.epochs_per_sync_period)
         if self.by == "day":
-            day = EPOCH_OF_DATES + timedelta(days=number + 1)
+            day = UNIX_EPOCH + timedelta(days=number + 1)
             return datetime.combine(day, time(), timezone.utc)  # noqa: UP017 - mypy knows it
         return None
 
 
-WHOLE = Partitioning("", "", pl.repeat(0, pl.len()))
+UNPARTITIONED = Partitioning("", "", pl.repeat(0, pl.len()))
 
 
-def partition(by: str | None, schema: pl.Schema, chain: Chain | None) -> Partitioning:
+def create_partitioning(by: str | None, schema: pl.Schema, chain: Chain | None) -> Partitioning:
     """Return how rows with these columns are divided *by* day, sync period or validators."""
     if by is None:
-        return WHOLE
+        return UNPARTITIONED
     if by not in CHOICES:
-        raise UsageError(f"by={by!r} is not known", hint=f"Choose one of {', '.join(CHOICES)}")
+        raise UsageError(f"by={by!r} is unknown", hint=f"Choose one of {', '.join(CHOICES)}")
     unit = next((name for name in _UNITS if _is_number(name, schema)), None)
     if by == "day" and isinstance(schema.get("time"), pl.Datetime):
-        # A division is an eighth of the work of making dates.
-        days = pl.col("time").dt.timestamp("us") // MICROSECONDS_OF_A_DAY
-        return Partitioning("day", _key("date", schema), days.fill_null(NONE), unit or "time")
+        # A division takes an eighth of the time of a conversion to dates.
+        days = (pl.col("time").dt.timestamp("us") // DAY_MICROSECONDS).fill_null(NULL_PARTITION)
+        return Partitioning("day", _find_key("date", schema), days, unit or "time")
     subject = next((name for name in _SUBJECTS if _is_number(name, schema)), None)
     if by == "validators" and subject is not None:
-        blocks = _blocks(subject, schema).fill_null(NONE)
-        return Partitioning("validators", _key("validators_from_to", schema), blocks, subject)
+        numbers = _number_by_validator(subject, schema).fill_null(NULL_PARTITION)
+        key = _find_key("validators_from_to", schema)
+        return Partitioning("validators", key, numbers, subject)
     if by == "period" and unit is not None and chain is not None:
-        periods = _period(unit, chain).fill_null(NONE)
-        return Partitioning("period", _key("sync_period", schema), periods, unit)
+        periods = _number_by_period(unit, chain).fill_null(NULL_PARTITION)
+        return Partitioning("period", _find_key("sync_period", schema), periods, unit)
     raise UsageError(
-        f"the rows have no column to divide them by={by!r}",
+        f"by={by!r} needs a column that the rows do not have",
         hint="day needs `time`, period an epoch or slot of a known chain, validators an index",
     )
 
 
-def _key(name: str, schema: pl.Schema) -> str:
-    """Return what folders are called by: *name*, or like no column if there is one of that name."""
+def _find_key(name: str, schema: pl.Schema) -> str:
+    """Return the key of the folders: *name*, with a prefix if a column has that name."""
     columns = {column.lower() for column in schema}
     while name in columns:
         name = f"partition_{name}"
@@ -114,20 +114,20 @@ def _key(name: str, schema: pl.Schema) -> str:
 
 
 def _is_number(name: str, schema: pl.Schema) -> bool:
-    """Tell whether there is a column of that name that rows can be counted by."""
+    """Return whether there is a numeric column of that name."""
     return name in schema and (schema[name].is_integer() or schema[name].is_float())
 
 
-def _blocks(subject: str, schema: pl.Schema) -> pl.Expr:
-    """Return which block of validators each row is of."""
+def _number_by_validator(subject: str, schema: pl.Schema) -> pl.Expr:
+    """Return the partition of each row, by ranges of validators."""
     index = pl.col(subject)
     if schema[subject] in (pl.UInt64, pl.UInt128, pl.Int128):
-        return (index // VALIDATORS_EACH).cast(pl.Int64, strict=False)
-    return index.cast(pl.Int64, strict=False) // VALIDATORS_EACH
+        return (index // VALIDATORS_PER_PARTITION).cast(pl.Int64, strict=False)
+    return index.cast(pl.Int64, strict=False) // VALIDATORS_PER_PARTITION
 
 
-def _period(column: str, chain: Chain) -> pl.Expr:
-    """Return the sync period that each row is of."""
+def _number_by_period(column: str, chain: Chain) -> pl.Expr:
+    """Return the sync committee period of each row."""
     number = pl.col(column).cast(pl.Int64, strict=False)
     epochs = {
         "epoch": number,
@@ -138,8 +138,8 @@ def _period(column: str, chain: Chain) -> pl.Expr:
     return epochs // chain.epochs_per_sync_period
 
 
-def usual(schema: pl.Schema) -> str | None:
-    """Return what rows with these columns are divided by unless somebody says otherwise."""
-    # A row a day would be a file a row.
-    over_time = any(name in schema for name in ("epoch", "slot", "block_slot"))
-    return "day" if over_time and isinstance(schema.get("time"), pl.Datetime) else None
+def choose_default(schema: pl.Schema) -> str | None:
+    """Return the default of ``by=`` for rows with these columns."""
+    # Tables with one row per day are not divided: they would have one file per row.
+    is_dense = any(name in schema for name in ("epoch", "slot", "block_slot"))
+    return "day" if is_dense and isinstance(schema.get("time"), pl.Datetime) else None

@@ -1,4 +1,4 @@
-"""What an export came to."""
+"""The result of an export."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Export:
-    """What was written, and what is missing.
+    """The written files and the missing rows of an export.
 
-    ``path`` is the folder or the file; ``tables`` has the rows of each table. ``added`` counts the
-    files that this call wrote and ``kept`` those that were there already. ``gaps`` names every row
-    that was asked for and did not come, as the manifest does; the export is ``complete`` if there
-    are none. ``until`` is the last epoch, slot or day (``unit`` says which) where something was
-    asked for up to then; what was not final when the export began is left for the next one.
+    ``path`` is the folder or the file; ``tables`` has the number of rows of each table. ``added``
+    counts the new files, ``kept`` the files of earlier exports. ``gaps`` lists all requested rows
+    that are missing, as the manifest does; an export without gaps is ``complete``. ``until`` is the
+    last exported epoch, slot or day (``unit`` says which) of a loader. Rows that were not final
+    when the export started are left to the next one.
     """
 
     path: Path | str
@@ -31,20 +31,20 @@ class Export:
 
     @property
     def rows(self) -> int:
-        """Return the rows of all tables."""
+        """Return the number of rows of all tables."""
         return sum(self.tables.values())
 
     @property
     def complete(self) -> bool:
-        """Tell whether nothing that was asked for is missing."""
+        """Return whether no requested row is missing."""
         return not self.gaps
 
-    def at(self, address: str) -> Export:
-        """Return the same export, which lies at another place now."""
-        return replace(self, path=address)
+    def with_path(self, path: Path | str) -> Export:
+        """Return the same export with another path."""
+        return replace(self, path=path)
 
     def __repr__(self) -> str:
-        """Return where it is, how large, and what is missing."""
+        """Return the path, the size and the number of gaps."""
         files = f"{self.added + self.kept:,} files ({self.added:,} new)"
         gaps = "" if self.complete else f", {len(self.gaps):,} gaps"
         size = f"{self.bytes / 1e6:,.1f} MB"

@@ -1,9 +1,9 @@
-"""Sorting: rows in any order become the files of each partition, in memory that does not grow.
+"""External sorting: rows in any order become the sorted files of each partition, in bounded memory.
 
-What is open waits in memory until its partition cannot get more rows: as long as rows come in the
-order of partitions, that is when the next one begins. Rows that come out of order, or more of them
-than memory shall hold, go to runs on disk, which are merged at the end. Either way the same rows
-make the same files: a partition is cut into files by what is in it, not by how it came.
+A partition waits in memory until it is complete. If rows arrive in the order of partitions, it is
+complete when the next one starts. Rows that arrive out of order, or that exceed the memory limit,
+are written to disk as sorted runs and merged at the end. Both ways make the same files: a partition
+is split into files by its content, not by the order of arrival.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import polars as pl
 
 from beaconframes.dataset.maintenance import split_key_ranges
 from beaconframes.dataset.segments import ROWS
-from beaconframes.exports.atomic_files import judged
-from beaconframes.exports.partitions import PART
-from beaconframes.exports.row_order import bounds, in_order
+from beaconframes.exports.atomic_files import translate_errors
+from beaconframes.exports.partitions import PARTITION_COLUMN
+from beaconframes.exports.row_order import find_bounds, sort_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,177 +29,178 @@ RUN_ROW_GROUP = 16_384
 
 
 @dataclass
-class Piece:
-    """The rows of one file of a partition: they are put in order where it is written."""
+class FileRows:
+    """The rows of one file of a partition; they are sorted when the file is written."""
 
-    part: int
+    partition: int
     frames: list[pl.DataFrame]
     key: Sequence[str] | None = None
-    """What they are still to be sorted by; None if they are in order."""
+    """The columns to sort by; None if the rows are sorted already."""
 
-    def rows(self) -> pl.DataFrame:
-        """Return the rows in order; afterwards the piece has none any more."""
-        return self.frames.pop() if self.key is None else in_order(self.frames, self.key)
+    def take_rows(self) -> pl.DataFrame:
+        """Return the sorted rows, and free them here."""
+        return self.frames.pop() if self.key is None else sort_rows(self.frames, self.key)
 
 
 class Sorter:
-    """Takes rows in any order and yields, partition by partition, pieces: one for a file.
+    """Accept rows in any order, and yield the rows of one file after the other, by partition.
 
-    While rows come in the order of partitions, each is yielded when the next one begins. From the
-    first row that does not, everything waits for the end, and *recall* gives back the rows of a
-    partition that was yielded too early. *scratch* is a folder for runs, made when it is needed.
+    While rows arrive in the order of partitions, each partition is yielded when the next one
+    starts. After the first row out of order, everything is yielded at the end; *recall* returns the
+    rows of a partition that was already yielded. Runs are written into the folder *scratch*.
     """
 
     def __init__(
         self,
-        partition: Partitioning,
+        partitioning: Partitioning,
         key: Sequence[str],
         scratch: Path,
         recall: Callable[[int], pl.DataFrame],
     ) -> None:
-        self._number = partition.number.alias(PART)
-        self._key = partition.order(key)
+        self._number = partitioning.number.alias(PARTITION_COLUMN)
+        self._key = partitioning.get_sort_key(key)
         self._scratch = scratch
         self._recall = recall
-        self._ordered = True
+        self._is_ordered = True
         self._yielded: set[int] = set()
-        self._waiting: list[tuple[pl.DataFrame, pl.Series]] = []
-        self._rows = 0
+        self._buffer: list[tuple[pl.DataFrame, pl.Series]] = []
+        self._buffered_rows = 0
         self._runs: list[Path] = []
-        self._reached: int | None = None
+        self._highest: int | None = None
 
-    def add(self, rows: pl.DataFrame) -> Iterator[Piece]:
-        """Take *rows*, and yield what is complete by that."""
+    def add(self, rows: pl.DataFrame) -> Iterator[FileRows]:
+        """Add *rows*, and yield the files of the partitions that are now complete."""
         if rows.is_empty():
             return
         numbers = rows.select(self._number).to_series()
-        low, high = bounds(numbers)
-        if self._reached is not None and low < self._reached:
-            self._ordered = False
-            self._take_back(numbers)
-        if self._ordered:
-            if self._reached is not None and low > self._reached:
-                yield from self._complete()
+        low, high = find_bounds(numbers)
+        if self._highest is not None and low < self._highest:
+            self._is_ordered = False
+            self._recall_partitions(numbers)
+        if self._is_ordered:
+            if self._highest is not None and low > self._highest:
+                yield from self._flush()
             if high > low:
-                before, (rows, numbers) = _parted(rows, numbers, high)
-                self._wait(*before)
-                del before  # it must not stay in memory while it is written
-                yield from self._complete()
-        self._reached = high if self._reached is None else max(high, self._reached)
-        self._wait(rows, numbers)
+                complete, (rows, numbers) = _split_off_last(rows, numbers, high)
+                self._add_to_buffer(*complete)
+                del complete  # frees the memory while the file is written
+                yield from self._flush()
+        self._highest = high if self._highest is None else max(high, self._highest)
+        self._add_to_buffer(rows, numbers)
 
-    def finish(self) -> Iterator[Piece]:
-        """Yield what is left."""
-        yield from self._complete()
+    def finish(self) -> Iterator[FileRows]:
+        """Yield the files of all remaining partitions."""
+        yield from self._flush()
 
-    def _take_back(self, numbers: pl.Series) -> None:
-        """Wait again with those partitions that were yielded already."""
-        for part in self._yielded & set(numbers.unique()):
-            self._yielded.discard(part)
-            rows = self._recall(part)
-            self._wait(rows, rows.select(self._number).to_series())
+    def _recall_partitions(self, numbers: pl.Series) -> None:
+        """Buffer again the partitions of these *numbers* that were already yielded."""
+        for number in self._yielded & set(numbers.unique()):
+            self._yielded.discard(number)
+            rows = self._recall(number)
+            self._add_to_buffer(rows, rows.select(self._number).to_series())
 
-    def _wait(self, rows: pl.DataFrame, numbers: pl.Series) -> None:
-        self._waiting.append((rows, numbers))
-        self._rows += rows.height
-        if self._rows > ROWS:
-            self._spill()
+    def _add_to_buffer(self, rows: pl.DataFrame, numbers: pl.Series) -> None:
+        self._buffer.append((rows, numbers))
+        self._buffered_rows += rows.height
+        if self._buffered_rows > ROWS:
+            self._write_run()
 
-    def _spill(self) -> None:
-        """Write what waits as a sorted run."""
+    def _write_run(self) -> None:
+        """Write the buffer as a sorted run."""
         run = self._scratch / f"run-{len(self._runs):06d}.parquet"
-        rows = self._sorted()
-        with judged(run, needs=int(rows.estimated_size())):
+        rows = self._take_sorted_buffer()
+        with translate_errors(run, needed_bytes=int(rows.estimated_size())):
             self._scratch.mkdir(parents=True, exist_ok=True)
             rows.write_parquet(run, compression="lz4", row_group_size=RUN_ROW_GROUP)
         self._runs.append(run)
 
-    def _sorted(self) -> pl.DataFrame:
-        """Return what waits, sorted by partition and then by key, and wait with nothing."""
-        waiting = [rows.hstack([numbers]) for rows, numbers in self._waiting]
-        self._waiting, self._rows = [], 0
-        return in_order(waiting, [PART, *self._key])
+    def _take_sorted_buffer(self) -> pl.DataFrame:
+        """Return the buffer, sorted by partition and then by key, and empty it."""
+        frames = [rows.hstack([numbers]) for rows, numbers in self._buffer]
+        self._buffer, self._buffered_rows = [], 0
+        return sort_rows(frames, [PARTITION_COLUMN, *self._key])
 
-    def _waited(self) -> Iterator[Piece]:
-        """Yield what waits, partition by partition, and wait with nothing."""
-        first, last = bounds(pl.concat([numbers for _, numbers in self._waiting]))
+    def _take_buffer(self) -> Iterator[FileRows]:
+        """Yield the files of the buffer, partition by partition, and empty it."""
+        first, last = find_bounds(pl.concat([numbers for _, numbers in self._buffer]))
         if first < last:
-            yield from _by_part(self._sorted())
+            yield from _split_by_partition(self._take_sorted_buffer())
             return
-        waiting = [rows for rows, _ in self._waiting]
-        self._waiting, self._rows = [], 0
-        yield Piece(first, waiting, self._key)
+        frames = [rows for rows, _ in self._buffer]
+        self._buffer, self._buffered_rows = [], 0
+        yield FileRows(first, frames, self._key)
 
-    def _complete(self) -> Iterator[Piece]:
-        """Yield the files of all partitions that are waiting, which get no more rows."""
+    def _flush(self) -> Iterator[FileRows]:
+        """Yield the files of all buffered partitions, which get no more rows."""
         if self._runs:
-            if self._waiting:
-                self._spill()
-            pieces = self._merged()
-        elif self._waiting:
-            pieces = self._waited()
+            if self._buffer:
+                self._write_run()
+            files = self._merge_runs()
+        elif self._buffer:
+            files = self._take_buffer()
         else:
             return
-        for piece in pieces:
-            self._yielded.add(piece.part)
-            yield piece
+        for file in files:
+            self._yielded.add(file.partition)
+            yield file
 
-    def _merged(self) -> Iterator[Piece]:
+    def _merge_runs(self) -> Iterator[FileRows]:
         rows = pl.scan_parquet(self._runs, glob=False)
-        sizes = rows.group_by(PART).len().sort(PART).collect()
+        sizes = rows.group_by(PARTITION_COLUMN).len().sort(PARTITION_COLUMN).collect()
         groups: list[list[int]] = []
         height = 0
-        for part, size in sizes.iter_rows():
+        for number, size in sizes.iter_rows():
             if not groups or height + size > ROWS:
                 groups.append([])
                 height = 0
-            groups[-1].append(part)
+            groups[-1].append(number)
             height += size
-        large = set(sizes.filter(pl.col("len") > ROWS)[PART])
+        large = set(sizes.filter(pl.col("len") > ROWS)[PARTITION_COLUMN])
         for group in groups:
-            here = rows.filter(pl.col(PART).is_between(group[0], group[-1]))
+            part = rows.filter(pl.col(PARTITION_COLUMN).is_between(group[0], group[-1]))
             if group[0] in large and self._key:
-                for some in _cut(here, self._key):
-                    # Nothing here may keep its rows: memory holds the next ones beside them.
-                    piece = Piece(group[0], [some.collect().drop(PART)], self._key)
-                    if not piece.frames[0].is_empty():
-                        yield piece
+                for lazy in _split_by_key(part, self._key):
+                    # No variable here may keep the rows: memory holds the next ones beside them.
+                    file = FileRows(group[0], [lazy.collect().drop(PARTITION_COLUMN)], self._key)
+                    if not file.frames[0].is_empty():
+                        yield file
             else:
-                yield from _by_part(in_order([here.collect()], [PART, *self._key]))
+                yield from _split_by_partition(
+                    sort_rows([part.collect()], [PARTITION_COLUMN, *self._key])
+                )
         for run in self._runs:
             run.unlink()
         self._runs = []
 
 
-def _parted(
-    rows: pl.DataFrame, numbers: pl.Series, high: int
+def _split_off_last(
+    rows: pl.DataFrame, numbers: pl.Series, last: int
 ) -> tuple[tuple[pl.DataFrame, pl.Series], tuple[pl.DataFrame, pl.Series]]:
-    """Return the rows that have another number than *high*, and those that have it."""
+    """Return the rows of earlier partitions, and those of the partition *last*."""
     if numbers.is_sorted():
-        # Nothing is copied.
-        place = int(numbers.search_sorted(high))
-        return (rows[:place], numbers[:place]), (rows[place:], numbers[place:])
-    last = numbers == high
-    return (rows.filter(~last), numbers.filter(~last)), (rows.filter(last), numbers.filter(last))
+        # Slices copy nothing.
+        start = int(numbers.search_sorted(last))
+        return (rows[:start], numbers[:start]), (rows[start:], numbers[start:])
+    mask = numbers == last
+    return (rows.filter(~mask), numbers.filter(~mask)), (rows.filter(mask), numbers.filter(mask))
 
 
-def _cut(rows: pl.LazyFrame, key: Sequence[str]) -> Iterator[pl.LazyFrame]:
-    """Yield *rows* in the order of *key*, in parts of which each makes a full file."""
+def _split_by_key(rows: pl.LazyFrame, key: Sequence[str]) -> Iterator[pl.LazyFrame]:
+    """Yield *rows* in the order of *key*, in parts that fill a file each."""
     lead = pl.col(key[0])
     for low, high in [*split_key_ranges(rows, key[0]), (None, None)]:
         part = rows.filter(lead.is_null() if low is None else lead.is_between(low, high))
         if low == high and len(key) > 1:
-            yield from _cut(part, key[1:])  # one epoch may have more rows than a file
+            yield from _split_by_key(part, key[1:])  # one epoch may have more rows than a file
         else:
             yield part
 
 
-def _by_part(rows: pl.DataFrame) -> Iterator[Piece]:
-    """Yield the rows of each partition; they are sorted by it."""
-    starts = rows.select(
-        (pl.col(PART) != pl.col(PART).shift(1)).fill_null(value=True).arg_true()
-    ).to_series()
+def _split_by_partition(rows: pl.DataFrame) -> Iterator[FileRows]:
+    """Yield the rows of each partition; *rows* are sorted by partition."""
+    number = pl.col(PARTITION_COLUMN)
+    starts = rows.select((number != number.shift(1)).fill_null(value=True).arg_true()).to_series()
     ends = [*starts[1:], rows.height]
     for start, end in zip(starts, ends, strict=True):
-        some = rows.slice(start, end - start)
-        yield Piece(some[PART][0], [some.drop(PART)])
+        part = rows.slice(start, end - start)
+        yield FileRows(part[PARTITION_COLUMN][0], [part.drop(PARTITION_COLUMN)])

@@ -1,4 +1,4 @@
-"""What can be exported: frames, lazy frames, and streams of them, as a source of rows."""
+"""Sources of rows to export: frames, lazy frames, and streams of frames."""
 
 from __future__ import annotations
 
@@ -13,88 +13,93 @@ from narwhals.exceptions import DuplicateError
 
 from beaconframes.calendar import HOODI, MAINNET, Chain
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.table_descriptions import TableDescription, of_rows
+from beaconframes.exports.table_descriptions import TableDescription, describe_rows
 from beaconframes.frames import first_line, to_polars_as_is
+from beaconframes.v1 import ENDPOINTS
+from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-BATCH = 65_536
-"""Rows that are taken at a time."""
-PAGES = BATCH
-"""Rows of small frames that are put together."""
-POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+BATCH_ROWS = 65_536
+"""Rows that are written at a time."""
+COMBINED_ROWS = BATCH_ROWS
+"""Rows up to which the small frames of a stream are combined."""
+POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @dataclass
 class Source:
-    """Rows of one table, and what is known of them.
+    """The rows of one table, and where they are from.
 
-    ``grows`` says that what is there already is not in the rows: they only add to it. ``facts`` is
-    where the data is from, and ``request`` what was asked for; ``gaps`` names what did not come,
-    and is known when all rows are taken.
+    ``provenance`` and ``request`` go into the manifest. ``gaps`` lists missing rows, and is
+    complete once all rows were read.
     """
 
     table: TableDescription
     frames: Callable[[], Iterator[pl.DataFrame]]
     chain: Chain | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
     request: dict[str, Any] = field(default_factory=dict)
     gaps: list[dict[str, Any]] = field(default_factory=list)
-    grows: bool = False
+    only_new_rows: bool = False
+    """Whether the frames leave out the rows that were already published."""
     resume: Callable[..., bool] | None = None
-    """Take into account what is there; returns whether what a killed export had done counts."""
-    unit: str = ""
-    """The column that gaps are runs of."""
-    journal: Callable[[dict[str, Any]], None] | None = None
+    """Continue after the published rows; return whether finished partitions count."""
+    unit_column: str = ""
+    """The column whose intervals the gaps are, such as ``epoch``."""
+    record_gap: Callable[[dict[str, Any]], None] | None = None
+    """Write a gap into the journal."""
 
-    def note(self, gaps: list[dict[str, Any]]) -> None:
-        """Remember what did not come."""
+    def add_gaps(self, gaps: list[dict[str, Any]]) -> None:
+        """Add missing rows, and record them in the journal."""
         self.gaps += gaps
-        for gap in gaps if self.journal else ():
-            self.journal(gap)  # type: ignore[misc]
+        if self.record_gap is not None:
+            for gap in gaps:
+                self.record_gap(gap)
 
-    def missing(self) -> list[dict[str, Any]]:
-        """Return what did not come, in order, however it was asked for."""
-        first, last = f"first_{self.unit}", f"last_{self.unit}"
-        found: list[dict[str, Any]] = []
+    def merge_gaps(self) -> list[dict[str, Any]]:
+        """Return the gaps in order, adjacent ones merged, whatever the requests were."""
+        first, last = f"first_{self.unit_column}", f"last_{self.unit_column}"
+        merged: list[dict[str, Any]] = []
 
-        def place(gap: dict[str, Any]) -> tuple[list[tuple[str, str]], int]:
-            whose = [(k, str(v).zfill(20)) for k, v in gap.items() if k not in (first, last)]
-            return sorted(whose), gap.get(first, 0)
+        def sort_key(gap: dict[str, Any]) -> tuple[list[tuple[str, str]], int]:
+            subject = [(k, str(v).zfill(20)) for k, v in gap.items() if k not in (first, last)]
+            return sorted(subject), gap.get(first, 0)
 
-        for gap in sorted(self.gaps, key=place):
-            before = found[-1] if found else {}
-            same = {**before, first: 0, last: 0} == {**gap, first: 0, last: 0}
-            if same and first in gap and gap[first] <= before[last] + 1:
-                before[last] = max(before[last], gap[last])
+        for gap in sorted(self.gaps, key=sort_key):
+            previous = merged[-1] if merged else {}
+            same_subject = {**previous, first: 0, last: 0} == {**gap, first: 0, last: 0}
+            if same_subject and first in gap and gap[first] <= previous[last] + 1:
+                previous[last] = max(previous[last], gap[last])
             else:
-                found.append({**gap})
-        return found
+                merged.append({**gap})
+        return merged
 
 
-def of_frame(frame: Any, name: str | None) -> Source:
-    """Take a frame of any kind: polars, pandas or what narwhals knows, lazy or not."""
+def create_frame_source(frame: Any, name: str | None) -> Source:
+    """Return a source for a frame: polars, pandas or another one that narwhals supports."""
     if isinstance(frame, pl.LazyFrame):
-        with readable():
+        with translate_read_errors():
             schema = frame.collect_schema()
-        return Source(of_rows(schema, name), lambda: batches(frame), chain_of(frame.head(1)))
+        table = describe_rows(schema, name)
+        return Source(table, lambda: read_batches(frame), detect_chain(frame.head(1)))
     if not isinstance(frame, pl.DataFrame):
         try:
-            frame = to_polars_as_is(with_index(frame))
+            frame = to_polars_as_is(include_index(frame))
         except TypeError:
             raise UsageError(
-                f"{type(frame).__name__} cannot be exported",
+                f"a {type(frame).__name__} cannot be exported",
                 hint="Give a frame, a loader and its arguments, a Dataset or bf.store()",
             ) from None
-        frame = as_loaded(frame, name)
+        frame = restore_loader_types(frame, name)
     rows: pl.DataFrame = frame
-    table = of_rows(rows.schema, name)
-    return Source(table, lambda: iter(rows.iter_slices(BATCH)), chain_of(rows.lazy()))
+    table = describe_rows(rows.schema, name)
+    return Source(table, lambda: iter(rows.iter_slices(BATCH_ROWS)), detect_chain(rows.lazy()))
 
 
-def with_index(frame: Any) -> Any:
-    """Return a frame of pandas or Dask with the named columns of its index among the others."""
+def include_index(frame: Any) -> Any:
+    """Return a frame of pandas or Dask with the named columns of its index as columns."""
     index = getattr(frame, "index", None)
     names = getattr(index, "names", None) or [getattr(index, "name", None)]
     named = [name for name in names if name is not None]
@@ -103,119 +108,114 @@ def with_index(frame: Any) -> Any:
     if both := [name for name in named if name in frame.columns]:
         raise UsageError(
             f"{both[0]!r} is the name of a column and of the index",
-            hint="Rename one of them, or leave the index out: frame.reset_index(drop=True)",
+            hint="Rename one of them, or drop the index: frame.reset_index(drop=True)",
         )
     return frame.reset_index()
 
 
-def is_frame(what: object) -> bool:
-    """Tell whether *what* is a frame of some kind."""
+def is_frame(value: object) -> bool:
+    """Return whether a value is a frame of a supported library."""
     try:
-        nw.from_native(what)  # type: ignore[call-overload]
+        nw.from_native(value)  # type: ignore[call-overload]
     except DuplicateError:
-        return True  # what is wrong with it is said where it is taken
+        return True  # reading it raises the error
     except TypeError:
         return False
     return True
 
 
-def of_frames(frames: Iterable[Any], name: str | None) -> Source:
-    """Take frames one after the other, of the same columns."""
+def create_stream_source(frames: Iterable[Any], name: str | None) -> Source:
+    """Return a source for an iterable of polars frames with the same columns."""
     source = iter(frames)
     first = next(source, None)
     if not isinstance(first, pl.DataFrame):
         raise UsageError(
-            "an iterable of polars frames has at least one, which says what its columns are"
+            "an iterable to export needs at least one polars frame, which defines the columns"
         )
     schema = first.schema
 
-    def every() -> Iterator[pl.DataFrame]:
-        # Small pages are put together: to look at each would take longer than to write it.
-        some, height = [schema.to_frame()], 0
+    def combine_frames() -> Iterator[pl.DataFrame]:
+        # Small frames are combined: the work per frame would exceed the work per row.
+        pending, height = [schema.to_frame()], 0
         for frame in chain([first], source):
             if not isinstance(frame, pl.DataFrame):
-                kind = type(frame).__name__
-                raise UsageError(f"the frames of one export are of polars, and one is {kind}")
-            if height and height + frame.height > PAGES:
-                yield from together(some)
-                some, height = [], 0
-            some.append(frame)
+                kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+                raise UsageError(f"an iterable of polars frames contains a {kind}")
+            if height and height + frame.height > COMBINED_ROWS:
+                yield from concat(pending)
+                pending, height = [], 0
+            pending.append(frame)
             height += frame.height
-        yield from together(some)
+        yield from concat(pending)
 
-    def together(frames: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    def concat(frames: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         try:
-            return pl.concat(frames).iter_slices(PAGES)
+            return pl.concat(frames).iter_slices(COMBINED_ROWS)
         except pl.exceptions.PolarsError as error:
-            raise UsageError("the frames of one export have different columns") from error
+            raise UsageError("the frames of the iterable have different columns") from error
 
-    return Source(of_rows(schema, name), every, chain_of(first.lazy()))
+    return Source(describe_rows(schema, name), combine_frames, detect_chain(first.lazy()))
 
 
-def batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a lazy frame, a batch at a time."""
-    with readable():
-        for batch in rows.collect_batches(chunk_size=BATCH, maintain_order=True, lazy=True):
-            yield from batch.iter_slices(BATCH)
+def read_batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a lazy frame in batches."""
+    with translate_read_errors():
+        for batch in rows.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, lazy=True):
+            yield from batch.iter_slices(BATCH_ROWS)
 
 
 @contextmanager
-def readable() -> Iterator[None]:
-    """Turn what a lazy frame raises into a DatasetError."""
+def translate_read_errors() -> Iterator[None]:
+    """Turn the errors of a lazy frame into a DatasetError."""
     try:
         yield
-    except (OSError, *POLARS) as error:
+    except (OSError, *POLARS_ERRORS) as error:
         raise DatasetError(
             f"the rows cannot be read: {first_line(error)}",
-            hint="Collect the lazy frame to see what is wrong with it",
+            hint="Collect the lazy frame to see the whole error",
         ) from error
 
 
-def as_loaded(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
-    """Return what came from another library with the types that a loader gives, where it can be.
+def restore_loader_types(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
+    """Return a frame from another library with the types of the loader that has its columns.
 
-    Pandas knows 64-bit times of several precisions, and tells text, lists and decimals its own way.
-    Where any value would become another one, the frame keeps all of its types.
+    Pandas has 64-bit times of several precisions, and its own text, lists and decimals. If a value
+    would change, the frame keeps all its types.
     """
     frame = frame.with_columns(
         exact
         for column in frame.select(pl.selectors.datetime(time_zone="*"))
-        if (exact := unchanged(column, pl.Datetime("us", "UTC"))) is not None
+        if (exact := cast_exactly(column, pl.Datetime("us", "UTC"))) is not None
     )
-    known = of_rows(frame.schema, name)
-    if known.route or not frame.columns:
+    if describe_rows(frame.schema, name).route or not frame.columns:
         return frame
-    from beaconframes.v1 import ENDPOINTS
-    from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
-
     for endpoint in (*ENDPOINTS, *ENDPOINTS_V2):
         schema = endpoint.table.schema()
         if schema.names() == frame.columns:
-            columns = [unchanged(frame[column], kind) for column, kind in schema.items()]
+            columns = [cast_exactly(frame[column], dtype) for column, dtype in schema.items()]
             if all(column is not None for column in columns):
                 return pl.DataFrame(columns)
     return frame
 
 
-def unchanged(column: pl.Series, kind: pl.DataType) -> pl.Series | None:
-    """Return *column* as a *kind*, missing numbers as null; None if any value becomes another."""
-    if column.dtype == kind:
+def cast_exactly(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
+    """Return *column* with the type *dtype*, NaN as null; None if another value would change."""
+    if column.dtype == dtype:
         return column
-    if column.dtype.is_float() and not kind.is_float():
+    if column.dtype.is_float() and not dtype.is_float():
         column = column.fill_nan(None)
     try:
-        found = column.cast(kind)
-        back = found.cast(column.dtype)
-    except POLARS:
+        found = column.cast(dtype)
+        restored = found.cast(column.dtype)
+    except POLARS_ERRORS:
         return None
-    return found if back.equals(column) else None
+    return found if restored.equals(column) else None
 
 
-def chain_of(rows: pl.LazyFrame) -> Chain | None:
-    """Return the chain that rows are of, if their times tell.
+def detect_chain(rows: pl.LazyFrame) -> Chain | None:
+    """Return the chain of the rows, from the time of the lowest slot or epoch; None if unknown.
 
-    It is the row with the least number that tells, wherever it stands, and not what is wrong with
-    the rows: that is said where they are read.
+    Errors in the rows are ignored here: reading the rows raises them.
     """
     try:
         schema = rows.collect_schema()
@@ -223,21 +223,22 @@ def chain_of(rows: pl.LazyFrame) -> Chain | None:
         unit, time = next(units, None), schema.get("time")
         if unit is None or not isinstance(time, pl.Datetime) or time.time_zone is None:
             return None
-        least = pl.col(unit).filter(pl.col("time").is_not_null()).min()
+        lowest = pl.col(unit).filter(pl.col("time").is_not_null()).min()
         first = rows.select(
-            least.cast(pl.Int64, strict=False).alias("number"),
-            moment=pl.col("time").filter(pl.col(unit) == least).min().dt.timestamp("us"),
+            lowest.cast(pl.Int64, strict=False).alias("number"),
+            time=pl.col("time").filter(pl.col(unit) == lowest).min().dt.timestamp("us"),
         ).collect()
-    except (OSError, *POLARS):
+    except (OSError, *POLARS_ERRORS):
         return None
-    number, moment = first.row(0)
+    number, timestamp = first.row(0)
     if number is None or number < 0:
         return None
-    return next((c for c in (MAINNET, HOODI) if number == number_at(c, unit, moment)), None)
+    known = (MAINNET, HOODI)
+    return next((c for c in known if number == find_number(c, unit, timestamp)), None)
 
 
-def number_at(chain: Chain, unit: str, moment: int) -> int:
-    """Return the slot or epoch of *chain* at a *moment*, microseconds since 1970."""
-    seconds = (moment // 1_000_000) - int(chain.genesis.timestamp())
+def find_number(chain: Chain, unit: str, timestamp: int) -> int:
+    """Return the slot or epoch of *chain* at a *timestamp*, in microseconds since 1970."""
+    seconds = (timestamp // 1_000_000) - int(chain.genesis.timestamp())
     slot = seconds // chain.seconds_per_slot
     return slot if unit == "slot" else slot // chain.slots_per_epoch

@@ -1,4 +1,4 @@
-"""What a table is: its columns, their units and meanings, its key."""
+"""Descriptions of exported tables: columns, units, meanings, key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.exports.formats.json_values import kinds
+from beaconframes.exports.formats.json_values import iter_types
 from beaconframes.text import type_name
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Endpoint
 
 UNITS = {"_gwei": "gwei", "_wei": "wei", "_eth": "ETH"}
-TITLE = 60
-_STRANGE = (pl.Object, pl.Unknown, pl.BaseExtension)
+MAX_SHOWN = 60
+_UNSUPPORTED = (pl.Object, pl.Unknown, pl.BaseExtension)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class ColumnDescription:
-    """One column, for those who read the dataset."""
+    """A column as the metadata describes it."""
 
     name: str
     type: str
@@ -38,10 +38,10 @@ class ColumnDescription:
 
 @dataclass(frozen=True)
 class TableDescription:
-    """A table, for those who read the dataset; ``route`` is where its rows were asked for."""
+    """A table as the metadata describes it; ``route`` is the endpoint that the rows are from."""
 
     name: str
-    grain: str
+    title: str
     schema: pl.Schema
     columns: tuple[ColumnDescription, ...]
     route: str = ""
@@ -52,75 +52,79 @@ class TableDescription:
         return [column.name for column in self.columns if column.key]
 
 
-def of_endpoint(endpoint: Endpoint, name: str | None = None) -> TableDescription:
-    """Return what the rows of *endpoint* are."""
+def describe_endpoint(endpoint: Endpoint, name: str | None = None) -> TableDescription:
+    """Return the description of the table of *endpoint*."""
     table = endpoint.table
     columns = tuple(
         ColumnDescription(row["column"], row["type"], row["unit"], row["key"], row["meaning"])
         for row in table.describe().iter_rows(named=True)
     )
-    grain = " ".join(inspect.cleandoc(table.__doc__ or "").split())
+    title = " ".join(inspect.cleandoc(table.__doc__ or "").split())
     return TableDescription(
-        name or table_name(endpoint), grain, table.schema(), columns, route=endpoint.route
+        name or get_table_name(endpoint), title, table.schema(), columns, route=endpoint.route
     )
 
 
-def table_name(endpoint: Endpoint) -> str:
-    """Return what the table of *endpoint* is called where both generations lie side by side."""
+def get_table_name(endpoint: Endpoint) -> str:
+    """Return the name of the table of *endpoint*; those of V2 have a prefix."""
     return f"v2_{endpoint.name}" if endpoint in ENDPOINTS_V2 else endpoint.name
 
 
-def of_rows(schema: pl.Schema, name: str | None = None) -> TableDescription:
-    """Return what rows with these columns are: those of a loader, if it has the same columns.
+def describe_rows(schema: pl.Schema, name: str | None = None) -> TableDescription:
+    """Return the description of rows with these columns.
 
-    Of any other columns only that is known which their names and types say.
+    Rows with the columns of a loader have its description. Of other rows, only names and types are
+    known.
     """
-    check(schema)
-    every = (e for e in (*ENDPOINTS, *ENDPOINTS_V2) if not e.table.keeps_every_field)
-    same = [e for e in every if e.table.schema() == schema]
-    if same:
-        exact = next((e for e in same if table_name(e) == name), same[0])
-        return of_endpoint(exact, name)
-    columns = tuple(undeclared(column, kind) for column, kind in schema.items())
+    check_columns(schema)
+    declared = (e for e in (*ENDPOINTS, *ENDPOINTS_V2) if not e.table.keeps_every_field)
+    matching = [e for e in declared if e.table.schema() == schema]
+    if matching:
+        exact = next((e for e in matching if get_table_name(e) == name), matching[0])
+        return describe_endpoint(exact, name)
+    columns = tuple(describe_column(column, dtype) for column, dtype in schema.items())
     return TableDescription(name or "rows", "Rows of an analysis.", schema, columns)
 
 
-def check(schema: pl.Schema) -> None:
-    """Refuse columns that no format can hold: without a name, or of Python's own objects."""
-    for name, kind in schema.items():
+def check_columns(schema: pl.Schema) -> None:
+    """Raise a UsageError for columns without a name, or of types that no format supports."""
+    for name, dtype in schema.items():
         if not name or "\0" in name:
             raise UsageError(
-                f"a column is called {name!r}, which is no name", hint="Rename it, or leave it out"
+                f"{name!r} is not a valid column name", hint="Rename it, or leave it out"
             )
-        strange = next(
-            (k for k in kinds(kind) if isinstance(k, _STRANGE) or k == pl.Struct([])), None
+        unsupported = next(
+            (t for t in iter_types(dtype) if isinstance(t, _UNSUPPORTED) or t == pl.Struct([])),
+            None,
         )
-        if strange is not None:
+        if unsupported is not None:
             raise UsageError(
-                f"the column {name} holds {strange}, which no format can hold",
-                hint="Make numbers, text, times or lists of these of it, or leave it out",
+                f"the column {name} contains {unsupported}, which no format supports",
+                hint="Convert it to numbers, text, times or lists of these, or leave it out",
             )
 
 
-def with_fields(table: TableDescription, schema: pl.Schema) -> TableDescription:
-    """Return *table* with every column that came, also those that it does not declare."""
-    check(schema)
+def add_undeclared_columns(table: TableDescription, schema: pl.Schema) -> TableDescription:
+    """Return *table* with all columns of *schema*, including those that it does not declare."""
+    check_columns(schema)
     declared = {column.name: column for column in table.columns}
-    columns = tuple(declared.get(name) or undeclared(name, kind) for name, kind in schema.items())
+    columns = tuple(
+        declared.get(name) or describe_column(name, dtype) for name, dtype in schema.items()
+    )
     return replace(table, schema=schema, columns=columns)
 
 
-def undeclared(name: str, kind: pl.DataType) -> ColumnDescription:
-    """Return what a name and a type say of a column."""
-    unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
-    return ColumnDescription(name, type_name(kind), unit, key=False, meaning="")
+def describe_column(name: str, dtype: pl.DataType) -> ColumnDescription:
+    """Return the description of an undeclared column, from its name and its type."""
+    unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
+    return ColumnDescription(name, type_name(dtype), unit, key=False, meaning="")
 
 
-def checked_name(name: object, what: str = "table") -> str:
-    """Return *name* if a table or dataset may be called so, on every system."""
+def check_name(name: object, argument: str = "table") -> str:
+    """Return *name* if it is a valid name for a table or a dataset on every system."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
         raise UsageError(
-            f"{what}={str(name)[:TITLE]!r} is no name",
-            hint="Names are up to 64 lower-case letters, digits and underscores, a letter first",
+            f"{argument}={str(name)[:MAX_SHOWN]!r} is not a valid name",
+            hint="Use up to 64 lower-case letters, digits and underscores, starting with a letter",
         )
     return name

@@ -1,4 +1,4 @@
-"""Writing one table of a dataset: rows become files, and what is there already stays as it is."""
+"""The writer of one table of a dataset: new files beside the published ones."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ import polars as pl
 from beaconframes.dataset import Segment
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.atomic_files import judged, put, settled, write
+from beaconframes.exports.atomic_files import rename_draft, sync_draft, translate_errors
 from beaconframes.exports.journal import IncompatibleExport
-from beaconframes.exports.sorter import Piece, Sorter
+from beaconframes.exports.sorter import FileRows, Sorter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from concurrent.futures import Future
     from pathlib import Path
 
-    from beaconframes.exports.formats import Cells, Format
+    from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.journal import ExportJournal
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import Source
 
-NTH = "\0nth"
-"""The column that tells rows apart which are alike; no column of a frame may be called so."""
+OCCURRENCE = "\0nth"
+"""The column that numbers equal rows; no exported column may have this name."""
 
 
 @dataclass
 class PartitionState:
     """A partition while its files are written."""
 
-    old: list[Segment]
-    """The files that the manifest names."""
-    new: list[Segment] = field(default_factory=list)
-    seen: int = 0
-    """How many of the pieces came that it now has."""
-    matched: int = 0
-    """How many rows came that it had before."""
-    left: pl.DataFrame | None = None
-    """The rows that it had before and that did not come yet, once they have to be looked at."""
+    published: list[Segment]
+    """The files in the manifest."""
+    written: list[Segment] = field(default_factory=list)
+    file_count: int = 0
+    """How many files' rows were received so far."""
+    matched_rows: int = 0
+    """How many of the published rows were received so far."""
+    unmatched: pl.DataFrame | None = None
+    """The published rows not received so far; None while whole files match."""
 
 
 @dataclass
 class WriteOptions:
     """Where and how a table is written."""
 
-    work: ExportJournal
-    form: Format
-    cells: Cells
-    partition: Partitioning
+    journal: ExportJournal
+    format: Format
+    cells: CellOptions
+    partitioning: Partitioning
 
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """What is known of a file that is written."""
+    """The size, the SHA-256 and the contents of a draft."""
 
     rows: int
     size: int
@@ -64,190 +64,211 @@ class WrittenFile:
     ranges: dict[str, tuple[int | str, int | str]]
 
 
-def make(piece: Piece, draft: Path, form: str, *, raw: bool, ranged: list[str]) -> WrittenFile:
-    """Write the rows of *piece*, in order, into a durable file."""
-    rows = piece.rows()
-    write(rows, draft, form, raw=raw)
-    height, found = rows.height, ranges(rows, ranged)
-    del rows  # while the disk is waited for
-    return WrittenFile(height, *settled(draft), found)
+def write_file_rows(
+    file_rows: FileRows, draft: Path, options: WriteOptions, key: list[str]
+) -> WrittenFile:
+    """Write the rows of one file, sorted, into a durable draft."""
+    rows = file_rows.take_rows()
+    with translate_errors(draft, needed_bytes=int(rows.estimated_size())):
+        file = options.format.write(draft, options.cells)
+        try:
+            file.add(rows)
+        finally:
+            file.close()
+    height, ranges = rows.height, find_ranges(rows, key)
+    del rows  # frees the memory while the disk syncs
+    return WrittenFile(height, *sync_draft(draft), ranges)
 
 
 class TableWriter:
-    """Writes the rows of one source beside those files of the table that the manifest names."""
+    """Write the rows of one source, beside the published files of its table."""
 
-    def __init__(self, source: Source, layout: WriteOptions, before: Iterable[Segment]) -> None:
-        self.source, self.layout = source, layout
+    def __init__(self, source: Source, options: WriteOptions, published: Iterable[Segment]) -> None:
+        self.source, self.options = source, options
+        self._journal = options.journal
         self._table = source.table
-        self._known = (self._table.schema.names(), self._table.schema.dtypes())
-        self._folders: dict[str, PartitionState] = {}
-        for segment in before:
-            self._part(segment.path.rpartition("/")[0]).old.append(segment)
-        self._take_over({s.path for part in self._folders.values() for s in part.old})
-        self._waiting: tuple[int | None, Path, Future[WrittenFile]] | None = None
-        self._named: int | None = None
+        self._columns = (self._table.schema.names(), self._table.schema.dtypes())
+        self._partitions: dict[str, PartitionState] = {}
+        for segment in published:
+            self._get_partition(segment.path.rpartition("/")[0]).published.append(segment)
+        self._add_resumed_files()
+        self._pending: tuple[int | None, Path, Future[WrittenFile]] | None = None
+        self._last_number: int | None = None
 
-    def _take_over(self, named: set[str]) -> None:
-        """Take what a killed export had done, but for what the manifest has *named* already."""
-        work = self.layout.work
-        for number in work.done.get(self._table.name, ()):
-            folder = self._folder(number)
-            for path, segment in work.made.items():
-                if path.rpartition("/")[0] == folder and path not in named:
-                    self._part(folder).new.append(segment)
+    def _add_resumed_files(self) -> None:
+        """Add the finished files of an interrupted export, except those in the manifest."""
+        in_manifest = {s.path for state in self._partitions.values() for s in state.published}
+        for number in self._journal.finished.get(self._table.name, ()):
+            folder = self._get_folder(number)
+            for path, segment in self._journal.files.items():
+                if path.rpartition("/")[0] == folder and path not in in_manifest:
+                    self._get_partition(folder).written.append(segment)
 
     def write(self) -> list[Segment]:
-        """Write all rows, and return the files of the table, old and new, by path."""
+        """Write all rows, and return the files of the table, published and new, by path."""
         # One file is written at a time, while the next rows are read.
         with ThreadPoolExecutor(1) as thread:
-            for piece in self.pieces():
-                self._write(thread, piece.part, piece)
-            self._collect()
-            if not any(part.old or part.new for part in self._folders.values()):
-                self._write(thread, None, Piece(0, [self._table.schema.to_frame()]))
-                self._collect()
-        for folder, part in self._folders.items():
-            self._judge(folder, part)
-        every = [s for part in self._folders.values() for s in (*part.old, *part.new)]
-        return sorted(every, key=lambda segment: segment.path)
+            for file_rows in self._sort_rows():
+                self._start_file(thread, file_rows.partition, file_rows)
+            self._finish_file()
+            if not any(state.published or state.written for state in self._partitions.values()):
+                self._start_file(thread, None, FileRows(0, [self._table.schema.to_frame()]))
+                self._finish_file()
+        for folder, state in self._partitions.items():
+            self._check_published_rows(folder, state)
+        files = [
+            s for state in self._partitions.values() for s in (*state.published, *state.written)
+        ]
+        return sorted(files, key=lambda segment: segment.path)
 
-    def pieces(self) -> Iterator[Piece]:
+    def _sort_rows(self) -> Iterator[FileRows]:
         """Yield the rows of each file."""
-        scratch = self.layout.work.scratch(self._table.name)
-        sorter = Sorter(self.layout.partition, self._table.key, scratch, self._recall)
+        scratch = self._journal.get_scratch_folder(self._table.name)
+        partitioning = self.options.partitioning
+        sorter = Sorter(partitioning, self._table.key, scratch, self._recall_partition)
         for rows in self.source.frames():
-            yield from sorter.add(self._fitting(rows))
-            del rows  # before the next ones come into memory
+            self._check_columns(rows)
+            yield from sorter.add(rows)
+            del rows  # frees the memory before the next rows are read
         yield from sorter.finish()
 
-    def _fitting(self, rows: pl.DataFrame) -> pl.DataFrame:
-        if (rows.columns, rows.dtypes) != self._known:
-            raise UsageError(f"the rows of {self._table.name} do not all have the same columns")
-        return rows
+    def _check_columns(self, rows: pl.DataFrame) -> None:
+        if (rows.columns, rows.dtypes) != self._columns:
+            raise UsageError(f"the frames of {self._table.name} have different columns")
 
-    def _folder(self, number: int | None) -> str:
-        inner = "" if number is None else self.layout.partition.folder(number)
+    def _get_folder(self, number: int | None) -> str:
+        inner = "" if number is None else self.options.partitioning.get_folder(number)
         return f"{self._table.name}/{inner}".rstrip("/")
 
-    def _part(self, folder: str) -> PartitionState:
-        return self._folders.setdefault(folder, PartitionState([]))
+    def _get_partition(self, folder: str) -> PartitionState:
+        return self._partitions.setdefault(folder, PartitionState([]))
 
-    def _recall(self, number: int) -> pl.DataFrame:
-        """Return the rows of a partition that turned out not to be complete, and forget them."""
-        self._collect()
-        part = self._part(self._folder(number))
-        rows = self._rows(part.new)
-        if part.matched:
-            came = self._rows(part.old if part.left is not None else part.old[: part.seen])
-            rows = pl.concat([came if part.left is None else without(came, part.left), rows])
-        part.new, part.seen, part.matched, part.left = [], 0, 0, None
+    def _recall_partition(self, number: int) -> pl.DataFrame:
+        """Return the rows of a partition that was written too early, and reset its state."""
+        self._finish_file()
+        state = self._get_partition(self._get_folder(number))
+        rows = self._read_files(state.written)
+        if state.matched_rows:
+            if state.unmatched is None:
+                matched = self._read_files(state.published[: state.file_count])
+            else:
+                matched = subtract_rows(self._read_files(state.published), state.unmatched)
+            rows = pl.concat([matched, rows])
+        state.written, state.file_count, state.matched_rows, state.unmatched = [], 0, 0, None
         return rows
 
-    def _rows(self, files: Iterable[Segment]) -> pl.DataFrame:
-        """Return the rows of some files."""
-        target = self.layout.work.target
-        rows = [self._read(target / segment.path) for segment in files]
+    def _read_files(self, files: Iterable[Segment]) -> pl.DataFrame:
+        rows = [self._read_file(self._journal.target / segment.path) for segment in files]
         return pl.concat([self._table.schema.to_frame(), *rows])
 
-    def _read(self, path: Path) -> pl.DataFrame:
-        with judged(path, "cannot be read"):
-            return self.layout.form.read(path, self._table.schema, self.layout.cells)
+    def _read_file(self, path: Path) -> pl.DataFrame:
+        with translate_errors(path, "cannot be read"):
+            return self.options.format.read(path, self._table.schema, self.options.cells)
 
-    def _write(self, thread: ThreadPoolExecutor, number: int | None, piece: Piece) -> None:
-        self._collect()
-        draft = self.layout.work.draft()
-        form, raw = self.layout.form.name, self.layout.cells.raw
-        ranged = self._table.key
-        made = thread.submit(make, piece, draft, form, raw=raw, ranged=ranged)
-        self._waiting = number, draft, made
+    def _start_file(
+        self, thread: ThreadPoolExecutor, number: int | None, file_rows: FileRows
+    ) -> None:
+        """Start to write a file in the *thread*."""
+        self._finish_file()
+        draft = self._journal.create_draft_path()
+        key = self._table.key
+        written = thread.submit(write_file_rows, file_rows, draft, self.options, key)
+        self._pending = number, draft, written
 
-    def _collect(self) -> None:
+    def _finish_file(self) -> None:
         """Wait for the file that is being written, if there is one, and give it its name."""
-        if self._waiting is None:
+        if self._pending is None:
             return
-        number, draft, made = self._waiting
-        self._waiting = None
-        if self._named not in (None, number):
-            self.layout.work.finished(self._table.name, self._named)
-        self._named = number
-        self._name(self._folder(number), draft, made.result())
+        number, draft, written = self._pending
+        self._pending = None
+        if self._last_number is not None and self._last_number != number:
+            self._journal.add_finished(self._table.name, self._last_number)
+        self._last_number = number
+        self._add_draft(self._get_folder(number), draft, written.result())
 
-    def _name(self, folder: str, draft: Path, made: WrittenFile) -> None:
-        part = self._part(folder)
-        place = part.seen
-        part.seen += 1
-        if part.old and not self.source.grows:
-            there = part.old[place].sha256 if place < len(part.old) else ""
-            if part.left is None and there == made.sha256:
-                part.matched += made.rows
+    def _add_draft(self, folder: str, draft: Path, written: WrittenFile) -> None:
+        """Give a draft its name, without the rows that are published already."""
+        state = self._get_partition(folder)
+        position = state.file_count
+        state.file_count += 1
+        if state.published and not self.source.only_new_rows:
+            same_place = state.published[position : position + 1]
+            same_file = bool(same_place) and same_place[0].sha256 == written.sha256
+            if state.unmatched is None and same_file:
+                state.matched_rows += written.rows
                 draft.unlink()
                 return
-            if part.left is None:
-                part.left = self._rows(part.old[place:])
-            rows = self._read(draft)
-            fresh, part.left = without(rows, part.left), without(part.left, rows)
-            part.matched += made.rows - fresh.height
-            if fresh.is_empty():
+            if state.unmatched is None:
+                state.unmatched = self._read_files(state.published[position:])
+            rows = self._read_file(draft)
+            new_rows = subtract_rows(rows, state.unmatched)
+            state.unmatched = subtract_rows(state.unmatched, rows)
+            state.matched_rows += written.rows - new_rows.height
+            if new_rows.is_empty():
                 draft.unlink()
                 return
-            if fresh.height < made.rows:
-                form, raw = self.layout.form.name, self.layout.cells.raw
-                made = make(Piece(0, [fresh]), draft, form, raw=raw, ranged=self._table.key)
-        number = len(part.old) + len(part.new)
-        path = f"{folder}/{number:05d}{self.layout.form.endings[0]}"
-        facts = made.rows, made.size, made.sha256, made.ranges
-        segment = Segment(self._table.name, path, *facts)
-        self._put(draft, segment)
-        part.new.append(segment)
+            if new_rows.height < written.rows:
+                file_rows = FileRows(0, [new_rows])
+                written = write_file_rows(file_rows, draft, self.options, self._table.key)
+        number = len(state.published) + len(state.written)
+        path = f"{folder}/{number:05d}{self.options.format.extensions[0]}"
+        contents = written.rows, written.size, written.sha256, written.ranges
+        segment = Segment(self._table.name, path, *contents)
+        self._rename_draft(draft, segment)
+        state.written.append(segment)
 
-    def _put(self, draft: Path, segment: Segment) -> None:
-        """Give a draft its name, unless somebody else's file has it."""
-        work = self.layout.work
-        path = work.target / segment.path
-        with judged(path):
-            inside = [path, *path.parents][: len(path.relative_to(work.target).parts)]
+    def _rename_draft(self, draft: Path, segment: Segment) -> None:
+        """Give a draft its name; raise a DatasetError if another file has it."""
+        target = self._journal.target
+        path = target / segment.path
+        with translate_errors(path):
+            inside = [path, *path.parents][: len(path.relative_to(target).parts)]
             if any(step.is_symlink() for step in inside):
-                raise DatasetError(f"{path} leads out of the dataset: it is a symbolic link")
+                raise DatasetError(
+                    f"{path} is or contains a symbolic link, which may lead out of the dataset"
+                )
             if path.exists():
                 if path.is_file() and digest(path) == segment.sha256:
-                    work.note(segment)
+                    self._journal.add_file(segment)
                     draft.unlink()
                     return
-                if segment.path not in work.made:
+                if segment.path not in self._journal.files:
                     raise DatasetError(
-                        f"{path} is in the way: it is not a file of this export",
+                        f"{path} exists and is not a file of this export",
                         hint="Move it away, or export to another folder",
                     )
-        work.note(segment)
-        put(draft, path)
+        self._journal.add_file(segment)
+        rename_draft(draft, path)
 
-    def _judge(self, folder: str, part: PartitionState) -> None:
-        """Refuse rows that are others than those that were published before."""
-        had = sum(segment.rows for segment in part.old)
-        if part.seen and not self.source.grows and part.matched < had:
-            self.layout.work.undo()
+    def _check_published_rows(self, folder: str, state: PartitionState) -> None:
+        """Raise IncompatibleExport if published rows are missing among the exported ones."""
+        published = sum(segment.rows for segment in state.published)
+        is_checked = state.file_count and not self.source.only_new_rows
+        if is_checked and state.matched_rows < published:
+            self._journal.remove_all_files()
+            missing = published - state.matched_rows
             raise IncompatibleExport(
-                f"{self.layout.work.target / folder} was published with {had:,} rows, and "
-                f"{had - part.matched:,} of them are not among what is exported now",
+                f"{self._journal.target / folder} has {published:,} published rows, and "
+                f"{missing:,} of them are not among the rows to export",
                 hint="Published rows do not change. Choose another folder, or remove this one",
             )
 
 
-def without(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Return *rows* but for *others*: one that is there twice takes two of them to go."""
-    nth = pl.int_range(pl.len()).over(rows.columns).alias(NTH)
-    numbered, beside = rows.with_columns(nth), others.with_columns(nth)
-    on = numbered.columns
-    return numbered.join(beside, on=on, how="anti", nulls_equal=True, maintain_order="left").drop(
-        NTH
+def subtract_rows(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Return *rows* without *others*: each row of *others* removes one equal row."""
+    number = pl.int_range(pl.len()).over(rows.columns).alias(OCCURRENCE)
+    numbered, removed = rows.with_columns(number), others.with_columns(number)
+    left = numbered.join(
+        removed, on=numbered.columns, how="anti", nulls_equal=True, maintain_order="left"
     )
+    return left.drop(OCCURRENCE)
 
 
-def ranges(rows: pl.DataFrame, key: list[str]) -> dict[str, tuple[int | str, int | str]]:
-    """Return the least and the greatest value of each key column that can be compared."""
-    found: dict[str, tuple[int | str, int | str]] = {}
+def find_ranges(rows: pl.DataFrame, key: list[str]) -> dict[str, tuple[int | str, int | str]]:
+    """Return the minimum and the maximum of each key column of integers or text."""
+    ranges: dict[str, tuple[int | str, int | str]] = {}
     for name in key:
         low, high = rows[name].min(), rows[name].max()
         if isinstance(low, int | str) and isinstance(high, int | str):
-            found[name] = (low, high)
-    return found
+            ranges[name] = (low, high)
+    return ranges

@@ -1,4 +1,4 @@
-"""Targets: where an export goes, and in which format."""
+"""Local targets of an export: a folder or a file, and the file format."""
 
 from __future__ import annotations
 
@@ -11,88 +11,92 @@ from typing import TypeGuard
 
 from beaconframes.dataset import ledger
 from beaconframes.errors import UsageError
-from beaconframes.exports.formats import Format, by_ending, get_format
+from beaconframes.exports.formats import Format, find_format, get_format
 from beaconframes.text import visible
 
-LONGEST = 200
-"""Bytes of a name: every file system takes 255, and drafts have longer ones."""
+MAX_NAME_BYTES = 200
+"""File systems allow 255 bytes, and the names of drafts are longer than the final ones."""
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A folder, or a file if ``single``, and the format of what is in it."""
+    """A folder, or one file if ``is_file``, and the format of the data files."""
 
     path: Path
-    form: Format
-    single: bool
+    format: Format
+    is_file: bool
 
     def at(self, path: Path) -> Target:
-        """Return the same at another place."""
+        """Return the same target at another path."""
         return replace(self, path=path)
 
 
-def target_of(target: object, form: str | None) -> Target:
-    """Return what *target* means: a name that ends like a format's files is one file."""
+def parse_target(target: object, format_name: str | None) -> Target:
+    """Return the folder or the file that *target* means; a known file extension means a file."""
     if not isinstance(target, str | os.PathLike):
-        raise UsageError(f"target={target!r} is no path", hint="Give a folder, or a file")
+        raise UsageError(f"target={target!r} is not a path", hint="Give a folder or a file")
     text = os.fspath(target)
-    path = checked(text)
-    ending = None if text.endswith(("/", os.sep)) or path.is_dir() else by_ending(path.name)
-    wanted = None if form is None else get_format(form)
-    if ending is not None and wanted is not None and ending is not wanted:
+    path = check_path(text)
+    is_folder = text.endswith(("/", os.sep)) or path.is_dir()
+    by_extension = None if is_folder else find_format(path.name)
+    requested = None if format_name is None else get_format(format_name)
+    if by_extension is not None and requested is not None and by_extension is not requested:
         raise UsageError(
-            f"{visible(path.name)} is called like a file of {ending.name}, not of {wanted.name}",
-            hint=f"Call it {path.stem}{wanted.endings[0]}, or leave format= out",
+            f"{visible(path.name)} has the extension of {by_extension.name}, and "
+            f"format={requested.name!r}",
+            hint=f"Call it {path.stem}{requested.extensions[0]}, or leave format= out",
         )
-    chosen = wanted or ending or get_format("parquet")
-    if path.exists() and path.is_dir() != (ending is None):
-        what = "is a file" if ending is None else "is a folder"
-        raise UsageError(f"{visible(text)} {what}", hint="Choose another target")
-    if ending is None and (path / ledger.NAME).exists():
+    chosen = requested or by_extension or get_format("parquet")
+    if path.exists() and path.is_dir() != (by_extension is None):
+        kind = "is a file" if by_extension is None else "is a folder"
+        raise UsageError(f"{visible(text)} {kind}", hint="Choose another target")
+    if by_extension is None and (path / ledger.NAME).exists():
         raise UsageError(
-            f"{visible(text)} is a store or a simulated chain, and has files of its own",
-            hint="Choose another target",
+            f"{visible(text)} contains a store or a simulated chain", hint="Choose another folder"
         )
-    return Target(path, chosen, single=ending is not None)
+    return Target(path, chosen, is_file=by_extension is not None)
 
 
-def checked(text: object) -> Path:
-    """Return *text* as a path that every system understands and that leads nowhere else."""
+def check_path(text: object) -> Path:
+    """Return *text* as a path that is valid on every system; raise a UsageError otherwise.
+
+    Symbolic links and ``..`` are refused: they would write outside the named folder.
+    """
     if not is_text(text) or not text or "\0" in text:
-        raise UsageError(f"target={visible(str(text), 60)!r} is no path", hint="Give a folder")
+        raise UsageError(f"target={visible(str(text), 60)!r} is not a path", hint="Give a folder")
     path = Path(text)
-    # Of somebody who has no home here it is a name like any other.
+    # For a user without a home folder here, `~name` is an ordinary file name.
     with suppress(RuntimeError):
         path = path.expanduser()
     for step in path.parts:
         if step == "..":
             raise UsageError(
-                f"target={visible(text, 60)} leads upwards",
+                f"target={visible(text, 60)} contains '..'",
                 hint="Give the folder itself: Path(...).resolve()",
             )
-        if len(os.fsencode(step)) > LONGEST:
-            raise UsageError(f"a name of {len(step)} characters is too long for some systems")
+        if len(os.fsencode(step)) > MAX_NAME_BYTES:
+            raise UsageError(f"a file name of {len(step)} characters is too long for some systems")
         if _DEVICE.fullmatch(step):
             raise UsageError(f"{step} is the name of a device on some systems")
     try:
-        # What cannot even be looked at cannot be written to.
-        linked = path.is_symlink()
+        # A path that cannot be examined cannot be written to either.
+        is_link = path.is_symlink()
         path.is_dir()
     except OSError as error:
         raise UsageError(
             f"target={visible(text, 60)} cannot be used: {error.strerror}",
             hint="Choose another target",
         ) from None
-    if linked:
+    if is_link:
         raise UsageError(
-            f"{visible(text)} is a symbolic link", hint="Give the folder that it leads to"
+            f"{visible(text)} is a symbolic link", hint="Give the folder that it points to"
         )
     return path
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Tell whether a value is a text that can be written into a file."""
+    """Return whether a value is text that can be written as UTF-8."""
     if not isinstance(value, str):
         return False
     with suppress(UnicodeEncodeError):

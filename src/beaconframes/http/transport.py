@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -35,7 +35,7 @@ MAX_BODY = 64 * 2**20
 MAX_ERROR_BODY = 64 * 2**10
 """Bytes to read of an error response: enough to classify it."""
 ERROR_BODY_SECONDS = 5.0
-TICK = 0.1
+POLL_INTERVAL = 0.1
 """Seconds: how often a waiting call checks its deadline and whether it was stopped."""
 LIMITS = httpx.Limits(
     # The rate limiter limits the requests under way.
@@ -88,8 +88,8 @@ class Transport:
         """Send *request* and return the complete response, or raise AttemptFailed.
 
         The exchange has a thread of its own, so that this one notices its deadline, a stop and
-        Ctrl-C at any moment, whatever the exchange waits for. An abandoned exchange ends with the
-        next chunk that arrives, or after the read timeout.
+        Ctrl-C at any moment, whatever the exchange waits for. An abandoned exchange ends when its
+        headers or the next chunk of its body arrive, or after the read timeout.
         """
         exchange = _Exchange(
             self._client, self._build(request), self._auth(request), self._max_body
@@ -243,13 +243,15 @@ class _Exchange(threading.Thread):
 
 
 def _wait(future: Future[Any], seconds_left: SecondsLeft, at_most: float = math.inf) -> None:
-    """Wait until *future* is done, for *at_most* so many seconds."""
+    """Wait until *future* is done, for *at_most* that many seconds."""
     end = time.monotonic() + at_most
     while not future.done() and (seconds := min(seconds_left(), end - time.monotonic())) > 0:
-        wait([future], min(seconds, TICK))
+        with suppress(TimeoutError):
+            future.exception(min(seconds, POLL_INTERVAL))
 
 
 def _open_client(base_url: str, transport: httpx.BaseTransport | None) -> httpx.Client:
+    """Return an HTTP client that stores no cookies and sends no plain http through a proxy."""
     is_https = urlsplit(base_url).scheme == "https"
     try:
         return httpx.Client(

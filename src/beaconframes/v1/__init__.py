@@ -1,4 +1,4 @@
-"""The catalogue of generation 1: every endpoint, its rows and its loader."""
+"""All endpoints of V1, with their tables and loaders."""
 
 from beaconframes.v1.address_balances import ADDRESS_BALANCES, load_address_balances
 from beaconframes.v1.attestation_efficiency import (

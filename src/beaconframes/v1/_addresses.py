@@ -1,4 +1,4 @@
-"""Addresses that may be written as names, and how the local explorer resolves those."""
+"""A parameter that takes addresses or ENS names, and how the local explorer resolves names."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Named(Texts):
-    """Things by hexadecimal text or by a name that ends in .eth; ``keys`` may widen an address."""
+class AddressOrName(Texts):
+    """Hexadecimal values, or names that end in .eth; ``keys`` maps an address to column values."""
 
     matches: str
     order: tuple[str, ...]
 
     def keys(self, text: str) -> list[str]:
-        """Return what a resolved *text* stands for in the column ``matches``."""
+        """Return the values of the column ``matches`` for a resolved *text*."""
         return [text]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the one thing, in the order in which the service gives them."""
+        """Return the rows of one value, in the order of the service."""
         super().apply(rows, fields, view)
         text = self.canonical(fields[self.wire])
         if not text.startswith("0x"):
@@ -35,7 +35,7 @@ class Named(Texts):
         return found.sort(self.order, nulls_last=True)
 
     def resolved(self, name: str, view: View) -> str:
-        """Return the address of *name*, or refuse it."""
+        """Return the address of *name*; refuse an unknown one."""
         try:
             known = view.scan("names").filter(asked=name).select("address").collect()
         except DatasetError:

@@ -1,4 +1,4 @@
-"""The block record, which several endpoints share."""
+"""The columns of a beacon block, shared by several endpoints."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
 
 NO_PROPOSER = 2**31 - 1
-"""Proposer of slot 0 on the wire: genesis has none."""
+"""Proposer of slot 0 on the wire: genesis has no proposer."""
 
 
 class Blocks(Table):
-    """Beacon blocks. One row per block; a slot without one is a row too, marked missed."""
+    """Beacon blocks. One row per block; a slot without a block has a row with status missed."""
 
     slot = Slot("Slot.", key=True)
     block_root = Hex(
-        "Root of the block; null when there is none.",
+        "Root of the block; null for a slot without one.",
         key=True,
         wire="blockroot",
         none=("0x00", "0x01", "0x"),
@@ -46,47 +46,51 @@ class Blocks(Table):
         words={"0": "scheduled", "1": "proposed", "2": "missed", "3": "orphaned"},
     )
     proposer_index = Count(
-        "Validator that was to propose; null for genesis.", wire="proposer", none=NO_PROPOSER
+        "Validator that had to propose; null for genesis.", wire="proposer", none=NO_PROPOSER
     )
     parent_root = Hex("Root of the parent block.", wire="parentroot")
     state_root = Hex("Root of the state after the block.", wire="stateroot")
-    randao_reveal = Hex("The proposer's contribution to randomness.", wire="randaoreveal")
-    signature = Hex("The proposer's signature.")
-    graffiti = Hex("What the proposer wrote, 32 bytes.")
-    graffiti_text = Text("The same as text. Anybody may have written it.")
+    randao_reveal = Hex("RANDAO reveal of the proposer.", wire="randaoreveal")
+    signature = Hex("Signature of the proposer.")
+    graffiti = Hex("Graffiti of the proposer, 32 bytes.")
+    graffiti_text = Text("Graffiti as text. Proposers choose it freely: do not trust it.")
     eth1_data_block_hash = Hex("Deposit-contract vote: block.", wire="eth1data_blockhash")
     eth1_data_deposit_root = Hex("Deposit-contract vote: root.", wire="eth1data_depositroot")
     eth1_data_deposit_count = Count("Deposit-contract vote: count.", wire="eth1data_depositcount")
     sync_aggregate_bits = Hex(
-        "Who of the sync committee signed; bit i is seat i, lowest bit of a byte first.",
+        "Sync-committee signatures: bit i is seat i, lowest bit of a byte first.",
         wire="syncaggregate_bits",
     )
-    sync_aggregate_signature = Hex("Their aggregate signature.", wire="syncaggregate_signature")
+    sync_aggregate_signature = Hex(
+        "Aggregate signature of the sync committee.", wire="syncaggregate_signature"
+    )
     sync_aggregate_participation = Fraction(
-        "Share of the sync committee that signed; 0 when there is no aggregate.",
+        "Share of the sync committee that signed; 0 without an aggregate.",
         wire="syncaggregate_participation",
     )
     attestations_count = Count("Attestations included.", wire="attestationscount")
     attester_slashings_count = Count("Attester slashings included.", wire="attesterslashingscount")
     proposer_slashings_count = Count("Proposer slashings included.", wire="proposerslashingscount")
     deposits_count = Count("Deposits included.", wire="depositscount")
-    withdrawals_count = Count("Withdrawals paid out.", wire="withdrawalcount")
+    withdrawals_count = Count("Withdrawals included.", wire="withdrawalcount")
     voluntary_exits_count = Count("Voluntary exits included.", wire="voluntaryexitscount")
-    exec_block_number = Count("Execution block.")
-    exec_block_hash = Hex("Its hash.")
-    exec_parent_hash = Hex("Hash of its parent.")
-    exec_fee_recipient = Hex("Address that the fees went to.")
+    exec_block_number = Count("Number of the execution block.")
+    exec_block_hash = Hex("Hash of the execution block.")
+    exec_parent_hash = Hex("Hash of the parent block.")
+    exec_fee_recipient = Hex("Recipient of the priority fees.")
     exec_state_root = Hex("Root of the execution state.")
     exec_receipts_root = Hex("Root of the receipts.")
     exec_logs_bloom = Hex("Bloom filter of the logs.")
-    exec_random = Hex("Randomness given to the execution block.")
+    exec_random = Hex("RANDAO value of the execution block (prev_randao).")
     exec_gas_limit = Count("Gas limit.")
     exec_gas_used = Count("Gas used.")
     exec_time = UnixTime("Timestamp of the execution block, UTC.", wire="exec_timestamp")
     exec_base_fee_per_gas_wei = Wei("Base fee per gas.", wire="exec_base_fee_per_gas")
     exec_extra_data = Hex("Extra data of the execution block; null also when empty.")
     exec_transactions_count = Count("Transactions in the execution block.")
-    votes = Count("Validators that voted for the block; null unless it was asked for by slot.")
+    votes = Count(
+        "Validators that voted for the block; null unless the block was requested by slot."
+    )
 
     @classmethod
     def build_records(
@@ -97,7 +101,7 @@ class Blocks(Table):
         without: Collection[str] = (),
         public: bool = False,
     ) -> pl.DataFrame:
-        """Return the records; the public service has a placeholder where no block is."""
+        """Return the records; the public service has placeholder roots in empty slots."""
         if public:
             root = pl.when(status="scheduled").then(pl.lit("0x00")).otherwise(pl.lit("0x01"))
             frame = frame.with_columns(pl.col("block_root").fill_null(root))

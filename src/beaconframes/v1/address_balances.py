@@ -1,4 +1,4 @@
-"""What addresses hold: ether and tokens."""
+"""Balances of addresses: ether and tokens."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ MOST_TOKENS = 200
 
 
 class Account(Table):
-    """An address as the answer describes it. One row per address."""
+    """An address in the response. One row per address."""
 
-    address = Hex("Address; null when the service never saw it.", key=True, none=("0x",))
-    ether = DecimalText("Its ether.")
-    tokens = Json("Its tokens.")
+    address = Hex("Address; null if the service does not know it.", key=True, none=("0x",))
+    ether = DecimalText("Ether of the address.")
+    tokens = Json("Tokens of the address.")
 
 
 class Holding(Table):
-    """A token in that description. One row per token."""
+    """A token of an address in the response. One row per token."""
 
     token = Hex("Contract of the token.", key=True, wire="address")
-    symbol = Text("What the contract calls itself.")
-    balance = DecimalText("Tokens.")
+    symbol = Text("Symbol, as the contract states it.")
+    balance = DecimalText("Number of tokens.")
 
 
 class AddressBalances(Table):
-    """Balances of addresses. One row per address for its ether, and one for each of its tokens."""
+    """Balances of addresses. One row per address for its ether, and one per token."""
 
     address = RequestField("Address.", key=True)
     token = Hex("Contract of the token; null for ether.", key=True, wire="tokens[].address")
     symbol = Text(
-        "What the contract calls itself; null for ether. Anybody may have written it.",
+        "Symbol, as the contract states it: do not trust it. Null for ether.",
         wire="tokens[].symbol",
     )
     balance = DecimalText(
-        "Ether or tokens, as an exact decimal text.", wire=("ether", "tokens[].balance")
+        "Ether or tokens, as exact decimal text.", wire=("ether", "tokens[].balance")
     )
 
     @classmethod
@@ -63,7 +63,7 @@ class AddressBalances(Table):
         chain: Chain,
         around: Sequence[EnvelopeContext] = (),  # noqa: ARG003 - every table's
     ) -> pl.DataFrame:
-        """Return the rows of all *pages*: for each address its ether, then its tokens."""
+        """Return the rows of all *pages*: the ether of each address, then its tokens."""
         frames = [cls.empty()]
         for account in Account.decode(pages, chain).iter_rows(named=True):
             tokens = Holding.decode([(account["tokens"] or "[]").encode()], chain)
@@ -82,7 +82,7 @@ class AddressBalances(Table):
         without: Collection[str] = (),  # noqa: ARG003
         public: bool = False,
     ) -> pl.DataFrame:
-        """Return the address as the answer describes it; the public service has null for []."""
+        """Return the address as the response has it; the public service writes null for []."""
         ether = frame.filter(pl.col("token").is_null())
         token = pl.struct("balance", "symbol", address="token")
         tokens = frame.filter(pl.col("token").is_not_null()).select(token).to_series()
@@ -93,16 +93,16 @@ class AddressBalances(Table):
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return *frame* by address, its ether first."""
+        """Return *frame* sorted by address, with ether first."""
         return super().arrange(frame).sort(cls.key(), nulls_last=False)
 
 
 @dataclass(frozen=True)
 class Holders(Texts):
-    """Addresses; one that was never seen has an answer all the same, without its name."""
+    """Addresses; the service answers for an unknown address too, but does not repeat it."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the ether and the first tokens of the one address."""
+        """Return the ether and the first tokens of one address."""
         found = super().apply(rows, fields, view).sort("token").head(1 + MOST_TOKENS).collect()
         unseen = pl.DataFrame({"address": ["0x"], "balance": ["0"]})
         if found.is_empty():
@@ -112,7 +112,7 @@ class Holders(Texts):
 
 @dataclass(frozen=True)
 class TokenFilter(Parameter):
-    """The contract of the one token that matters, if only one does."""
+    """The contract of the only token to return."""
 
     role = Role.FILTER
     args = ("token",)

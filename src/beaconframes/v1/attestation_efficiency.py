@@ -1,4 +1,4 @@
-"""How soon the attestations of validators were included."""
+"""Attestation efficiency: the inclusion delay of validators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AttestationEfficiency(Table):
 
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
     attestation_efficiency = Number(
-        "1.0 is best: every attestation was in the next slot; 2.0 is worst: none was included."
+        "1.0 is best: every attestation was included in the next slot; 2.0 is worst: none was."
     )
 
 

@@ -1,4 +1,4 @@
-"""Attestation duties: what validators attested, and when it was included."""
+"""Attestation duties, and the slots in which they were included."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class Attestations(Table):
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
     epoch = Epoch("Epoch of the duty.", key=True)
     time = EpochTime("Start of the epoch, UTC.")
-    attester_slot = Slot("Slot that was to be attested.", wire="attesterslot")
+    attester_slot = Slot("Attested slot.", wire="attesterslot")
     inclusion_slot = Slot(
-        "Slot of the block that included the attestation; null while none has.",
+        "Slot of the block that included the attestation; null until one does.",
         wire="inclusionslot",
         none=0,
     )
     status = NumberCode(
-        "included, or missed: which a duty also is that nobody could include yet.",
+        "included or missed; a duty that can still be included is missed as well.",
         words={"0": "missed", "1": "included"},
     )
     committee_index = Count(
-        "Committee; the service always says 0. Null when slim.", wire="committeeindex"
+        "Committee; always 0 in the service. Null with slim=True.", wire="committeeindex"
     )
 
     calendar_fields = WEEK_OF_EPOCH
@@ -62,7 +62,7 @@ class Attestations(Table):
 
 @dataclass(frozen=True)
 class Slim(Parameter):
-    """Whether the answer leaves out what costs most and says least."""
+    """Whether the response leaves out the fields that can be derived."""
 
     role = Role.FILTER
     args = ("slim",)
@@ -75,11 +75,11 @@ class Slim(Parameter):
         return [Batch({"slim": "true"} if slim else {})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all *rows*: only fields are fewer."""
+        """Return all *rows*: only fields are left out."""
         return rows
 
     def omitted_fields(self, fields: Fields) -> tuple[str, ...]:
-        """Return the fields that are left out for ``true``, and for no other word."""
+        """Return the fields that are left out for ``true``, and for no other value."""
         if fields.get("slim") != "true":
             return ()
         return ("week", "week_start", "week_end", "committeeindex")

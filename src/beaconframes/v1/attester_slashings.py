@@ -1,4 +1,4 @@
-"""Attester slashings that the blocks of slots include."""
+"""Attester slashings in blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final
 from beaconframes.schema import Count, Epoch, Hex, Indices, Slot, SlotTime, Table
-from beaconframes.v1._slots import ItemsOf
+from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,45 +15,45 @@ if TYPE_CHECKING:
 
 
 class AttesterSlashings(Table):
-    """Attester slashings. One row per proof that a block included."""
+    """Attester slashings in blocks. One row per included proof."""
 
     block_slot = Slot("Slot of the block.", key=True)
     block_root = Hex(
-        "Root of the block; null when the service does not say it.",
+        "Root of the block; null if the service does not report it.",
         key=True,
         none=("0x00", "0x01", "0x"),
     )
-    block_index = Count("Place among the attester slashings of the block, from 0.", key=True)
+    block_index = Count("Position among the attester slashings of the block, from 0.", key=True)
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
     attestation1_slot = Slot("Slot of the first attestation.")
-    attestation1_index = Count("Its committee; 0 since Electra.")
+    attestation1_index = Count("Committee of the attestation; 0 since Electra.")
     attestation1_indices = Indices("Validators that signed it.")
     attestation1_beacon_block_root = Hex(
-        "Block that it voted the head.", wire="attestation1_beaconblockroot"
+        "Block root of its head vote.", wire="attestation1_beaconblockroot"
     )
-    attestation1_source_epoch = Epoch("Epoch of its source vote.")
-    attestation1_source_root = Hex("Checkpoint of its source vote.")
-    attestation1_target_epoch = Epoch("Epoch of its target vote.")
-    attestation1_target_root = Hex("Checkpoint of its target vote.")
-    attestation1_signature = Hex("Its aggregate signature.")
+    attestation1_source_epoch = Epoch("Source epoch.")
+    attestation1_source_root = Hex("Source checkpoint.")
+    attestation1_target_epoch = Epoch("Target epoch.")
+    attestation1_target_root = Hex("Target checkpoint.")
+    attestation1_signature = Hex("Aggregate signature.")
     attestation2_slot = Slot("Slot of the second attestation.")
-    attestation2_index = Count("Its committee; 0 since Electra.")
+    attestation2_index = Count("Committee of the attestation; 0 since Electra.")
     attestation2_indices = Indices("Validators that signed it.")
     attestation2_beacon_block_root = Hex(
-        "Block that it voted the head.", wire="attestation2_beaconblockroot"
+        "Block root of its head vote.", wire="attestation2_beaconblockroot"
     )
-    attestation2_source_epoch = Epoch("Epoch of its source vote.")
-    attestation2_source_root = Hex("Checkpoint of its source vote.")
-    attestation2_target_epoch = Epoch("Epoch of its target vote.")
-    attestation2_target_root = Hex("Checkpoint of its target vote.")
-    attestation2_signature = Hex("Its aggregate signature.")
+    attestation2_source_epoch = Epoch("Source epoch.")
+    attestation2_source_root = Hex("Source checkpoint.")
+    attestation2_target_epoch = Epoch("Target epoch.")
+    attestation2_target_root = Hex("Target checkpoint.")
+    attestation2_signature = Hex("Aggregate signature.")
 
 
 ATTESTER_SLASHINGS = Endpoint(
     "attester_slashings",
     route="GET /api/v1/slot/{slot}/attesterslashings",
     table=AttesterSlashings,
-    parameters=(ItemsOf("slots", AttesterSlashings.block_slot),),
+    parameters=(SlotItems("slots", AttesterSlashings.block_slot),),
     finality=Final.AT_FINALITY,
 )
 

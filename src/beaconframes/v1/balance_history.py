@@ -1,4 +1,4 @@
-"""Balance history."""
+"""Balances of validators by epoch."""
 
 from __future__ import annotations
 

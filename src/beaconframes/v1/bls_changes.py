@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BlsChanges(Table):
-    """Changes of withdrawal credentials. One row per change; a validator changes at most once."""
+    """Changes of withdrawal credentials. One row per change; a validator has at most one."""
 
     # The service leaves out what is zero, and so the index of validator 0.
     validator_index = Count(
@@ -27,22 +27,22 @@ class BlsChanges(Table):
     epoch = Epoch("Epoch of the slot.")
     time = SlotTime("Start of the slot, UTC.")
     block_root = Hex("Root of that block.", wire="blockroot")
-    bls_pubkey = Hex("BLS key that the old credentials stood for.")
-    bls_signature = Hex("Its signature of the change.")
-    address = Hex("Address that withdrawals go to from then on.")
+    bls_pubkey = Hex("BLS key of the old credentials.")
+    bls_signature = Hex("Signature of the change by that key.")
+    address = Hex("Withdrawal address since the change.")
     withdrawal_credentials_0x00 = Hex(
-        "Credentials before; null when the service does not know the deposit.",
+        "Credentials before the change; null if the service does not know the deposit.",
         wire="withdrawalcredentials_0x00",
         none=("0x",),
     )
     withdrawal_credentials_0x01 = Hex(
-        "Credentials after, made from the address.", wire="withdrawalcredentials_0x01"
+        "Credentials after the change, derived from the address.", wire="withdrawalcredentials_0x01"
     )
 
 
 @dataclass(frozen=True)
 class Changers(Identifiers):
-    """Validators by index or public key; one unknown key fails the request."""
+    """Validators by index or public key; the service refuses a request with an unknown key."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the changes of the named validators, newest first."""

@@ -1,4 +1,4 @@
-"""The service's own charts, as pictures."""
+"""The charts of the service, as images."""
 
 from __future__ import annotations
 
@@ -43,37 +43,37 @@ CHARTS = (
     "avg_block_util_chart_data",
     "tx_count_chart_data",
 )
-"""The charts that the service is known to draw."""
+"""Names of the charts that the service is known to have."""
 
 MOST_PIXELS = 50_000_000
 
 
 def load_chart(name: str, *, explorer: Explorer | None = None) -> Image:
-    """Load one of the service's charts, as a picture: there is no data in it.
+    """Load a chart of the service as an image; it has no data.
 
-    What the pictures show can be drawn from frames instead: see `beaconframes.plot`.
+    `beaconframes.plot` draws similar charts from frames.
 
     Parameters
     ----------
     name
         Name of the chart, such as ``"validators"`` or ``"participation_rate"``.
     explorer
-        The explorer to ask; left out, the one of ``bf.connect`` or ``bf.local``.
+        The explorer to load from. Default: that of ``bf.connect`` or ``bf.local``.
 
     Returns
     -------
     PIL.Image.Image
-        The picture. A notebook shows it; ``picture.save("validators.png")`` keeps it.
+        The image. Notebooks show it; ``image.save("validators.png")`` writes it to a file.
 
     Notes
     -----
-    ``GET /api/v1/chart/{chart}``. Never final. A local explorer draws a few of them, plainly.
+    ``GET /api/v1/chart/{chart}``. Never final. A local explorer draws a few of the charts.
     """
     if name not in CHARTS:
         near = get_close_matches(str(name), CHARTS, n=1)
         raise UsageError(
-            f"{cut(name)} is no chart of the service",
-            hint=f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(CHARTS)}",
+            f"{cut(name)} is not a chart of the service",
+            hint=f"Did you mean {near[0]!r}?" if near else f"Charts: {', '.join(CHARTS)}",
         )
     request = Request(
         "GET",
@@ -81,22 +81,24 @@ def load_chart(name: str, *, explorer: Explorer | None = None) -> Image:
         endpoint=f"GET {CHART_PATH}",
         envelope=Envelope.PNG,
     )
-    asked = explorer if explorer is not None else current()
-    return picture_of(asked.fetch(request))
+    source = current() if explorer is None else explorer
+    return decode_image(source.fetch(request))
 
 
-def picture_of(body: bytes) -> Image:
-    """Return the picture in the PNG file *body*; raise ProtocolError for one that is none."""
+def decode_image(body: bytes) -> Image:
+    """Return the image in the PNG file *body*; raise ProtocolError for invalid data."""
     from PIL import Image
 
-    # Width and height stand at the same place of every PNG: looked at before any is unpacked.
+    # Every PNG has its width and height here: check them before decompression.
     width, height = int.from_bytes(body[16:20]), int.from_bytes(body[20:24])
     endpoint = f"GET {CHART_PATH}"
     if width * height > MOST_PIXELS:
-        raise ProtocolError(f"a picture of {width} x {height} pixels", endpoint=endpoint)
+        raise ProtocolError(
+            f"the image has {width} x {height} pixels, more than {MOST_PIXELS:,}", endpoint=endpoint
+        )
     try:
         picture = Image.open(BytesIO(body), formats=["PNG"])
         picture.load()
     except (OSError, SyntaxError, ValueError) as error:
-        raise ProtocolError(f"the picture is damaged ({error})", endpoint=endpoint) from None
+        raise ProtocolError(f"the image is damaged ({error})", endpoint=endpoint) from None
     return picture

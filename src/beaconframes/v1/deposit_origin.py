@@ -1,4 +1,4 @@
-"""Validators by the address that deposited for them."""
+"""Validators by the address of their depositor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Pages
 from beaconframes.schema import Count, Flag, Hex, RequestField, Table
-from beaconframes.v1._addresses import Named
+from beaconframes.v1._addresses import AddressOrName
 from beaconframes.v1._validator_lookup import null_placeholder_indices
 
 if TYPE_CHECKING:
@@ -17,22 +17,21 @@ if TYPE_CHECKING:
 
 
 class DepositOrigin(Table):
-    """Validators by depositor. One row per public key and validity of its signatures."""
+    """Validators by depositor. One row per public key and validity of the signatures."""
 
     from_address = RequestField(
-        "Address, or name of one, that was asked for: it sent the deposits.",
+        "Requested address or name: the sender of the deposits.",
         key=True,
         wire="eth1address",
     )
-    pubkey = Hex(
-        "BLS public key that was deposited for.", key=True, wire=("public_key", "publickey")
-    )
+    pubkey = Hex("BLS public key of the validator.", key=True, wire=("public_key", "publickey"))
     valid_signature = Flag(
-        "Whether the signature of its deposits is valid; a key with both kinds has two rows.",
+        "Whether the signature of the deposits is valid; a public key with both kinds has two"
+        " rows.",
         key=True,
     )
     validator_index = Count(
-        "Validator; null while the deposit has made none.",
+        "Validator; null until the deposit creates one.",
         wire=("validator_index", "validatorindex"),
     )
 
@@ -44,7 +43,7 @@ DEPOSIT_ORIGIN = Endpoint(
     route="GET /api/v1/validator/eth1/{eth1address}",
     table=DepositOrigin,
     parameters=(
-        Named(
+        AddressOrName(
             "address",
             wire="eth1address",
             pattern=f"{ADDRESS}|{ENS_NAME}",

@@ -1,4 +1,4 @@
-"""The deposits of validators."""
+"""Deposits of validators."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Depositors(Identifiers):
-    """Validators by index or public key, where the rows name the public key alone."""
+    """Validators by index or public key, for rows that contain the public key only."""
 
     def expected(self, batch: list[str]) -> tuple[ExpectedRows, ...]:
-        """Return the keys of *batch*; with an index among them, rows cannot be checked."""
+        """Return the keys of *batch*; none if it has an index, whose rows cannot be checked."""
         if all(item.startswith("0x") for item in batch):
             return (ExpectedRows({self.column.name: batch}, required=False),)
         return ()
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the deposits for the named validators, also for keys without an index."""
+        """Return the deposits of the validators, also of public keys without an index."""
         indices, keys = self.parse(fields)
         known = (view.pubkey_of(index) for index in indices)
         found = {*keys, *(key for key in known if key is not None)}

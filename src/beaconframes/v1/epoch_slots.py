@@ -1,4 +1,4 @@
-"""The slots of an epoch, with their blocks."""
+"""Blocks of epochs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EachEpoch(Each):
-    """One epoch a request; votes are counted only for a block that is asked for by itself."""
+    """One epoch per request; the service counts votes only for a block requested by slot."""
 
     def expected(self, number: int, chain_head: ChainHead) -> ExpectedRows:
-        """Return the epoch, and that each of its slots has a row once it is final."""
+        """Return the epoch; once final, it has a row for each slot."""
         slots = (Blocks.slot.name, chain_head.chain.slots_per_epoch)
         return ExpectedRows({self.column.name: [number]}, parts=slots)
 
     def omitted_fields(self, fields: Fields) -> set[str]:
-        """Return the one field of a block that these answers do not have."""
+        """Return the field of a block that these responses do not have."""
         return {"votes"}
 
 

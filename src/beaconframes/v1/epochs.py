@@ -1,4 +1,4 @@
-"""Epochs: counts, balances and participation."""
+"""Epoch overviews: counts, balances and participation."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ class Epochs(Table):
     average_validator_balance_gwei = Gwei("Mean balance.", wire="averagevalidatorbalance")
     total_validator_balance_gwei = Gwei("Sum of balances.", wire="totalvalidatorbalance")
     global_participation_rate = Fraction(
-        "Share of the eligible balance that voted; 0 until the epoch is over.",
+        "Share of the eligible balance that voted; 0 until the epoch has ended.",
         wire="globalparticipationrate",
     )
-    eligible_ether_gwei = Gwei("Effective balance that could vote.", wire="eligibleether")
-    voted_ether_gwei = Gwei("Effective balance that voted.", wire="votedether")
-    blocks_count = Count("Canonical blocks; 0 until the epoch is over.", wire="blockscount")
+    eligible_ether_gwei = Gwei(
+        "Effective balance of validators that could vote.", wire="eligibleether"
+    )
+    voted_ether_gwei = Gwei("Effective balance of validators that voted.", wire="votedether")
+    blocks_count = Count("Canonical blocks; 0 until the epoch has ended.", wire="blockscount")
     proposed_blocks = Count("Slots with a canonical block.", wire="proposedblocks")
     missed_blocks = Count("Slots without a block.", wire="missedblocks")
     orphaned_blocks = Count("Blocks that did not become canonical.", wire="orphanedblocks")
-    scheduled_blocks = Count("Slots still to come.", wire="scheduledblocks")
+    scheduled_blocks = Count("Slots that have not started.", wire="scheduledblocks")
     attestations_count = Count("Attestations included.", wire="attestationscount")
     attester_slashings_count = Count("Attester slashings included.", wire="attesterslashingscount")
     proposer_slashings_count = Count("Proposer slashings included.", wire="proposerslashingscount")
     deposits_count = Count("Deposits included.", wire="depositscount")
-    withdrawals_count = Count("Withdrawals paid out.", wire="withdrawalcount")
+    withdrawals_count = Count("Withdrawals included.", wire="withdrawalcount")
     voluntary_exits_count = Count("Voluntary exits included.", wire="voluntaryexitscount")
     rewards_exported = Flag(
         "Whether the service has computed the epoch's rewards.", final_when=True

@@ -10,7 +10,7 @@ import polars as pl
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Final, Parameter, Refused, Role
 from beaconframes.endpoint.identifiers import numbers, numeral
-from beaconframes.v1._execution import ExecutionBlocks
+from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ TOO_LARGE = 10**18
 
 @dataclass(frozen=True)
 class BlockNumbers(Parameter):
-    """Numbers of execution blocks, ``at_most`` of them in one request."""
+    """Numbers of execution blocks, up to ``at_most`` per request."""
 
     arg: str
     column: Column
@@ -50,16 +50,16 @@ class BlockNumbers(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the numbers, each once, ``at_most`` in a batch."""
-        asked = numbers(values[self.arg], "execution block", ())
+        blocks = numbers(values[self.arg], "execution block", ())
         found = []
-        for start in range(0, len(asked), self.at_most):
-            batch = asked[start : start + self.at_most]
+        for start in range(0, len(blocks), self.at_most):
+            batch = blocks[start : start + self.at_most]
             wanted = (ExpectedRows({self.column.name: batch}),)
             found.append(Batch({self.arg: ",".join(map(str, batch))}, wanted))
         return found
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the blocks, newest first; a number that no block has is left out."""
+        """Return the blocks, newest first; unknown numbers are left out."""
         items = fields[self.arg].split(",")
         if len(items) > self.at_most:
             raise Refused(f"only a maximum of {self.at_most} query parameters are allowed")

@@ -1,4 +1,4 @@
-"""What proposing earned validators on the execution layer."""
+"""Execution-layer rewards of validators, by period."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class ExecutionPerformance(Table):
-    """Execution-layer income. One row per validator."""
+    """Execution-layer rewards by period. One row per validator."""
 
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
-    performance_1d_wei = Wei("Income of the last 24 hours.", wire="performance1d")
+    performance_1d_wei = Wei("Rewards of the last 24 hours.", wire="performance1d")
     performance_7d_wei = Wei("Income of the last 7 days.", wire="performance7d")
     performance_31d_wei = Wei("Income of the last 31 days.", wire="performance31d")
     performance_365d_wei = Wei("Income of the last 365 days.", wire="performance365d")

@@ -1,4 +1,4 @@
-"""What a unit of gas costs now."""
+"""Recommended gas fees."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class GasFees(Table):
-    """Recommended gas fees. One row per reading."""
+    """Recommended gas fees. One row per response."""
 
-    time = UnixMillis("When the fees were worked out, UTC.", key=True, wire="timestamp")
-    rapid_wei = Wei("Per gas, to be included within about 15 seconds.", wire="rapid")
-    fast_wei = Wei("Per gas, to be included within about a minute.", wire="fast")
-    standard_wei = Wei("Per gas, to be included within about three minutes.", wire="standard")
-    slow_wei = Wei("Per gas, to be included after ten minutes and more.", wire="slow")
-    price = Number("Price of an ether in the service's currency; often left out.")
-    price_usd = Number("Price of an ether in US dollars.", wire="priceUSD")
+    time = UnixMillis("Time of the recommendation, UTC.", key=True, wire="timestamp")
+    rapid_wei = Wei("Fee per gas for inclusion within about 15 seconds.", wire="rapid")
+    fast_wei = Wei("Fee per gas for inclusion within about a minute.", wire="fast")
+    standard_wei = Wei("Fee per gas for inclusion within about three minutes.", wire="standard")
+    slow_wei = Wei("Fee per gas for inclusion after ten minutes or more.", wire="slow")
+    price = Number("Price of ether in the currency of the service; often null.")
+    price_usd = Number("Price of ether in US dollars.", wire="priceUSD")
 
 
 GAS_FEES = Endpoint(

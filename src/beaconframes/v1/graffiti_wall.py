@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class GraffitiWall(Table):
-    """The graffiti wall. One row per painted pixel: a slot paints at most one."""
+    """The graffiti wall. One row per painted pixel; a slot paints at most one."""
 
-    slot = Slot("Slot of the block that painted.", key=True)
+    slot = Slot("Slot of the block with the paint.", key=True)
     x = Count("Pixels from the left edge, 0 to 999.", key=True)
     y = Count("Pixels from the top edge, 0 to 999.", key=True)
     time = SlotTime("Start of the slot, UTC.")
-    color = Text("Six hex digits without #, in the case in which they were written.")
-    validator_index = Count("Validator that painted, the block's proposer.", wire="validator")
+    color = Text("Six hex digits without #, in upper or lower case as painted.")
+    validator_index = Count("Proposer of the block.", wire="validator")
 
 
 def last_paint(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the newest row of each pixel."""
+    """Return the latest row of each pixel."""
     return rows.sort("slot").unique(["x", "y"], keep="last", maintain_order=True)
 
 
@@ -38,21 +38,21 @@ WINDOW = SlotWindow(GraffitiWall.slot)
 
 
 class Summary(Switch):
-    """Whether only the newest paint of a pixel counts.
+    """Whether to return the latest paint of each pixel only.
 
-    The service is not asked to summarize a range that ends below slot 10,000: it knows no such
-    end, and a later paint would hide the one asked for.
+    For a range that ends before slot 10,000 the client summarizes: the service ignores such an
+    end, and would return later paint instead of the requested one.
     """
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return ``true`` or ``false``; what the service does not summarize, ``finish`` does."""
-        (asked,) = super().batches(values, chain_head)
+        """Return ``true`` or ``false``; ``finish`` summarizes where the service cannot."""
+        (batch,) = super().batches(values, chain_head)
         since, until = values["since"], values["until"]
         early = until is not None and WINDOW.last(since, until, chain_head) < WINDOW.default
-        return [Batch({self.wire: "false"})] if early else [asked]
+        return [Batch({self.wire: "false"})] if early else [batch]
 
     def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the pixels column by column, the newest paint of each first."""
+        """Return the pixels column by column, the latest paint of each first."""
         return rows.sort("x", "y", "slot", descending=[False, False, True])
 
 

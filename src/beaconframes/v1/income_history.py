@@ -1,4 +1,4 @@
-"""Income history: what each duty earned or cost."""
+"""Income of validators by duty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The latest state of the chain."""
+"""The chain head and the exchange rates of the service."""
 
 from __future__ import annotations
 
@@ -14,56 +14,63 @@ if TYPE_CHECKING:
 
 
 class LatestState(Table):
-    """The head of the chain and the service's exchange rates. One row per reading."""
+    """The chain head and the exchange rates of the service. One row per response."""
 
     current_slot = Slot("Latest slot that the service has processed.", key=True, wire="currentSlot")
-    time = SlotTime("Start of that slot, UTC.", of="current_slot")
+    time = SlotTime("Start of the current slot, UTC.", of="current_slot")
     last_proposed_slot = Slot("Latest slot with a block.", wire="lastProposedSlot")
     current_epoch = Epoch("Latest epoch that the service has processed.", wire="currentEpoch")
     current_finalized_epoch = Epoch("Latest finalized epoch.", wire="currentFinalizedEpoch")
     finality_delay = Count("Epochs between head and finality.", wire="finalityDelay")
-    syncing = Flag("Whether the service is behind the chain.")
+    syncing = Flag("Whether the service is behind the chain head.")
     ticker_currency = Text("Currency of the ticker.", wire="rates.tickerCurrency")
-    ticker_currency_symbol = Text("Its symbol.", wire="rates.tickerCurrencySymbol")
-    selected_currency = Text("Currency chosen by the visitor.", wire="rates.selectedCurrency")
-    selected_currency_symbol = Text("Its symbol.", wire="rates.selectedCurrencySymbol")
+    ticker_currency_symbol = Text("Symbol of that currency.", wire="rates.tickerCurrencySymbol")
+    selected_currency = Text("Currency selected in the session.", wire="rates.selectedCurrency")
+    selected_currency_symbol = Text("Symbol of that currency.", wire="rates.selectedCurrencySymbol")
     main_currency = Text("Main currency of the chain.", wire="rates.mainCurrency")
-    main_currency_symbol = Text("Its symbol.", wire="rates.mainCurrencySymbol")
+    main_currency_symbol = Text("Symbol of that currency.", wire="rates.mainCurrencySymbol")
     main_currency_price = Number(
-        "Price of the main currency in the selected one.", wire="rates.mainCurrencyPrice"
+        "Price of the main currency in the selected currency.", wire="rates.mainCurrencyPrice"
     )
     main_currency_price_formatted = Text(
-        "The same as the site writes it; may hold markup.", wire="rates.mainCurrencyPriceFormatted"
+        "That price as text of the website; may contain markup.",
+        wire="rates.mainCurrencyPriceFormatted",
     )
     main_currency_price_k_formatted = Text(
-        "The same, shortened.", wire="rates.mainCurrencyKFormatted"
+        "That price as text, in thousands.", wire="rates.mainCurrencyKFormatted"
     )
     main_currency_ticker_price = Number(
         "Price of the main currency in the ticker currency.", wire="rates.mainCurrencyTickerPrice"
     )
     main_currency_ticker_price_formatted = Text(
-        "The same as the site writes it; may hold markup.",
+        "That price as text of the website; may contain markup.",
         wire="rates.mainCurrencyTickerPriceFormatted",
     )
     main_currency_ticker_price_k_formatted = Text(
-        "The same, shortened.", wire="rates.mainCurrencyTickerPriceKFormatted"
+        "That price as text, in thousands.", wire="rates.mainCurrencyTickerPriceKFormatted"
     )
     el_currency = Text("Currency of the execution layer.", wire="rates.elCurrency")
-    el_currency_symbol = Text("Its symbol.", wire="rates.elCurrencySymbol")
-    el_currency_price = Number("Its price in the selected currency.", wire="rates.elCurrencyPrice")
+    el_currency_symbol = Text("Symbol of that currency.", wire="rates.elCurrencySymbol")
+    el_currency_price = Number("Price in the selected currency.", wire="rates.elCurrencyPrice")
     el_currency_price_formatted = Text(
-        "The same as the site writes it; may hold markup.", wire="rates.elCurrencyPriceFormatted"
+        "That price as text of the website; may contain markup.",
+        wire="rates.elCurrencyPriceFormatted",
     )
-    el_currency_price_k_formatted = Text("The same, shortened.", wire="rates.elCurrencyKFormatted")
+    el_currency_price_k_formatted = Text(
+        "That price as text, in thousands.", wire="rates.elCurrencyKFormatted"
+    )
     cl_currency = Text("Currency of the consensus layer.", wire="rates.clCurrency")
-    cl_currency_symbol = Text("Its symbol.", wire="rates.clCurrencySymbol")
-    cl_currency_price = Number("Its price in the selected currency.", wire="rates.clCurrencyPrice")
+    cl_currency_symbol = Text("Symbol of that currency.", wire="rates.clCurrencySymbol")
+    cl_currency_price = Number("Price in the selected currency.", wire="rates.clCurrencyPrice")
     cl_currency_price_formatted = Text(
-        "The same as the site writes it; may hold markup.", wire="rates.clCurrencyPriceFormatted"
+        "That price as text of the website; may contain markup.",
+        wire="rates.clCurrencyPriceFormatted",
     )
-    cl_currency_price_k_formatted = Text("The same, shortened.", wire="rates.clCurrencyKFormatted")
+    cl_currency_price_k_formatted = Text(
+        "That price as text, in thousands.", wire="rates.clCurrencyKFormatted"
+    )
     main_currency_ticker_prices = Json(
-        "Prices in every currency that the site knows, as JSON.",
+        "Prices in all currencies of the website, as JSON.",
         wire="rates.mainCurrencyTickerPrices",
     )
 

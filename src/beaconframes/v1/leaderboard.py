@@ -1,4 +1,4 @@
-"""The validators that earned most."""
+"""The validators with the highest income."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Leaderboard(Table):
 
 @dataclass(frozen=True)
 class Top(Parameter):
-    """The first ``length`` of a ranking; nobody can ask for more, or for others."""
+    """The first ``length`` rows of a ranking; the service has no other page."""
 
     length: int
 
     role = Role.FILTER
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the one request, which needs no fields."""
+        """Return one request without fields."""
         return [Batch()]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:

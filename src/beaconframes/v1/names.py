@@ -1,4 +1,4 @@
-"""Names of addresses, and addresses of names."""
+"""ENS names and their addresses."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 class Names(Table):
-    """Name lookups. One row per name or address that was asked for."""
+    """ENS lookups. One row per requested name or address."""
 
-    asked = RequestField("Name or address that was asked for.", key=True, wire="domain")
-    address = Hex("Address of the name, or the address that was asked for.")
+    asked = RequestField("Requested name or address.", key=True, wire="domain")
+    address = Hex("Address of the name, or the requested address.")
     domain = Text(
-        "Primary name of the address: not always the name asked for, and empty when it has none."
+        "Primary name of the address; may differ from the requested name; empty if it has none."
     )
 
 
 @dataclass(frozen=True)
 class Lookup(Texts):
-    """Names and addresses; an address that nobody named has an answer all the same."""
+    """Names and addresses; an address without a name has a response too."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return what is known of the one name or address."""
+        """Return the row of one name or address."""
         found = super().apply(rows, fields, view)
-        asked = self.canonical(fields[self.wire])
-        if not asked.startswith("0x"):
+        requested = self.canonical(fields[self.wire])
+        if not requested.startswith("0x"):
             return found
-        nameless = pl.LazyFrame({"asked": asked, "address": asked, "domain": ""})
+        nameless = pl.LazyFrame({"asked": requested, "address": requested, "domain": ""})
         return pl.concat([found, nameless]).head(1)
 
 

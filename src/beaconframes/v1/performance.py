@@ -1,4 +1,4 @@
-"""What validators earned on the consensus layer, and their rank."""
+"""Consensus-layer income of validators by period, and their rank."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Performance(Table):
-    """Consensus-layer income. One row per validator."""
+    """Consensus-layer income by period. One row per validator."""
 
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
     rank_7d = Count("Rank by the income of the last 7 days, from 1.", wire="rank7d")
-    balance_gwei = Gwei("Balance now.", wire="balance")
+    balance_gwei = Gwei("Current balance.", wire="balance")
     performance_today_gwei = Gwei(
-        "Income of the running day; may be negative.", wire="performancetoday"
+        "Income of the current day; may be negative.", wire="performancetoday"
     )
     performance_1d_gwei = Gwei("Income of the last day; may be negative.", wire="performance1d")
     performance_7d_gwei = Gwei("Income of the last 7 days.", wire="performance7d")

@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 class PoolStats(Table):
-    """Statistics of the pool protocol. One row per reading."""
+    """Statistics of the pool protocol. One row per response."""
 
-    claim_interval_time_start = UnixTime("Start of the running claim interval, UTC.", key=True)
+    claim_interval_time_start = UnixTime("Start of the current claim interval, UTC.", key=True)
     claim_interval_time = Text("Length of a claim interval, as hours:minutes:seconds.")
     rpl_price_wei = Wei("Price of one RPL.", wire="rpl_price")
-    reth_exchange_rate = Number("Ether for one rETH.")
-    reth_apr = Fraction("Yearly rate of rETH, as the service estimates it.")
+    reth_exchange_rate = Number("Ether per rETH.")
+    reth_apr = Fraction("Yearly rate of rETH, an estimate of the service.")
     reth_supply_base_units = Units("rETH in existence, in 10**-18 rETH.", wire="reth_supply")
     effective_rpl_staked_base_units = Units(
-        "RPL staked and counted, in 10**-18 RPL.", wire="effective_rpl_staked"
+        "Effective RPL stake, in 10**-18 RPL.", wire="effective_rpl_staked"
     )
     node_operator_rewards_base_units = Units(
-        "RPL that node operators get in the interval, in 10**-18 RPL.",
+        "RPL rewards of node operators in the interval, in 10**-18 RPL.",
         wire="node_operator_rewards",
     )
     current_node_fee = Fraction("Share of rewards that node operators keep.")
     current_node_demand_wei = Wei(
-        "Ether that waits for nodes; below zero when nodes wait for ether.",
+        "Ether waiting for nodes; negative if nodes wait for ether.",
         wire="current_node_demand",
     )
-    total_eth_staking_wei = Wei("Ether of the pool that is staked.", wire="total_eth_staking")
-    total_eth_balance_wei = Wei("Ether of the pool in all.", wire="total_eth_balance")
+    total_eth_staking_wei = Wei("Staked ether of the pool.", wire="total_eth_staking")
+    total_eth_balance_wei = Wei("Total ether of the pool.", wire="total_eth_balance")
     node_count = Count("Nodes.")
     minipool_count = Count("Minipools: validators of the pool.")
     odao_member_count = Count("Members of the oracle committee.")

@@ -21,36 +21,40 @@ class PoolValidators(Table):
     )
     minipool_address = Hex("Contract of the minipool.")
     minipool_status = Text("Initialized, Prelaunch, Staking, Withdrawable or Dissolved.")
-    minipool_status_time = UnixTime("When it came to be so, UTC.")
+    minipool_status_time = UnixTime("Time of that status, UTC.")
     minipool_deposit_type = Text("None, Full, Half, Empty or Variable.")
     minipool_node_fee = Fraction("Share of rewards that the node operator keeps.")
     version = Count("Version of the minipool's contract.")
-    is_vacant = Flag("Whether it waits for a validator that is to join from outside the pool.")
-    penalty_count = Count("Penalties given to the minipool.")
-    node_deposit_balance_wei = Wei("Ether from the node operator.", wire="node_deposit_balance")
-    user_deposit_balance_wei = Wei("Ether from the pool's users.", wire="user_deposit_balance")
+    is_vacant = Flag("Whether it waits for a validator from outside the pool.")
+    penalty_count = Count("Penalties of the minipool.")
+    node_deposit_balance_wei = Wei("Ether of the node operator.", wire="node_deposit_balance")
+    user_deposit_balance_wei = Wei("Ether of the pool users.", wire="user_deposit_balance")
     node_refund_balance_wei = Wei("Ether owed to the operator.", wire="node_refund_balance")
     node_deposit_credit_wei = Wei("Ether credited to the node.", wire="node_deposit_credit")
     node_address = Hex("Address of the node.")
-    node_timezone_location = Text("Where the node says it is. Anybody may have written it.")
+    node_timezone_location = Text("Time zone that the operator states: do not trust it.")
     node_rpl_stake_base_units = Units("RPL staked, in 10**-18 RPL.", wire="node_rpl_stake")
-    node_min_rpl_stake_base_units = Units("Least stake, in 10**-18 RPL.", wire="node_min_rpl_stake")
+    node_min_rpl_stake_base_units = Units(
+        "Smallest allowed stake, in 10**-18 RPL.", wire="node_min_rpl_stake"
+    )
     node_max_rpl_stake_base_units = Units(
-        "Stake up to which rewards count, in 10**-18 RPL.", wire="node_max_rpl_stake"
+        "Largest stake that earns rewards, in 10**-18 RPL.", wire="node_max_rpl_stake"
     )
     effective_rpl_stake_base_units = Units(
-        "RPL staked that counts, in 10**-18 RPL.", wire="effective_rpl_stake"
+        "Effective RPL stake, in 10**-18 RPL.", wire="effective_rpl_stake"
     )
     rpl_cumulative_rewards_base_units = Units(
         "RPL earned so far, in 10**-18 RPL.", wire="rpl_cumulative_rewards"
     )
     unclaimed_rpl_rewards_base_units = Units(
-        "RPL earned and not claimed, in 10**-18 RPL.", wire="unclaimed_rpl_rewards"
+        "Unclaimed RPL rewards, in 10**-18 RPL.", wire="unclaimed_rpl_rewards"
     )
     smoothing_pool_opted_in = Flag("Whether the node shares fees in the smoothing pool.")
-    claimed_smoothing_pool_wei = Wei("Ether claimed from it.", wire="claimed_smoothing_pool")
+    claimed_smoothing_pool_wei = Wei(
+        "Ether claimed from the smoothing pool.", wire="claimed_smoothing_pool"
+    )
     unclaimed_smoothing_pool_wei = Wei(
-        "Ether in it and not claimed.", wire="unclaimed_smoothing_pool"
+        "Unclaimed ether in the smoothing pool.", wire="unclaimed_smoothing_pool"
     )
 
 

@@ -1,4 +1,4 @@
-"""Execution blocks by who produced them."""
+"""Execution blocks by producer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from beaconframes.endpoint import (
     Role,
     identifiers,
 )
-from beaconframes.v1._execution import ExecutionBlocks
+from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,9 +54,9 @@ class Producers(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of addresses, then batches of validators."""
-        asked = list(identifiers.each(values[self.arg]))
-        addresses = list(dict.fromkeys(item.lower() for item in asked if is_address(item)))
-        validators = identifiers.normalise([item for item in asked if not is_address(item)])
+        items = list(identifiers.each(values[self.arg]))
+        addresses = list(dict.fromkeys(item.lower() for item in items if is_address(item)))
+        validators = identifiers.normalise([item for item in items if not is_address(item)])
         recipient, paid = (
             ExecutionBlocks.fee_recipient,
             ExecutionBlocks.relay_producer_fee_recipient,
@@ -96,7 +96,7 @@ class Producers(Parameter):
 
 @dataclass(frozen=True)
 class Direction(Parameter):
-    """Which block comes first. Asked for from the oldest: new blocks then shift no page."""
+    """Sort order of blocks. Oldest first, so that new blocks do not shift pages."""
 
     role = Role.ORDER
 
@@ -105,7 +105,7 @@ class Direction(Parameter):
         return [Batch({"sort": "asc"})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the blocks from the newest, unless asked for otherwise."""
+        """Return the blocks, newest first unless the request says otherwise."""
         newest_first = fields.get("sort") != "asc"
         return rows.sort(ExecutionBlocks.block_number.name, descending=newest_first)
 
@@ -116,7 +116,7 @@ def is_address(item: Any) -> bool:
 
 
 def index_of(item: str, view: View) -> int:
-    """Return the index of a validator, -1 for what is none."""
+    """Return the index of a validator; -1 if there is none."""
     if identifiers.is_pubkey(item):
         index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
         return -1 if index is None else index

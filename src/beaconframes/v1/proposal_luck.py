@@ -1,4 +1,4 @@
-"""Whether validators proposed more blocks than was to be expected."""
+"""Proposal luck: proposed over expected blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, 
 from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Identifiers, Refused, Shape
 from beaconframes.errors import UsageError
 from beaconframes.schema import Number, RequestField, Table, Text, UnixTime
-from beaconframes.v1._luck import luck
+from beaconframes.v1._proposal_luck import compute_luck
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,40 +24,37 @@ if TYPE_CHECKING:
 class ProposalLuck(Table):
     """Proposal luck. One row per set of validators."""
 
-    validators = RequestField(
-        "The validators of the set as they were asked for, by commas.", key=True
-    )
+    validators = RequestField("Requested validators of the set, separated by commas.", key=True)
     proposal_luck = Number(
-        "Blocks proposed over blocks expected: 1 is as expected; null when none was proposed."
+        "Proposed over expected blocks: 1 is as expected; null without a proposal."
     )
-    average_proposal_interval = Number("Slots from one proposal to the next, to be expected.")
+    average_proposal_interval = Number("Expected slots between two proposals.")
     next_proposal_estimate_time = UnixTime(
-        "When the next proposal is to be expected, UTC.", wire="next_proposal_estimate_ts"
+        "Expected time of the next proposal, UTC.", wire="next_proposal_estimate_ts"
     )
-    time_frame = Text("What luck was counted over, such as month or year.", wire="time_frame_name")
+    time_frame = Text("Time frame of proposal_luck, such as month or year.", wire="time_frame_name")
 
 
 @dataclass(frozen=True)
 class OneSet(Identifiers):
-    """Validators that belong together: one request, or none."""
+    """A set of validators, in one request."""
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the one batch; a set that it cannot hold is refused."""
+        """Return one batch; a set that is too large for it is refused."""
         found = super().batches(values, chain_head)
         if len(found) > 1:
             raise UsageError(
-                f"{self.arg} is a set too large for one request, and the luck of its parts "
-                "does not add up",
-                hint=f"Give at most {self.at_most} of them, by index: public keys take more room",
+                f"{self.arg} is too large for one request; luck of parts cannot be combined",
+                hint=f"Give at most {self.at_most} validators, by index: public keys are longer",
             )
         return found
 
     def expected(self, batch: list[str]) -> tuple[ExpectedRows, ...]:
-        """Return nothing: the row says which set it is of, and nobody else can."""
+        """Return nothing: the row names its set, and cannot be checked otherwise."""
         return ()
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the luck of the set, worked out from validators and blocks."""
+        """Return the luck of the set, computed from validators and blocks."""
         if not fields.get(self.arg):
             raise Refused("no validators provided")
         try:
@@ -68,7 +65,7 @@ class OneSet(Identifiers):
         found = {*indices, *(index for index in known if index is not None)}
         if not found:
             raise Refused("could not resolve pubkeys to indices")
-        row = {"validators": fields[self.arg]} | luck(found, view)
+        row = {"validators": fields[self.arg]} | compute_luck(found, view)
         return pl.LazyFrame([row], schema=ProposalLuck.schema())
 
 

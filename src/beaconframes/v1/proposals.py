@@ -1,4 +1,4 @@
-"""Proposals: the blocks that validators were to propose."""
+"""Block proposals of validators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ProposalWindow(EpochTail):
         )
 
     def omitted_fields(self, fields: Fields) -> tuple[str, ...]:
-        """Return what the blocks of a slot or an epoch have and these have not."""
+        """Return the fields of a block that these responses do not have."""
         return ("withdrawalcount", "votes")
 
 

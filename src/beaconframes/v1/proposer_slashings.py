@@ -1,4 +1,4 @@
-"""Proposer slashings that the blocks of slots include."""
+"""Proposer slashings in blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table
-from beaconframes.v1._slots import ItemsOf
+from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
 
 
 class ProposerSlashings(Table):
-    """Proposer slashings. One row per proof that a block included."""
+    """Proposer slashings in blocks. One row per included proof."""
 
     block_slot = Slot("Slot of the block.", key=True)
     block_root = Hex(
-        "Root of the block; null when the service does not say it.",
+        "Root of the block; null if the service does not report it.",
         key=True,
         none=("0x00", "0x01", "0x"),
     )
-    block_index = Count("Place among the proposer slashings of the block, from 0.", key=True)
+    block_index = Count("Position among the proposer slashings of the block, from 0.", key=True)
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
     proposer_index = Count(
         "Validator that signed both headers, and was slashed.", wire="proposerindex"
     )
     header1_slot = Slot("Slot of the first header.")
-    header1_parent_root = Hex("Root of its parent.", wire="header1_parentroot")
-    header1_state_root = Hex("Root of its state.", wire="header1_stateroot")
-    header1_body_root = Hex("Root of its body.", wire="header1_bodyroot")
-    header1_signature = Hex("Its signature.")
+    header1_parent_root = Hex("Parent root of the header.", wire="header1_parentroot")
+    header1_state_root = Hex("State root of the header.", wire="header1_stateroot")
+    header1_body_root = Hex("Body root of the header.", wire="header1_bodyroot")
+    header1_signature = Hex("Signature of the header.")
     header2_slot = Slot("Slot of the second header.")
-    header2_parent_root = Hex("Root of its parent.", wire="header2_parentroot")
-    header2_state_root = Hex("Root of its state.", wire="header2_stateroot")
-    header2_body_root = Hex("Root of its body.", wire="header2_bodyroot")
-    header2_signature = Hex("Its signature.")
+    header2_parent_root = Hex("Parent root of the header.", wire="header2_parentroot")
+    header2_state_root = Hex("State root of the header.", wire="header2_stateroot")
+    header2_body_root = Hex("Body root of the header.", wire="header2_bodyroot")
+    header2_signature = Hex("Signature of the header.")
 
 
 PROPOSER_SLASHINGS = Endpoint(
     "proposer_slashings",
     route="GET /api/v1/slot/{slot}/proposerslashings",
     table=ProposerSlashings,
-    parameters=(ItemsOf("slots", ProposerSlashings.block_slot),),
+    parameters=(SlotItems("slots", ProposerSlashings.block_slot),),
     finality=Final.AT_FINALITY,
 )
 

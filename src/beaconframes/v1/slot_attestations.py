@@ -1,4 +1,4 @@
-"""Attestations that the blocks of slots include."""
+"""Attestations in blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final
 from beaconframes.schema import Count, Epoch, Hex, Indices, Slot, SlotTime, Table
-from beaconframes.v1._slots import ItemsOf
+from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
 
 
 class SlotAttestations(Table):
-    """Attestations in blocks. One row per aggregate that a block included."""
+    """Attestations in blocks. One row per included aggregate."""
 
     block_slot = Slot("Slot of the block.", key=True)
     block_root = Hex(
-        "Root of the block; null when the service does not say it.",
+        "Root of the block; null if the service does not report it.",
         key=True,
         none=("0x00", "0x01", "0x"),
     )
-    block_index = Count("Place among the attestations of the block, from 0.", key=True)
+    block_index = Count("Position among the attestations of the block, from 0.", key=True)
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
-    slot = Slot("Slot that was attested.")
+    slot = Slot("Attested slot.")
     committee_index = Count(
-        "Committee; 0 since Electra, when one aggregate spans several.", wire="committeeindex"
+        "Committee; 0 since Electra, where one aggregate spans several committees.",
+        wire="committeeindex",
     )
-    validators = Indices("Validators that attested, as the service resolved them.")
-    aggregation_bits = Hex("Who of the committee signed.", wire="aggregationbits")
-    beacon_block_root = Hex("Block that was voted the head.", wire="beaconblockroot")
+    validators = Indices("Validators that attested, as resolved by the service.")
+    aggregation_bits = Hex("Committee members that signed, one bit each.", wire="aggregationbits")
+    beacon_block_root = Hex("Block root of the head vote.", wire="beaconblockroot")
     source_epoch = Epoch("Epoch of the source vote.")
     source_root = Hex("Checkpoint of the source vote.")
     target_epoch = Epoch("Epoch of the target vote.")
@@ -43,7 +44,9 @@ SLOT_ATTESTATIONS = Endpoint(
     "slot_attestations",
     route="GET /api/v1/slot/{slot}/attestations",
     table=SlotAttestations,
-    parameters=(ItemsOf("slots", SlotAttestations.block_slot, descending=False, judged=True),),
+    parameters=(
+        SlotItems("slots", SlotAttestations.block_slot, descending=False, validates_slot=True),
+    ),
     finality=Final.AT_FINALITY,
 )
 

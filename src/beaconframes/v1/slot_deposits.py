@@ -1,4 +1,4 @@
-"""Deposits that the blocks of slots include."""
+"""Deposits in blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final, Pages
 from beaconframes.schema import Count, Gwei, Hex, Slot, SlotTime, Table, Text
-from beaconframes.v1._slots import ItemsOf
+from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 
 class SlotDeposits(Table):
-    """Deposits of slots. One row per deposit that a block included."""
+    """Deposits in blocks. One row per included deposit."""
 
     block_slot = Slot("Slot of the block.", key=True)
     block_root = Hex(
-        "Root of the block; null when the service does not say it.",
+        "Root of the block; null if the service does not report it.",
         key=True,
         none=("0x00", "0x01", "0x"),
     )
-    block_index = Count("Place among the deposits of the block, from 0.", key=True)
+    block_index = Count("Position among the deposits of the block, from 0.", key=True)
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
-    pubkey = Hex("BLS public key that was deposited for.", wire=("publickey", "public_key"))
+    pubkey = Hex("BLS public key of the validator.", wire=("publickey", "public_key"))
     withdrawal_credentials = Hex(
         "Withdrawal credentials of the deposit, 32 bytes.", wire="withdrawalcredentials"
     )
-    amount_gwei = Gwei("What was deposited.", wire="amount")
+    amount_gwei = Gwei("Deposited amount.", wire="amount")
     signature = Hex("Signature of the deposit.")
-    proof = Text("Its Merkle proof, as the service writes it; null when it leaves it out.")
+    proof = Text("Merkle proof as the service writes it; null if it leaves it out.")
 
 
 SLOT_DEPOSITS = Endpoint(
     "slot_deposits",
     route="GET /api/v1/slot/{slot}/deposits",
     table=SlotDeposits,
-    parameters=(ItemsOf("slots", SlotDeposits.block_slot),),
+    parameters=(SlotItems("slots", SlotDeposits.block_slot),),
     pagination=Pages(at_most=100, default=100),
     finality=Final.AT_FINALITY,
 )

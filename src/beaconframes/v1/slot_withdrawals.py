@@ -1,4 +1,4 @@
-"""Withdrawals that the blocks of slots pay out."""
+"""Withdrawals in blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final
 from beaconframes.schema import Count, Gwei, Hex, Slot, SlotTime, Table
-from beaconframes.v1._slots import ItemsOf
+from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class SlotWithdrawals(Table):
-    """Withdrawals of slots. One row per withdrawal that a block paid out."""
+    """Withdrawals in blocks. One row per withdrawal."""
 
     block_slot = Slot("Slot of the block.", key=True)
     withdrawal_index = Count(
-        "Number of the withdrawal since the first.", key=True, wire="withdrawalindex"
+        "Number of the withdrawal, counted over the whole chain.", key=True, wire="withdrawalindex"
     )
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
-    validator_index = Count("Validator that it was taken from.", wire="validatorindex")
-    address = Hex("Address that it was paid to.")
-    amount_gwei = Gwei("What was paid out.", wire="amount")
+    validator_index = Count("Validator of the withdrawal.", wire="validatorindex")
+    address = Hex("Recipient of the withdrawal.")
+    amount_gwei = Gwei("Withdrawn amount.", wire="amount")
 
 
 SLOT_WITHDRAWALS = Endpoint(
@@ -32,7 +32,7 @@ SLOT_WITHDRAWALS = Endpoint(
     route="GET /api/v1/slot/{slot}/withdrawals",
     table=SlotWithdrawals,
     parameters=(
-        ItemsOf("slots", SlotWithdrawals.block_slot, order="withdrawal_index", descending=False),
+        SlotItems("slots", SlotWithdrawals.block_slot, order="withdrawal_index", descending=False),
     ),
     finality=Final.AT_FINALITY,
 )

@@ -25,7 +25,7 @@ ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SlotsOrRoots(Values):
-    """Blocks by slot, by root, or by a word, one request each."""
+    """Blocks by slot, by root, or by a word such as latest, one per request."""
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, root or word."""
@@ -38,13 +38,13 @@ class SlotsOrRoots(Values):
         )
 
     def batch(self, item: Any, chain_head: ChainHead) -> Batch:
-        """Return what one slot, root or word sends and selects."""
+        """Return the fields and the wanted rows of one slot, root or word."""
         if isinstance(item, str) and ROOT.fullmatch(item):
             root = f"0x{item.lower().removeprefix('0x')}"
             return Batch({self.wire: root}, (wanted(roots=[root]),))
         (slot,) = numbers(item, self.arg, self.tags)
         if slot == "latest":
-            # The service fails when no block came in the latest slot; a number can be missing.
+            # The service fails if the latest slot has no block; a number can be missing instead.
             slot = chain_head.latest("slot")
         if isinstance(slot, str):
             return Batch({self.wire: slot})
@@ -52,7 +52,7 @@ class SlotsOrRoots(Values):
         return Batch({self.wire: str(slot)}, (wanted(slots=[slot]),))
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the one block: the canonical one where there are two."""
+        """Return one block: the canonical one if there are two."""
         text = fields[self.wire]
         there = pl.col("status").is_in(["proposed", "orphaned"])
         if ROOT.fullmatch(text):
@@ -64,7 +64,7 @@ class SlotsOrRoots(Values):
 
 
 def wanted(slots: list[int] | None = None, roots: list[str] | None = None) -> ExpectedRows:
-    """Return the wish for a block by slot or by root."""
+    """Return the wanted row of a block, by slot or by root."""
     return ExpectedRows({Blocks.slot.name: slots or [], Blocks.block_root.name: roots or []})
 
 

@@ -1,4 +1,4 @@
-"""Sync committees: who sits where."""
+"""Members of sync committees, by seat."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SyncCommittees(Table):
 
     period = Period("Sync-committee period, 256 epochs.", key=True)
     seat = Position(
-        "Seat, which is the bit in a block's sync_aggregate_bits.",
+        "Seat: the position of the bit in sync_aggregate_bits.",
         key=True,
         of=MAINNET.sync_committee_size,
     )

@@ -1,4 +1,4 @@
-"""Every token of an address."""
+"""Token balances of an address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, Endpoint, Pages
 from beaconframes.schema import DecimalText, Hex, RequestField, Table, Text
-from beaconframes.v1._addresses import Named
+from beaconframes.v1._addresses import AddressOrName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,13 +23,13 @@ class TokenBalances(Table):
 
     address = RequestField("Address that holds the tokens.", key=True)
     token = Hex("Contract of the token.", key=True, wire="address")
-    symbol = Text("What the contract calls itself. Anybody may have written it.")
-    balance = DecimalText("Tokens, as an exact decimal text.")
+    symbol = Text("Symbol, as the contract states it: do not trust it.")
+    balance = DecimalText("Number of tokens, as exact decimal text.")
 
 
 @dataclass(frozen=True)
 class TokenPages(Pages):
-    """Pages of tokens, where 0 means as many as fit."""
+    """Pages of tokens; a limit of 0 means the largest page."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the page."""
@@ -42,7 +42,7 @@ TOKEN_BALANCES = Endpoint(
     route="GET /api/v1/execution/address/{address}/erc20tokens",
     table=TokenBalances,
     parameters=(
-        Named(
+        AddressOrName(
             "address",
             wire="address",
             pattern=ADDRESS,

@@ -1,4 +1,4 @@
-"""Deposits that transactions made."""
+"""Deposits of transactions."""
 
 from __future__ import annotations
 

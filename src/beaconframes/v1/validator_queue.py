@@ -1,4 +1,4 @@
-"""The queues of validators that enter and leave."""
+"""The entry and the exit queue of validators."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 class ValidatorQueue(Table):
-    """The queues of validators. One row per reading."""
+    """The validator queues. One row per response."""
 
     validators_count = Count("Active validators.", key=True, wire="validatorscount")
     entering_count = Count(
-        "New public keys among the deposits that wait; top-ups are none.",
+        "New public keys among the waiting deposits; top-ups do not count.",
         wire="beaconchain_entering",
     )
-    exiting_count = Count("Validators that wait to leave.", wire="beaconchain_exiting")
+    exiting_count = Count("Validators waiting to exit.", wire="beaconchain_exiting")
     entering_balance_gwei = Gwei(
-        "What waits to enter, top-ups included; null before Electra.",
+        "Amount waiting to enter, top-ups included; null before Electra.",
         wire="beaconchain_entering_balance",
     )
     exiting_balance_gwei = Gwei(
-        "What waits to leave; null before Electra.", wire="beaconchain_exiting_balance"
+        "Amount waiting to leave; null before Electra.", wire="beaconchain_exiting_balance"
     )
 
 

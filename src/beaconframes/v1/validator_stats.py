@@ -32,31 +32,32 @@ if TYPE_CHECKING:
     from beaconframes.schema import Column
 
 GENESIS_DEPOSITS = -1
-"""The day before the first, which holds the deposits that the chain began with."""
+"""The day before day 0: it has the deposits of genesis."""
 
 
 class ValidatorStats(Table):
     """Daily statistics. One row per validator per day of the chain."""
 
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
-    day = Day(
-        "Day: full days since genesis; -1 holds the deposits that the chain began with.", key=True
-    )
+    day = Day("Day: full days since genesis; -1 has the deposits of genesis.", key=True)
     time = DayTime("Start of the day, UTC.", wire="day_start")
     day_end = DayTime("End of the day, UTC.", wire="day_end", offset=1)
-    start_balance_gwei = Gwei("Balance at its start.", wire="start_balance")
-    end_balance_gwei = Gwei("Balance at its end.", wire="end_balance")
-    min_balance_gwei = Gwei("Least balance; 0 also when nobody kept it.", wire="min_balance")
-    max_balance_gwei = Gwei("Largest balance; 0 also when nobody kept it.", wire="max_balance")
+    start_balance_gwei = Gwei("Balance at the start of the day.", wire="start_balance")
+    end_balance_gwei = Gwei("Balance at the end of the day.", wire="end_balance")
+    min_balance_gwei = Gwei("Smallest balance; 0 if the service has no value.", wire="min_balance")
+    max_balance_gwei = Gwei("Largest balance; 0 if the service has no value.", wire="max_balance")
     start_effective_balance_gwei = Gwei(
-        "Effective balance at its start.", wire="start_effective_balance"
+        "Effective balance at the start of the day.", wire="start_effective_balance"
     )
-    end_effective_balance_gwei = Gwei("Effective balance at its end.", wire="end_effective_balance")
+    end_effective_balance_gwei = Gwei(
+        "Effective balance at the end of the day.", wire="end_effective_balance"
+    )
     min_effective_balance_gwei = Gwei(
-        "Least effective balance; 0 also when nobody kept it.", wire="min_effective_balance"
+        "Smallest effective balance; 0 if the service has no value.", wire="min_effective_balance"
     )
     max_effective_balance_gwei = Gwei(
-        "Largest effective balance; 0 also when nobody kept it. Has been seen to hold the balance.",
+        "Largest effective balance; 0 if the service has no value. Some responses have the "
+        "balance here.",
         wire="max_effective_balance",
     )
     missed_attestations = Count("Attestations missed.")
@@ -64,20 +65,20 @@ class ValidatorStats(Table):
     proposed_blocks = Count("Blocks proposed.")
     missed_blocks = Count("Proposals missed.")
     orphaned_blocks = Count("Blocks proposed that did not become canonical.")
-    attester_slashings = Count("Attester slashings included in its blocks.")
-    proposer_slashings = Count("Proposer slashings included in its blocks.")
+    attester_slashings = Count("Attester slashings in its blocks.")
+    proposer_slashings = Count("Proposer slashings in its blocks.")
     deposits_count = Count("Deposits for the validator.", wire="deposits")
-    deposits_amount_gwei = Gwei("What they added.", wire="deposits_amount")
+    deposits_amount_gwei = Gwei("Sum of these deposits.", wire="deposits_amount")
     withdrawals_count = Count("Withdrawals of the validator.", wire="withdrawals")
-    withdrawals_amount_gwei = Gwei("What they took.", wire="withdrawals_amount")
-    participated_sync = Count("Sync-committee duties done.")
+    withdrawals_amount_gwei = Gwei("Sum of these withdrawals.", wire="withdrawals_amount")
+    participated_sync = Count("Sync-committee duties fulfilled.")
     missed_sync = Count("Sync-committee duties missed.")
     orphaned_sync = Count("Sync-committee duties in blocks that did not become canonical.")
 
 
 @dataclass(frozen=True)
 class DayWindow(Parameter):
-    """A range of days, both ends included: ``start_day`` and ``end_day``."""
+    """An inclusive range of days: ``start_day`` and ``end_day``."""
 
     column: Column
 
@@ -90,22 +91,22 @@ class DayWindow(Parameter):
         return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the one range; without a beginning, from the day before the first."""
+        """Return one range; without a start, from the day before day 0."""
         since, until = values["since"], values["until"]
         if since is None and until is None:
             return [Batch()]
         span = chain_head.span(0 if since is None else since, until, "day", length=1)
         if since is None:
             days = range(GENESIS_DEPOSITS, span.last + 1)
-            asked = ExpectedRows({self.column.name: days}, required=False)
-            return [Batch({"end_day": str(span.last)}, (asked,))]
+            wanted = ExpectedRows({self.column.name: days}, required=False)
+            return [Batch({"end_day": str(span.last)}, (wanted,))]
         fields = {"start_day": str(span.first), "end_day": str(span.last)}
         return [
             Batch(fields, (ExpectedRows({self.column.name: range(span.first, span.last + 1)}),))
         ]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the range, newest day first; the end is the running day at most."""
+        """Return the rows of the range, newest day first, up to the current day."""
         running = view.chain.at("day", view.chain.time_of("epoch", view.head.epoch))
         last = min(day(fields, "end_day", running), running)
         first = day(fields, "start_day", GENESIS_DEPOSITS)
@@ -117,7 +118,7 @@ class DayWindow(Parameter):
 
 
 def day(fields: Fields, name: str, default: int) -> int:
-    """Return the query parameter *name* as a day, or refuse it."""
+    """Return the query parameter *name* as a day; refuse an invalid one."""
     text = fields.get(name, str(default))
     found = GENESIS_DEPOSITS if text == str(GENESIS_DEPOSITS) else numeral(text)
     if found is None:

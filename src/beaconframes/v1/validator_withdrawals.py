@@ -26,16 +26,16 @@ class ValidatorWithdrawals(Table):
     )
     validator_index = Count("Validator.", wire=("validatorindex", "validator_index"))
     epoch = Epoch("Epoch of the slot.")
-    slot = Slot("Slot of the block that paid it out.")
+    slot = Slot("Slot of the block with the withdrawal.")
     time = SlotTime("Start of the slot, UTC.")
     block_root = Hex("Root of that block.", wire="blockroot")
-    address = Hex("Address that it went to.")
-    amount_gwei = Gwei("What was withdrawn.", wire="amount")
+    address = Hex("Recipient of the withdrawal.")
+    amount_gwei = Gwei("Withdrawn amount.", wire="amount")
 
 
 @dataclass(frozen=True)
 class WithdrawalWindow(EpochTail):
-    """The 100 epochs that end at ``epoch``; a word that is no epoch is the latest."""
+    """The 100 epochs that end at ``epoch``; an invalid value means the latest epoch."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the withdrawals of the window, oldest first."""

@@ -1,4 +1,4 @@
-"""Validators: who they are and how they stand."""
+"""Validators: identity, status and balance."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ class Validators(Table):
 
     validator_index = Count("Validator.", key=True, wire=("validator_index", "validatorindex"))
     pubkey = Hex("BLS public key, 48 bytes.")
-    status = Text("State in the validator's life, such as active_online; an open set of words.")
-    slashed = Flag("Whether it was slashed.")
+    status = Text("Status, such as active_online; the service may add values.")
+    slashed = Flag("Whether the validator was slashed.")
     balance_gwei = Gwei("Balance in the latest processed epoch.", wire="balance")
     effective_balance_gwei = Gwei(
         "Effective balance in the latest processed epoch, up to 2048 ETH.",
         wire=("effective_balance", "effectivebalance"),
     )
     activation_eligibility_epoch = Epoch(
-        "Epoch in which it became eligible for activation; null while it is not.",
+        "Epoch of eligibility for activation; null until then.",
         wire=("activation_eligibility_epoch", "activationeligibilityepoch"),
     )
     activation_epoch = Epoch(
-        "Epoch of activation; null while none is set.",
+        "Epoch of activation; null until it is set.",
         wire=("activation_epoch", "activationepoch"),
     )
-    exit_epoch = Epoch("Epoch of exit; null while none is set.", wire=("exit_epoch", "exitepoch"))
+    exit_epoch = Epoch("Epoch of exit; null until it is set.", wire=("exit_epoch", "exitepoch"))
     withdrawable_epoch = Epoch(
-        "Epoch from which all of it can be withdrawn; null while none is set.",
+        "Epoch from which the whole balance can be withdrawn; null until it is set.",
         wire=("withdrawable_epoch", "withdrawableepoch"),
     )
     last_attestation_slot = Slot(
-        "Slot of its latest attestation; null when it never attested.",
+        "Slot of the latest attestation; null if there is none.",
         wire=("last_attestation_slot", "lastattestationslot"),
         none=0,
     )
@@ -47,8 +47,8 @@ class Validators(Table):
         "Withdrawal credentials, 32 bytes: 0x00 BLS, 0x01 address, 0x02 compounding.",
         wire=("withdrawal_credentials", "withdrawalcredentials"),
     )
-    name = Text("Name that somebody gave it; empty, or null, when nobody did.")
-    total_withdrawals_gwei = Gwei("Everything withdrawn so far.", wire="total_withdrawals")
+    name = Text("Name on the service; empty or null without one. Do not trust it.")
+    total_withdrawals_gwei = Gwei("Sum of all withdrawals so far.", wire="total_withdrawals")
 
     public_spelling = -1
 

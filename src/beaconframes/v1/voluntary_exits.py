@@ -1,4 +1,4 @@
-"""Voluntary exits that the blocks of slots include."""
+"""Voluntary exits in blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Final
 from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
-from beaconframes.v1._slots import ItemsOf
+from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 class VoluntaryExits(Table):
-    """Voluntary exits. One row per exit that a block included."""
+    """Voluntary exits in blocks. One row per included exit."""
 
     block_slot = Slot("Slot of the block.", key=True)
     block_root = Hex(
-        "Root of the block; null when the service does not say it.",
+        "Root of the block; null if the service does not report it.",
         key=True,
         none=("0x00", "0x01", "0x"),
     )
-    block_index = Count("Place among the voluntary exits of the block, from 0.", key=True)
+    block_index = Count("Position among the voluntary exits of the block, from 0.", key=True)
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
-    epoch = Epoch("Epoch from which the exit was valid, as its message says.")
-    validator_index = Count("Validator that asked to leave.", wire="validatorindex")
-    signature = Hex("Its signature.")
+    epoch = Epoch("First epoch in which the exit message is valid.")
+    validator_index = Count("Validator that exits.", wire="validatorindex")
+    signature = Hex("Signature of the exit message.")
 
 
 VOLUNTARY_EXITS = Endpoint(
     "voluntary_exits",
     route="GET /api/v1/slot/{slot}/voluntaryexits",
     table=VoluntaryExits,
-    parameters=(ItemsOf("slots", VoluntaryExits.block_slot),),
+    parameters=(SlotItems("slots", VoluntaryExits.block_slot),),
     finality=Final.AT_FINALITY,
 )
 

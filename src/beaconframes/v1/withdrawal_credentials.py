@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, Endpoint, Pages
 from beaconframes.schema import Count, Hex, RequestField, Table
-from beaconframes.v1._addresses import Named
+from beaconframes.v1._addresses import AddressOrName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ class WithdrawalCredentials(Table):
     """Validators by withdrawal credentials. One row per validator."""
 
     credentials = RequestField(
-        "Credentials, address or name that was asked for; an address stands for both kinds of "
+        "Requested credentials, address or name. An address stands for both kinds of "
         "credentials that pay to it, 0x01 and 0x02.",
         key=True,
         wire=WHERE,
@@ -33,11 +33,11 @@ class WithdrawalCredentials(Table):
 
 
 @dataclass(frozen=True)
-class Credentials(Named):
-    """Credentials, or an address: both kinds of credentials that pay to it."""
+class Credentials(AddressOrName):
+    """Credentials, or an address: it stands for both kinds of credentials that pay to it."""
 
     def keys(self, text: str) -> list[str]:
-        """Return the credentials that *text* stands for."""
+        """Return the credentials of an address, or *text* itself."""
         if len(text) != len("0x") + 40:
             return [text]
         return [f"{kind}{'0' * 22}{text.removeprefix('0x')}" for kind in ("0x01", "0x02")]

@@ -24,22 +24,22 @@ class YieldIndex(Table):
     apr_avg_7d = Fraction("Mean of apr over the last 7 days.", wire="avgapr7d")
     apr_avg_31d = Fraction("Mean of apr over the last 31 days.", wire="avgapr31d")
     cl_apr = Fraction("Consensus-layer part of apr.")
-    cl_apr_avg_7d = Fraction("Its mean over the last 7 days.", wire="cl_avgapr7d")
-    cl_apr_avg_31d = Fraction("Its mean over the last 31 days.", wire="cl_avgapr31d")
+    cl_apr_avg_7d = Fraction("Mean of that rate over the last 7 days.", wire="cl_avgapr7d")
+    cl_apr_avg_31d = Fraction("Mean of that rate over the last 31 days.", wire="cl_avgapr31d")
     el_apr = Fraction("Execution-layer part of apr.")
-    el_apr_avg_7d = Fraction("Its mean over the last 7 days.", wire="el_avgapr7d")
-    el_apr_avg_31d = Fraction("Its mean over the last 31 days.", wire="el_avgapr31d")
+    el_apr_avg_7d = Fraction("Mean of that rate over the last 7 days.", wire="el_avgapr7d")
+    el_apr_avg_31d = Fraction("Mean of that rate over the last 31 days.", wire="el_avgapr31d")
     consensus_rewards_sum_wei = Wei("Consensus rewards less penalties of the day.")
     consensus_rewards_avg_7d_wei = Wei(
-        "Mean over the last 7 days.", wire="avgconsensus_rewards7d_wei"
+        "Mean of that sum over the last 7 days.", wire="avgconsensus_rewards7d_wei"
     )
     consensus_rewards_avg_31d_wei = Wei(
-        "Mean over the last 31 days.", wire="avgconsensus_rewards31d_wei"
+        "Mean of that sum over the last 31 days.", wire="avgconsensus_rewards31d_wei"
     )
     tx_fees_sum_wei = Wei("Priority fees of the day's blocks.")
-    tx_fees_avg_7d_wei = Wei("Mean over the last 7 days.", wire="avgtx_fees7d_wei")
-    tx_fees_avg_31d_wei = Wei("Mean over the last 31 days.", wire="avgtx_fees31d_wei")
-    deposits_sum_wei = Wei("Deposits of the day to the validators counted.")
+    tx_fees_avg_7d_wei = Wei("Mean of that sum over the last 7 days.", wire="avgtx_fees7d_wei")
+    tx_fees_avg_31d_wei = Wei("Mean of that sum over the last 31 days.", wire="avgtx_fees31d_wei")
+    deposits_sum_wei = Wei("Deposits of the day for the validators in the index.")
     effective_balances_sum_wei = Wei("Effective balances at the start of the day.")
     start_balances_sum_wei = Wei("Balances at the start of the day.")
     end_balances_sum_wei = Wei("Balances at the end of the day.")

@@ -1,4 +1,4 @@
-"""Generation 2: every endpoint, its rows and its loader, and the ways to name validators.
+"""All endpoints of V2 with their tables and loaders, and the ways to name validators.
 
 ::
 
@@ -15,7 +15,7 @@ from beaconframes.endpoint.validator_sets import (
     validators,
     withdrawal,
 )
-from beaconframes.v2._twins import same_as_v1
+from beaconframes.v2._v1_comparison import same_as_v1
 from beaconframes.v2.apy_roi import APY_ROI, load_apy_roi
 from beaconframes.v2.attestation_slots import ATTESTATION_SLOTS, load_attestation_slots
 from beaconframes.v2.balances import BALANCES, load_balances

@@ -1,4 +1,4 @@
-"""What the tables of generation 2 share: columns that its answers write in ways of their own."""
+"""Columns that the tables of V2 share."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import polars as pl
 
 from beaconframes.schema import Count, Epoch, Table, Text, UnixTime
 
-FINALITY = "Whether it can still change: finalized or not_finalized."
+FINALITY = "finalized or not_finalized: only the latter can still change."
 
 ABSENT = "resource was not found"
-"""How the service says that there is no such thing: one of many asked for can then be missing."""
+"""Words of the error for an unknown item: one of several requested items may be missing."""
 
 
-class OpenEpoch(Epoch):
-    """An epoch that is written as null while there is none."""
+class NullableEpoch(Epoch):
+    """An epoch that is null on the wire until it is set."""
 
     def encode(self) -> pl.Expr:
         """Return the epochs as they are."""
         return pl.col(self.name)
 
 
-class Told(Text):
-    """Something whose shape nobody has published: a text as it came, anything else as JSON."""
+class Undocumented(Text):
+    """A field without a published shape: text stays text, anything else becomes JSON."""
 
     def wire_type(self) -> Any:
         """Return any JSON type."""
@@ -42,21 +42,21 @@ class Told(Text):
 
 
 class Ordinal(Count):
-    """A number that is counted here, so that rows which are otherwise alike stay apart."""
+    """A number counted by the client, which distinguishes otherwise equal rows."""
 
     derived = True
 
     @property
     def wire_paths(self) -> tuple[str, ...]:
-        """None: the wire does not have it."""
+        """Return no name: the wire does not have this column."""
         return ()
 
 
-class Windowed(Table):
-    """The window that something is of, and which epochs the service took for it."""
+class WindowColumns(Table):
+    """The requested window, and the epochs that the service used."""
 
-    window = Text("Window that was asked for.", context="request.range.evaluation_window")
+    window = Text("Requested window.", context="request.range.evaluation_window")
     first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
     last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
     start_time = UnixTime("Start of the window, UTC.", context="range.timestamp.start")
-    end_time = UnixTime("Its last second, UTC.", context="range.timestamp.end")
+    end_time = UnixTime("Last second, UTC.", context="range.timestamp.end")

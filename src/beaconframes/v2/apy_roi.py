@@ -1,4 +1,4 @@
-"""What a set of validators yielded over a window: return on investment, and the same for a year."""
+"""Return on investment and yearly yield of a set of validators over a window."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import polars as pl
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
 from beaconframes.schema import Epoch, Fraction, Table, Text, UnixTime
+from beaconframes.v2._arguments import Validators
 from beaconframes.v2._columns import FINALITY
-from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,69 +27,73 @@ RETURNS = ("roi", "apy")
 
 
 class Percent(Fraction):
-    """A share that the wire writes as a number of per cents, or as text that is a share already."""
+    """A fraction: a number in per cent on the wire, or text that is a fraction already."""
 
     def parse(self, value: Any) -> float | None:
-        """Return the per cents."""
+        """Return the value in per cent."""
         number = super().parse(value)
         return float(Decimal(value) * 100) if isinstance(value, str) else number
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return shares: by way of decimals, so that 2.76 per cent is 0.0276."""
+        """Return fractions, computed in decimals so that 2.76 per cent is exactly 0.0276."""
         shares = [None if v is None else float(Decimal(repr(v)) / 100) for v in values]
         return pl.Series(self.name, shares, dtype=self.dtype)
 
     def encode(self) -> pl.Expr:
-        """Return per cents."""
+        """Return values in per cent."""
         return (pl.col(self.name) * 100).round(12)
 
 
 class ApyRoi(Table):
-    """Yield of a whole set over a window. One row. Every figure is a share: 0.03 is 3 per cent."""
+    """Yield of a set over a window. One row. Figures are fractions: 0.03 is 3 per cent."""
 
-    window = Text("Window that was asked for.", context="request.range.evaluation_window")
+    window = Text("Requested window.", context="request.range.evaluation_window")
     first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
     last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
     start_time = UnixTime("Start of the window, UTC.", context="range.timestamp.start")
-    end_time = UnixTime("Its last second, UTC.", context="range.timestamp.end")
+    end_time = UnixTime("Last second, UTC.", context="range.timestamp.end")
     execution_roi = Percent(
-        "Execution-layer rewards of the window, as a share of what is staked.",
+        "Execution-layer rewards of the window, as a fraction of the stake.",
         wire="execution_layer.roi.total",
     )
     execution_roi_missed = Percent(
-        "What was missed of them; negative.", wire="execution_layer.roi.missed"
+        "Missed part of that return; negative.", wire="execution_layer.roi.missed"
     )
-    execution_apy = Percent("The same for a year.", wire="execution_layer.apy.total")
+    execution_apy = Percent(
+        "That return, extrapolated to a year.", wire="execution_layer.apy.total"
+    )
     execution_apy_missed = Percent(
-        "What was missed of that; negative.", wire="execution_layer.apy.missed"
+        "Missed part of the yearly yield; negative.", wire="execution_layer.apy.missed"
     )
     consensus_roi = Percent(
-        "Consensus-layer rewards of the window, as a share of what is staked.",
+        "Consensus-layer rewards of the window, as a fraction of the stake.",
         wire="consensus_layer.roi.total",
     )
     consensus_roi_missed = Percent(
-        "What was missed of them; negative.", wire="consensus_layer.roi.missed"
+        "Missed part of that return; negative.", wire="consensus_layer.roi.missed"
     )
-    consensus_apy = Percent("The same for a year.", wire="consensus_layer.apy.total")
+    consensus_apy = Percent(
+        "That return, extrapolated to a year.", wire="consensus_layer.apy.total"
+    )
     consensus_apy_missed = Percent(
-        "What was missed of that; negative.", wire="consensus_layer.apy.missed"
+        "Missed part of the yearly yield; negative.", wire="consensus_layer.apy.missed"
     )
-    roi = Percent("Both layers together.", wire="combined.roi.total")
-    roi_missed = Percent("What was missed of them; negative.", wire="combined.roi.missed")
-    apy = Percent("The same for a year.", wire="combined.apy.total")
-    apy_missed = Percent("What was missed of that; negative.", wire="combined.apy.missed")
+    roi = Percent("Return of both layers together.", wire="combined.roi.total")
+    roi_missed = Percent("Missed part of that return; negative.", wire="combined.roi.missed")
+    apy = Percent("That return, extrapolated to a year.", wire="combined.apy.total")
+    apy_missed = Percent("Missed part of the yearly yield; negative.", wire="combined.apy.missed")
     finality = Text(FINALITY, final_when="finalized")
 
     @classmethod
     def decode(
         cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
-        """Return the rows of all *pages*, of the older form as well."""
+        """Return the rows of all *pages*, also in the older form."""
         return super().decode(map(in_parts, pages), chain, around)
 
 
 def in_parts(page: bytes) -> bytes:
-    """Return *page* with an object for each return: an older form had the bare total."""
+    """Return *page* with an object for each return; the older form has the bare total."""
     record = msgspec.json.decode(page)
     layers = [record.get(layer) for layer in LAYERS] if isinstance(record, dict) else []
     for layer in layers:

@@ -1,4 +1,4 @@
-"""Balances of validators, epoch by epoch."""
+"""Balances of validators by epoch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, Table, Text, Wei
+from beaconframes.v2._arguments import Validators
 from beaconframes.v2._columns import FINALITY
-from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
     import pandas as pd

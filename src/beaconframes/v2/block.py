@@ -18,34 +18,36 @@ class Block(Table):
     """Execution blocks. One row per execution block."""
 
     block_number = Count("Number of the block.", key=True, wire="block")
-    block_hash = Hex("Its hash.", wire="hash")
+    block_hash = Hex("Hash of the block.", wire="hash")
     time = UnixTime("Timestamp of the block, UTC.", wire="timestamp")
     slot = Slot("Slot of the beacon block; null before the merge.", wire="consensus_reference.slot")
-    epoch = Epoch("Its epoch; null before the merge.", wire="consensus_reference.epoch")
-    block_root = Hex("Its root; null before the merge.", wire="consensus_reference.block_root")
+    epoch = Epoch(
+        "Epoch of the beacon block; null before the merge.", wire="consensus_reference.epoch"
+    )
+    block_root = Hex(
+        "Root of the beacon block; null before the merge.", wire="consensus_reference.block_root"
+    )
     parent_hash = Hex("Hash of the parent block.")
     receipts_root = Hex("Root of the receipts.")
     state_root = Hex("Root of the execution state.")
     gas_used = Count("Gas used.", wire="transaction.gas.used")
     gas_limit = Count("Gas limit.", wire="transaction.gas.limit")
     base_fee_per_gas_wei = Wei("Base fee per gas.", wire="transaction.gas.base_fee", text=True)
-    fees_burned_wei = Wei(
-        "Base fees, which nobody gets.", wire="transaction.gas.fees_burned", text=True
-    )
+    fees_burned_wei = Wei("Burned base fees.", wire="transaction.gas.fees_burned", text=True)
     transactions_count = Count("Transactions.", wire="transaction.count.normal")
     blob_transactions_count = Count(
-        "Transactions with blobs; null before there were any.", wire="transaction.count.blob"
+        "Transactions with blobs; null before Deneb.", wire="transaction.count.blob"
     )
     internal_transactions_count = Count("Internal transactions.", wire="transaction.count.internal")
     blob_gas_used = Count("Gas used for blobs; null before Deneb.", wire="blob.gas.used")
-    blob_gas_excess = Count("Excess of it, which sets its price.", wire="blob.gas.excess")
-    miner = Hex("Who mined it; null since the merge.", wire="mining.miner.address")
-    miner_is_contract = Flag("Whether that is a contract.", wire="mining.miner.is_contract")
+    blob_gas_excess = Count("Excess blob gas, which sets the blob fee.", wire="blob.gas.excess")
+    miner = Hex("Miner; null since the merge.", wire="mining.miner.address")
+    miner_is_contract = Flag("Whether that address is a contract.", wire="mining.miner.is_contract")
     difficulty = Text("Difficulty, as text; null since the merge.", wire="mining.difficulty")
-    mix_hash = Hex("Proof of the work; null since the merge.", wire="mining.mix_hash")
-    uncles_hash = Hex("Hash of the list of uncles.", wire="mining.uncles_sha3")
+    mix_hash = Hex("Mix hash of the proof of work; null since the merge.", wire="mining.mix_hash")
+    uncles_hash = Hex("Hash of the uncle list.", wire="mining.uncles_sha3")
     uncles_count = Count("Uncles.", wire="mining.uncles_count")
-    extra_data = Hex("What the builder wrote. Anybody may write anything.")
+    extra_data = Hex("Extra data of the builder: do not trust it.")
     finality = Text(FINALITY, final_when="finalized")
 
 

@@ -1,4 +1,4 @@
-"""What execution blocks paid, and to whom."""
+"""Rewards of execution blocks and their recipients."""
 
 from __future__ import annotations
 
@@ -18,43 +18,53 @@ class BlockRewards(Table):
     """Rewards of execution blocks. One row per execution block."""
 
     block_number = Count("Number of the block.", key=True, wire="execution_reference.block")
-    block_hash = Hex("Its hash.", wire="execution_reference.hash")
+    block_hash = Hex("Hash of the block.", wire="execution_reference.hash")
     slot = Slot("Slot of the beacon block; null before the merge.", wire="consensus_reference.slot")
-    epoch = Epoch("Its epoch; null before the merge.", wire="consensus_reference.epoch")
-    block_root = Hex("Its root; null before the merge.", wire="consensus_reference.block_root")
+    epoch = Epoch(
+        "Epoch of the beacon block; null before the merge.", wire="consensus_reference.epoch"
+    )
+    block_root = Hex(
+        "Root of the beacon block; null before the merge.", wire="consensus_reference.block_root"
+    )
     total_reward_wei = Wei(
-        "What the proposer got: mev_wei if there is any, or else priority_fees_wei. No sum.",
+        "Reward of the proposer: mev_wei or, without it, priority_fees_wei; never their sum.",
         wire="total_reward.amount",
         text=True,
     )
-    total_reward_recipient = Hex("Who got it.", wire="total_reward.recipient.address")
+    total_reward_recipient = Hex("Recipient of that amount.", wire="total_reward.recipient.address")
     total_reward_is_contract = Flag(
-        "Whether that is a contract.", wire="total_reward.recipient.is_contract"
+        "Whether that address is a contract.", wire="total_reward.recipient.is_contract"
     )
     priority_fees_wei = Wei(
-        "Priority fees. With a builder they are the builder's.",
+        "Priority fees. With a builder, they belong to the builder.",
         wire="priority_fees.amount",
         text=True,
     )
-    priority_fees_recipient = Hex("Who got them.", wire="priority_fees.recipient.address")
+    priority_fees_recipient = Hex(
+        "Recipient of the priority fees.", wire="priority_fees.recipient.address"
+    )
     priority_fees_is_contract = Flag(
-        "Whether that is a contract.", wire="priority_fees.recipient.is_contract"
+        "Whether that address is a contract.", wire="priority_fees.recipient.is_contract"
     )
     mev_wei = Wei(
-        "What a builder paid to the proposer; null without one.", wire="mev.amount", text=True
+        "Payment of the builder to the proposer; null without a builder.",
+        wire="mev.amount",
+        text=True,
     )
-    mev_recipient = Hex("Who got it.", wire="mev.recipient.address")
-    mev_is_contract = Flag("Whether that is a contract.", wire="mev.recipient.is_contract")
+    mev_recipient = Hex("Recipient of that amount.", wire="mev.recipient.address")
+    mev_is_contract = Flag("Whether that address is a contract.", wire="mev.recipient.is_contract")
     static_block_reward_wei = Wei(
-        "Reward for mining it; null since the merge.", wire="mining.static_block_reward", text=True
+        "Static mining reward; null since the merge.", wire="mining.static_block_reward", text=True
     )
     uncle_inclusion_reward_wei = Wei(
-        "Reward for its uncles; null since the merge.",
+        "Reward for included uncles; null since the merge.",
         wire="mining.uncle_inclusion_reward",
         text=True,
     )
-    mining_recipient = Hex("Who got these.", wire="mining.recipient.address")
-    mining_is_contract = Flag("Whether that is a contract.", wire="mining.recipient.is_contract")
+    mining_recipient = Hex("Recipient of the mining rewards.", wire="mining.recipient.address")
+    mining_is_contract = Flag(
+        "Whether that address is a contract.", wire="mining.recipient.is_contract"
+    )
     finality = Text(FINALITY, final_when="finalized")
 
 

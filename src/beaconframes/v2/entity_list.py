@@ -1,4 +1,4 @@
-"""Entities: who runs how many validators, and how well."""
+"""Entities with their size and score."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, SortedBy, WindowIn
 from beaconframes.schema import Count, Fraction, Text
-from beaconframes.v2._ranking import Ranking
+from beaconframes.v2._ranking_columns import RankingColumns
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class Entities(Ranking):
+class Entities(RankingColumns):
     """Entities. One row per entity."""
 
-    entity = Text("Name; Unknown is everybody without one.", key=True, nullable=True)
+    entity = Text(
+        "Name; Unknown stands for all validators without an entity.", key=True, nullable=True
+    )
     validator_count = Count("Validators.")
-    sub_entity_count = Count("Parts that the service tells apart.")
+    sub_entity_count = Count("Sub-entities.")
     beaconscore = Fraction("BeaconScore, 0 to 1.")
     net_share = Fraction("Share of the network.")
 

@@ -1,4 +1,4 @@
-"""What machines push: how they, their nodes and their validators do."""
+"""Metrics that machines push: system, node and validator."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PROCESSES = ("system", "validator", "node")
 class MachineMetrics(Table):
     """Metrics of machines. One row per machine, process and reading."""
 
-    machine = Text("Name of the machine. Anybody may choose any.", key=True)
-    process = Text("What it is about: system, validator or node.", key=True)
+    machine = Text("Name of the machine, as its owner chose it.", key=True)
+    process = Text("Process of the reading: system, validator or node.", key=True)
     client_name = Text("Name of the client; null for system.", key=True, nullable=True)
-    time = UnixTime("When it was read, UTC.", key=True, wire="timestamp")
-    exporter_version = Text("Version of what pushed it.")
+    time = UnixTime("Time of the reading, UTC.", key=True, wire="timestamp")
+    exporter_version = Text("Version of the exporter.")
     cpu_cores = Count("Cores; of system.")
     cpu_threads = Count("Threads; of system.")
     cpu_node_system_seconds_total = Number("Seconds of CPU in the kernel; of system.")
@@ -41,24 +41,24 @@ class MachineMetrics(Table):
     cpu_node_iowait_seconds_total = Number("Seconds of CPU waiting for disks; of system.")
     cpu_node_idle_seconds_total = Number("Seconds of CPU idle; of system.")
     memory_node_bytes_total = Count("Bytes of memory; of system.")
-    memory_node_bytes_free = Count("Bytes of it that are free.")
-    memory_node_bytes_cached = Count("Bytes of it that hold files.")
-    memory_node_bytes_buffers = Count("Bytes of it that hold buffers.")
+    memory_node_bytes_free = Count("Free bytes.")
+    memory_node_bytes_cached = Count("Bytes of memory that cache files.")
+    memory_node_bytes_buffers = Count("Bytes of memory in buffers.")
     disk_node_bytes_total = Count("Bytes of disk; of system.")
-    disk_node_bytes_free = Count("Bytes of it that are free.")
+    disk_node_bytes_free = Count("Free bytes.")
     disk_node_io_seconds = Number("Seconds that disks were busy; of system.")
     disk_node_reads_total = Count("Reads from disk; of system.")
     disk_node_writes_total = Count("Writes to disk; of system.")
     network_node_bytes_total_receive = Count("Bytes received; of system.")
     network_node_bytes_total_transmit = Count("Bytes sent; of system.")
-    boot_time = UnixTime("When it started, UTC; of system.", wire="misc_node_boot_ts_seconds")
+    boot_time = UnixTime("Boot time, UTC; of system.", wire="misc_node_boot_ts_seconds")
     os = Text("Operating system; of system.", wire="misc_os")
     cpu_process_seconds_total = Number("Seconds of CPU; of validator and node.")
     memory_process_bytes = Count("Bytes of memory; of validator and node.")
     client_version = Text("Version of the client; of validator and node.")
     client_build = Text("Build of the client; of validator and node.")
-    sync_eth2_fallback_configured = Flag("Whether a second beacon node is set.")
-    sync_eth2_fallback_connected = Flag("Whether it is in use.")
+    sync_eth2_fallback_configured = Flag("Whether a fallback beacon node is configured.")
+    sync_eth2_fallback_connected = Flag("Whether the fallback is connected.")
     validator_total = Count("Keys; of validator.")
     validator_active = Count("Keys that are active; of validator.")
     disk_beaconchain_bytes_total = Count("Bytes of the chain on disk; of node.")
@@ -66,16 +66,18 @@ class MachineMetrics(Table):
     network_libp2p_bytes_total_transmit = Count("Bytes sent to peers; of node.")
     network_peers_connected = Count("Peers; of node.")
     sync_eth1_connected = Flag("Whether an execution client is connected; of node.")
-    sync_eth2_synced = Flag("Whether it is at the head; of node.")
-    sync_beacon_head_slot = Slot("Slot of its head; of node.")
-    sync_eth1_fallback_configured = Flag("Whether a second execution client is set; of node.")
-    sync_eth1_fallback_connected = Flag("Whether it is in use; of node.")
+    sync_eth2_synced = Flag("Whether the node is synced; of node.")
+    sync_beacon_head_slot = Slot("Head slot of the node; of node.")
+    sync_eth1_fallback_configured = Flag(
+        "Whether a fallback execution client is configured; of node."
+    )
+    sync_eth1_fallback_connected = Flag("Whether that fallback is connected; of node.")
 
     @classmethod
     def decode(
         cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
-        """Return the readings: each list of a page is of one kind of process."""
+        """Return the readings; each list of a page belongs to one kind of process."""
         return super().decode((one_list(page) for page in pages), chain, around)
 
     @classmethod
@@ -91,19 +93,19 @@ class MachineMetrics(Table):
         raw = super().encode(frame, chain, without=without, public=public)
         lists: dict[str, list[Any]] = {f"{process}{ENDING}": [] for process in PROCESSES}
         for record in msgspec.json.decode(raw):
-            told = {name: value for name, value in record.items() if value is not None}
-            lists[f"{told.pop('process')}{ENDING}"].append(told)
+            values = {name: value for name, value in record.items() if value is not None}
+            lists[f"{values.pop('process')}{ENDING}"].append(values)
         return msgspec.json.encode([lists])
 
 
 def one_list(page: bytes) -> bytes:
-    """Return the readings of a page in one list, each with the process that it is about."""
+    """Return the readings of a page in one list, each with its process."""
     if page == b"[]":
         return page
     try:
         found = msgspec.json.decode(page, type=dict[str, list[dict[str, Any]] | None])
     except msgspec.MsgspecError as error:
-        raise SchemaError(f"machine_metrics are no lists of readings ({error})") from None
+        raise SchemaError(f"machine_metrics is not an object of lists ({error})") from None
     return msgspec.json.encode(
         [
             {**record, "process": name.removesuffix(ENDING)}

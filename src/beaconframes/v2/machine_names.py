@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class MachineNames(Table):
-    """Machines that pushed metrics. One row per machine."""
+    """Machines with metrics. One row per machine."""
 
-    machine = Text("Name that the metrics were pushed under. Anybody may choose any.", key=True)
+    machine = Text("Name of the machine, as its owner chose it.", key=True)
 
     @classmethod
     def decode(
@@ -33,13 +33,13 @@ class MachineNames(Table):
         chain: Chain,  # noqa: ARG003 - every table's
         around: Sequence[EnvelopeContext] = (),  # noqa: ARG003
     ) -> pl.DataFrame:
-        """Return the names: the items are no objects, but texts."""
+        """Return the names; the items are text, not objects."""
         names: list[str] = []
         for page in pages:
             try:
                 names += msgspec.json.decode(page, type=list[str])
             except msgspec.MsgspecError as error:
-                raise SchemaError(f"machine_names are no list of texts ({error})") from None
+                raise SchemaError(f"machine_names is not a list of text ({error})") from None
         return pl.DataFrame({"machine": names}, schema=cls.schema())
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Metadata of validators: who deposited for them, who runs them."""
+"""Metadata of validators: depositor, operator and credentials."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Count, Hex, Table, Text
-from beaconframes.v2._columns import Told
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
+from beaconframes.v2._columns import Undocumented
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,24 +20,24 @@ class Metadata(Table):
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
-    entity = Text("Who is taken to run it; null from 2026-12-17 on.")
-    sub_entity = Text("Which part of the entity; null from 2026-12-17 on.")
-    owner = Told("Whose it is, from 2026-12-17 on; its shape is not told yet.")
-    operator = Told("Who runs it, from 2026-12-17 on; its shape is not told yet.")
-    deposit_address = Hex("Address that deposited for it.")
+    entity = Text("Entity that runs the validator; null from 2026-12-17 on.")
+    sub_entity = Text("Sub-entity that runs the validator; null from 2026-12-17 on.")
+    owner = Undocumented("Owner, from 2026-12-17 on; its shape is not published.")
+    operator = Undocumented("Operator, from 2026-12-17 on; its shape is not published.")
+    deposit_address = Hex("Address of the depositor.")
     withdrawal_type = Text(
         "Kind of the withdrawal credentials: bls or execution_address.",
         wire="withdrawal_credentials.type",
     )
     withdrawal_prefix = Hex(
-        "Their first byte: 0x00 BLS, 0x01 address, 0x02 compounding.",
+        "First byte of the credentials: 0x00 BLS, 0x01 address, 0x02 compounding.",
         wire="withdrawal_credentials.prefix",
     )
     withdrawal_credentials = Hex(
         "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
     )
     withdrawal_address = Hex(
-        "Address that withdrawals go to; null for BLS.", wire="withdrawal_credentials.address"
+        "Withdrawal address; null for BLS credentials.", wire="withdrawal_credentials.address"
     )
 
 

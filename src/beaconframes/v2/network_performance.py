@@ -1,4 +1,4 @@
-"""How all validators together did their duties over a window."""
+"""Duty scores of all validators together over a window."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, WindowIn
-from beaconframes.v2._columns import Windowed
-from beaconframes.v2._performance import PerformanceParts
+from beaconframes.v2._columns import WindowColumns
+from beaconframes.v2._score_columns import ScoreColumns
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class NetworkPerformance(Windowed, PerformanceParts):
-    """Performance of all validators together over a window. One row."""
+class NetworkPerformance(WindowColumns, ScoreColumns):
+    """Duty scores of all validators together over a window. One row."""
 
 
 NETWORK_PERFORMANCE = Endpoint(

@@ -1,4 +1,4 @@
-"""Operators: who runs how many validators, and how well."""
+"""Operators with their size and score."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from beaconframes.endpoint import (
     SortedBy,
     WindowIn,
 )
-from beaconframes.v2._ranking import Ranking
+from beaconframes.v2._ranking_columns import RankingColumns
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class Operators(Ranking):
-    """Operators. One row per operator, with whatever the service tells of it."""
+class Operators(RankingColumns):
+    """Operators. One row per operator, with all fields of the service."""
 
     keeps_every_field = True
 

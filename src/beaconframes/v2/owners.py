@@ -1,4 +1,4 @@
-"""Owners: whose validators are how many, and how well they do."""
+"""Owners with their size and score."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from beaconframes.endpoint import (
     SortedBy,
     WindowIn,
 )
-from beaconframes.v2._ranking import Ranking
+from beaconframes.v2._ranking_columns import RankingColumns
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class Owners(Ranking):
-    """Owners. One row per owner, with whatever the service tells of it."""
+class Owners(RankingColumns):
+    """Owners. One row per owner, with all fields of the service."""
 
     keeps_every_field = True
 

@@ -1,4 +1,4 @@
-"""Performance: how validators did their duties, epoch by epoch."""
+"""Duty scores of validators by epoch."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex
-from beaconframes.v2._performance import PerformanceParts
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
+from beaconframes.v2._score_columns import ScoreColumns
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class Performance(PerformanceParts):
-    """Performance. One row per validator per epoch."""
+class Performance(ScoreColumns):
+    """Duty scores. One row per validator per epoch."""
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")

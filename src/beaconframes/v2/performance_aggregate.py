@@ -1,4 +1,4 @@
-"""Performance of a set of validators over a window."""
+"""Duty scores of a set of validators over a window."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
 from beaconframes.schema import Epoch, Text, UnixTime
-from beaconframes.v2._performance import PerformanceParts
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
+from beaconframes.v2._score_columns import ScoreColumns
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class PerformanceAggregate(PerformanceParts):
-    """Performance of a whole set over a window. One row."""
+class PerformanceAggregate(ScoreColumns):
+    """Duty scores of a set over a window. One row."""
 
-    window = Text("Window that was asked for.", context="request.range.evaluation_window")
+    window = Text("Requested window.", context="request.range.evaluation_window")
     first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
     last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
     start_time = UnixTime("Start of the window, UTC.", context="range.timestamp.start")
-    end_time = UnixTime("Its last second, UTC.", context="range.timestamp.end")
+    end_time = UnixTime("Last second, UTC.", context="range.timestamp.end")
 
 
 PERFORMANCE_AGGREGATE = Endpoint(

@@ -1,4 +1,4 @@
-"""Slots that validators were to propose in."""
+"""Slots in which validators had to propose."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text
+from beaconframes.v2._arguments import Validators
 from beaconframes.v2._columns import FINALITY
-from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class ProposalSlots(Table):
-    """Slots to propose in. One row per slot."""
+    """Slots with a proposal. One row per slot."""
 
     slot = Slot("Slot.", key=True)
     time = SlotTime("Start of the slot, UTC.")
-    validator_index = Count("Validator that was to propose.", wire="validator.index")
+    validator_index = Count("Validator that had to propose.", wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
     block_number = Count(
-        "Execution block; null before the merge, and since then where there is no block.",
+        "Number of the execution block; null before the merge and in a slot without a block.",
         wire="block",
     )
     finality = Text(FINALITY, final_when="finalized")

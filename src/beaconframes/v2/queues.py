@@ -1,4 +1,4 @@
-"""The queues of the network: what waits to enter and to leave, and how long it will."""
+"""The queues of the network: deposits, exits and withdrawals."""
 
 from __future__ import annotations
 
@@ -22,87 +22,93 @@ if TYPE_CHECKING:
     from beaconframes.schema import EnvelopeContext
 
 EPOCH_SECONDS = 384
-"""The interval of the churn in answers of the old shape, which did not say it."""
+"""Interval of the churn in responses of the old shape, which do not state it."""
 
 
 class Queues(Table):
-    """The queues of the network. One row per reading."""
+    """The queues of the network. One row per response."""
 
     deposit_count = Count(
-        "Deposits for new validators that wait; in the old shape top-ups too.",
+        "Waiting deposits for new validators; in the old shape, top-ups too.",
         wire="deposit_queue.deposit_count",
     )
     deposit_balance_wei = Wei(
-        "What they bring; in the old shape with the top-ups.",
+        "Sum of these deposits; in the old shape, with top-ups.",
         wire="deposit_queue.deposit_balance",
         text=True,
     )
     topup_count = Count(
-        "Deposits for validators that there are; null in the old shape.",
+        "Waiting deposits for existing validators; null in the old shape.",
         wire="deposit_queue.topup_count",
     )
     topup_balance_wei = Wei(
-        "What they bring; null in the old shape.", wire="deposit_queue.topup_balance", text=True
+        "Sum of these top-ups; null in the old shape.",
+        wire="deposit_queue.topup_balance",
+        text=True,
     )
     deposit_processed_epoch = Epoch(
-        "When the last of both will be credited, as estimated; null in the old shape.",
+        "Estimated epoch of the last credit of both; null in the old shape.",
         wire="deposit_queue.estimated_processed_at.epoch",
     )
     deposit_processed_time = UnixTime(
-        "The same as an instant, UTC.", wire="deposit_queue.estimated_processed_at.timestamp"
+        "That estimate as time, UTC.", wire="deposit_queue.estimated_processed_at.timestamp"
     )
     deposit_churn_wei = Wei(
-        "What the deposit queue lets in per interval.", wire="deposit_queue.churn.amount", text=True
+        "Amount that the deposit queue credits per interval.",
+        wire="deposit_queue.churn.amount",
+        text=True,
     )
     deposit_churn_seconds = Count(
-        "That interval, in seconds.", wire="deposit_queue.churn.interval_seconds"
+        "Length of that interval.", wire="deposit_queue.churn.interval_seconds"
     )
-    exit_count = Count("Validators that wait to leave.", wire="exit_queue.count")
-    exit_balance_wei = Wei("What they take with them.", wire="exit_queue.balance", text=True)
+    exit_count = Count("Validators waiting to exit.", wire="exit_queue.count")
+    exit_balance_wei = Wei("Sum of their balances.", wire="exit_queue.balance", text=True)
     exit_processed_epoch = Epoch(
-        "When the last of them will have left, as estimated; null in the old shape.",
+        "Estimated epoch of the last exit; null in the old shape.",
         wire="exit_queue.estimated_processed_at.epoch",
     )
     exit_processed_time = UnixTime(
-        "The same as an instant, UTC.", wire="exit_queue.estimated_processed_at.timestamp"
+        "That estimate as time, UTC.", wire="exit_queue.estimated_processed_at.timestamp"
     )
     exit_churn_wei = Wei(
-        "What the exit queue lets out per interval.", wire="exit_queue.churn.amount", text=True
+        "Amount that the exit queue releases per interval.",
+        wire="exit_queue.churn.amount",
+        text=True,
     )
-    exit_churn_seconds = Count(
-        "That interval, in seconds.", wire="exit_queue.churn.interval_seconds"
-    )
+    exit_churn_seconds = Count("Length of that interval.", wire="exit_queue.churn.interval_seconds")
     manual_withdrawal_count = Count(
-        "Requested withdrawals that wait; null in the old shape.",
+        "Waiting requested withdrawals; null in the old shape.",
         wire="manual_withdrawal_queue.count",
     )
     manual_withdrawal_balance_wei = Wei(
-        "What they take; null in the old shape.", wire="manual_withdrawal_queue.balance", text=True
+        "Sum of these withdrawals; null in the old shape.",
+        wire="manual_withdrawal_queue.balance",
+        text=True,
     )
     manual_withdrawal_processed_epoch = Epoch(
-        "When the last of them will be paid, as estimated.",
+        "Estimated epoch of the last payment.",
         wire="manual_withdrawal_queue.estimated_processed_at.epoch",
     )
     manual_withdrawal_processed_time = UnixTime(
-        "The same as an instant, UTC.",
+        "That estimate as time, UTC.",
         wire="manual_withdrawal_queue.estimated_processed_at.timestamp",
     )
     sweep_last_index = Count(
-        "Validator that the sweep came to last; of the old shape.",
+        "Last validator of the sweep; in the old shape only.",
         wire="withdrawal_sweep.last_swept_validator_index",
     )
     sweep_delay_seconds = Count(
-        "Seconds until the sweep has been round, as estimated; of the old shape.",
+        "Estimated seconds of a full sweep; in the old shape only.",
         wire="withdrawal_sweep.estimated_sweep_delay",
     )
     finality = Text(FINALITY, final_when="finalized")
-    more = Json("Everything else that the service tells, as JSON: further queues.")
+    more = Json("All other fields of the service, as JSON, such as further queues.")
 
     @classmethod
     def decode(
         cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
-        """Return the readings, those of the old shape in the columns of the new one."""
+        """Return the rows; the old shape is mapped to the columns of the new one."""
         return super().decode((in_new_shape(page) for page in pages), chain, around)
 
     @classmethod
@@ -114,7 +120,7 @@ class Queues(Table):
         without: Collection[str] = (),
         public: bool = False,
     ) -> bytes:
-        """Return the readings in the new shape, which has no sweep that anybody described."""
+        """Return the rows in the new shape, whose documentation has no sweep."""
         old = {path for path in KNOWN if path.startswith("withdrawal_sweep.")}
         return super().encode(frame, chain, without={*without, *old, "more"}, public=public)
 
@@ -123,24 +129,24 @@ KNOWN = {path for column in Queues.columns for path in column.wire_paths} - {"mo
 
 
 def in_new_shape(page: bytes) -> bytes:
-    """Return a reading in the new shape, and apart in it what nobody described."""
+    """Return a response in the new shape, with unknown fields under ``more``."""
     found = msgspec.json.decode(page)
     if isinstance(found, list) and len(found) < 2:
         found = found[0] if found else None
     if found is None:
         return b"[]"
     if not isinstance(found, dict):
-        raise SchemaError("queues is no object")
+        raise SchemaError("queues is not an object")
     for name in ("deposit_queue", "exit_queue"):
         queue = found.get(name)
         if isinstance(queue, dict):
-            renew(queue)
-    known, rest = divided(found)
+            convert_queue(queue)
+    known, rest = split_fields(found)
     return msgspec.json.encode({**known, "more": rest or None})
 
 
-def renew(queue: dict[str, Any]) -> None:
-    """Bring one queue into the new shape, if it has the old one."""
+def convert_queue(queue: dict[str, Any]) -> None:
+    """Convert one queue from the old shape to the new one."""
     if isinstance(queue.get("estimated_processed_at"), int):
         queue["estimated_processed_at"] = {"timestamp": queue["estimated_processed_at"]}
     if isinstance(queue.get("churn"), str):
@@ -149,8 +155,8 @@ def renew(queue: dict[str, Any]) -> None:
         queue["deposit_balance"] = queue.pop("balance")
 
 
-def divided(record: dict[str, Any], prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what of *record* has a column, and the rest."""
+def split_fields(record: dict[str, Any], prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of *record* that have a column, and the others."""
     known: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in record.items():
@@ -158,7 +164,7 @@ def divided(record: dict[str, Any], prefix: str = "") -> tuple[dict[str, Any], d
         if path in KNOWN and not isinstance(value, dict):
             known[name] = value
         elif isinstance(value, dict) and any(one.startswith(f"{path}.") for one in KNOWN):
-            inner, others = divided(value, f"{path}.")
+            inner, others = split_fields(value, f"{path}.")
             known |= {name: inner} if inner else {}
             rest |= {name: others} if others else {}
         else:

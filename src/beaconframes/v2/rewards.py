@@ -1,4 +1,4 @@
-"""Rewards: what each duty earned, cost or missed, epoch by epoch."""
+"""Rewards of validators by duty and epoch."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex
-from beaconframes.v2._rewards import RewardParts
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
+from beaconframes.v2._reward_columns import RewardColumns
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class Rewards(RewardParts):
-    """Rewards. One row per validator per epoch. Penalties are positive amounts: subtract them."""
+class Rewards(RewardColumns):
+    """Rewards by duty. One row per validator per epoch. Penalties are positive: subtract them."""
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")

@@ -1,4 +1,4 @@
-"""Rewards of a set of validators, added up over a window."""
+"""Rewards of a set of validators, summed over a window."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import polars.selectors as cs
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
-from beaconframes.v2._columns import Windowed
-from beaconframes.v2._rewards import RewardParts
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
+from beaconframes.v2._columns import WindowColumns
+from beaconframes.v2._reward_columns import RewardColumns
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class RewardsAggregate(Windowed, RewardParts):
-    """Rewards of a whole set over a window. One row. Penalties are positive: subtract them."""
+class RewardsAggregate(WindowColumns, RewardColumns):
+    """Rewards of a set over a window. One row. Penalties are positive: subtract them."""
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the row of the whole set: the amounts of its parts are added exactly."""
+        """Return one row for the set: the amounts of its parts are added exactly."""
         if frame.height < 2:
             return frame
         amounts = cs.by_dtype(pl.Decimal(28, 0))
-        # An amount that no part has is not known, and no zero.
+        # An amount that no part has is unknown, not zero.
         known = pl.when(amounts.count() > 0).then(amounts.sum())
         return frame.select(
             pl.col("window").first(),

@@ -1,4 +1,4 @@
-"""Slots: what happened in them, whether a block came or not."""
+"""Slots with the contents of their blocks."""
 
 from __future__ import annotations
 
@@ -15,79 +15,89 @@ if TYPE_CHECKING:
 
 
 class SlotOverview(Table):
-    """Slots. One row per slot, or per block where one was asked for by its root."""
+    """Slots. One row per slot, or per block requested by its root."""
 
     slot = Slot("Slot.", key=True)
-    block_root = Hex("Root of its block; null when there is none.", key=True, nullable=True)
+    block_root = Hex("Root of the block; null for a slot without one.", key=True, nullable=True)
     epoch = Epoch("Epoch of the slot.")
     time = UnixTime("Start of the slot, UTC.", wire="timestamp")
-    status = Text("success when a block came, or why none did; an open set of words.")
+    status = Text("success, or why the slot has no block; the service may add values.")
     sync_committee_period = Period("Period of the sync committee on duty.")
-    proposer_index = Count("Validator that was to propose.", wire="proposer.index")
-    proposer_pubkey = Hex("Its public key.", wire="proposer.public_key")
-    exec_block_number = Count("Execution block.", wire="execution_reference.block")
-    exec_block_hash = Hex("Its hash.", wire="execution_reference.hash")
+    proposer_index = Count("Validator that had to propose.", wire="proposer.index")
+    proposer_pubkey = Hex("Public key of that validator.", wire="proposer.public_key")
+    exec_block_number = Count("Number of the execution block.", wire="execution_reference.block")
+    exec_block_hash = Hex("Hash of the execution block.", wire="execution_reference.hash")
     parent_root = Hex("Root of the parent block.")
     state_root = Hex("Root of the state after the block.")
-    graffiti = Text("What the proposer wrote, as the service writes it: never trust it.")
-    randao_reveal = Hex("The proposer's contribution to randomness.")
-    signature = Hex("The proposer's signature.")
+    graffiti = Text("Graffiti of the proposer, as the service writes it: do not trust it.")
+    randao_reveal = Hex("RANDAO reveal of the proposer.")
+    signature = Hex("Signature of the proposer.")
     sync_successful = Count(
         "Seats of the sync committee that signed.", wire="sync_participation.successful"
     )
-    sync_missed = Count("Seats that did not.", wire="sync_participation.missed")
+    sync_missed = Count("Seats that did not sign.", wire="sync_participation.missed")
     sync_assigned = Count("Seats on duty.", wire="sync_participation.assigned")
     attestation_successful = Count(
-        "Validators whose vote of this slot was included.",
+        "Validators whose vote for this slot was included.",
         wire="attestation_participation.successful",
     )
-    attestation_missed = Count("Validators whose was not.", wire="attestation_participation.missed")
+    attestation_missed = Count(
+        "Validators whose vote for this slot was not included.",
+        wire="attestation_participation.missed",
+    )
     attestation_assigned = Count(
-        "Validators that had to vote in it.", wire="attestation_participation.assigned"
+        "Validators that had to vote in this slot.", wire="attestation_participation.assigned"
     )
     queued_deposits_count = Count(
-        "Deposits that joined the queue.", wire="queue_events.queued.deposit.count"
+        "Deposits added to the queue.", wire="queue_events.queued.deposit.count"
     )
     queued_deposits_wei = Wei(
-        "What they bring.", wire="queue_events.queued.deposit.amount", text=True
+        "Sum of these deposits.", wire="queue_events.queued.deposit.amount", text=True
     )
     queued_manual_withdrawals_count = Count(
-        "Requested withdrawals that joined.", wire="queue_events.queued.withdrawal_manual.count"
+        "Requested withdrawals added to the queue.",
+        wire="queue_events.queued.withdrawal_manual.count",
     )
     queued_manual_withdrawals_wei = Wei(
-        "What they take.", wire="queue_events.queued.withdrawal_manual.amount", text=True
+        "Sum of these withdrawals.", wire="queue_events.queued.withdrawal_manual.amount", text=True
     )
     queued_consolidations_count = Count(
-        "Consolidations that joined.", wire="queue_events.queued.consolidation.count"
+        "Consolidations added to the queue.", wire="queue_events.queued.consolidation.count"
     )
     queued_consolidations_wei = Wei(
-        "What they move.", wire="queue_events.queued.consolidation.amount", text=True
+        "Sum of these consolidations.", wire="queue_events.queued.consolidation.amount", text=True
     )
     processed_deposits_count = Count(
-        "Deposits that were credited.", wire="queue_events.processed.deposit.count"
+        "Credited deposits.", wire="queue_events.processed.deposit.count"
     )
     processed_deposits_wei = Wei(
-        "What they brought.", wire="queue_events.processed.deposit.amount", text=True
+        "Sum of the credited deposits.", wire="queue_events.processed.deposit.amount", text=True
     )
     processed_sweeps_count = Count(
-        "Withdrawals that the sweep paid out.",
+        "Withdrawals paid by the sweep.",
         wire="queue_events.processed.withdrawal_sweep.count",
     )
     processed_sweeps_wei = Wei(
-        "What it paid.", wire="queue_events.processed.withdrawal_sweep.amount", text=True
+        "Sum of these withdrawals.",
+        wire="queue_events.processed.withdrawal_sweep.amount",
+        text=True,
     )
     processed_manual_withdrawals_count = Count(
-        "Requested withdrawals that were paid out.",
+        "Requested withdrawals that were paid.",
         wire="queue_events.processed.withdrawal_manual.count",
     )
     processed_manual_withdrawals_wei = Wei(
-        "What they took.", wire="queue_events.processed.withdrawal_manual.amount", text=True
+        "Sum of these withdrawals.",
+        wire="queue_events.processed.withdrawal_manual.amount",
+        text=True,
     )
     processed_consolidations_count = Count(
-        "Consolidations that were done.", wire="queue_events.processed.consolidation.count"
+        "Processed consolidations.", wire="queue_events.processed.consolidation.count"
     )
     processed_consolidations_wei = Wei(
-        "What they moved.", wire="queue_events.processed.consolidation.amount", text=True
+        "Sum of the processed consolidations.",
+        wire="queue_events.processed.consolidation.amount",
+        text=True,
     )
     voluntary_exits_count = Count(
         "Voluntary exits included.", wire="queue_events.processed.voluntary_exit_count"
@@ -102,7 +112,7 @@ class SlotOverview(Table):
         "Attester slashings included.", wire="included_slashing_count.attestation"
     )
     blob_commitments_count = Count(
-        "Commitments to blobs included.", wire="included_blob_commitment_count"
+        "Blob commitments included.", wire="included_blob_commitment_count"
     )
     finality = Text(FINALITY, final_when="finalized")
 

@@ -1,4 +1,4 @@
-"""Who had to attest a slot, whether they did, and what it earned them."""
+"""Attestation duties of slots, with their rewards."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
+from beaconframes.v2._arguments import Validators
 from beaconframes.v2._columns import FINALITY
-from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,33 +18,45 @@ if TYPE_CHECKING:
 class SlotAttestationDuties(Table):
     """Attestation duties of slots. One row per slot per validator."""
 
-    slot = Slot("Slot that was to be attested.", key=True, context="request.slot.number")
+    slot = Slot("Attested slot.", key=True, context="request.slot.number")
     validator_index = Count("Validator.", key=True, wire="validator.index")
     time = SlotTime("Start of the slot, UTC.")
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
     committee_index = Count("Committee.", wire="attestation_committee_index")
-    status = Text("success, missed or scheduled; an open set of words.")
-    inclusion_slot = Slot("Slot of the block that included it; null while none has.")
-    inclusion_delay = Count("Slots from the one to the other.")
-    inclusion_delay_without_missed_block = Count("The same without slots that had no block.")
+    status = Text("success, missed or scheduled; the service may add values.")
+    inclusion_slot = Slot("Slot of the block that included it; null until one does.")
+    inclusion_delay = Count("Slots from the attested slot to the inclusion.")
+    inclusion_delay_without_missed_block = Count("That number without slots that have no block.")
     reward_total_wei = Wei(
-        "Rewards less penalties; null while not known.", wire="reward.total", text=True
+        "Rewards less penalties; null until the service knows them.", wire="reward.total", text=True
     )
-    head_total_wei = Wei("Of the head vote.", wire="reward.head.total", text=True)
-    head_reward_wei = Wei("Reward for it.", wire="reward.head.reward", text=True)
-    head_penalty_wei = Wei("Penalty; the protocol has none.", wire="reward.head.penalty", text=True)
-    head_missed_wei = Wei("What it could have earned.", wire="reward.head.missed_reward", text=True)
-    source_total_wei = Wei("Of the source vote.", wire="reward.source.total", text=True)
-    source_reward_wei = Wei("Reward for it.", wire="reward.source.reward", text=True)
-    source_penalty_wei = Wei("Penalty, positive.", wire="reward.source.penalty", text=True)
+    head_total_wei = Wei("Head vote: reward less penalty.", wire="reward.head.total", text=True)
+    head_reward_wei = Wei("Reward for that vote.", wire="reward.head.reward", text=True)
+    head_penalty_wei = Wei(
+        "Penalty for that vote; the protocol has none.", wire="reward.head.penalty", text=True
+    )
+    head_missed_wei = Wei(
+        "Missed reward of that vote.", wire="reward.head.missed_reward", text=True
+    )
+    source_total_wei = Wei(
+        "Source vote: reward less penalty.", wire="reward.source.total", text=True
+    )
+    source_reward_wei = Wei("Reward for that vote.", wire="reward.source.reward", text=True)
+    source_penalty_wei = Wei(
+        "Penalty for that vote, a positive amount.", wire="reward.source.penalty", text=True
+    )
     source_missed_wei = Wei(
-        "What it could have earned.", wire="reward.source.missed_reward", text=True
+        "Missed reward of that vote.", wire="reward.source.missed_reward", text=True
     )
-    target_total_wei = Wei("Of the target vote.", wire="reward.target.total", text=True)
-    target_reward_wei = Wei("Reward for it.", wire="reward.target.reward", text=True)
-    target_penalty_wei = Wei("Penalty, positive.", wire="reward.target.penalty", text=True)
+    target_total_wei = Wei(
+        "Target vote: reward less penalty.", wire="reward.target.total", text=True
+    )
+    target_reward_wei = Wei("Reward for that vote.", wire="reward.target.reward", text=True)
+    target_penalty_wei = Wei(
+        "Penalty for that vote, a positive amount.", wire="reward.target.penalty", text=True
+    )
     target_missed_wei = Wei(
-        "What it could have earned.", wire="reward.target.missed_reward", text=True
+        "Missed reward of that vote.", wire="reward.target.missed_reward", text=True
     )
     inactivity_leak_penalty_wei = Wei(
         "Penalty while the chain does not finalize.",
@@ -57,7 +69,7 @@ class SlotAttestationDuties(Table):
         text=True,
     )
     inclusion_delay_missed_wei = Wei(
-        "What it could have earned; null since Altair.",
+        "Missed reward for early inclusion; null since Altair.",
         wire="reward.inclusion_delay.missed_reward",
         text=True,
     )

@@ -1,4 +1,4 @@
-"""Deposits of slots, as generation 2 has them."""
+"""Deposits of slots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
 from beaconframes.schema import Hex, Slot, Table
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class SlotDeposits(Table):
-    """Deposits of slots. One row per deposit, with whatever the service tells of it."""
+    """Deposits of slots. One row per deposit, with all fields of the service."""
 
-    slot = Slot("Slot that was asked for.", context=("request.slot.number", "range.slot.start"))
-    block_root = Hex("Root that the slot was asked for by.", context="request.slot.root")
+    slot = Slot("Requested slot.", context=("request.slot.number", "range.slot.start"))
+    block_root = Hex("Requested block root, if any.", context="request.slot.root")
 
     keeps_every_field = True
 

@@ -1,4 +1,4 @@
-"""Who had to sign a block as a member of the sync committee, and whether they did."""
+"""Sync-committee duties of slots, with their rewards."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
+from beaconframes.v2._arguments import Validators
 from beaconframes.v2._columns import FINALITY
-from beaconframes.v2._subjects import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 class SlotSyncCommitteeDuties(Table):
     """Sync-committee duties of slots. One row per slot per validator."""
 
-    slot = Slot("Slot that was to be signed.", key=True, context="request.slot.number")
+    slot = Slot("Slot of the duty.", key=True, context="request.slot.number")
     validator_index = Count("Validator.", key=True, wire="validator.index")
     time = SlotTime("Start of the slot, UTC.")
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
     status = Text("success, missed or scheduled.")
     total_wei = Wei(
-        "Reward less penalty, may be negative; null until final.", wire="reward.total", text=True
+        "Reward less penalty; may be negative; null until final.", wire="reward.total", text=True
     )
     reward_wei = Wei("Reward for signing.", wire="reward.reward", text=True)
-    penalty_wei = Wei("Penalty for not signing, positive.", wire="reward.penalty", text=True)
-    missed_wei = Wei("What could have been earned.", wire="reward.missed_reward", text=True)
+    penalty_wei = Wei(
+        "Penalty for not signing, a positive amount.", wire="reward.penalty", text=True
+    )
+    missed_wei = Wei("Missed reward.", wire="reward.missed_reward", text=True)
     finality = Text(FINALITY, final_when="finalized")
 
 

@@ -1,4 +1,4 @@
-"""Withdrawals that were processed in slots."""
+"""Withdrawals of slots."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Hex, Json, Slot, SlotTime, Table, Text, Wei
-from beaconframes.v2._columns import Ordinal, Told
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
+from beaconframes.v2._columns import Ordinal, Undocumented
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,46 +34,44 @@ class SlotWithdrawals(Table):
     """Withdrawals of slots. One row per withdrawal."""
 
     slot = Slot(
-        "Slot; null when it was asked for by a root and the answer does not say it.",
+        "Slot; null if it was requested by root and the response does not state it.",
         key=True,
         nullable=True,
         context=("request.slot.number", "range.slot.start"),
     )
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     type = Text(
-        "manual, partial_sweep, full_exit_sweep or system; an open set of words.",
+        "manual, partial_sweep, full_exit_sweep or system; the service may add values.",
         key=True,
         nullable=True,
     )
     nth = Ordinal(
-        "Which of the validator's withdrawals of the type in the slot, from 0; a sweep is alone.",
+        "Number among equal withdrawals (validator, type, slot), from 0; always 0 for a sweep.",
         key=True,
     )
     time = SlotTime("Start of the slot, UTC.")
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
-    amount_wei = Wei("What was withdrawn.", wire="amount", text=True)
-    status = Told("How far it has come; its shape is not published.")
-    reject_reason = Told("Why a request was rejected; its shape is not published.")
-    stage_history = Json("Its way through the queue, as JSON; its shape is not published.")
+    amount_wei = Wei("Withdrawn amount.", wire="amount", text=True)
+    status = Undocumented("Status of the withdrawal; its shape is not published.")
+    reject_reason = Undocumented("Why a request was rejected; its shape is not published.")
+    stage_history = Json("Stages in the queue, as JSON; their shape is not published.")
     withdrawal_type = Text(
         "Kind of the withdrawal credentials: bls or execution_address.",
         wire="withdrawal_credentials.type",
     )
-    withdrawal_prefix = Hex("Their first byte.", wire="withdrawal_credentials.prefix")
+    withdrawal_prefix = Hex("First byte of the credentials.", wire="withdrawal_credentials.prefix")
     withdrawal_credentials = Hex(
         "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
     )
-    withdrawal_address = Hex(
-        "Address that withdrawals go to.", wire="withdrawal_credentials.address"
-    )
-    block_root = Hex("Root that the slot was asked for by.", context="request.slot.root")
+    withdrawal_address = Hex("Withdrawal address.", wire="withdrawal_credentials.address")
+    block_root = Hex("Requested block root, if any.", context="request.slot.root")
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
         """Return *frame* sorted by key, every row once.
 
-        The wire numbers nothing. A sweep takes from a validator once per slot; requests may take
-        several times, and those are numbered in the order in which they came.
+        The wire has no number. A sweep withdraws from a validator once per slot. Requests may
+        withdraw several times; these are numbered in the order of the response.
         """
         once = frame.unique(maintain_order=True)
         alone = pl.col("type").is_in(SWEEPS).fill_null(value=False)

@@ -1,4 +1,4 @@
-"""The state of the network, as generation 2 has it."""
+"""The state of the network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class State(Table):
-    """The state of the network. One row, with whatever the service tells."""
+    """The state of the network. One row, with all fields of the service."""
 
     keeps_every_field = True
 

@@ -16,17 +16,17 @@ from beaconframes.endpoint import (
     WindowIn,
 )
 from beaconframes.schema import Count, Fraction, Text
-from beaconframes.v2._ranking import Ranking
+from beaconframes.v2._ranking_columns import RankingColumns
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
 
-class SubEntities(Ranking):
+class SubEntities(RankingColumns):
     """Sub-entities. One row per sub-entity of an entity."""
 
-    entity = Text("Entity that was asked for.", key=True, context="request.entity")
+    entity = Text("Requested entity.", key=True, context="request.entity")
     sub_entity = Text("Name.", key=True, nullable=True)
     validator_count = Count("Validators.")
     beaconscore = Fraction("BeaconScore, 0 to 1.")

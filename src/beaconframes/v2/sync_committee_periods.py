@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Epoch, Table
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class SyncCommitteePeriods(Table):
-    """Sync-committee periods. One row per record of the service, with whatever it tells."""
+    """Sync-committee periods. One row per record, with all fields of the service."""
 
-    first_epoch = Epoch("First epoch that the service looked at.", context="range.epoch.start")
-    last_epoch = Epoch("Last epoch that it looked at.", context="range.epoch.end")
+    first_epoch = Epoch("First epoch of the searched range.", context="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the searched range.", context="range.epoch.end")
 
     keeps_every_field = True
 

@@ -1,4 +1,4 @@
-"""Members of sync committees, as generation 2 has them."""
+"""Members of sync committees."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, PeriodIn, ValidatorsIn
 from beaconframes.schema import Epoch, Period, Table, Text
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 
 
 class SyncCommitteeValidators(Table):
-    """Members of sync committees. One row per member, with whatever the service tells of it."""
+    """Members of sync committees. One row per member, with all fields of the service."""
 
-    period = Period("Period that was asked for.", context="request.sync_committee_period.number")
-    view = Text(
-        "latest or next, if that was asked for.", context="request.sync_committee_period.view"
-    )
+    period = Period("Requested period.", context="request.sync_committee_period.number")
+    view = Text("latest or next, if requested so.", context="request.sync_committee_period.view")
     start_epoch = Epoch("First epoch of the period.", context="range.epoch.start")
 
     keeps_every_field = True

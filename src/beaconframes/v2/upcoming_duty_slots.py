@@ -1,4 +1,4 @@
-"""Slots in which validators will have duties."""
+"""Slots with future duties of validators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Slot, Table
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class UpcomingDutySlots(Table):
-    """Slots with duties to come. One row per record of the service, with whatever it tells."""
+    """Slots with future duties. One row per record, with all fields of the service."""
 
-    first_slot = Slot("First slot that the service looked at.", context="range.slot.start")
-    last_slot = Slot("Last slot that it looked at.", context="range.slot.end")
+    first_slot = Slot("First slot of the searched range.", context="range.slot.start")
+    last_slot = Slot("Last slot of the searched range.", context="range.slot.end")
 
     keeps_every_field = True
 

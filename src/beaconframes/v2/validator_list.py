@@ -1,4 +1,4 @@
-"""Validators: who they are and how they stand."""
+"""Validators: identity, status and balance."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Count, Epoch, Flag, Hex, Table, Text, Wei
-from beaconframes.v2._columns import FINALITY, OpenEpoch
-from beaconframes.v2._subjects import Validators as Subjects
+from beaconframes.v2._arguments import Validators as Subjects
+from beaconframes.v2._columns import FINALITY, NullableEpoch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,27 +19,29 @@ class Validators(Table):
     """Validators. One row per validator."""
 
     validator_index = Count(
-        "Validator; null while a deposit has none yet.",
+        "Validator; null until the deposit creates one.",
         key=True,
         nullable=True,
         wire="validator.index",
     )
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
-    status = Text("State in the validator's life, such as active_ongoing; an open set of words.")
-    slashed = Flag("Whether it was slashed.")
-    online = Flag("Whether it attests; null when it has nothing to attest.")
+    status = Text("Status, such as active_ongoing; the service may add values.")
+    slashed = Flag("Whether the validator was slashed.")
+    online = Flag("Whether the validator attests; null without attestation duties.")
     balance_wei = Wei("Balance.", wire="balances.current", text=True)
     effective_balance_wei = Wei("Effective balance.", wire="balances.effective", text=True)
-    activation_eligibility_epoch = OpenEpoch(
-        "Epoch in which it became eligible for activation; null while it is not.",
+    activation_eligibility_epoch = NullableEpoch(
+        "Epoch of eligibility for activation; null until then.",
         wire="life_cycle_epochs.activation_eligibility",
     )
-    activation_epoch = OpenEpoch(
-        "Epoch of activation; null while none is set.", wire="life_cycle_epochs.activation"
+    activation_epoch = NullableEpoch(
+        "Epoch of activation; null until it is set.", wire="life_cycle_epochs.activation"
     )
-    exit_epoch = OpenEpoch("Epoch of exit; null while none is set.", wire="life_cycle_epochs.exit")
-    withdrawable_epoch = OpenEpoch(
-        "Epoch from which all of it can be withdrawn; null while none is set.",
+    exit_epoch = NullableEpoch(
+        "Epoch of exit; null until it is set.", wire="life_cycle_epochs.exit"
+    )
+    withdrawable_epoch = NullableEpoch(
+        "Epoch from which the whole balance can be withdrawn; null until it is set.",
         wire="life_cycle_epochs.withdrawable",
     )
     withdrawal_type = Text(
@@ -47,17 +49,17 @@ class Validators(Table):
         wire="withdrawal_credentials.type",
     )
     withdrawal_prefix = Hex(
-        "Their first byte: 0x00 BLS, 0x01 address, 0x02 compounding.",
+        "First byte of the credentials: 0x00 BLS, 0x01 address, 0x02 compounding.",
         wire="withdrawal_credentials.prefix",
     )
     withdrawal_credentials = Hex(
         "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
     )
     withdrawal_address = Hex(
-        "Address that withdrawals go to; null for BLS.", wire="withdrawal_credentials.address"
+        "Withdrawal address; null for BLS credentials.", wire="withdrawal_credentials.address"
     )
     finality = Text(FINALITY, final_when="finalized")
-    epoch = Epoch("Epoch that the service saw it in.", context="range.epoch.end")
+    epoch = Epoch("Epoch of the observation.", context="range.epoch.end")
 
 
 VALIDATORS = Endpoint(

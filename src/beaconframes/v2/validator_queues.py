@@ -1,4 +1,4 @@
-"""Validators in queues: where they stand, and until when."""
+"""Places of validators in queues."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Epoch, Table
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class ValidatorQueues(Table):
-    """Places in queues. One row per record of the service, with whatever it tells."""
+    """Places in queues. One row per record, with all fields of the service."""
 
-    epoch = Epoch("Epoch that the service saw it in.", context="range.epoch.end")
+    epoch = Epoch("Epoch of the observation.", context="range.epoch.end")
 
     keeps_every_field = True
 

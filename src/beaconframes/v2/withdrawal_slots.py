@@ -16,7 +16,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Slot, Table
-from beaconframes.v2._subjects import Validators
+from beaconframes.v2._arguments import Validators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class WithdrawalSlots(Table):
-    """Slots with withdrawals. One row per record of the service, with whatever it tells."""
+    """Slots with withdrawals. One row per record, with all fields of the service."""
 
-    first_slot = Slot("First slot that the service looked at.", context="range.slot.start")
-    last_slot = Slot("Last slot that it looked at.", context="range.slot.end")
+    first_slot = Slot("First slot of the searched range.", context="range.slot.start")
+    last_slot = Slot("Last slot of the searched range.", context="range.slot.end")
 
     keeps_every_field = True
 

@@ -1,4 +1,4 @@
-"""The formats: one writer each, and how to read back exactly what it wrote."""
+"""The formats of exported files: a writer each, and a reader that returns exactly what it wrote."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from beaconframes.errors import UsageError
 from beaconframes.exports.formats import arrow, csv, duckdb, excel, jsonl, parquet
-from beaconframes.exports.formats.cells import Cells
+from beaconframes.exports.formats.cells import CellOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Open(Protocol):
+class FileWriter(Protocol):
     """A file that is being written."""
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add *rows* after those that were added before."""
+        """Append *rows*."""
 
     def close(self) -> None:
-        """End the file."""
+        """Finish the file."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name, the endings of its files (the first is what is written), its writer.
+    """A file format: its name, its file extensions (the first one is written), writer and reader.
 
-    ``whole`` says that a table is one file, which is not divided into partitions.
+    With ``single_file``, a table is one file and has no partitions.
     """
 
     name: str
-    endings: tuple[str, ...]
+    extensions: tuple[str, ...]
     media_type: str
-    write: Callable[[Path, Cells], Open]
-    read: Callable[[Path, pl.Schema, Cells], pl.DataFrame]
-    whole: bool = False
+    write: Callable[[Path, CellOptions], FileWriter]
+    read: Callable[[Path, pl.Schema, CellOptions], pl.DataFrame]
+    single_file: bool = False
 
 
 FORMATS = {
@@ -48,60 +48,58 @@ FORMATS = {
             "parquet",
             (".parquet", ".pq"),
             "application/vnd.apache.parquet",
-            parquet.ParquetFile,
+            parquet.ParquetWriter,
             lambda path, schema, _: parquet.read(path, schema),
         ),
-        Format("csv", (".csv",), "text/csv", csv.CsvFile, csv.read),
+        Format("csv", (".csv",), "text/csv", csv.CsvWriter, csv.read),
         Format(
             "jsonl",
             (".jsonl", ".ndjson"),
             "application/jsonl",
-            jsonl.JsonLinesFile,
+            jsonl.JsonLinesWriter,
             lambda path, schema, _: jsonl.read(path, schema),
         ),
         Format(
             "arrow",
             (".arrow", ".feather", ".ipc"),
             "application/vnd.apache.arrow.file",
-            arrow.ArrowFile,
+            arrow.ArrowWriter,
             lambda path, schema, _: arrow.read(path, schema),
         ),
         Format(
             "duckdb",
             (".duckdb",),
             "application/vnd.duckdb.file",
-            duckdb.DuckFile,
+            duckdb.DuckDBWriter,
             lambda path, schema, _: duckdb.read(path, schema),
-            whole=True,
+            single_file=True,
         ),
         Format(
             "xlsx",
             (".xlsx",),
             "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-            excel.ExcelFile,
+            excel.ExcelWriter,
             excel.read,
-            whole=True,
+            single_file=True,
         ),
     )
 }
 
 
 def get_format(name: object) -> Format:
-    """Return the format of that name."""
+    """Return the format called *name*."""
     found = FORMATS.get(name) if isinstance(name, str) else None
     if found is None:
-        raise UsageError(
-            f"format={name!r} is not known", hint=f"Choose one of {', '.join(FORMATS)}"
-        )
+        raise UsageError(f"format={name!r} is unknown", hint=f"Choose one of {', '.join(FORMATS)}")
     return found
 
 
-def by_ending(name: str) -> Format | None:
-    """Return the format whose files are called like *name*; None if it is no file's name."""
+def find_format(name: str) -> Format | None:
+    """Return the format that the extension of a file *name* stands for; None if there is none."""
     for found in FORMATS.values():
-        if name.lower().endswith(found.endings):
+        if name.lower().endswith(found.extensions):
             return found
     return None
 
 
-__all__ = ["FORMATS", "Cells", "Format", "Open", "by_ending", "get_format"]
+__all__ = ["FORMATS", "CellOptions", "FileWriter", "Format", "find_format", "get_format"]

@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset.segments import ROW_GROUP
-from beaconframes.exports.formats.json_values import check, each
+from beaconframes.exports.formats.json_values import check_types, convert_columns
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from beaconframes.exports.formats.cells import Cells
+    from beaconframes.exports.formats.cells import CellOptions
 
-LACKING = (pl.Int128, pl.UInt128)
-"""What no other reader has a type for, be it in Arrow files or in Parquet."""
+UNSUPPORTED_TYPES = (pl.Int128, pl.UInt128)
+"""Types that other readers of Arrow and Parquet files do not know."""
 
 
-class ArrowFile:
-    """An Arrow IPC file that is being written, compressed with zstd."""
+class ArrowWriter:
+    """Write an Arrow IPC file, compressed with zstd."""
 
-    def __init__(self, path: Path, _cells: Cells) -> None:
+    def __init__(self, path: Path, _options: CellOptions) -> None:
         self._path = path
         self._writer: Any = None
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add *rows* after those that were added before."""
+        """Append *rows*."""
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        check(rows.schema, "Arrow", LACKING)
+        check_types(rows.schema, "Arrow", UNSUPPORTED_TYPES)
         table = rows.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
         if self._writer is None:
             options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
@@ -43,5 +43,5 @@ class ArrowFile:
 
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
-    """Return the rows of a file that `ArrowFile` wrote."""
-    return each(pl.read_ipc(path), schema, pl.Expr.cast)
+    """Return the rows of a file that `ArrowWriter` wrote."""
+    return convert_columns(pl.read_ipc(path), schema, pl.Expr.cast)

@@ -1,10 +1,10 @@
-"""Cells as text: what a spreadsheet would run, and values for which text has no type.
+"""Cells as text: formulas escaped for spreadsheets, and values for which text has no type.
 
-A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula and runs it,
-also when that stands behind spaces or quotes. Anybody may write graffiti and names, so such text
-gets an apostrophe in front, in CSV and Excel files, in columns of text and in names of columns.
-Text that begins with an apostrophe gets one as well, so that it can be undone: one apostrophe off,
-wherever one leads. ``raw=True`` leaves every text as it is.
+A spreadsheet runs a cell that starts with ``=``, ``+``, ``-`` or ``@`` as a formula, also behind
+spaces or quotes. Anyone may write graffiti and names. CSV and Excel files therefore get an
+apostrophe before such text, in text columns and in column names. Text that starts with an
+apostrophe gets one more, so that removing the first apostrophe always restores the text.
+``raw=True`` leaves all text unchanged.
 """
 
 from __future__ import annotations
@@ -14,78 +14,86 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.exports.formats.json_values import each, finite, is_nested, plain, restored, wire
+from beaconframes.exports.formats.json_values import (
+    check_finite,
+    convert_columns,
+    from_json,
+    is_nested,
+    json_type,
+    to_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-GUARD = "'"
-_DANGEROUS = r"^(['=+\-@\t\r\n\x00\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|[\s\"']*[=+\-@\t\r\x00])"
-WORDS = (pl.String, pl.Categorical, pl.Enum)
+APOSTROPHE = "'"
+_FORMULA = r"^(['=+\-@\t\r\n\x00\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|[\s\"']*[=+\-@\t\r\x00])"
+TEXT_COLUMNS = (pl.String, pl.Categorical, pl.Enum)
 
 
 @dataclass(frozen=True)
-class Cells:
-    """How cells become text: with *raw*, formulas of spreadsheets stay what they are."""
+class CellOptions:
+    """How cells become text: with *raw*, formulas of spreadsheets are not escaped."""
 
     raw: bool = False
 
 
-def guarded(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
+def escape_formulas(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
     """Return *rows* with an apostrophe before every text that a spreadsheet would run."""
     words = pl.selectors.categorical() | pl.selectors.enum()
     rows = rows.with_columns(words.cast(pl.String))
-    if cells.raw:
+    if options.raw:
         return rows
-    # An amount or an index is not text: its column has another type and stays as it is.
+    # Amounts and indices are not text: their columns have other types and do not change.
     text = pl.selectors.string()
-    return rows.with_columns(
-        pl.when(text.str.contains(_DANGEROUS)).then(GUARD + text).otherwise(text).name.keep()
-    )
+    escaped = pl.when(text.str.contains(_FORMULA)).then(APOSTROPHE + text).otherwise(text)
+    return rows.with_columns(escaped.name.keep())
 
 
-def unguarded(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
-    """Return *rows* as they were before `guarded`."""
-    if cells.raw:
+def unescape_formulas(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
+    """Return *rows* as they were before `escape_formulas`."""
+    if options.raw:
         return rows
-    return rows.with_columns(pl.selectors.string().str.strip_prefix(GUARD))
+    return rows.with_columns(pl.selectors.string().str.strip_prefix(APOSTROPHE))
 
 
-def headers(names: Iterable[str], cells: Cells) -> list[str]:
-    """Return what columns of these *names* are called where a spreadsheet may see it."""
-    return guarded(pl.DataFrame({"": [*names]}, {"": pl.String}), cells).to_series().to_list()
+def escape_names(names: Iterable[str], options: CellOptions) -> list[str]:
+    """Return column *names* as they are written into a file for spreadsheets."""
+    frame = pl.DataFrame({"": [*names]}, {"": pl.String})
+    return escape_formulas(frame, options).to_series().to_list()
 
 
-def flat(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
-    """Return *rows*, guarded, with times as ISO 8601 text, bytes as hex and lists as JSON text."""
-    finite(column for column in rows if is_nested(column.dtype))
-    found = each(guarded(rows, cells), rows.schema, as_cell)
-    found.columns = headers(rows.columns, cells)
-    return found
+def to_cells(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
+    """Return *rows* escaped, with times as ISO 8601 text, bytes as hex and lists as JSON text."""
+    check_finite(column for column in rows if is_nested(column.dtype))
+    cells = convert_columns(escape_formulas(rows, options), rows.schema, to_cell)
+    cells.columns = escape_names(rows.columns, options)
+    return cells
 
 
-def as_cell(cell: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    """Return *cell*, which is guarded, as a number, yes or no, or text."""
-    if kind.is_numeric() or isinstance(kind, WORDS):
+def to_cell(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return *cell*, already escaped, as a number, a boolean or text."""
+    if dtype.is_numeric() or isinstance(dtype, TEXT_COLUMNS):
         return cell
-    if not is_nested(kind):
-        return plain(cell, kind)
-    cell = plain(cell, kind)
-    # Only structs become text: the list stands in one, after `{"_":`.
+    if not is_nested(dtype):
+        return to_json(cell, dtype)
+    cell = to_json(cell, dtype)
+    # Polars encodes only structs as JSON: the list is wrapped in one, `{"_":...}`, and cut out.
     text = pl.struct(cell.alias("_")).struct.json_encode().str.slice(5).str.head(-1)
     return pl.when(cell.is_not_null()).then(text)
 
 
-def typed(rows: pl.DataFrame, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
-    """Return *rows* of nothing but text, as `flat` made them, with the types of *schema*."""
+def from_cells(rows: pl.DataFrame, schema: pl.Schema, options: CellOptions) -> pl.DataFrame:
+    """Return *rows* of text, as `to_cells` made them, with the types of *schema*."""
 
-    def read(cell: pl.Expr, kind: pl.DataType) -> pl.Expr:
-        if is_nested(kind):
-            return restored(cell.str.json_decode(wire(kind)), kind)
-        if kind == pl.Boolean:
+    def read(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+        if is_nested(dtype):
+            return from_json(cell.str.json_decode(json_type(dtype)), dtype)
+        if dtype == pl.Boolean:
             return cell == "true"
-        if isinstance(kind, WORDS):
-            return (cell if cells.raw else cell.str.strip_prefix(GUARD)).cast(kind)
-        return restored(cell if wire(kind) == pl.String else cell.cast(wire(kind)), kind)
+        if isinstance(dtype, TEXT_COLUMNS):
+            return (cell if options.raw else cell.str.strip_prefix(APOSTROPHE)).cast(dtype)
+        text = json_type(dtype) == pl.String
+        return from_json(cell if text else cell.cast(json_type(dtype)), dtype)
 
-    return each(rows, schema, read)
+    return convert_columns(rows, schema, read)

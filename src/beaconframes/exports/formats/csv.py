@@ -6,42 +6,45 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.exports.formats.cells import flat, headers, typed
+from beaconframes.exports.formats.cells import escape_names, from_cells, to_cells
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from beaconframes.exports.formats.cells import Cells
+    from beaconframes.exports.formats.cells import CellOptions
 
 
-class CsvFile:
-    """A CSV file that is being written: UTF-8, a line of names, every text in quotes.
+class CsvWriter:
+    """Write a CSV file: UTF-8, a header line, all text in quotes.
 
-    So a missing value (nothing) is told from an empty text (``""``). Times are ISO 8601 in UTC,
-    lists and structs JSON, bytes hex, and a duration is a whole number of its unit.
+    The quotes distinguish an empty text (``""``) from a missing value (nothing). Times are ISO 8601
+    in UTC, lists and structs JSON, bytes hex, and a duration is a whole number of its unit.
     """
 
-    def __init__(self, path: Path, cells: Cells) -> None:
+    def __init__(self, path: Path, options: CellOptions) -> None:
         self._file = path.open("wb")
-        self._cells = cells
-        self._begun = False
+        self._options = options
+        self._has_header = False
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add *rows* after those that were added before."""
-        flat(rows, self._cells).write_csv(
-            self._file, include_header=not self._begun, quote_style="non_numeric", null_value=""
+        """Append *rows*."""
+        to_cells(rows, self._options).write_csv(
+            self._file,
+            include_header=not self._has_header,
+            quote_style="non_numeric",
+            null_value="",
         )
-        self._begun = True
+        self._has_header = True
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def read(path: Path, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
-    """Return the rows of a file that `CsvFile` wrote."""
+def read(path: Path, schema: pl.Schema, options: CellOptions) -> pl.DataFrame:
+    """Return the rows of a file that `CsvWriter` wrote."""
     text = pl.read_csv(path, infer_schema=False)
-    # Polars leaves quotes in names doubled.
-    called = (name.replace('"', '""') for name in headers(schema, cells))
-    names = dict(zip(called, schema, strict=True))
-    return typed(text.rename(names, strict=False), schema, cells)
+    # Polars does not unescape doubled quotes in column names.
+    headers = (name.replace('"', '""') for name in escape_names(schema, options))
+    names = dict(zip(headers, schema, strict=True))
+    return from_cells(text.rename(names, strict=False), schema, options)

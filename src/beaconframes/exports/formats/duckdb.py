@@ -1,4 +1,4 @@
-"""DuckDB: a database file, for SQL. Which version of DuckDB wrote it decides who can read it."""
+"""DuckDB: a database file, for SQL. Versions of DuckDB older than the writer may not read it."""
 
 from __future__ import annotations
 
@@ -8,76 +8,76 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.exports.formats.arrow import LACKING
-from beaconframes.exports.formats.json_values import check, each, is_nested
+from beaconframes.exports.formats.arrow import UNSUPPORTED_TYPES
+from beaconframes.exports.formats.json_values import check_types, convert_columns, is_nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from beaconframes.exports.formats.cells import Cells
+    from beaconframes.exports.formats.cells import CellOptions
 
 TABLE = "rows"
 
 
-class DuckFile:
-    """A DuckDB file that is being written, of one table called ``rows``.
+class DuckDBWriter:
+    """Write a DuckDB file with one table, ``rows``.
 
-    It holds the same rows each time, but not the same bytes: DuckDB gives every file a number. A
-    duration is a whole number of its unit, which an interval of DuckDB has not.
+    The same rows do not make the same bytes, because DuckDB gives every file an identifier. A
+    duration is a whole number of its unit, because the intervals of DuckDB have no unit.
     """
 
-    def __init__(self, path: Path, _cells: Cells) -> None:
+    def __init__(self, path: Path, _options: CellOptions) -> None:
         try:
             import duckdb
         except ModuleNotFoundError:
             raise UsageError(
-                "DuckDB files need duckdb", hint="pip install 'beaconframes[duckdb]'"
+                "DuckDB files need the package duckdb", hint="pip install 'beaconframes[duckdb]'"
             ) from None
         path.unlink(missing_ok=True)
-        with told():
-            # One thread, so that the same rows lie in the same order.
+        with translate_errors():
+            # One thread, so that rows are stored in their order.
             self._base: Any = duckdb.connect(str(path), config={"threads": 1})
             self._base.execute("SET TimeZone = 'UTC'")
-        self._begun = False
+        self._has_table = False
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add *rows* after those that were added before."""
-        fit(rows)
+        """Append *rows*."""
+        check_columns(rows)
         added = rows.with_columns(pl.selectors.duration().cast(pl.Int64))
-        into = "INSERT INTO rows" if self._begun else "CREATE TABLE rows AS"
-        with told():
+        into = "INSERT INTO rows" if self._has_table else "CREATE TABLE rows AS"
+        with translate_errors():
             self._base.register("added", added.to_arrow(compat_level=pl.CompatLevel.oldest()))
-            self._base.execute(f"{into} SELECT * FROM added")  # noqa: S608 - words of ours
+            self._base.execute(f"{into} SELECT * FROM added")  # noqa: S608 - constants only
             self._base.unregister("added")
-        self._begun = True
+        self._has_table = True
 
     def close(self) -> None:
-        """Write everything into the one file."""
-        with told(), closing(self._base):
+        """Move everything from the write-ahead log into the file."""
+        with translate_errors(), closing(self._base):
             self._base.execute("CHECKPOINT")
 
 
-def fit(rows: pl.DataFrame) -> None:
-    """Refuse columns that a table of DuckDB cannot have."""
+def check_columns(rows: pl.DataFrame) -> None:
+    """Raise a UsageError for columns that a DuckDB table cannot have."""
     if not rows.columns:
-        raise UsageError("a table of DuckDB has columns, and these rows have none")
+        raise UsageError("the rows have no columns, and DuckDB has no such tables")
     names: dict[str, str] = {}
     for name in rows.columns:
         other = names.setdefault(name.lower(), name)
         if other != name:
             raise UsageError(
-                f"the columns {other} and {name} have one name in DuckDB",
+                f"the columns {other} and {name} have the same name in DuckDB",
                 hint="Rename one of them, or choose Parquet",
             )
-    check(rows.schema, "DuckDB", (*LACKING, pl.Float16))
-    nested = {name: kind for name, kind in rows.schema.items() if is_nested(kind)}
-    check(pl.Schema(nested), "DuckDB", (pl.Duration,))
+    check_types(rows.schema, "DuckDB", (*UNSUPPORTED_TYPES, pl.Float16))
+    nested = {name: dtype for name, dtype in rows.schema.items() if is_nested(dtype)}
+    check_types(pl.Schema(nested), "DuckDB", (pl.Duration,))
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Turn what DuckDB says into an error of the system, as a full disk is one."""
+def translate_errors() -> Iterator[None]:
+    """Turn errors of DuckDB, such as a full disk, into an OSError."""
     import duckdb
 
     try:
@@ -87,10 +87,10 @@ def told() -> Iterator[None]:
 
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
-    """Return the rows of a file that `DuckFile` wrote."""
+    """Return the rows of a file that `DuckDBWriter` wrote."""
     import duckdb
 
     with duckdb.connect(str(path), read_only=True) as base:
         base.execute("SET TimeZone = 'UTC'")
         found: Any = pl.from_arrow(base.table(TABLE).to_arrow_table())
-    return each(pl.DataFrame(found), schema, pl.Expr.cast)
+    return convert_columns(pl.DataFrame(found), schema, pl.Expr.cast)

@@ -1,4 +1,4 @@
-"""Excel: for small tables, to look at. What a spreadsheet cannot hold exactly is text there."""
+"""Excel: for small tables, to look at. Values that a spreadsheet would round are text."""
 
 from __future__ import annotations
 
@@ -9,73 +9,76 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.formats.cells import flat, headers, typed
+from beaconframes.exports.formats.cells import escape_names, from_cells, to_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from beaconframes.exports.formats.cells import Cells
+    from beaconframes.exports.formats.cells import CellOptions
 
-MOST_ROWS = 1_048_575
-"""Rows of a sheet, less the line of names."""
-LONGEST_TEXT = 32_767
-MOST_COLUMNS = 16_384
-EXACT = 10**15
-"""From here on a spreadsheet, whose numbers are floating-point, may lose digits."""
-WHEN = datetime(2000, 1, 1, tzinfo=UTC)
+MAX_ROWS = 1_048_575
+"""Rows of a sheet, without the header."""
+MAX_TEXT = 32_767
+MAX_COLUMNS = 16_384
+EXACT_LIMIT = 10**15
+"""From here on, the floating-point numbers of a spreadsheet may lose digits."""
+CREATED = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-class ExcelFile:
-    """A workbook of one sheet that is being written.
+class ExcelWriter:
+    """Write a workbook with one sheet.
 
-    Times and wei are text, and so is a column of integers that do not fit a spreadsheet's numbers.
+    Times and wei are text. So are columns of integers that a spreadsheet would round.
     """
 
-    def __init__(self, path: Path, cells: Cells) -> None:
+    def __init__(self, path: Path, options: CellOptions) -> None:
         try:
             import xlsxwriter  # type: ignore[import-untyped]  # noqa: F401
         except ModuleNotFoundError:
             raise UsageError(
-                "Excel files need XlsxWriter", hint="pip install 'beaconframes[excel]'"
+                "Excel files need the package XlsxWriter", hint="pip install 'beaconframes[excel]'"
             ) from None
-        self._path, self._cells = path, cells
+        self._path, self._options = path, options
         self._frames: list[pl.DataFrame] = []
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add *rows* after those that were added before."""
+        """Append *rows*."""
         self._frames.append(rows)
-        heights = sum(frame.height for frame in self._frames)
-        long = max(map(len, headers(rows.columns, self._cells)), default=0)
-        for most, what, needed in (
-            (MOST_ROWS, "a sheet of Excel has {:,} rows, and these are more", heights),
-            (MOST_COLUMNS, "a sheet of Excel has {:,} columns, and these are more", rows.width),
-            (LONGEST_TEXT, "a cell of Excel holds {:,} characters, and a name is longer", long),
+        height = sum(frame.height for frame in self._frames)
+        name_length = max(map(len, escape_names(rows.columns, self._options)), default=0)
+        for maximum, message, needed in (
+            (MAX_ROWS, "an Excel sheet has at most {:,} rows, and there are more", height),
+            (MAX_COLUMNS, "an Excel sheet has at most {:,} columns, not {:,}", rows.width),
+            (MAX_TEXT, "an Excel cell holds {:,} characters, and a name has {:,}", name_length),
         ):
-            if needed > most:
-                self._frames.clear()  # what is refused is not written when the file is closed
-                raise DatasetError(what.format(most), hint="Choose CSV or Parquet, or less of it")
+            if needed > maximum:
+                self._frames.clear()  # close() must not write them
+                raise DatasetError(
+                    message.format(maximum, needed),
+                    hint="Choose CSV or Parquet, or export fewer rows and columns",
+                )
 
     def close(self) -> None:
-        """Write the workbook: the same rows make the same bytes, so it has no clock."""
+        """Write the workbook, with a constant date: the same rows make the same bytes."""
         import xlsxwriter
 
         if not self._frames:
             return
-        rows = shown(pl.concat(self._frames), self._cells)
+        rows = to_sheet(pl.concat(self._frames), self._options)
         options = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
-        with told(), xlsxwriter.Workbook(str(self._path), options) as book:
-            book.set_properties({"created": WHEN, "author": "beaconframes"})
+        with translate_errors(), xlsxwriter.Workbook(str(self._path), options) as book:
+            book.set_properties({"created": CREATED, "author": "beaconframes"})
             sheet = book.add_worksheet("rows")
-            for place, name in enumerate(rows.columns):
-                sheet.write_string(0, place, name)
-                write_column(sheet, place, rows[name])
+            for number, name in enumerate(rows.columns):
+                sheet.write_string(0, number, name)
+                write_column(sheet, number, rows[name])
             sheet.freeze_panes(1, 0)
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Turn what the writer of workbooks says of the disk into an error of the system."""
+def translate_errors() -> Iterator[None]:
+    """Turn errors of XlsxWriter, such as a full disk, into an OSError."""
     from xlsxwriter.exceptions import XlsxWriterException  # type: ignore[import-untyped]
 
     try:
@@ -84,24 +87,24 @@ def told() -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-def shown(rows: pl.DataFrame, cells: Cells) -> pl.DataFrame:
+def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
     """Return *rows* as a sheet can hold them without losing a digit."""
     long = pl.selectors.decimal() | pl.selectors.by_dtype(pl.Int128, pl.UInt128)
-    rows = flat(rows, cells).with_columns(long.cast(pl.String))
-    small = pl.selectors.integer().is_between(-EXACT, EXACT, closed="none")
+    rows = to_cells(rows, options).with_columns(long.cast(pl.String))
+    small = pl.selectors.integer().is_between(-EXACT_LIMIT, EXACT_LIMIT, closed="none")
     large = [column.name for column in rows.select(small.all()) if not column.all()]
     rows = rows.with_columns(pl.selectors.by_name(large).cast(pl.String))
     lengths = rows.select(pl.selectors.string().str.len_chars().max())
-    if any((length or 0) > LONGEST_TEXT for length in lengths.row(0)) if lengths.width else False:
+    if any((length or 0) > MAX_TEXT for length in lengths.row(0)) if lengths.width else False:
         raise DatasetError(
-            f"a cell of Excel holds {LONGEST_TEXT:,} characters, and a text is longer",
+            f"an Excel cell holds {MAX_TEXT:,} characters, and a text is longer",
             hint="Choose CSV or Parquet",
         )
     return rows
 
 
-def write_column(sheet: Any, place: int, column: pl.Series) -> None:
-    """Write one column below its name; what is missing is an empty cell."""
+def write_column(sheet: Any, number: int, column: pl.Series) -> None:
+    """Write one column below its name; null becomes an empty cell."""
     write = {pl.String: sheet.write_string, pl.Boolean: sheet.write_boolean}.get(
         type(column.dtype), sheet.write_number
     )
@@ -109,28 +112,28 @@ def write_column(sheet: Any, place: int, column: pl.Series) -> None:
         if value is None:
             continue
         if isinstance(value, float) and value - value != 0:
-            sheet.write_string(line, place, str(value))
+            sheet.write_string(line, number, str(value))
         elif isinstance(value, float):
-            sheet.write_number(line, place, Exact(value))
+            sheet.write_number(line, number, ExactFloat(value))
         else:
-            write(line, place, value)
+            write(line, number, value)
 
 
-class Exact(float):
-    """A number that is written with all of its digits: the writer leaves out the seventeenth."""
+class ExactFloat(float):
+    """A number that is written with all digits: XlsxWriter rounds to sixteen."""
 
     def __format__(self, spec: str) -> str:
-        """Return the fewest digits that are this number and no other."""
+        """Return the shortest text that reads back as this number."""
         short = super().__format__(spec)
         return short if float(short) == self else repr(self).upper()
 
 
-def read(path: Path, schema: pl.Schema, cells: Cells) -> pl.DataFrame:
-    """Return the rows of a file that `ExcelFile` wrote."""
+def read(path: Path, schema: pl.Schema, options: CellOptions) -> pl.DataFrame:
+    """Return the rows of a file that `ExcelWriter` wrote."""
     import fastexcel
 
-    names = dict(zip(headers(schema, cells), schema, strict=True))
-    # Text of a number has fewer digits than the number.
-    kinds: Any = {name: "float" if schema[names[name]].is_float() else "string" for name in names}
-    sheet = fastexcel.read_excel(path).load_sheet(0, dtypes=kinds)
-    return typed(pl.DataFrame(sheet).rename(names), schema, cells)
+    names = dict(zip(escape_names(schema, options), schema, strict=True))
+    # As text, a number would lose digits.
+    types: Any = {name: "float" if schema[names[name]].is_float() else "string" for name in names}
+    sheet = fastexcel.read_excel(path).load_sheet(0, dtypes=types)
+    return from_cells(pl.DataFrame(sheet).rename(names), schema, options)

@@ -6,24 +6,30 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.exports.formats.json_values import each, finite, plain, restored, wire
+from beaconframes.exports.formats.json_values import (
+    check_finite,
+    convert_columns,
+    from_json,
+    json_type,
+    to_json,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from beaconframes.exports.formats.cells import Cells
+    from beaconframes.exports.formats.cells import CellOptions
 
 
-class JsonLinesFile:
-    """A file of JSON objects that is being written, one in each line."""
+class JsonLinesWriter:
+    """Write a file of JSON objects, one per line."""
 
-    def __init__(self, path: Path, _cells: Cells) -> None:
+    def __init__(self, path: Path, _options: CellOptions) -> None:
         self._file = path.open("wb")
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add *rows* after those that were added before."""
-        finite(rows)
-        each(rows, rows.schema, plain).write_ndjson(self._file)
+        """Append *rows*."""
+        check_finite(rows)
+        convert_columns(rows, rows.schema, to_json).write_ndjson(self._file)
 
     def close(self) -> None:
         """Close the file."""
@@ -31,8 +37,8 @@ class JsonLinesFile:
 
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
-    """Return the rows of a file that `JsonLinesFile` wrote."""
+    """Return the rows of a file that `JsonLinesWriter` wrote."""
     if path.stat().st_size == 0:
         return pl.DataFrame(schema=schema)
-    wired = {name: wire(kind) for name, kind in schema.items()}
-    return each(pl.read_ndjson(path, schema=wired), schema, restored)
+    types = {name: json_type(dtype) for name, dtype in schema.items()}
+    return convert_columns(pl.read_ndjson(path, schema=types), schema, from_json)

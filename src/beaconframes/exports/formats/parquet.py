@@ -1,4 +1,4 @@
-"""Parquet: what a dataset is kept in."""
+"""Parquet: the usual format of a dataset."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset.segments import ROW_GROUP
-from beaconframes.exports.formats.arrow import LACKING
-from beaconframes.exports.formats.json_values import check
+from beaconframes.exports.formats.arrow import UNSUPPORTED_TYPES
+from beaconframes.exports.formats.json_values import check_types
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from beaconframes.exports.formats.cells import Cells
+    from beaconframes.exports.formats.cells import CellOptions
 
 ZSTD_LEVEL = 1
-"""More makes the files of such rows no smaller, and takes longer."""
+"""A higher level takes longer and makes files of such rows no smaller."""
 
 
-class ParquetFile:
-    """A Parquet file that is being written: zstd, statistics, row groups of 131,072 rows."""
+class ParquetWriter:
+    """Write a Parquet file: zstd, statistics, row groups of 131,072 rows."""
 
-    def __init__(self, path: Path, _cells: Cells) -> None:
+    def __init__(self, path: Path, _options: CellOptions) -> None:
         self._path = path
         self._first: pl.DataFrame | None = None
         self._writer: Any = None
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add *rows* after those that were added before."""
-        check(rows.schema, "Parquet", LACKING)
+        """Append *rows*."""
+        check_types(rows.schema, "Parquet", UNSUPPORTED_TYPES)
         if self._first is None and self._writer is None:
             self._first = rows
             return
@@ -46,12 +46,12 @@ class ParquetFile:
         self._writer.write_table(table, row_group_size=ROW_GROUP)
 
     def close(self) -> None:
-        """Write what is still waiting, and the footer."""
+        """Write the remaining rows and the footer."""
         if self._writer is not None:
             self._writer.close()
         elif self._first is not None:
-            # One chunk: the cut into pages, and with it every byte, must not depend on how rows
-            # came in.
+            # One chunk: page boundaries, and with them every byte, must not depend on the chunks
+            # in which rows arrived.
             self._first.rechunk().write_parquet(
                 self._path,
                 compression="zstd",

@@ -1,4 +1,4 @@
-"""What describes a dataset to others: every document follows from the manifest."""
+"""The metadata files of a dataset, all built from its manifest."""
 
 from __future__ import annotations
 
@@ -6,45 +6,56 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.exports.atomic_files import judged
-from beaconframes.exports.metadata import citation, croissant, datapackage, dictionary, readme
+import polars as pl
+
+from beaconframes.exports.atomic_files import translate_errors
+from beaconframes.exports.manifest import to_json_text
+from beaconframes.exports.metadata.citation import build_citation
+from beaconframes.exports.metadata.croissant import build_croissant
+from beaconframes.exports.metadata.datapackage import build_datapackage
+from beaconframes.exports.metadata.readme import build_readme
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 HISTORY = "history.jsonl"
+DICTIONARY_COLUMNS = ("table", "column", "type", "unit", "key", "meaning")
 
 
-def of(told: dict[str, Any]) -> dict[str, str]:
-    """Return the documents of the dataset whose manifest says *told*, by the file's name."""
+def build_documents(manifest: dict[str, Any]) -> dict[str, str]:
+    """Return the text of each metadata file, by file name."""
     return {
-        "README.md": readme.text(told),
-        "CITATION.cff": citation.text(told),
-        "datapackage.json": as_json(datapackage.package(told)),
-        "croissant.json": as_json(croissant.metadata(told)),
-        "dictionary.csv": dictionary.text(told),
+        "README.md": build_readme(manifest),
+        "CITATION.cff": build_citation(manifest),
+        "datapackage.json": to_json_text(build_datapackage(manifest)),
+        "croissant.json": to_json_text(build_croissant(manifest)),
+        "dictionary.csv": build_dictionary(manifest),
     }
 
 
-def as_json(told: dict[str, Any]) -> str:
-    """Return *told* as the text of a file."""
-    return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def build_dictionary(manifest: dict[str, Any]) -> str:
+    """Return ``dictionary.csv``: the type, the unit and the meaning of every column."""
+    rows = [
+        (name, c["name"], c["type"], c["unit"], "yes" if c["key"] else "", c["meaning"])
+        for name, table in manifest["tables"].items()
+        for c in table["columns"]
+    ]
+    schema = dict.fromkeys(DICTIONARY_COLUMNS, pl.String)
+    return pl.DataFrame(rows, schema=schema, orient="row").write_csv()
 
 
-def remember(folder: Path, told: dict[str, Any], *, added: int, changed: bool) -> None:
-    """Add a line to the history: when was exported, and what came of it.
+def append_history(folder: Path, manifest: dict[str, Any], *, added: int) -> None:
+    """Append a line to the history: the time of the export and its result.
 
-    It is the one file that is another each time, so no other document names it.
+    The history is the only file that differs between equal exports, so no other file lists it.
     """
-    if not changed:
-        return
     line = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "by": told["provenance"]["software"],
+        "by": manifest["provenance"]["software"],
         "files_added": added,
-        "rows": sum(table["rows"] for table in told["tables"].values()),
-        "complete": told["complete"],
-        "manifest_checksum": told["checksum"],
+        "rows": sum(table["rows"] for table in manifest["tables"].values()),
+        "complete": manifest["complete"],
+        "manifest_checksum": manifest["checksum"],
     }
-    with judged(folder / HISTORY), (folder / HISTORY).open("a") as file:
+    with translate_errors(folder / HISTORY), (folder / HISTORY).open("a") as file:
         file.write(json.dumps(line) + "\n")

@@ -5,41 +5,42 @@ from __future__ import annotations
 import json
 from typing import Any
 
-NOBODY = "The makers of this dataset"
+UNNAMED_CREATORS = "The makers of this dataset"
 
 
-def text(told: dict[str, Any]) -> str:
-    """Return the citation of a dataset whose manifest says *told*."""
+def build_citation(manifest: dict[str, Any]) -> str:
+    """Return the citation file of a dataset."""
+    creators = manifest["creators"] or [UNNAMED_CREATORS]
     lines = [
         "cff-version: 1.2.0",
         "message: If you use this dataset, please cite it as below.",
         "type: dataset",
-        f"title: {quoted(told['title'])}",
+        f"title: {quote(manifest['title'])}",
         "authors:",
-        *(f"  - name: {quoted(name)}" for name in told["creators"] or [NOBODY]),
+        *(f"  - name: {quote(name)}" for name in creators),
     ]
-    if told["provenance"]["finalized_time"]:
-        lines.append(f"date-released: {quoted(told['provenance']['finalized_time'][:10])}")
-    if told["license"]:
-        lines.append(f"license: {quoted(told['license'])}")
-    if told["url"]:
-        lines.append(f"url: {quoted(told['url'])}")
+    if manifest["provenance"]["finalized_time"]:
+        lines.append(f"date-released: {quote(manifest['provenance']['finalized_time'][:10])}")
+    if manifest["license"]:
+        lines.append(f"license: {quote(manifest['license'])}")
+    if manifest["url"]:
+        lines.append(f"url: {quote(manifest['url'])}")
     lines += [
         "identifiers:",
         "  - type: other",
-        f"    value: {quoted('sha256:' + told['checksum'])}",
-        "    description: SHA-256 of what manifest.json says, without its own checksum",
+        f"    value: {quote('sha256:' + manifest['checksum'])}",
+        "    description: SHA-256 of the content of manifest.json without its checksum",
     ]
     return "\n".join(lines) + "\n"
 
 
-def reference(told: dict[str, Any]) -> str:
+def build_reference(manifest: dict[str, Any]) -> str:
     """Return the citation in one line."""
-    who = " and ".join(told["creators"]) or NOBODY
-    where = f" {told['url']}" if told["url"] else ""
-    return f"{who}: {told['title']} sha256:{told['checksum'][:16]}.{where}"
+    creators = " and ".join(manifest["creators"]) or UNNAMED_CREATORS
+    url = f" {manifest['url']}" if manifest["url"] else ""
+    return f"{creators}: {manifest['title']} sha256:{manifest['checksum'][:16]}.{url}"
 
 
-def quoted(value: str) -> str:
-    """Return a value as YAML reads it: JSON text is YAML text."""
+def quote(value: str) -> str:
+    """Return a value as a YAML string: JSON strings are valid YAML."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,12 +1,12 @@
-"""``croissant.json``: the dataset in the words of Croissant, as dataset search engines read it."""
+"""``croissant.json``: the metadata format of dataset search engines."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from beaconframes.exports.formats import FORMATS
-from beaconframes.exports.metadata.citation import reference
-from beaconframes.exports.metadata.datapackage import described, names
+from beaconframes.exports.metadata.citation import build_reference
+from beaconframes.exports.metadata.datapackage import describe_column, get_column_names
 
 VERSION = "http://mlcommons.org/croissant/1.0"
 CONTEXT: dict[str, Any] = {
@@ -47,70 +47,76 @@ CONTEXT: dict[str, Any] = {
     "subField": "cr:subField",
     "transform": "cr:transform",
 }
-FIELDS = ("parquet", "csv", "jsonl")
-"""The formats whose columns Croissant can name."""
+FORMATS_WITH_FIELDS = ("parquet", "csv", "jsonl")
+"""The formats whose columns Croissant can describe."""
 
 
-def metadata(told: dict[str, Any]) -> dict[str, Any]:
-    """Return the Croissant metadata of a dataset whose manifest says *told*."""
+def build_croissant(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the Croissant metadata of a dataset."""
     found: dict[str, Any] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": VERSION,
-        "name": told["name"],
-        "description": told["title"],
-        "citeAs": reference(told),
+        "name": manifest["name"],
+        "description": manifest["title"],
+        "citeAs": build_reference(manifest),
         "version": "1.0.0",
     }
-    if told["provenance"]["finalized_time"]:
-        # The rows say how the chain was then, whenever they were written.
-        found["datePublished"] = told["provenance"]["finalized_time"][:10]
-    if told["license"]:
-        found["license"] = told["license"]
-    if told["url"]:
-        found["url"] = told["url"]
-    if told["creators"]:
-        found["creator"] = [{"@type": "sc:Person", "name": name} for name in told["creators"]]
-    tables = told["tables"]
+    if manifest["provenance"]["finalized_time"]:
+        # The date of the rows, not that of the export.
+        found["datePublished"] = manifest["provenance"]["finalized_time"][:10]
+    if manifest["license"]:
+        found["license"] = manifest["license"]
+    if manifest["url"]:
+        found["url"] = manifest["url"]
+    if manifest["creators"]:
+        found["creator"] = [{"@type": "sc:Person", "name": name} for name in manifest["creators"]]
+    tables = manifest["tables"]
     return found | {
         "distribution": [
-            *(file_object(table, file) for table in tables.values() for file in table["files"]),
-            *(file_set(name, table) for name, table in tables.items()),
+            *(
+                build_file_object(table, file)
+                for table in tables.values()
+                for file in table["files"]
+            ),
+            *(build_file_set(name, table) for name, table in tables.items()),
         ],
         "recordSet": [
-            record_set(name, table) for name, table in tables.items() if table["format"] in FIELDS
+            build_record_set(name, table)
+            for name, table in tables.items()
+            if table["format"] in FORMATS_WITH_FIELDS
         ],
     }
 
 
-def file_object(table: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
-    """Return one file, by its hash."""
+def build_file_object(table: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of a file."""
     return {
         "@type": "cr:FileObject",
         "@id": file["path"],
         "name": file["path"],
         "contentUrl": file["path"],
         "contentSize": f"{file['bytes']} B",
-        "encodingFormat": media_type(table),
+        "encodingFormat": get_media_type(table),
         "sha256": file["sha256"],
     }
 
 
-def file_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return all files of a table."""
-    ending = FORMATS[table["format"]].endings[0]
+def build_file_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of all files of a table."""
+    extension = FORMATS[table["format"]].extensions[0]
     return {
         "@type": "cr:FileSet",
         "@id": f"{name}-files",
         "name": f"{name}-files",
         "description": f"All files of the table {name}.",
-        "encodingFormat": media_type(table),
-        "includes": f"{name}/**/*{ending}" if table["partition_key"] else f"{name}/*{ending}",
+        "encodingFormat": get_media_type(table),
+        "includes": f"{name}/**/*{extension}" if table["partition_key"] else f"{name}/*{extension}",
     }
 
 
-def record_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of a table."""
+def build_record_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of a table with its columns."""
     found: dict[str, Any] = {
         "@type": "cr:RecordSet",
         "@id": name,
@@ -125,27 +131,27 @@ def record_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
                 "@type": "cr:Field",
                 "@id": f"{name}/{column['name']}",
                 "name": column["name"],
-                "description": described(column) or column["name"],
-                **kind(column["type"], table["format"]),
+                "description": describe_column(column) or column["name"],
+                **get_data_type(column["type"], table["format"]),
                 "source": {
                     "fileSet": {"@id": f"{name}-files"},
-                    "extract": {"column": called},
+                    "extract": {"column": header},
                 },
             }
-            for called, column in zip(names(table), table["columns"], strict=True)
+            for header, column in zip(get_column_names(table), table["columns"], strict=True)
         ]
     }
 
 
-def media_type(table: dict[str, Any]) -> str:
-    """Return what Croissant calls a format."""
+def get_media_type(table: dict[str, Any]) -> str:
+    """Return the media type of a table's files in Croissant."""
     own = {"parquet": "application/x-parquet", "jsonl": "application/jsonlines"}
     return own.get(table["format"], FORMATS[table["format"]].media_type)
 
 
-def kind(dtype: str, form: str) -> dict[str, Any]:
-    """Return what Croissant calls a type; its integers have any number of digits."""
-    if dtype.startswith("List(Int") and form != "csv":
+def get_data_type(dtype: str, file_format: str) -> dict[str, Any]:
+    """Return the data type of a column in Croissant, whose integers have any number of digits."""
+    if dtype.startswith("List(Int") and file_format != "csv":
         return {"dataType": "sc:Integer", "repeated": True}
     if dtype.startswith(("Int", "Decimal")):
         return {"dataType": "sc:Integer"}

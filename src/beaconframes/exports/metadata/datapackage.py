@@ -1,62 +1,63 @@
-"""``datapackage.json``: the dataset in the words of Frictionless Data."""
+"""``datapackage.json``: the metadata format of Frictionless Data."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from beaconframes.exports.formats import FORMATS, Cells
-from beaconframes.exports.formats.cells import headers
+from beaconframes.exports.formats import FORMATS, CellOptions
+from beaconframes.exports.formats.cells import escape_names
 
-READABLE = ("parquet", "csv")
-"""The formats whose rows Frictionless reads by itself; of others it knows the files alone."""
+READABLE_FORMATS = ("parquet", "csv")
+"""The formats whose rows Frictionless reads. Other formats are described as plain files."""
 
 
-def package(told: dict[str, Any]) -> dict[str, Any]:
-    """Return the data package of a dataset whose manifest says *told*: a resource per file."""
+def build_datapackage(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the data package of a dataset, with a resource per file."""
     found: dict[str, Any] = {
         "profile": "data-package",
-        "name": told["name"].replace("_", "-"),
-        "id": told["checksum"],
-        "title": told["title"],
+        "name": manifest["name"].replace("_", "-"),
+        "id": manifest["checksum"],
+        "title": manifest["title"],
     }
-    if told["url"]:
-        found["homepage"] = told["url"]
-    if told["license"]:
-        found["licenses"] = [{"name": told["license"]}]
-    if told["creators"]:
-        found["contributors"] = [{"title": name, "role": "author"} for name in told["creators"]]
-    if told["provenance"]["service"]:
-        found["sources"] = [{"title": str(told["provenance"]["service"])}]
+    if manifest["url"]:
+        found["homepage"] = manifest["url"]
+    if manifest["license"]:
+        found["licenses"] = [{"name": manifest["license"]}]
+    if manifest["creators"]:
+        found["contributors"] = [{"title": name, "role": "author"} for name in manifest["creators"]]
+    if manifest["provenance"]["service"]:
+        found["sources"] = [{"title": str(manifest["provenance"]["service"])}]
     return found | {
         "resources": [
-            resource(name, table, file, number)
-            for name, table in told["tables"].items()
+            build_resource(name, table, file, number)
+            for name, table in manifest["tables"].items()
             for number, file in enumerate(table["files"])
         ]
     }
 
 
-def resource(name: str, table: dict[str, Any], file: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return one file of a table."""
-    form = FORMATS[table["format"]]
+def build_resource(
+    name: str, table: dict[str, Any], file: dict[str, Any], number: int
+) -> dict[str, Any]:
+    """Return the entry of one file of a table."""
     found = {
         "name": f"{name.replace('_', '-')}-{number:06d}",
         "path": file["path"],
-        "mediatype": form.media_type,
+        "mediatype": FORMATS[table["format"]].media_type,
         "hash": f"sha256:{file['sha256']}",
     }
     if table["format"] != "parquet":
-        # Its own validator does not count the bytes of Parquet files, and then says they differ.
+        # The validator of Frictionless does not support the size of Parquet files.
         found["bytes"] = file["bytes"]
-    if table["format"] not in READABLE:
+    if table["format"] not in READABLE_FORMATS:
         return {**found, "type": "file"}
     fields = [
         {
-            "name": called,
-            "type": kind(column["type"]),
-            "description": described(column),
+            "name": header,
+            "type": get_field_type(column["type"]),
+            "description": describe_column(column),
         }
-        for called, column in zip(names(table), table["columns"], strict=True)
+        for header, column in zip(get_column_names(table), table["columns"], strict=True)
     ]
     key = {"primaryKey": table["key"]} if table["key"] and table["format"] != "parquet" else {}
     return found | {
@@ -67,20 +68,20 @@ def resource(name: str, table: dict[str, Any], file: dict[str, Any], number: int
     }
 
 
-def names(table: dict[str, Any]) -> list[str]:
-    """Return what the columns are called in the files: a spreadsheet is not to run it."""
-    given = [column["name"] for column in table["columns"]]
-    return headers(given, Cells(table["raw"])) if table["format"] == "csv" else given
+def get_column_names(table: dict[str, Any]) -> list[str]:
+    """Return the names of the columns in the files: formulas are escaped in CSV."""
+    names = [column["name"] for column in table["columns"]]
+    return escape_names(names, CellOptions(table["raw"])) if table["format"] == "csv" else names
 
 
-def described(column: dict[str, Any]) -> str:
-    """Return what a column means, and in which unit it counts."""
+def describe_column(column: dict[str, Any]) -> str:
+    """Return the meaning and the unit of a column."""
     unit = f" Unit: {column['unit']}." if column["unit"] else ""
     return f"{column['meaning']}{unit}".strip()
 
 
-def kind(dtype: str) -> str:
-    """Return what Frictionless calls a type."""
+def get_field_type(dtype: str) -> str:
+    """Return the type of a column in Frictionless."""
     if dtype.startswith("Int"):
         return "integer"
     if dtype.startswith(("Decimal", "Float")):

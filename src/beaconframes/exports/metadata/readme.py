@@ -1,4 +1,4 @@
-"""``README.md``: what the dataset is, for whoever opens the folder."""
+"""``README.md``: the contents of the dataset, for readers of the folder."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 import re
 from typing import Any
 
-from beaconframes.exports.metadata.citation import reference
+from beaconframes.exports.metadata.citation import build_reference
 from beaconframes.text import visible
 
-READ = {
+READ_CALLS = {
     "parquet": 'pl.scan_parquet("{name}/**/*.parquet", hive_partitioning=False).collect()',
     "csv": 'pl.scan_csv("{name}/**/*.csv", try_parse_dates=True).collect()',
     "jsonl": 'pl.scan_ndjson("{name}/**/*.jsonl", infer_schema_length=None, '
@@ -19,155 +19,156 @@ READ = {
     "duckdb": 'duckdb.connect("{name}/00000.duckdb", read_only=True).table("rows").pl()',
 }
 COLUMNS = (
-    "`dictionary.csv` says of every column what it is. The end of a name is its unit: `_gwei` is a "
-    "whole number of gwei, `_wei` one of wei with up to 28 digits, which must not become a "
-    "floating-point number. Times are UTC. `manifest.json` has every file with its SHA-256; a file "
-    "that it does not name is no part of the dataset. `datapackage.json` (Frictionless) and "
-    "`croissant.json` (Croissant) say the same to programs."
+    "`dictionary.csv` describes every column. The end of a name is its unit: `_gwei` is a whole "
+    "number of gwei, `_wei` a whole number of wei with up to 28 digits, which a floating-point "
+    "number would round. Times are UTC. `manifest.json` lists every file with its SHA-256; other "
+    "files are not part of the dataset. `datapackage.json` (Frictionless) and `croissant.json` "
+    "(Croissant) are the same metadata for programs."
 )
-GUARDED = (
-    "Text that begins like a formula, or with an apostrophe, has an apostrophe in front, be it the "
-    "name of a column, so that a spreadsheet does not run it. Take off the first apostrophe of a "
-    "text to have it as it was."
+ESCAPED = (
+    "Text and column names that start like a formula, or with an apostrophe, have an apostrophe in "
+    "front, so that spreadsheets do not run them. Remove the first apostrophe to get the original "
+    "text."
 )
-GAPS = 20
-"""Gaps that are listed; the manifest has all of them."""
+MAX_GAPS = 20
+"""Gaps that are listed here; the manifest lists all of them."""
 
 
-def text(told: dict[str, Any]) -> str:
-    """Return the README of a dataset whose manifest says *told*."""
+def build_readme(manifest: dict[str, Any]) -> str:
+    """Return the README of a dataset."""
+    tables = manifest["tables"]
     sections = [
-        f"# {shown(told['title'])}",
-        state(told),
-        contents(told["tables"]),
-        reading(told["tables"]),
-        provenance(told),
-        gaps(told["tables"]),
-        f"## How to cite it\n\n{shown(reference(told))}\n\n`CITATION.cff` says the same.",
+        f"# {escape(manifest['title'])}",
+        build_warnings(manifest),
+        build_contents(tables),
+        build_examples(tables),
+        build_provenance(manifest),
+        build_gaps(tables),
+        f"## Citation\n\n{escape(build_reference(manifest))}\n\nSee also `CITATION.cff`.",
     ]
-    if told["license"]:
-        sections.append(f"## License\n\n{shown(told['license'])}")
+    if manifest["license"]:
+        sections.append(f"## License\n\n{escape(manifest['license'])}")
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def state(told: dict[str, Any]) -> str:
-    """Return what must be known before anything else."""
-    said = []
-    if told["provenance"]["simulated"]:
-        said.append("**The data is simulated**: it is of a chain that never was.")
-    if not told["complete"]:
-        said.append("**It is not complete**: what is missing is listed below.")
-    return "\n\n".join(said)
+def build_warnings(manifest: dict[str, Any]) -> str:
+    """Return the warnings that come first: simulated data, missing rows."""
+    warnings = []
+    if manifest["provenance"]["simulated"]:
+        warnings.append("**The data is simulated**: this chain does not exist.")
+    if not manifest["complete"]:
+        warnings.append("**The dataset is incomplete**: the missing rows are listed below.")
+    return "\n\n".join(warnings)
 
 
-def contents(tables: dict[str, Any]) -> str:
-    """Return the tables, and what the columns are."""
+def build_contents(tables: dict[str, Any]) -> str:
+    """Return the list of tables, and a note on their columns."""
     lines = [
-        "## What is in it",
+        "## Contents",
         "",
-        "| table | rows | files | sorted by | a row |",
+        "| table | rows | files | sorted by | description |",
         "| --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| `{name}` | {t['rows']:,} | {len(t['files']):,} | {order(t)} | {shown(t['title'])} |"
+        f"| `{name}` | {t['rows']:,} | {len(t['files']):,} | {list_sort_columns(t)} "
+        f"| {escape(t['title'])} |"
         for name, t in tables.items()
     ]
     lines += [
         "",
         COLUMNS,
     ]
-    guarded = [n for n, t in tables.items() if t["format"] in ("csv", "xlsx") and not t["raw"]]
-    if guarded:
+    if any(t["format"] in ("csv", "xlsx") and not t["raw"] for t in tables.values()):
         lines += [
             "",
-            GUARDED,
+            ESCAPED,
         ]
     return "\n".join(lines)
 
 
-def order(table: dict[str, Any]) -> str:
-    """Return the columns by which the rows of a table lie in order."""
-    return ", ".join(f"`{shown(name)}`" for name in table.get("sorted_by") or ())
+def list_sort_columns(table: dict[str, Any]) -> str:
+    """Return the columns by which a table is sorted."""
+    return ", ".join(f"`{escape(name)}`" for name in table.get("sorted_by") or ())
 
 
-def reading(tables: dict[str, Any]) -> str:
-    """Return how to read it, with nothing but a library that everybody has."""
-    forms = {table["format"] for table in tables.values()}
-    imports = ["import duckdb"] if "duckdb" in forms else ["import polars as pl"]
+def build_examples(tables: dict[str, Any]) -> str:
+    """Return code that reads each table with a common library."""
+    formats = {table["format"] for table in tables.values()}
+    imports = ["import duckdb"] if "duckdb" in formats else ["import polars as pl"]
     lines = [
-        f"{name} = {READ[table['format']].format(name=name, types=types(table))}"
+        f"{name} = {READ_CALLS[table['format']].format(name=name, types=build_types(table))}"
         for name, table in tables.items()
     ]
     body = "\n".join([*imports, "", *lines])
     return (
-        f"## How to read it\n\n```python\n{body}\n```\n\nWith beaconframes, "
-        "`bf.local(folder)` serves it to every loader."
+        f"## How to read it\n\n```python\n{body}\n```\n\nWith beaconframes, all loaders read it "
+        "after `bf.local(folder)`."
     )
 
 
-def types(table: dict[str, Any]) -> str:
-    """Return what polars has to know of JSON lines: the first file may have nulls alone."""
-    found = {column["name"]: json_type(column["type"]) for column in table["columns"]}
-    # No name may end the block of code that it stands in.
-    shown = {name: json.dumps(name).replace("`", r"\u0060") for name in found}
-    known = (f"{shown[name]}: pl.{kind}" for name, kind in found.items() if kind)
+def build_types(table: dict[str, Any]) -> str:
+    """Return the types that polars cannot infer from JSON Lines: a file may contain only nulls."""
+    types = {column["name"]: get_read_type(column["type"]) for column in table["columns"]}
+    # A backtick in a name would end the code block.
+    names = {name: json.dumps(name).replace("`", r"\u0060") for name in types}
+    known = (f"{names[name]}: pl.{dtype}" for name, dtype in types.items() if dtype)
     return f"{{{', '.join(known)}}}"
 
 
-def json_type(kind: str) -> str:
-    """Return as what polars reads a type from JSON lines; "" where it has to find out."""
-    inner = re.fullmatch(r"List\((.*)\)", kind)
+def get_read_type(dtype: str) -> str:
+    """Return the type with which polars reads a column from JSON Lines; "" to infer it."""
+    inner = re.fullmatch(r"List\((.*)\)", dtype)
     if inner is not None:
-        found = json_type(inner[1])
+        found = get_read_type(inner[1])
         return found and f"List(pl.{found})"
-    if kind.startswith(("Array", "Struct", "Null")):
+    if dtype.startswith(("Array", "Struct", "Null")):
         return ""
-    if kind in ("Boolean", "Int32", "Int64", "UInt32", "UInt64"):
-        return kind
-    if kind.startswith("Float"):
+    if dtype in ("Boolean", "Int32", "Int64", "UInt32", "UInt64"):
+        return dtype
+    if dtype.startswith("Float"):
         return "Float64"
-    small = kind in ("Int8", "Int16", "UInt8", "UInt16") or kind.startswith("Duration")
-    return "Int64" if small else "String"
+    is_small = dtype in ("Int8", "Int16", "UInt8", "UInt16") or dtype.startswith("Duration")
+    return "Int64" if is_small else "String"
 
 
-def provenance(told: dict[str, Any]) -> str:
-    """Return where it is from."""
-    facts = told["provenance"]
-    lines = ["## Where it is from", ""]
-    if facts["service"]:
-        lines.append(f"- Service: {shown(facts['service'])}")
-    if facts["chain"]:
-        lines.append(f"- Chain: {shown(facts['chain']['name'])}")
-    if facts["finalized_epoch"] is not None:
-        lines.append(f"- Final up to epoch {facts['finalized_epoch']:,}")
-    lines += [f"- Endpoint: `{shown(route)}`" for route in facts["endpoints"]]
-    for name, table in told["tables"].items():
+def build_provenance(manifest: dict[str, Any]) -> str:
+    """Return the source of the rows."""
+    provenance = manifest["provenance"]
+    lines = ["## Provenance", ""]
+    if provenance["service"]:
+        lines.append(f"- Service: {escape(provenance['service'])}")
+    if provenance["chain"]:
+        lines.append(f"- Chain: {escape(provenance['chain']['name'])}")
+    if provenance["finalized_epoch"] is not None:
+        lines.append(f"- Final up to epoch {provenance['finalized_epoch']:,}")
+    lines += [f"- Endpoint: `{escape(route)}`" for route in provenance["endpoints"]]
+    for name, table in manifest["tables"].items():
         if table["request"]:
-            asked = ", ".join(
-                f"{k} {shown(v)}" for k, v in table["request"].items() if v is not None
+            request = describe_values(
+                {k: escape(v) for k, v in table["request"].items() if v is not None}
             )
-            lines.append(f"- Asked for `{name}`: {asked}")
-    lines.append(f"- Made with {facts['software']}")
+            lines.append(f"- Request for `{name}`: {request}")
+    lines.append(f"- Software: {provenance['software']}")
     return "\n".join(lines)
 
 
-def gaps(tables: dict[str, Any]) -> str:
-    """Return what is missing."""
-    every = [(name, gap) for name, table in tables.items() for gap in table["gaps"]]
-    if not every:
+def build_gaps(tables: dict[str, Any]) -> str:
+    """Return the list of missing rows."""
+    gaps = [(name, gap) for name, table in tables.items() for gap in table["gaps"]]
+    if not gaps:
         return ""
-    lines = ["## What is missing", ""]
-    lines += [f"- `{name}`: {shown(words(gap))}" for name, gap in every[:GAPS]]
-    if len(every) > GAPS:
-        lines.append(f"- and {len(every) - GAPS:,} more: `manifest.json` lists them")
+    lines = ["## Missing rows", ""]
+    lines += [f"- `{name}`: {escape(describe_values(gap))}" for name, gap in gaps[:MAX_GAPS]]
+    if len(gaps) > MAX_GAPS:
+        lines.append(f"- and {len(gaps) - MAX_GAPS:,} more, listed in `manifest.json`")
     return "\n".join(lines)
 
 
-def words(gap: dict[str, Any]) -> str:
-    """Return one gap in words."""
-    return ", ".join(f"{name} {value}" for name, value in gap.items() if value is not None)
+def describe_values(values: dict[str, Any]) -> str:
+    """Return names and values as text."""
+    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
 
 
-def shown(value: object) -> str:
-    """Return a value on one line, as Markdown shows it."""
+def escape(value: object) -> str:
+    """Return a value on one line, escaped for Markdown."""
     return visible(value, 500).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")

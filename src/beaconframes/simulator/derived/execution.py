@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from beaconframes.simulator import identities
-from beaconframes.v1._execution import ExecutionBlocks
+from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
     from beaconframes.simulator.derived.chain_data import ChainData

@@ -1,4 +1,4 @@
-"""What rewards consist of, in every endpoint that tells them."""
+"""Columns of rewards by duty, shared by several endpoints."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from beaconframes.schema import Table, Text, Wei
 from beaconframes.v2._columns import FINALITY
 
 
-class RewardParts(Table):
-    """The parts of rewards. Penalties and what was missed are positive amounts."""
+class RewardColumns(Table):
+    """Rewards by duty. Penalties and missed rewards are positive amounts."""
 
     total_wei = Wei("Rewards less penalties; may be negative.", wire="total", text=True)
-    total_reward_wei = Wei("Everything earned.", wire="total_reward", text=True)
-    total_penalty_wei = Wei("Everything lost, a positive amount.", wire="total_penalty", text=True)
-    total_missed_wei = Wei("What could have been earned besides.", wire="total_missed", text=True)
+    total_reward_wei = Wei("Sum of all rewards.", wire="total_reward", text=True)
+    total_penalty_wei = Wei(
+        "Sum of all penalties, a positive amount.", wire="total_penalty", text=True
+    )
+    total_missed_wei = Wei("Sum of all missed rewards.", wire="total_missed", text=True)
     attestation_total_wei = Wei(
         "Attestations: rewards less penalties.", wire="attestation.total", text=True
     )
@@ -28,7 +30,7 @@ class RewardParts(Table):
         text=True,
     )
     attestation_head_missed_wei = Wei(
-        "Head rewards that were missed.", wire="attestation.head.missed_reward", text=True
+        "Missed rewards of head votes.", wire="attestation.head.missed_reward", text=True
     )
     attestation_source_total_wei = Wei(
         "Source votes: rewards less penalties.", wire="attestation.source.total", text=True
@@ -42,7 +44,7 @@ class RewardParts(Table):
         text=True,
     )
     attestation_source_missed_wei = Wei(
-        "Source rewards that were missed.", wire="attestation.source.missed_reward", text=True
+        "Missed rewards of source votes.", wire="attestation.source.missed_reward", text=True
     )
     attestation_target_total_wei = Wei(
         "Target votes: rewards less penalties.", wire="attestation.target.total", text=True
@@ -56,7 +58,7 @@ class RewardParts(Table):
         text=True,
     )
     attestation_target_missed_wei = Wei(
-        "Target rewards that were missed.", wire="attestation.target.missed_reward", text=True
+        "Missed rewards of target votes.", wire="attestation.target.missed_reward", text=True
     )
     attestation_inactivity_leak_penalty_wei = Wei(
         "Penalties while the chain does not finalize.",
@@ -69,7 +71,7 @@ class RewardParts(Table):
         text=True,
     )
     attestation_inclusion_delay_missed_wei = Wei(
-        "Such rewards that were missed; null since Altair.",
+        "Missed rewards for early inclusion; null since Altair.",
         wire="attestation.inclusion_delay.missed_reward",
         text=True,
     )
@@ -83,11 +85,11 @@ class RewardParts(Table):
         "Penalties for not signing as a member.", wire="sync_committee.penalty", text=True
     )
     sync_committee_missed_wei = Wei(
-        "Member rewards that were missed.", wire="sync_committee.missed_reward", text=True
+        "Missed rewards of members.", wire="sync_committee.missed_reward", text=True
     )
-    proposal_total_wei = Wei("Proposals: both layers.", wire="proposal.total", text=True)
+    proposal_total_wei = Wei("Proposals: rewards of both layers.", wire="proposal.total", text=True)
     proposal_execution_layer_reward_wei = Wei(
-        "Priority fees, or what a builder paid.",
+        "Priority fees, or the payment of the builder.",
         wire="proposal.execution_layer_reward",
         text=True,
     )
@@ -105,12 +107,12 @@ class RewardParts(Table):
         "Rewards for including slashings.", wire="proposal.slashing_inclusion_reward", text=True
     )
     proposal_missed_cl_reward_wei = Wei(
-        "Consensus-layer rewards of blocks that were missed.",
+        "Consensus-layer rewards of missed blocks.",
         wire="proposal.missed_cl_reward",
         text=True,
     )
     proposal_missed_el_reward_wei = Wei(
-        "Execution-layer rewards of blocks that were missed.",
+        "Execution-layer rewards of missed blocks.",
         wire="proposal.missed_el_reward",
         text=True,
     )

@@ -1,4 +1,4 @@
-"""Proposal luck, worked out from validators and blocks: what the local explorer answers."""
+"""Proposal luck, computed from validators and blocks for the local explorer."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OLD = (
     (60, "2 months", 2.0),
     (45, "6 weeks", 1.5),
 )
-"""Longest first: days, name, and how many months long it counts as."""
+"""Time frames, longest first: days, name, and length in months."""
 
 
-def luck(validators: Collection[int], view: View) -> dict[str, Any]:
-    """Return what is known of the luck of *validators* at the end of the chain.
+def compute_luck(validators: Collection[int], view: View) -> dict[str, Any]:
+    """Return the proposal luck of *validators* at the chain head.
 
     Expected is one proposal a slot times the set's share of the active effective balance, over a
     time frame that grows until it holds enough proposals, as far as the set is old enough.
@@ -55,7 +55,7 @@ def luck(validators: Collection[int], view: View) -> dict[str, Any]:
 
 
 def standing(validators: Collection[int], view: View) -> tuple[float, int]:
-    """Return the set's share of the active effective balance, and its first active epoch."""
+    """Return the share of the set in the active effective balance, and its first active epoch."""
     now = view.head.epoch
     is_active = (pl.col("activation_epoch") <= now) & (
         pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > now)
@@ -84,7 +84,7 @@ def proposals(validators: Collection[int], view: View) -> list[int]:
 
 
 def time_frame(age: float, *, expected_in_a_month: float) -> tuple[int, str]:
-    """Return days and name of what luck is counted over, for a set that is *age* days old."""
+    """Return days and name of the time frame of luck, for a set that is *age* days old."""
     for days, name in YOUNG:
         if age < days:
             return days, name

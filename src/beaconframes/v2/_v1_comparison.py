@@ -1,4 +1,4 @@
-"""Frames of generation 2 as generation 1 has them: what both tell, in its names and units."""
+"""Frames of V2 in the columns and units of V1."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Twin:
-    """What a table of generation 2 has in common with one of generation 1.
+class V1Equivalent:
+    """The columns that a table of V2 shares with one of V1.
 
-    ``same`` are columns that both have, ``other`` those of generation 1 that follow from one or
-    two of generation 2, ``in_gwei`` the same in wei, to become gwei. ``only`` are the rows that
-    generation 1 has too.
+    ``same`` are columns of both tables. ``other`` are columns of V1 computed from columns of V2;
+    ``in_gwei`` likewise, converted from wei to gwei. ``only`` selects the rows that V1 has too.
     """
 
     table: type[Table]
@@ -46,36 +45,36 @@ class Twin:
     only: pl.Expr | None = None
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return what *frame* says in the words of the twin, sorted by key."""
+        """Return *frame* in the columns of V1, sorted by key."""
         rows = frame if self.only is None else frame.filter(self.only)
         named = rows.select(*self.same, **self.other)
         amounts = to_gwei(rows.select(**self.in_gwei)) if self.in_gwei else pl.DataFrame()
         return pl.concat([named, amounts], how="horizontal").sort(self.key, nulls_last=True)
 
 
-def each(*names: str) -> dict[str, pl.Expr | str]:
-    """Return columns that keep their names."""
+def unchanged(*names: str) -> dict[str, pl.Expr | str]:
+    """Return a mapping of columns to themselves."""
     return dict(zip(names, names, strict=True))
 
 
 def status() -> pl.Expr:
-    """Return the status of validators, who are online or not, and exited however long ago."""
+    """Return the status in the words of V1, which include online and offline."""
     seen = pl.when("online").then(pl.lit("_online")).otherwise(pl.lit("_offline"))
     return (
         pl.when(pl.col("status").str.starts_with("withdrawal_"))
         .then(pl.when("slashed").then(pl.lit("slashed")).otherwise(pl.lit("exited")))
-        .when(pl.col("status").is_in(list(ALIVE)))
-        .then(pl.col("status").replace(ALIVE) + seen)
-        .otherwise(pl.col("status").replace(STILL))
+        .when(pl.col("status").is_in(list(ACTIVE_STATUS)))
+        .then(pl.col("status").replace(ACTIVE_STATUS) + seen)
+        .otherwise(pl.col("status").replace(OTHER_STATUS))
     )
 
 
-ALIVE = {
+ACTIVE_STATUS = {
     "active_ongoing": "active",
     "active_exiting": "exiting",
     "active_slashed": "slashing",
 }
-STILL = {
+OTHER_STATUS = {
     "pending_initialized": "deposited",
     "pending_queued": "pending",
     "exited_unslashed": "exited",
@@ -83,16 +82,16 @@ STILL = {
 }
 
 
-def added(*names: str) -> pl.Expr:
-    """Return amounts together; generation 1 writes 0 where there is none."""
+def sum_of(*names: str) -> pl.Expr:
+    """Return the sum of amounts; V1 writes 0 where there is none."""
     whole = (pl.col(name).cast(pl.Int128) for name in names)
     return pl.sum_horizontal(*whole).cast(pl.Decimal(28, 0))
 
 
 FINALIZED = pl.when(pl.col("slot").is_not_null()).then(pl.col("finality") == "finalized")
 
-TWINS = {
-    "validators": Twin(
+V1_EQUIVALENTS = {
+    "validators": V1Equivalent(
         Validators,
         ("validator_index", "pubkey"),
         (
@@ -106,21 +105,21 @@ TWINS = {
             "withdrawal_credentials",
         ),
         {"status": status()},
-        in_gwei=each("balance_wei", "effective_balance_wei"),
+        in_gwei=unchanged("balance_wei", "effective_balance_wei"),
     ),
-    "balances": Twin(
+    "balances": V1Equivalent(
         Balances,
         ("validator_index", "epoch"),
         ("validator_index", "epoch", "time"),
-        in_gwei=each("balance_wei", "effective_balance_wei"),
+        in_gwei=unchanged("balance_wei", "effective_balance_wei"),
     ),
-    "rewards": Twin(
+    "rewards": V1Equivalent(
         Rewards,
         ("validator_index", "epoch"),
         ("validator_index", "epoch", "time"),
         {"tx_fee_reward_wei": "proposal_execution_layer_reward_wei"},
         in_gwei={
-            **each(
+            **unchanged(
                 "attestation_head_reward_wei",
                 "attestation_source_reward_wei",
                 "attestation_source_penalty_wei",
@@ -132,16 +131,16 @@ TWINS = {
                 f"proposer_{kind}_inclusion_reward_wei": f"proposal_{kind}_inclusion_reward_wei"
                 for kind in ("attestation", "sync")
             },
-            **each("sync_committee_reward_wei", "sync_committee_penalty_wei"),
+            **unchanged("sync_committee_reward_wei", "sync_committee_penalty_wei"),
         },
     ),
-    "proposal_slots": Twin(
+    "proposal_slots": V1Equivalent(
         ProposalSlots,
         ("slot",),
         ("slot", "time"),
         {"proposer_index": "validator_index", "exec_block_number": "block_number"},
     ),
-    "slot": Twin(
+    "slot": V1Equivalent(
         SlotOverview,
         ("slot", "block_root"),
         (
@@ -166,7 +165,7 @@ TWINS = {
             "sync_aggregate_participation": pl.col("sync_successful") / pl.col("sync_assigned"),
         },
     ),
-    "slot_attestation_duties": Twin(
+    "slot_attestation_duties": V1Equivalent(
         SlotAttestationDuties,
         ("validator_index", "attester_slot"),
         ("validator_index", "inclusion_slot"),
@@ -175,18 +174,18 @@ TWINS = {
             "status": pl.col("status").replace({"success": "included", "scheduled": "missed"}),
         },
     ),
-    "slot_withdrawals": Twin(
+    "slot_withdrawals": V1Equivalent(
         SlotWithdrawals,
         ("block_slot", "validator_index"),
         ("time", "validator_index"),
         {"block_slot": "slot", "address": "withdrawal_address"},
-        in_gwei=each(
+        in_gwei=unchanged(
             "amount_wei",
         ),
-        # A system withdrawal goes back into the queue, and a rejected one nowhere.
+        # V1 has paid withdrawals only, neither system withdrawals nor rejected ones.
         only=pl.col("type").ne_missing("system") & pl.col("reject_reason").is_null(),
     ),
-    "block": Twin(
+    "block": V1Equivalent(
         Block,
         ("block_number",),
         (
@@ -204,40 +203,41 @@ TWINS = {
         ),
         {"finalized": FINALIZED},
     ),
-    "block_rewards": Twin(
+    "block_rewards": V1Equivalent(
         BlockRewards,
         ("block_number",),
         ("block_number", "block_hash", "slot", "epoch"),
         {
-            "block_reward_wei": added(
+            "block_reward_wei": sum_of(
                 "priority_fees_wei", "static_block_reward_wei", "uncle_inclusion_reward_wei"
             ),
-            "block_mev_reward_wei": added("mev_wei"),
+            "block_mev_reward_wei": sum_of("mev_wei"),
             "producer_reward_wei": "total_reward_wei",
             "fee_recipient": "priority_fees_recipient",
             "finalized": FINALIZED,
         },
     ),
-    "sync_committee": Twin(SyncCommittee, ("period",), ("period", "start_epoch", "end_epoch")),
-    "queues": Twin(
+    "sync_committee": V1Equivalent(
+        SyncCommittee, ("period",), ("period", "start_epoch", "end_epoch")
+    ),
+    "queues": V1Equivalent(
         Queues,
         ("entering_count",),
         other={"entering_count": "deposit_count", "exiting_count": "exit_count"},
         in_gwei={
-            "entering_balance_wei": added("deposit_balance_wei", "topup_balance_wei"),
+            "entering_balance_wei": sum_of("deposit_balance_wei", "topup_balance_wei"),
             "exiting_balance_wei": "exit_balance_wei",
         },
     ),
 }
-"""By loader: what generation 1 tells of the same."""
+"""By loader of V2: its columns in V1."""
 
 
 def same_as_v1(frame: IntoFrameT) -> IntoFrameT:
-    """Say in the words of generation 1 what a loader of generation 2 gave.
+    """Convert a frame of a V2 loader to the columns, units and order of the V1 loader.
 
-    What both generations tell comes out in the names, units and order of the loader of generation
-    1, exactly: gwei for wei, its words for a status. What only one of them knows is left out, so
-    compare with the columns that come out.
+    The result has the columns that both versions report, exactly: gwei for wei, and V1's words for
+    a status. Columns of only one version are left out, so compare the columns of the result.
 
     - `load_validators` as `beaconframes.load_validators`
     - `load_balances` as `beaconframes.load_balance_history`
@@ -254,21 +254,21 @@ def same_as_v1(frame: IntoFrameT) -> IntoFrameT:
     Parameters
     ----------
     frame
-        A whole frame of one of these loaders, polars or pandas; any of its rows, all its columns.
+        A frame of one of these loaders, polars or pandas, with all columns and any rows.
 
     Raises
     ------
     UsageError
-        The frame is of none of them, or an amount is no whole gwei.
+        The frame is of another loader, or an amount is not a whole number of gwei.
     """
     from beaconframes.frames import return_like, to_polars
 
     rows = to_polars(frame)
-    for twin in TWINS.values():
-        if twin.table.schema().keys() == set(rows.columns):
-            return return_like(twin.of(rows), frame)
+    for equivalent in V1_EQUIVALENTS.values():
+        if equivalent.table.schema().keys() == set(rows.columns):
+            return return_like(equivalent.of(rows), frame)
     raise UsageError(
-        "the frame is of no loader of generation 2 that generation 1 has too",
+        "the frame does not have the columns of a V2 loader with an equivalent in V1",
         hint="Give all columns of one of these: "
-        + ", ".join(f"bf.v2.load_{name}" for name in TWINS),
+        + ", ".join(f"bf.v2.load_{name}" for name in V1_EQUIVALENTS),
     )

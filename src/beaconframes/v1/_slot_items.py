@@ -1,4 +1,4 @@
-"""What the endpoints of a slot's items share: which slots, and the columns of an item's place."""
+"""The slots parameter of endpoints that return the items of a slot."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ItemsOf(Values):
-    """Slots whose items are asked for, one request each; a slot without any is no gap.
+class SlotItems(Values):
+    """Slots whose items are requested, one slot per request; a slot may have none.
 
-    With ``judged`` the service takes ``latest`` and refuses the future. The others do neither,
-    though the specification says that they take it: so the client sends them a number.
+    With ``validates_slot``, the service takes ``latest`` and refuses future slots. The other
+    endpoints do neither, although the specification says so: the client sends them a number.
     """
 
     wire: str = "slot"
     error: str = "invalid block slot provided"
     order: str = "block_index"
     descending: bool = True
-    judged: bool = False
+    validates_slot: bool = False
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot."""
-        asked = numbers(values[self.arg], self.arg, self.tags)
-        if not self.judged:
-            known = [chain_head.latest("slot") if item in self.tags else item for item in asked]
-            asked = list(dict.fromkeys(known))
-        return [self.batch(item, chain_head) for item in asked]
+        slots = numbers(values[self.arg], self.arg, self.tags)
+        if not self.validates_slot:
+            known = [chain_head.latest("slot") if item in self.tags else item for item in slots]
+            slots = list(dict.fromkeys(known))
+        return [self.batch(item, chain_head) for item in slots]
 
     def batch(self, item: int | str, chain_head: ChainHead) -> Batch:
-        """Return what one slot, or the word for it, sends and selects."""
+        """Return the fields and the wanted rows of one slot, or of a word such as latest."""
         if not isinstance(item, int):
             return Batch({self.wire: item})
         chain_head.refuse_future("slot", item)
@@ -48,11 +48,11 @@ class ItemsOf(Values):
         )
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the items of the slot, in the order in which the service gives them."""
+        """Return the items of the slot, in the order of the service."""
         text = fields[self.wire]
-        if self.judged and text.startswith("-") and text[1:].isdigit():
+        if self.validates_slot and text.startswith("-") and text[1:].isdigit():
             raise Refused("slot must be a positive number")
-        if self.judged and (numeral(text) or 0) > view.head.slot:
+        if self.validates_slot and (numeral(text) or 0) > view.head.slot:
             raise Refused(f"slot is in the future. The latest slot is {view.head.slot}")
         return (
             super().apply(rows, fields, view).sort(pl.col(self.order), descending=self.descending)

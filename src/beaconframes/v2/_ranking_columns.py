@@ -1,4 +1,4 @@
-"""What rankings share: the window that they are of, and an order that is the answer's own."""
+"""Columns that the rankings of V2 share; rows keep the order of the response."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Ranking(Table):
-    """The window that figures are of, and when they were worked out."""
+class RankingColumns(Table):
+    """The requested window, and the time of the figures."""
 
-    window = Text("Window that was asked for.", context="request.range.evaluation_window")
+    window = Text("Requested window.", context="request.range.evaluation_window")
     first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
     last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
-    last_updated = UnixTime("When the service worked the figures out, UTC.", context="last_updated")
+    last_updated = UnixTime(
+        "Time at which the service computed the figures, UTC.", context="last_updated"
+    )
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return *frame* in the order in which it came, every row once."""
+        """Return *frame* in its order, without repeated rows."""
         once = super().arrange(frame)
         return frame.unique(cls.key(), keep="first", maintain_order=True) if cls.key() else once

@@ -1,0 +1,73 @@
+"""Columns of duty scores and duty counts, shared by several endpoints."""
+
+from __future__ import annotations
+
+from beaconframes.schema import Count, Fraction, Number, Table, Text
+from beaconframes.v2._columns import FINALITY
+
+
+class ScoreColumns(Table):
+    """Duty scores and the counts behind them. A score is null without a duty."""
+
+    beaconscore = Fraction("BeaconScore of all duties, 0 to 1.", wire="beaconscore.total")
+    beaconscore_attestation = Fraction(
+        "BeaconScore of attestations.", wire="beaconscore.attestation"
+    )
+    beaconscore_proposal = Fraction("BeaconScore of proposals.", wire="beaconscore.proposal")
+    beaconscore_sync_committee = Fraction(
+        "BeaconScore of sync committees.", wire="beaconscore.sync_committee"
+    )
+    attestations_assigned = Count("Assigned attestations.", wire="duties.attestation.assigned")
+    attestations_included = Count(
+        "Attestations included in a block.", wire="duties.attestation.included"
+    )
+    attestations_missed = Count(
+        "Attestations not included in any block.", wire="duties.attestation.missed"
+    )
+    correct_head = Count("Correct head votes.", wire="duties.attestation.correct_head")
+    correct_source = Count("Correct source votes.", wire="duties.attestation.correct_source")
+    correct_target = Count("Correct target votes.", wire="duties.attestation.correct_target")
+    valuable_correct_head = Count(
+        "Correct head votes that were early enough for a reward.",
+        wire="duties.attestation.valuable_correct_head",
+    )
+    valuable_correct_source = Count(
+        "Correct source votes that were early enough for a reward.",
+        wire="duties.attestation.valuable_correct_source",
+    )
+    valuable_correct_target = Count(
+        "Correct target votes that were early enough for a reward.",
+        wire="duties.attestation.valuable_correct_target",
+    )
+    average_inclusion_delay = Number(
+        "Mean number of slots from the attested slot to the inclusion; 1 is best.",
+        wire="duties.attestation.avg_inclusion_delay",
+    )
+    average_inclusion_delay_without_missed_slots = Number(
+        "That number without slots that have no block.",
+        wire="duties.attestation.avg_inclusion_delay_excluding_missed_slots",
+    )
+    sync_committee_assigned = Count(
+        "Assigned slots as a sync-committee member.", wire="duties.sync_committee.assigned"
+    )
+    sync_committee_successful = Count(
+        "Sync-committee slots that were signed.", wire="duties.sync_committee.successful"
+    )
+    sync_committee_missed = Count(
+        "Sync-committee slots that were not signed.", wire="duties.sync_committee.missed"
+    )
+    sync_committee_scheduled = Count(
+        "Future sync-committee slots; null if the service does not count them.",
+        wire="duties.sync_committee.scheduled",
+    )
+    proposals_assigned = Count("Assigned proposals.", wire="duties.proposal.assigned")
+    proposals_successful = Count(
+        "Proposals that became canonical.", wire="duties.proposal.successful"
+    )
+    proposals_missed = Count(
+        "Proposals that did not become canonical.", wire="duties.proposal.missed"
+    )
+    slashings_included = Count(
+        "Slashings included in proposed blocks.", wire="duties.proposal.included_slashings"
+    )
+    finality = Text(FINALITY, final_when="finalized")
