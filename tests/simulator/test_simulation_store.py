@@ -39,22 +39,33 @@ class TestFingerprint:
 
     def test_a_changed_source_changes_it(self, monkeypatch, tmp_path):
         """Rows are simulated again when any file of the simulator has changed."""
-        for name in ("simulator/blocks.py", "dataset/ledger.py", "calendar.py", "v1/_luck.py"):
+        for name in (
+            "simulator/blocks.py",
+            "dataset/ledger.py",
+            "calendar.py",
+            "v1/_proposal_luck.py",
+        ):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text("before")
         monkeypatch.setattr(simulation_store, "_PACKAGE", tmp_path)
         found = {simulation_store.fingerprint.__wrapped__()}
-        for name in ("simulator/blocks.py", "dataset/ledger.py", "calendar.py", "v1/_luck.py"):
+        for name in (
+            "simulator/blocks.py",
+            "dataset/ledger.py",
+            "calendar.py",
+            "v1/_proposal_luck.py",
+        ):
             (tmp_path / name).write_text("after")
             found.add(simulation_store.fingerprint.__wrapped__())
 
         assert 5 == len(found)
 
-    def test_every_source_is_there(self):
-        """A source that has moved would silently be left out."""
-        assert all(
-            (simulation_store._PACKAGE / name).exists() for name in simulation_store._SOURCES
-        )
+    def test_every_pattern_finds_sources(self):
+        """A pattern without files would silently leave out sources that have moved."""
+        package = simulation_store._PACKAGE
+
+        assert all(any(package.glob(pattern)) for pattern in simulation_store._SOURCES)
+        assert package / "simulator" / "derived" / "luck.py" in package.glob("simulator/**/*.py")
 
     def test_it_is_the_same_in_another_process(self):
         """Nothing in it depends on the run, such as addresses or the order of a set."""

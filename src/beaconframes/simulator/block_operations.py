@@ -73,7 +73,7 @@ class BlockOperations:
     def _slash_validator(self, epoch: Epoch, slashing: Slashing) -> None:
         preset, registry, validator = self._preset, self._registry, slashing.validator
         effective = int(epoch.effective[validator])
-        penalty, inclusion_reward, whistleblower_reward = rewards.slashing_amounts(
+        penalty, inclusion_reward, whistleblower_reward = rewards.compute_slashing_amounts(
             preset, effective
         )
         proposer = epoch.slots.proposers[slashing.slot]

@@ -79,7 +79,7 @@ class BlockWriter:
             "bits": np.packbits(epoch.sync_bits, axis=1, bitorder="little"),
             "signed": epoch.sync_bits.sum(axis=1),
             "attestations_count": epoch.included_attestations,
-            "withdrawals_count": epoch.withdrawals.counts(size),
+            "withdrawals_count": epoch.withdrawals.count_per_slot(size),
             "deposits_count": _count_per_slot([slot for slot, *_ in epoch.deposits], size),
             "voluntary_exits_count": _count_per_slot([slot for slot, _ in epoch.exits], size),
         }

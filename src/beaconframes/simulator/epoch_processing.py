@@ -43,7 +43,7 @@ def process_rewards_and_penalties(
     Returns the attestations that are not included yet.
     """
     increments = epoch.effective // preset.effective_balance_increment
-    per_increment = rewards.base_reward_per_increment(preset, epoch.active_balance)
+    per_increment = rewards.compute_base_reward_per_increment(preset, epoch.active_balance)
     base = increments * per_increment
     _process_participation_flags(preset, registry, epoch, attestations, base, increments)
     pending = _process_inclusion(preset, epoch, attestations, pending, base)
@@ -75,11 +75,11 @@ def _process_participation_flags(
         timely = np.zeros(known, np.bool_)
         timely[attestations.validators] = has_flag
         timely &= ~slashed
-        income[f"attestation_{flag}_reward_gwei"][:] = rewards.flag_rewards(
+        income[f"attestation_{flag}_reward_gwei"][:] = rewards.compute_flag_rewards(
             preset, weight, base, increments, timely, active_increments
         )
         if flag != "head":
-            income[f"attestation_{flag}_penalty_gwei"][:] = rewards.flag_penalties(
+            income[f"attestation_{flag}_penalty_gwei"][:] = rewards.compute_flag_penalties(
                 preset, weight, base, income.is_eligible & ~timely
             )
         if flag == "target":
@@ -112,7 +112,7 @@ def _process_inclusion(
     ):
         # All values are integers far below 2**53, so the float sums are exact.
         sums = np.bincount(code, base[validators] * weight, size * kinds).astype(np.int64)
-        shares = rewards.inclusion_rewards(preset, sums).reshape(size, kinds).sum(axis=1)
+        shares = rewards.compute_inclusion_rewards(preset, sums).reshape(size, kinds).sum(axis=1)
         is_included = np.bincount(code, minlength=size * kinds).reshape(size, kinds) > 0
         epoch.included_attestations += is_included.sum(axis=1)
         np.add.at(
@@ -127,7 +127,7 @@ def _process_inclusion(
 
 def _process_sync_aggregates(preset: Preset, epoch: Epoch, per_increment: int) -> None:
     rewarded = epoch.slots.rewarded
-    seat, proposer = rewards.sync_rewards(
+    seat, proposer = rewards.compute_sync_rewards(
         preset,
         per_increment,
         epoch.active_balance // preset.effective_balance_increment,
@@ -153,7 +153,7 @@ def _process_slashings(
     withdrawable = epoch.number + preset.epochs_per_slashings_vector // 2
     half_way = registry.slashed[:known] & (registry.withdrawable[:known] == withdrawable)
     for validator in np.flatnonzero(half_way).tolist():
-        epoch.income["slashing_penalty_gwei"][validator] += rewards.correlation_penalty(
+        epoch.income["slashing_penalty_gwei"][validator] += rewards.compute_correlation_penalty(
             preset, int(epoch.effective[validator]), slashed_balance, epoch.active_balance
         )
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from beaconframes.simulator.preset import Bools, Ints, Preset
 
 
-def base_reward_per_increment(preset: Preset, total_active_balance: int) -> int:
+def compute_base_reward_per_increment(preset: Preset, total_active_balance: int) -> int:
     """Return the base reward of one increment of effective balance per epoch."""
     increment = preset.effective_balance_increment
     return increment * preset.base_reward_factor // math.isqrt(total_active_balance)
 
 
-def flag_rewards(
+def compute_flag_rewards(
     preset: Preset, weight: int, base: Ints, increments: Ints, timely: Bools, active_increments: int
 ) -> Ints:
     """Return the rewards of one participation flag, for the *timely* unslashed validators."""
@@ -29,12 +29,12 @@ def flag_rewards(
     return np.where(timely, reward, 0)
 
 
-def flag_penalties(preset: Preset, weight: int, base: Ints, missed: Bools) -> Ints:
+def compute_flag_penalties(preset: Preset, weight: int, base: Ints, missed: Bools) -> Ints:
     """Return the penalties of one participation flag (source or target; head has none)."""
     return np.where(missed, base * weight // preset.weight_denominator, 0)
 
 
-def inclusion_rewards(preset: Preset, numerators: Ints) -> Ints:
+def compute_inclusion_rewards(preset: Preset, numerators: Ints) -> Ints:
     """Return the proposer's reward for each included attestation.
 
     A numerator is the sum of base reward times weight over the flags that an attestation sets.
@@ -43,7 +43,7 @@ def inclusion_rewards(preset: Preset, numerators: Ints) -> Ints:
     return numerators // (weights * preset.weight_denominator // preset.proposer_weight)
 
 
-def sync_rewards(
+def compute_sync_rewards(
     preset: Preset, per_increment: int, active_increments: int, slots: int, seats: int
 ) -> tuple[int, int]:
     """Return the rewards of a sync committee seat and of the proposer per signature in a block.
@@ -57,7 +57,7 @@ def sync_rewards(
     return seat, seat * proposer // (preset.weight_denominator - proposer)
 
 
-def slashing_amounts(preset: Preset, effective_balance: int) -> tuple[int, int, int]:
+def compute_slashing_amounts(preset: Preset, effective_balance: int) -> tuple[int, int, int]:
     """Return initial penalty, proposer reward and whistleblower reward of a slashing."""
     penalty = effective_balance // preset.min_slashing_penalty_quotient
     reward = effective_balance // preset.whistleblower_reward_quotient
@@ -65,7 +65,7 @@ def slashing_amounts(preset: Preset, effective_balance: int) -> tuple[int, int, 
     return penalty, proposer, reward - proposer
 
 
-def correlation_penalty(
+def compute_correlation_penalty(
     preset: Preset, effective_balance: int, slashed_balance: int, total_active_balance: int
 ) -> int:
     """Return the penalty half-way to withdrawal, which grows with the recently slashed balance."""

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from beaconframes.schema import Table
 
 _PACKAGE: Final = Path(__file__).parent.parent
-_SOURCES: Final = ("simulator", "dataset", "calendar.py", "v1/_luck.py")
-"""What makes the rows of a simulation, beside the declarations of the tables."""
+_SOURCES: Final = ("simulator/**/*.py", "dataset/**/*.py", "calendar.py", "v1/_*.py")
+"""Sources that determine the rows of a simulation, beside the declarations of the tables."""
 
 SAMPLE: Final[dict[str, Any]] = {"validators": 2000, "epochs": 1575, "seed": 1, "history_days": 365}
 _locks: dict[Path, int] = {}
@@ -37,19 +37,17 @@ _locks: dict[Path, int] = {}
 def fingerprint() -> str:
     """Return a hash of the simulator's sources and of all column declarations of V1."""
     content = blake2b(digest_size=8)
-    for name in _SOURCES:
-        source = _PACKAGE / name
-        files = [source] if source.is_file() else sorted(source.rglob("*.py"))
-        for file in files:
+    for pattern in _SOURCES:
+        for file in sorted(_PACKAGE.glob(pattern)):
             content.update(file.relative_to(_PACKAGE).as_posix().encode())
             content.update(file.read_bytes())
     tables = {endpoint.table for endpoint in ENDPOINTS}
     for table in sorted(tables, key=lambda table: table.table_name):
-        content.update(_declaration(table).encode())
+        content.update(_format_declaration(table).encode())
     return content.hexdigest()
 
 
-def _declaration(table: type[Table]) -> str:
+def _format_declaration(table: type[Table]) -> str:
     """Return the names, types and keys of a table's columns as text."""
     columns = (
         f"{column.name} {column.dtype} {column.key} {column.nullable} {column.default}"
@@ -60,7 +58,7 @@ def _declaration(table: type[Table]) -> str:
 
 def sample_path() -> Path:
     """Return the folder of the sample dataset, which need not exist yet."""
-    return _path_of(platformdirs.user_cache_path("beaconframes"), "sample", SAMPLE)
+    return _build_path(platformdirs.user_cache_path("beaconframes"), "sample", SAMPLE)
 
 
 def has_sample() -> bool:
@@ -80,7 +78,7 @@ def open_or_simulate(folder: Path, name: str, **arguments: Any) -> Dataset:
     simulated, simulations of the same name under other hashes are removed, unless a process uses
     them.
     """
-    path = _path_of(folder, name, arguments)
+    path = _build_path(folder, name, arguments)
     while not _lock_until_exit(path):
         folder.mkdir(parents=True, exist_ok=True)
         _simulate_into(path, arguments)
@@ -88,7 +86,7 @@ def open_or_simulate(folder: Path, name: str, **arguments: Any) -> Dataset:
     return Dataset.open(path)
 
 
-def _path_of(folder: Path, name: str, arguments: dict[str, Any]) -> Path:
+def _build_path(folder: Path, name: str, arguments: dict[str, Any]) -> Path:
     content = f"{fingerprint()} {sorted(arguments.items())}"
     return folder / f"{name}-{blake2b(content.encode(), digest_size=8).hexdigest()}"
 
@@ -96,7 +94,7 @@ def _path_of(folder: Path, name: str, arguments: dict[str, Any]) -> Path:
 def _simulate_into(path: Path, arguments: dict[str, Any]) -> None:
     """Simulate beside *path*, then move the result there."""
     draft = Path(tempfile.mkdtemp(prefix=f"{path.name}-", dir=path.parent))
-    lock = _locked(draft)
+    lock = _lock(draft)
     try:
         simulate(draft / "data", **arguments)
         try:
@@ -117,7 +115,7 @@ def _remove_unused(folder: Path, pattern: str, current: Path) -> None:
         if other == current or other.is_symlink() or not other.is_dir():
             continue
         with suppress(OSError):
-            lock = _locked(other, exclusive=True)
+            lock = _lock(other, exclusive=True)
             if lock is None:
                 continue
             try:
@@ -132,7 +130,7 @@ def _remove_unused(folder: Path, pattern: str, current: Path) -> None:
 def _lock_until_exit(path: Path) -> bool:
     """Protect the folder *path* from removal until this process ends; False if it is missing."""
     while path.exists():
-        lock = _locks.pop(path, None) or _locked(path)
+        lock = _locks.pop(path, None) or _lock(path)
         if lock is None:
             break
         # Another process may have removed it before it was locked.
@@ -144,7 +142,7 @@ def _lock_until_exit(path: Path) -> bool:
     return path.exists()
 
 
-def _locked(folder: Path, *, exclusive: bool = False) -> int | None:
+def _lock(folder: Path, *, exclusive: bool = False) -> int | None:
     """Lock a folder and return its file descriptor; None if it is missing, and on Windows.
 
     A shared lock waits for a running removal. An exclusive one raises OSError if the folder is in

@@ -20,7 +20,7 @@ class Withdrawals:
     validators: Ints
     amounts: Ints
 
-    def counts(self, slots: int) -> Ints:
+    def count_per_slot(self, slots: int) -> Ints:
         """Return the number of withdrawals in each slot."""
         return np.bincount(self.slots, minlength=slots)
 

@@ -125,7 +125,7 @@ def model_past_days(
         joined, deposits = min(joined, limit // 32 // ETH * 32 * ETH), min(deposits, limit)
         stake, end = stake - joined - deposits, start - joined
         # Rewards of a validator without missed duties; a few percent are missed.
-        per_increment = rewards.base_reward_per_increment(preset, stake)
+        per_increment = rewards.compute_base_reward_per_increment(preset, stake)
         ideal = stake // preset.effective_balance_increment * per_increment * chain.epochs_per_day
         consensus = ideal * int(rng.integers(962_000, 972_000)) // 10**6
         # In millionths: all systems give the same result.

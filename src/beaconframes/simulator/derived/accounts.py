@@ -31,22 +31,22 @@ def write_tables(data: ChainData, produced: pl.DataFrame) -> None:
     validators = data.validators
     addresses = identities.make_operator_addresses(data.seed, validators.height)
     operators = dict(zip(identities.find_operators(validators.height), addresses, strict=True))
-    ether = _ether(data, operators, produced)
-    tokens = _tokens(data, operators)
+    ether = _build_ether_balances(data, operators, produced)
+    tokens = _build_token_balances(data, operators)
     data.add(TokenBalances, tokens)
     data.add(
         AddressBalances,
         pl.concat([ether, tokens], how="diagonal").sort("address", "token", nulls_last=True),
     )
-    data.add(Names, _names(operators))
+    data.add(Names, _build_names(operators))
     data.add(
         WithdrawalCredentials,
         validators.select("validator_index", "pubkey", credentials="withdrawal_credentials").sort(
             "credentials", "validator_index"
         ),
     )
-    data.add(GasFees, _gas_fees(data))
-    data.add(ValidatorQueue, _queue(data))
+    data.add(GasFees, _build_gas_fees(data))
+    data.add(ValidatorQueue, _build_validator_queue(data))
 
 
 def format_decimal(units: int, digits: int) -> str:
@@ -55,7 +55,9 @@ def format_decimal(units: int, digits: int) -> str:
     return f"{whole}.{rest:0{digits}d}".rstrip("0").rstrip(".")
 
 
-def _ether(data: ChainData, operators: dict[int, str], produced: pl.DataFrame) -> pl.DataFrame:
+def _build_ether_balances(
+    data: ChainData, operators: dict[int, str], produced: pl.DataFrame
+) -> pl.DataFrame:
     """Return ether balances: all payments to an address, and a small initial balance."""
     seed = data.seed
     paid: dict[str, int] = dict.fromkeys(operators.values(), 0)
@@ -81,7 +83,7 @@ def _ether(data: ChainData, operators: dict[int, str], produced: pl.DataFrame) -
     )
 
 
-def _tokens(data: ChainData, operators: dict[int, str]) -> pl.DataFrame:
+def _build_token_balances(data: ChainData, operators: dict[int, str]) -> pl.DataFrame:
     """Return token balances, one row per address and token; many addresses have none."""
     seed = data.seed
     contracts = [(symbol, identities.make_address(seed, symbol)) for symbol in _TOKENS]
@@ -101,7 +103,7 @@ def _tokens(data: ChainData, operators: dict[int, str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row").sort("address", "token")
 
 
-def _names(operators: dict[int, str]) -> pl.DataFrame:
+def _build_names(operators: dict[int, str]) -> pl.DataFrame:
     """Return names and reverse lookups, one row per name and per address with a name.
 
     The largest operator has a second name, which is not its primary name. The next operator has no
@@ -120,7 +122,7 @@ def _names(operators: dict[int, str]) -> pl.DataFrame:
     return pl.DataFrame([(name, *rows[name]) for name in lookups], Names.schema(), orient="row")
 
 
-def _gas_fees(data: ChainData) -> pl.DataFrame:
+def _build_gas_fees(data: ChainData) -> pl.DataFrame:
     """Return gas prices after the newest block, one row."""
     state = data.scan("latest_state").collect().row(0, named=True)
     newest = data.blocks.filter(pl.col("exec_block_number").is_not_null()).tail(1)
@@ -142,7 +144,7 @@ def _gas_fees(data: ChainData) -> pl.DataFrame:
     ).with_columns(time=data.chain.time_expr("slot", pl.lit(data.head.slot)))
 
 
-def _queue(data: ChainData) -> pl.DataFrame:
+def _build_validator_queue(data: ChainData) -> pl.DataFrame:
     """Return the validator queue, one row."""
     epoch = data.head.epoch
     entering = pl.col("status") == "pending"

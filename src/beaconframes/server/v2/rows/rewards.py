@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 
-def gwei(*names: str) -> pl.Expr:
-    """Return the sum of parts of the income, in gwei."""
+def sum_gwei(*names: str) -> pl.Expr:
+    """Return the sum of the named parts of the income, in gwei."""
     return pl.sum_horizontal(pl.col(f"{name}_gwei") for name in names)
 
 
@@ -27,9 +27,11 @@ INCLUDED_SLASHING = "proposer_slashing_inclusion_reward"
 SLASHED = "slashing_penalty"
 
 FEES = pl.col("tx_fee_reward_wei")
-PROPOSED = gwei_to_wei(gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward")) + FEES
-REWARD = gwei_to_wei(gwei(HEAD, SOURCE, TARGET, SYNC)) + PROPOSED
-PENALTY = gwei_to_wei(gwei(NO_SOURCE, NO_TARGET, LEAK, NO_SYNC, SLASHED))
+PROPOSED = (
+    gwei_to_wei(sum_gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward")) + FEES
+)
+REWARD = gwei_to_wei(sum_gwei(HEAD, SOURCE, TARGET, SYNC)) + PROPOSED
+PENALTY = gwei_to_wei(sum_gwei(NO_SOURCE, NO_TARGET, LEAK, NO_SYNC, SLASHED))
 NONE = pl.lit(0, pl.Decimal(28, 0))
 
 PARTS: dict[str, pl.Expr] = {
@@ -37,31 +39,35 @@ PARTS: dict[str, pl.Expr] = {
     "total_reward": REWARD,
     "total_penalty": PENALTY,
     "total_missed": NONE,
-    "attestation_total": gwei_to_wei(gwei(HEAD, SOURCE, TARGET) - gwei(NO_SOURCE, NO_TARGET, LEAK)),
-    "attestation_head_total": gwei_to_wei(gwei(HEAD)),
-    "attestation_head_reward": gwei_to_wei(gwei(HEAD)),
+    "attestation_total": gwei_to_wei(
+        sum_gwei(HEAD, SOURCE, TARGET) - sum_gwei(NO_SOURCE, NO_TARGET, LEAK)
+    ),
+    "attestation_head_total": gwei_to_wei(sum_gwei(HEAD)),
+    "attestation_head_reward": gwei_to_wei(sum_gwei(HEAD)),
     "attestation_head_penalty": NONE,
     "attestation_head_missed": NONE,
-    "attestation_source_total": gwei_to_wei(gwei(SOURCE) - gwei(NO_SOURCE)),
-    "attestation_source_reward": gwei_to_wei(gwei(SOURCE)),
-    "attestation_source_penalty": gwei_to_wei(gwei(NO_SOURCE)),
+    "attestation_source_total": gwei_to_wei(sum_gwei(SOURCE) - sum_gwei(NO_SOURCE)),
+    "attestation_source_reward": gwei_to_wei(sum_gwei(SOURCE)),
+    "attestation_source_penalty": gwei_to_wei(sum_gwei(NO_SOURCE)),
     "attestation_source_missed": NONE,
-    "attestation_target_total": gwei_to_wei(gwei(TARGET) - gwei(NO_TARGET)),
-    "attestation_target_reward": gwei_to_wei(gwei(TARGET)),
-    "attestation_target_penalty": gwei_to_wei(gwei(NO_TARGET)),
+    "attestation_target_total": gwei_to_wei(sum_gwei(TARGET) - sum_gwei(NO_TARGET)),
+    "attestation_target_reward": gwei_to_wei(sum_gwei(TARGET)),
+    "attestation_target_penalty": gwei_to_wei(sum_gwei(NO_TARGET)),
     "attestation_target_missed": NONE,
-    "attestation_inactivity_leak_penalty": gwei_to_wei(gwei(LEAK)),
+    "attestation_inactivity_leak_penalty": gwei_to_wei(sum_gwei(LEAK)),
     "attestation_inclusion_delay_total": pl.lit(None, pl.Decimal(28, 0)),
     "attestation_inclusion_delay_missed": pl.lit(None, pl.Decimal(28, 0)),
-    "sync_committee_total": gwei_to_wei(gwei(SYNC) - gwei(NO_SYNC)),
-    "sync_committee_reward": gwei_to_wei(gwei(SYNC)),
-    "sync_committee_penalty": gwei_to_wei(gwei(NO_SYNC)),
+    "sync_committee_total": gwei_to_wei(sum_gwei(SYNC) - sum_gwei(NO_SYNC)),
+    "sync_committee_reward": gwei_to_wei(sum_gwei(SYNC)),
+    "sync_committee_penalty": gwei_to_wei(sum_gwei(NO_SYNC)),
     "sync_committee_missed": NONE,
     "proposal_total": PROPOSED,
     "proposal_execution_layer_reward": FEES,
-    "proposal_attestation_inclusion_reward": gwei_to_wei(gwei(INCLUDED)),
-    "proposal_sync_inclusion_reward": gwei_to_wei(gwei(INCLUDED_SYNC)),
-    "proposal_slashing_inclusion_reward": gwei_to_wei(gwei(INCLUDED_SLASHING, "slashing_reward")),
+    "proposal_attestation_inclusion_reward": gwei_to_wei(sum_gwei(INCLUDED)),
+    "proposal_sync_inclusion_reward": gwei_to_wei(sum_gwei(INCLUDED_SYNC)),
+    "proposal_slashing_inclusion_reward": gwei_to_wei(
+        sum_gwei(INCLUDED_SLASHING, "slashing_reward")
+    ),
     "proposal_missed_cl_reward": NONE,
     "proposal_missed_el_reward": NONE,
 }
