@@ -1,4 +1,4 @@
-"""The catalogue of generation 1, walked from one end to the other: no row of it is empty."""
+"""Every endpoint of V1: loader, documentation, wire sample, route and schema."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def loader(endpoint):
 
 
 def test_every_endpoint_of_the_api_is_there():
-    """One by one, and the picture, which has no rows."""
+    """Every endpoint has a loader, and the chart image has one too."""
     assert sorted(LOADERS) == sorted(endpoint.name for endpoint in v1.ENDPOINTS)
     assert callable(bf.load_chart)
 
 
 @EVERY
 def test_a_loader_takes_exactly_what_its_endpoint_declares(endpoint):
-    """What a user reads in the signature and what is sent cannot drift apart."""
+    """The signature has the arguments of the declaration, and no others."""
     taken = set(inspect.signature(loader(endpoint)).parameters)
 
     assert {*endpoint.arguments, *OPTIONS} == taken
@@ -114,7 +114,7 @@ def test_the_type_hints_of_a_loader_resolve(endpoint):
 
 @EVERY
 def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
-    """The first line says what a row is; the notes say where it comes from."""
+    """The first line states the grain; the notes state the route."""
     text = inspect.getdoc(loader(endpoint))
     first = text.partition("\n\n")[0]
 
@@ -126,12 +126,12 @@ def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
 
 
 def nameless(route):
-    """A route, whatever its placeholders are called."""
+    """Return a route without the names of its placeholders."""
     return re.sub(r"\{\w+\}", "{}", route)
 
 
-def test_the_picture_has_all_that_a_loader_has(chain):
-    """A loader, its route in the notes, and a local explorer that draws it: but no columns."""
+def test_the_chart_loader_has_documentation_and_a_route(chain):
+    """It has a loader, its route in the notes, and a route of the local explorer."""
     text = inspect.getdoc(bf.load_chart)
 
     assert "GET /api/v1/chart/{chart}" in text.partition("Notes\n")[2]
@@ -140,8 +140,8 @@ def test_the_picture_has_all_that_a_loader_has(chain):
 
 
 @EVERY
-def test_an_endpoint_has_a_wire_sample_and_a_place_in_the_dictionary(endpoint):
-    """Written by hand, and generated."""
+def test_an_endpoint_has_a_wire_sample_and_a_section_in_the_dictionary(endpoint):
+    """The sample is written by hand; the page is generated."""
     page = (ROOT / "docs" / "dictionary.md").read_text()
 
     assert (ROOT / "tests" / "wire" / f"{endpoint.name}.json").exists()
@@ -152,7 +152,7 @@ def test_an_endpoint_has_a_wire_sample_and_a_place_in_the_dictionary(endpoint):
 
 @EVERY
 def test_an_endpoint_is_routed_and_simulated(endpoint, chain):
-    """The local explorer has its path, by both names, and rows to answer with."""
+    """The local explorer has both of its paths, and the simulated chain has its rows."""
     paths = {route.path for route in build_app(Service(chain)).routes}
 
     assert {endpoint.path} | ({endpoint.alias} if endpoint.alias else set()) <= paths
@@ -161,28 +161,28 @@ def test_an_endpoint_is_routed_and_simulated(endpoint, chain):
 
 @EVERY
 def test_no_rows_have_all_columns(endpoint):
-    """An answer without records is a frame with the whole schema."""
+    """A response without records becomes a frame with the whole schema."""
     nothing = endpoint.table.decode([b"[]"], bf.MAINNET)
 
     assert 0 == nothing.height
     assert endpoint.table.schema() == nothing.schema
 
 
-SOMEBODY = "0x" + "ab" * 20
+ADDRESS = "0x" + "ab" * 20
 SUBJECTS = {
-    "validators": [5, 7], "slots": [1, 2], "blocks": [1, 2], "periods": [0, 1], "names": SOMEBODY,
-    "address": SOMEBODY, "addresses": SOMEBODY, "credentials": SOMEBODY, "producers": [5, SOMEBODY],
+    "validators": [5, 7], "slots": [1, 2], "blocks": [1, 2], "periods": [0, 1], "names": ADDRESS,
+    "address": ADDRESS, "addresses": ADDRESS, "credentials": ADDRESS, "producers": [5, ADDRESS],
     "tx_hashes": "0x" + "ab" * 32,
 }  # fmt: skip
-"""What a loader must be given, by the name of its argument."""
+"""Required arguments of loaders, by name."""
 
 
 @EVERY
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
-def test_a_service_without_rows_gives_all_columns(endpoint):
-    """Every loader, asked as users ask: no rows, and the whole schema."""
+def test_a_response_without_rows_has_all_columns(endpoint):
+    """Every loader returns zero rows with the whole schema."""
     given = inspect.signature(loader(endpoint)).parameters
-    asked = {name: SUBJECTS[name] for name in given if name in SUBJECTS}
+    arguments = {name: SUBJECTS[name] for name in given if name in SUBJECTS}
     nothing = b'{"status":"OK","code":200,"data":[]}'
     head = Head(epoch=10, finalized_epoch=8, slot=330)
 
@@ -190,7 +190,7 @@ def test_a_service_without_rows_gives_all_columns(endpoint):
         replaying({"*": nothing}) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000, head=head) as explorer,
     ):
-        frame = loader(endpoint)(**asked, explorer=explorer)
+        frame = loader(endpoint)(**arguments, explorer=explorer)
 
     assert server.arrived
     assert 0 == frame.height
@@ -198,8 +198,8 @@ def test_a_service_without_rows_gives_all_columns(endpoint):
 
 
 @pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
-def test_final_epochs_without_rows_are_no_empty_frame(load):
-    """Of an epoch that is final there must be rows; the error has all columns nevertheless."""
+def test_final_epochs_without_rows_raise(load):
+    """A final epoch has rows, so this is an error; its frame has all columns."""
     head = Head(epoch=10, finalized_epoch=8, slot=330)
 
     with (
@@ -214,12 +214,12 @@ def test_final_epochs_without_rows_are_no_empty_frame(load):
     assert 4 == len(server.arrived)
 
 
-def test_the_dictionary_is_what_the_tables_say():
-    """`make docs` was run after the last change."""
+def test_the_dictionary_page_is_up_to_date():
+    """`make docs` ran after the last change of a table."""
     assert dictionary.markdown() == (ROOT / "docs" / "dictionary.md").read_text()
 
 
-def test_a_misspelt_loader_is_helped():
-    """The error names it and the nearest there is."""
+def test_a_misspelt_loader_gets_a_suggestion():
+    """The error names it and the closest loader."""
     with pytest.raises(errors.UsageError, match=r"incom_history.*income_history"):
         bf.describe("incom_history")

@@ -1,4 +1,4 @@
-"""The loaders of the execution layer, names, the pool and charts: what they send and make of it."""
+"""Loaders of the execution layer, names, the pool and charts: requests, decoding and errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def png(size=(3, 2)):
 
 @pytest.fixture
 def served():
-    """A server with prepared replies, and an explorer that asks it."""
+    """A server with prepared responses, and an explorer connected to it."""
     with (
         replaying({}) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as asking,
@@ -43,8 +43,8 @@ def served():
 
 
 @pytest.mark.parametrize(("count", "requests"), [(0, 0), (1, 1), (100, 1), (101, 2), (1000, 10)])
-def test_blocks_go_by_the_hundred(served, count, requests):
-    """The fewest requests; what does not come back is named, however much it is.
+def test_blocks_are_requested_in_hundreds(served, count, requests):
+    """The fewest requests; missing blocks are listed.
 
     One more tells whether any of it is to be had after all.
     """
@@ -61,16 +61,16 @@ def test_blocks_go_by_the_hundred(served, count, requests):
     assert bf.load_execution_blocks([], explorer=served.explorer).schema == frame.schema
 
 
-def test_a_block_that_was_not_asked_for_is_an_error(served):
-    """The service answered another question."""
+def test_a_block_that_was_not_requested_is_an_error(served):
+    """The response belongs to another request."""
     served.replies["*"] = ok([{"blockNumber": 7}])
 
     with pytest.raises(errors.IntegrityError, match="block_number 7"):
         bf.load_execution_blocks(8, explorer=served.explorer)
 
 
-def test_half_a_block_says_nothing_of_the_consensus_layer(served):
-    """Inner objects that are absent, null or empty leave null cells."""
+def test_a_block_without_consensus_data_has_null_cells(served):
+    """Absent, null or empty inner objects become null cells."""
     for record in ({}, {"posConsensus": None, "relay": None}, {"posConsensus": {}, "relay": {}}):
         served.replies["*"] = ok([{"blockNumber": 7, "blockReward": 2**80, **record}])
 
@@ -92,11 +92,11 @@ def test_half_a_block_says_nothing_of_the_consensus_layer(served):
     ],
 )
 def test_addresses_and_validators_are_never_in_one_request(served, addresses, validators, lengths):
-    """Twenty addresses or a hundred validators, each named once."""
+    """Up to twenty addresses or a hundred validators per request, each once."""
     served.replies["*"] = ok([])
-    asked = [f"0x{n:040X}" for n in range(addresses)] * 2 + [*range(validators)] * 2
+    requested = [f"0x{n:040X}" for n in range(addresses)] * 2 + [*range(validators)] * 2
 
-    frame = bf.load_produced_blocks(asked, explorer=served.explorer)
+    frame = bf.load_produced_blocks(requested, explorer=served.explorer)
 
     assert execution_blocks.ExecutionBlocks.schema() == frame.schema
     found = [
@@ -108,11 +108,11 @@ def test_addresses_and_validators_are_never_in_one_request(served, addresses, va
     assert sorted(lengths) == sorted(len(text.split(",")) for text in found)
     for text in found:
         assert 1 == len({item.startswith("0x") for item in text.split(",")})
-    assert len(set(asked)) == len({item for text in found for item in text.split(",")})
+    assert len(set(requested)) == len({item for text in found for item in text.split(",")})
 
 
-def test_the_blocks_of_somebody_else_are_an_error(served):
-    """A block neither paid nor proposed by those asked for is none of theirs."""
+def test_blocks_of_another_producer_are_an_error(served):
+    """A block of another producer raises an error."""
     served.replies["*"] = ok([{"blockNumber": 7, "feeRecipient": OTHER}])
 
     with pytest.raises(errors.IntegrityError, match="not requested"):
@@ -120,7 +120,7 @@ def test_the_blocks_of_somebody_else_are_an_error(served):
 
 
 def test_tokens_of_many_pages(served):
-    """Two full pages and a short one: each row once, in order, under the address asked for."""
+    """Two full pages and a short one: each row once, sorted, with the requested address."""
     tokens = [{"address": f"0x{n:040x}", "balance": "1", "symbol": ""} for n in range(450)]
     for offset in range(0, 600, 200):
         target = f"GET /api/v1/execution/address/{ADDRESS}/erc20tokens?offset={offset}&limit=200"
@@ -144,8 +144,8 @@ def test_an_address_without_tokens_is_not_missing(served):
 
 
 @pytest.mark.parametrize("balance", [1.5, 1e21, "1e21", "abc", "", "1.", True])
-def test_a_balance_that_is_no_exact_decimal_is_refused(served, balance):
-    """A number with a fraction was rounded on its way; words are no amount."""
+def test_an_inexact_balance_is_an_error(served, balance):
+    """A JSON number with a fraction may be rounded; words are not amounts."""
     served.replies["*"] = ok({"address": ADDRESS, "ether": balance, "tokens": []})
 
     with pytest.raises(errors.SchemaError, match="ether"):
@@ -153,8 +153,8 @@ def test_a_balance_that_is_no_exact_decimal_is_refused(served, balance):
 
 
 @pytest.mark.parametrize("tokens", [{}, [1], "x", [{"address": None}], [{"balance": "1"}]])
-def test_tokens_that_are_none_are_refused(served, tokens):
-    """A list of objects with a contract each, or nothing."""
+def test_malformed_tokens_are_an_error(served, tokens):
+    """Only a list of objects with a contract is valid."""
     served.replies["*"] = ok({"address": ADDRESS, "ether": "1", "tokens": tokens})
 
     if tokens == {}:
@@ -167,25 +167,25 @@ def test_tokens_that_are_none_are_refused(served, tokens):
 
 
 def test_another_address_is_an_error(served):
-    """The service answered another question."""
+    """The response belongs to another request."""
     served.replies["*"] = ok({"address": OTHER, "ether": "1", "tokens": None})
 
     with pytest.raises(errors.IntegrityError, match=OTHER):
         bf.load_address_balances(ADDRESS, explorer=served.explorer)
 
 
-def test_nobody_asked_for_has_all_columns(served):
-    """Zero rows give the full schema, of every kind."""
-    nobody = bf.load_address_balances([], explorer=served.explorer)
+def test_no_subjects_return_all_columns(served):
+    """Without subjects, every loader returns zero rows with the whole schema."""
+    empty = bf.load_address_balances([], explorer=served.explorer)
     unnamed = bf.load_names([], explorer=served.explorer)
 
-    assert address_balances.AddressBalances.schema() == nobody.schema
+    assert address_balances.AddressBalances.schema() == empty.schema
     assert {"asked": pl.String, "address": pl.String, "domain": pl.String} == unnamed.schema
     assert [] == served.arrived
 
 
-def test_a_name_that_nobody_has_is_missing(served):
-    """The service says so in an error; the others still come, and strict makes it an error."""
+def test_an_unknown_name_is_missing(served):
+    """The service returns an error for it; other names load, and strict raises."""
     served.status = 400
     served.replies["*"] = b'{"status": "ERROR: failed to resolve ens", "data": null}'
 
@@ -197,8 +197,8 @@ def test_a_name_that_nobody_has_is_missing(served):
         bf.load_names("nobody.eth", explorer=served.explorer, strict=True)
 
 
-def test_what_the_service_does_not_know_by_one_name_is_asked_by_the_other():
-    """What is gasfees here is gasnow there."""
+def test_the_public_name_of_an_endpoint_is_tried_second():
+    """The endpoint gasfees is gasnow on the public service."""
     reply = {"code": 200, "data": {"rapid": 1, "fast": 1, "standard": 1, "slow": 1, "timestamp": 0}}
     replies = {"GET /api/v1/execution/gasnow": json.dumps(reply).encode()}
     absent = b'{"status": "ERROR: 404 page not found", "data": null}'
@@ -239,8 +239,8 @@ def test_what_the_service_does_not_know_by_one_name_is_asked_by_the_other():
         (lambda: bf.load_chart(None), "None"),
     ],
 )
-def test_bad_input_is_refused_before_anything_is_sent(served, load, words):
-    """The error names the value and says what to do, and nobody hears of it."""
+def test_bad_input_raises_before_any_request(served, load, words):
+    """The error names the value and a remedy, and no request is sent."""
     bf.connect(served.url, chain="mainnet", rate=1000)
 
     with pytest.raises(errors.UsageError, match=re.escape(words)):
@@ -250,8 +250,8 @@ def test_bad_input_is_refused_before_anything_is_sent(served, load, words):
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_a_chart_is_a_picture(served, name):
-    """Every chart that the service is known to draw, as a Pillow image ready for use."""
+def test_a_chart_is_an_image(served, name):
+    """Every known chart loads as a Pillow image."""
     served.replies[f"GET /api/v1/chart/{name}"] = png()
 
     picture = bf.load_chart(name, explorer=served.explorer)
@@ -286,8 +286,8 @@ def chunk(kind, body):
         ),
     ],
 )
-def test_what_is_no_picture_is_an_error_of_ours(served, monkeypatch, body, kind, words):
-    """JSON, a page, another format, half a file, and one that would fill the memory."""
+def test_an_invalid_image_raises_a_protocol_error(served, monkeypatch, body, kind, words):
+    """JSON, HTML, another format, half a file, or an image that is too large."""
     monkeypatch.setattr("beaconframes.http.retry.BACKOFF", lambda state: 0.01)
     served.replies["*"] = body
 
@@ -297,8 +297,8 @@ def test_what_is_no_picture_is_an_error_of_ours(served, monkeypatch, body, kind,
     assert "GET /api/v1/chart/{chart}" == caught.value.endpoint
 
 
-def test_any_flipped_bit_is_a_picture_or_an_error_of_ours():
-    """Nothing else comes out of a damaged file."""
+def test_a_flipped_bit_is_an_image_or_a_protocol_error():
+    """A damaged file never raises a foreign exception."""
     from beaconframes.v1.chart import decode_image
 
     whole = png((40, 30))

@@ -1,4 +1,4 @@
-"""Duties that a service forgets are recorded in time; what was missed is told, and nothing else."""
+"""The recorder stores duties before the service drops them, and reports missed ones."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from beaconframes.v1 import recorder
 
 from ..support.faults import FaultServer
 
-WHOM = [3, 4, 5]
+VALIDATORS = [3, 4, 5]
 BASE = 399_000
 """The epoch that the tests count from."""
 
 
-class Forgetful(FaultServer):
-    """An explorer whose chain goes on, and which serves the duties of the last 100 epochs."""
+class ForgettingServer(FaultServer):
+    """An explorer with a growing chain, which serves the duties of the last 100 epochs."""
 
     epoch = 0
 
@@ -38,8 +38,8 @@ class Forgetful(FaultServer):
             }
             return 200, json.dumps({"status": "OK", "data": state}).encode()
         path, _, query = seen.target.partition("?")
-        asked = {name: int(value) for name, value in parse_qsl(query)}
-        first, last = asked["startEpoch"], asked["endEpoch"]
+        query_values = {name: int(value) for name, value in parse_qsl(query)}
+        first, last = query_values["startEpoch"], query_values["endEpoch"]
         if not self.epoch - 99 <= first <= last <= self.epoch:
             return 400, b'{"status":"ERROR: invalid start epoch parameter","data":null}'
         rows = [
@@ -51,7 +51,7 @@ class Forgetful(FaultServer):
 
 
 def duty(validator, epoch):
-    """One duty as the service tells it, done one slot late by every seventh."""
+    """One duty as the service sends it; every seventh is one slot late."""
     slot = epoch * 32 + validator
     return {
         "attesterslot": slot,
@@ -63,8 +63,8 @@ def duty(validator, epoch):
     }
 
 
-class Passing:
-    """A clock on which waiting takes no time, and a chain that goes on by it."""
+class FastClock:
+    """A clock whose sleep returns at once and moves the chain."""
 
     def __init__(self, server, epoch):
         self.server, self.epoch = server, BASE + epoch
@@ -87,15 +87,15 @@ class Passing:
 
 @pytest.fixture
 def server():
-    """An explorer that forgets."""
-    with Forgetful() as running:
+    """An explorer that drops old duties."""
+    with ForgettingServer() as running:
         yield running
 
 
 @pytest.fixture
 def clock(server, monkeypatch):
     """A clock that the recorder reads and waits on; it shows epoch 150."""
-    passing = Passing(server, 150)
+    passing = FastClock(server, 150)
     monkeypatch.setattr(recorder, "now", passing.now)
     monkeypatch.setattr(recorder, "sleep", passing.sleep)
     return passing
@@ -113,30 +113,34 @@ def connect(server, store, **more):
 def record(explorer, until=None, **more):
     """Record attestations until an epoch, counted from the base."""
     last = None if until is None else BASE + until
-    return bf.record("attestations", WHOM, until=last, explorer=explorer, **more)
+    return bf.record("attestations", VALIDATORS, until=last, explorer=explorer, **more)
 
 
-def runs(report):
-    """Return the runs of the first validator; those of the others are the same."""
-    each = [report.filter(validator_index=one).drop("validator_index").rows() for one in WHOM]
+def intervals(report):
+    """Return the intervals of the first validator; those of the others are equal."""
+    each = [report.filter(validator_index=one).drop("validator_index").rows() for one in VALIDATORS]
     assert [each[0]] * 3 == each
     return [(first - BASE, last - BASE, state) for first, last, state in each[0]]
 
 
-def test_more_than_is_served(server, store, clock):
-    """A recording of 200 epochs has all of them, though only 100 are served at a time."""
+def test_a_recording_longer_than_the_service_keeps(server, store, clock):
+    """A recording of 200 epochs is complete, although the service has only 100 at a time."""
     with connect(server, store) as explorer:
         report = record(explorer, until=350)
         with connect(server, store, offline=True) as later:
-            kept = bf.load_attestations(WHOM, since=BASE + 53, until=BASE + 350, explorer=later)
+            loaded = bf.load_attestations(
+                VALIDATORS, since=BASE + 53, until=BASE + 350, explorer=later
+            )
 
-    assert [(53, 350, "kept")] == runs(report)
-    told = [duty(validator, epoch) for validator in WHOM for epoch in range(BASE + 53, BASE + 351)]
-    assert [row["inclusionslot"] for row in told] == kept["inclusion_slot"].to_list()
+    assert [(53, 350, "kept")] == intervals(report)
+    expected = [
+        duty(validator, epoch) for validator in VALIDATORS for epoch in range(BASE + 53, BASE + 351)
+    ]
+    assert [row["inclusionslot"] for row in expected] == loaded["inclusion_slot"].to_list()
 
 
 def test_few_requests(server, store, clock):
-    """It asks once for each window and once for where the chain ends, and sleeps in between."""
+    """One request per window and one for the chain head, with a sleep in between."""
     with connect(server, store) as explorer:
         record(explorer, until=350)
 
@@ -145,29 +149,31 @@ def test_few_requests(server, store, clock):
 
 
 def test_gap(server, store, clock):
-    """What was not recorded in time is named as lost, also by a later recording."""
+    """Epochs that were not recorded in time are reported as lost, also by a later recording."""
     with connect(server, store) as explorer:
         record(explorer, until=150)
         clock.move(200)
         report = record(explorer, until=360)
 
     oldest = report.filter(state="lost")["last_epoch"].max() + 1 - BASE
-    assert [(53, 150, "kept"), (151, oldest - 1, "lost"), (oldest, 360, "kept")] == runs(report)
+    assert [(53, 150, "kept"), (151, oldest - 1, "lost"), (oldest, 360, "kept")] == intervals(
+        report
+    )
 
 
 def test_outage(server, store, clock):
-    """An outage is waited for; what it cost is told."""
+    """The recorder retries during an outage, and reports the result."""
     with connect(server, store) as explorer:
         explorer.source._session._timeouts = explorer.source._session._timeouts.__class__(total=0.2)
         clock.then = lambda: server.fault("5xx?code=503" if 198 < clock.epoch - BASE < 201 else "")
         report = record(explorer, until=300)
 
-    assert [(53, 300, "kept")] == runs(report)
+    assert [(53, 300, "kept")] == intervals(report)
     assert 1 in {round(epochs) for epochs in clock.slept}
 
 
 def test_interrupt(server, store, clock):
-    """Ctrl-C ends it with the report, and another call goes on from there."""
+    """Ctrl-C returns the report, and another call continues."""
 
     def press():
         if clock.epoch > BASE + 240:
@@ -179,9 +185,9 @@ def test_interrupt(server, store, clock):
         clock.then = lambda: None
         second = record(explorer, for_="12h")
 
-    assert [53, "kept"] == [runs(first)[0][0], runs(first)[0][2]]
-    ((begin, end, state),) = runs(second)
-    assert (53, "kept", True) == (begin, state, end > runs(first)[0][1])
+    assert [53, "kept"] == [intervals(first)[0][0], intervals(first)[0][2]]
+    ((begin, end, state),) = intervals(second)
+    assert (53, "kept", True) == (begin, state, end > intervals(first)[0][1])
 
 
 @pytest.mark.parametrize(
@@ -195,8 +201,8 @@ def test_interrupt(server, store, clock):
     ],
 )
 def test_refusals(server, store, clock, call, words):
-    """What cannot be recorded, or would lose epochs, is refused before anything is waited for."""
-    call = {"what": "attestations", "validators": WHOM, **call}
+    """Invalid arguments raise before the first wait."""
+    call = {"what": "attestations", "validators": VALIDATORS, **call}
     with (
         connect(server, store) as explorer,
         pytest.raises(errors.UsageError, match=words),
@@ -205,13 +211,13 @@ def test_refusals(server, store, clock, call, words):
 
 
 def test_needs_a_store(server):
-    """Without a store there is nothing to record into."""
+    """Recording without a store is an error."""
     with connect(server, False) as explorer, pytest.raises(errors.ConfigError, match="store=True"):
-        bf.record("attestations", WHOM, explorer=explorer)
+        bf.record("attestations", VALIDATORS, explorer=explorer)
 
 
-def test_what_cannot_be_waited_for(server, store, clock):
-    """A key that is no longer good ends it, and what was recorded is kept."""
+def test_an_error_that_a_retry_cannot_cure(server, store, clock):
+    """An invalid key ends the recording; recorded rows stay."""
     clock.then = lambda: server.fault("status?code=401")
     with connect(server, store) as explorer:
         with pytest.raises(errors.Unauthorized):

@@ -40,7 +40,7 @@ def known(chain, table, *conditions):
 
 
 def eventful(chain, table, count):
-    """Return *count* slots, as many of them as there are with items of the table."""
+    """Return *count* slots, with as many slots that have items as possible."""
     slots = chain.scan(table).select(pl.col("block_slot").unique().sort()).collect().to_series()
     first = slots.to_list()[:count] or [0]
     return [*first, *(slot for slot in range(2 * count) if slot not in first)][:count]
@@ -57,7 +57,7 @@ COUNTS = [
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 @pytest.mark.parametrize("count", COUNTS)
 def test_blocks_by_slot(chain, explorer, count):
-    """One request a slot; of two blocks of a slot the canonical one; those without are named."""
+    """One request per slot; the canonical block of two; slots without a block are listed."""
     torn = chain.scan("blocks").filter(status="orphaned").select("slot").collect()["slot"]
     slots = list(dict.fromkeys([*torn, *range(9000, 9000 + count)]))[:count]
 
@@ -74,7 +74,7 @@ def test_blocks_by_slot(chain, explorer, count):
 
 
 def test_blocks_by_root(chain, explorer):
-    """An orphaned block has a root too."""
+    """Orphaned blocks load by their root."""
     orphans = chain.scan("blocks").filter(status="orphaned").sort("slot", "block_root").collect()
 
     found = bf.load_slots(orphans["block_root"])
@@ -83,11 +83,11 @@ def test_blocks_by_root(chain, explorer):
     assert orphans.height == explorer.requests > 0
 
 
-def test_missed_slots_are_named(chain, explorer):
-    """The warning holds those slots and no others."""
-    lost = chain.scan("blocks").filter(status="missed").select("slot").collect()["slot"][:3]
-    slots = sorted({slot + step for slot in lost for step in (0, 1)})
-    expected = [slot for slot in slots if slot in lost.to_list() or slot not in with_block(chain)]
+def test_missed_slots_are_listed(chain, explorer):
+    """The warning lists those slots and no others."""
+    missed = chain.scan("blocks").filter(status="missed").select("slot").collect()["slot"][:3]
+    slots = sorted({slot + step for slot in missed for step in (0, 1)})
+    expected = [slot for slot in slots if slot in missed.to_list() or slot not in with_block(chain)]
 
     with pytest.warns(bf.MissingRows) as caught:
         bf.load_slots(slots)
@@ -105,7 +105,7 @@ def with_block(chain):
 @pytest.mark.parametrize("table", ITEMS)
 @pytest.mark.parametrize("count", COUNTS)
 def test_the_items_of_slots(chain, explorer, table, count):
-    """Every item and nothing else, one request a slot; nothing in a slot is no gap."""
+    """Every item, in one request per slot; an empty slot is not missing."""
     slots = eventful(chain, table, count)
 
     found = getattr(bf, f"load_{table}")(slots)
@@ -118,7 +118,7 @@ def test_the_items_of_slots(chain, explorer, table, count):
 
 @pytest.mark.more
 def test_a_thousand_slots(chain, explorer):
-    """As a range, as any subject is given."""
+    """A range of slots loads like a list."""
     found = bf.load_slot_withdrawals(range(12_000, 13_000))
 
     expected = known(chain, "slot_withdrawals", pl.col("block_slot").is_between(12_000, 12_999))
@@ -128,21 +128,21 @@ def test_a_thousand_slots(chain, explorer):
 
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 @pytest.mark.parametrize("table", COUNTED)
-def test_a_block_says_how_many_items_it_has(chain, explorer, table):
-    """The items of a slot are as many as its canonical block counts."""
+def test_a_block_counts_its_items(chain, explorer, table):
+    """The number of items equals the count in the canonical block."""
     newest = range(chain.meta["latest_slot"] - 63, chain.meta["latest_slot"] + 1)
     slots = [*eventful(chain, table, 8), *newest]
 
     items = getattr(bf, f"load_{table}")(slots)
 
     blocks = bf.load_slots(slots).filter(status="proposed")
-    told = {slot: n for slot, n in blocks.select("slot", COUNTED[table]).rows() if n}
-    assert told == dict(items.group_by("block_slot").len().rows())
-    assert told
+    counted = {slot: n for slot, n in blocks.select("slot", COUNTED[table]).rows() if n}
+    assert counted == dict(items.group_by("block_slot").len().rows())
+    assert counted
 
 
 def test_the_latest_slot_by_its_name(chain, explorer):
-    """Attestations take it as it is; the others are asked by number, as the service wants it."""
+    """Attestations send the word; the other endpoints send the number."""
     latest = chain.meta["latest_slot"]
 
     attestations = bf.load_slot_attestations("latest")
@@ -157,19 +157,19 @@ def test_the_latest_slot_by_its_name(chain, explorer):
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 @pytest.mark.parametrize("count", COUNTS)
 def test_deposits_by_transaction(chain, explorer, count):
-    """One request a transaction, every deposit of each; of others none, which is tried once."""
+    """One request per transaction; a transaction without deposits is requested once more."""
     hashes = chain.scan("deposits").select(pl.col("tx_hash").unique().sort()).collect()["tx_hash"]
-    asked = [*hashes, *(f"0x{n:064x}" for n in range(count))][:count]
+    requested = [*hashes, *(f"0x{n:064x}" for n in range(count))][:count]
 
-    found = bf.load_transaction_deposits(asked)
+    found = bf.load_transaction_deposits(requested)
 
     assert count + (count > len(hashes)) == explorer.requests
-    expected = known(chain, "deposits", pl.col("tx_hash").is_in(asked))
+    expected = known(chain, "deposits", pl.col("tx_hash").is_in(requested))
     assert_frame_equal(expected.select(found.columns), found)
 
 
 def test_depositors(chain, explorer):
-    """Each with all of its keys, with and without a validator."""
+    """Each depositor has all of its public keys, with and without a validator."""
     everybody = chain.scan("deposit_origin").select("from_address").collect().to_series()
     some = everybody.unique().sort()[:20]
 
@@ -182,21 +182,21 @@ def test_depositors(chain, explorer):
 
 
 def some_heights(rows):
-    """Return how many keys each depositor has."""
+    """Return the number of public keys of each depositor."""
     return rows.group_by("from_address").len()["len"].to_list()
 
 
 def test_validators_by_credentials(chain, explorer):
-    """By credentials they are those of the dataset; by address, all that pay to it."""
+    """By credentials, the validators of the dataset; by address, all that pay to it."""
     known_credentials = known(chain, "withdrawal_credentials")
     some = known_credentials["credentials"].unique().sort()
-    asked = [*some[:5], *some.filter(some.str.starts_with("0x02"))[:2]]
+    requested = [*some[:5], *some.filter(some.str.starts_with("0x02"))[:2]]
 
-    found = bf.load_withdrawal_credentials(asked)
+    found = bf.load_withdrawal_credentials(requested)
 
-    expected = known(chain, "withdrawal_credentials", pl.col("credentials").is_in(asked))
+    expected = known(chain, "withdrawal_credentials", pl.col("credentials").is_in(requested))
     assert_frame_equal(expected.select(found.columns), found)
-    assert len(set(asked)) == explorer.requests
+    assert len(set(requested)) == explorer.requests
     paying = some.filter(some.str.starts_with("0x01"))[0]
     address = "0x" + paying[-40:]
     both = known(chain, "withdrawal_credentials", pl.col("credentials").str.ends_with(address[2:]))
@@ -205,7 +205,7 @@ def test_validators_by_credentials(chain, explorer):
 
 
 def test_the_queue(chain, explorer):
-    """The one reading of the dataset."""
+    """The row equals that of the dataset."""
     found = bf.load_validator_queue()
 
     assert 1 == explorer.requests
@@ -214,8 +214,8 @@ def test_the_queue(chain, explorer):
 
 @pytest.mark.parametrize("name", [*ITEMS, "slots", "transaction_deposits", "deposit_origin",
                                   "withdrawal_credentials"])  # fmt: skip
-def test_nobody_asked_for_is_no_rows_and_all_columns(explorer, name):
-    """Zero requests, and the schema that rows would have."""
+def test_no_subjects_return_no_rows_and_all_columns(explorer, name):
+    """No request is sent, and the frame has the whole schema."""
     nothing = getattr(bf, f"load_{name}")([])
 
     assert 0 == explorer.requests

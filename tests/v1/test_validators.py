@@ -47,12 +47,12 @@ def between(first, last, unit="epoch"):
 
 
 def rows(chain, table, *conditions, by=("validator_index",)):
-    """The rows of a table of the dataset that meet the conditions, in the order of *by*."""
+    """Return the rows of a table of the dataset that meet the conditions, in the order of *by*."""
     return chain.scan(table).filter(*conditions).sort(by, nulls_last=True).collect()
 
 
 def keys(chain, count):
-    """The public keys of the first validators."""
+    """Return the public keys of the first validators."""
     known = chain.scan("validators").filter(below(count)).sort("validator_index").collect()
     return known["pubkey"].to_list()
 
@@ -60,14 +60,14 @@ def keys(chain, count):
 @pytest.mark.parametrize(("count", "requests"), COUNTS)
 @pytest.mark.parametrize("name", BY_VALIDATOR)
 def test_validators_in_batches_of_a_hundred(chain, explorer, name, count, requests):
-    """Every row of the dataset, and the fewest requests; by public key the same rows."""
+    """Every row of the dataset with the fewest requests; the same rows by public key."""
     order = ("validator_index", "slot") if name == "bls_changes" else ("validator_index",)
     expected = rows(chain, name, below(count), by=order)
 
     found = BY_VALIDATOR[name](range(count))
 
     missing = name not in MAY_HAVE_NONE and expected["validator_index"].n_unique() < count
-    # Whoever has no rows is asked for once more.
+    # Validators without rows are requested once more.
     assert requests + missing == explorer.requests
     assert_frame_equal(expected, found)
     assert count == 1 or expected.height > 0
@@ -78,7 +78,7 @@ def test_validators_in_batches_of_a_hundred(chain, explorer, name, count, reques
 
 @pytest.mark.parametrize(("count", "requests"), COUNTS)
 def test_deposits_are_found_by_public_key(chain, explorer, count, requests):
-    """The rows name no index, so an index means its key; half by index and half by key is one."""
+    """Rows have no index; subjects by index and by public key return the same rows."""
     known = keys(chain, count)
     expected = rows(
         chain,
@@ -94,22 +94,22 @@ def test_deposits_are_found_by_public_key(chain, explorer, count, requests):
     assert expected.height >= count
 
 
-def test_deposits_of_a_key_that_is_no_validator(chain, explorer):
-    """A key of which the chain knows only deposits is asked for like any other."""
+def test_deposits_of_a_key_without_a_validator(chain, explorer):
+    """A public key with deposits but without a validator loads too."""
     known = chain.scan("validators").select("pubkey").collect()["pubkey"]
     others = rows(chain, "deposits", ~pl.col("pubkey").is_in(known.implode()), by="pubkey")
-    asked = [*others["pubkey"].head(1), "0x" + "ab" * 48]
+    subjects = [*others["pubkey"].head(1), "0x" + "ab" * 48]
 
-    found = bf.load_deposits(asked)
+    found = bf.load_deposits(subjects)
 
     assert 1 == explorer.requests
-    assert 2 == len(asked)
-    assert_frame_equal(others.filter(pl.col("pubkey").is_in(asked)), found)
+    assert 2 == len(subjects)
+    assert_frame_equal(others.filter(pl.col("pubkey").is_in(subjects)), found)
 
 
 @pytest.mark.parametrize(("count", "requests"), COUNTS)
 def test_proposals_of_the_last_101_epochs(chain, explorer, count, requests):
-    """Left out, since and until mean what the service gives: 101 epochs, not 100."""
+    """The default range is that of the service: 101 epochs, not 100."""
     latest = chain.meta["latest_epoch"]
     expected = rows(
         chain,
@@ -129,7 +129,7 @@ def test_proposals_of_the_last_101_epochs(chain, explorer, count, requests):
 
 
 def without_counts(blocks):
-    """Blocks as proposals tell them: neither withdrawals nor votes are counted."""
+    """Return blocks without the counts that proposals do not have."""
     none = pl.lit(None, pl.Int64)
     return blocks.with_columns(withdrawals_count=none, votes=none)
 
@@ -139,17 +139,17 @@ def without_counts(blocks):
     [(0, 0, 1), (0, 100, 1), (0, 101, 2), (50, 352, 3), (100, 402, 3), (369, 469, 1), (0, 469, 5)],
 )
 def test_proposals_over_windows(chain, explorer, first, last, requests):
-    """Three windows have no seam: every epoch once, none from outside."""
-    asked = [3, 500, *range(200, 260)]
+    """Three windows return every epoch of the range once, and no other."""
+    subjects = [3, 500, *range(200, 260)]
     expected = rows(
         chain,
         "blocks",
-        pl.col("proposer_index").is_in(asked),
+        pl.col("proposer_index").is_in(subjects),
         between(first, last),
         by=("slot", "block_root"),
     )
 
-    found = bf.load_proposals(asked, since=first, until=last)
+    found = bf.load_proposals(subjects, since=first, until=last)
 
     assert requests == explorer.requests
     assert_frame_equal(without_counts(expected), found)
@@ -157,7 +157,7 @@ def test_proposals_over_windows(chain, explorer, first, last, requests):
 
 @pytest.mark.parametrize(("count", "requests"), COUNTS)
 def test_withdrawals_of_the_last_100_epochs(chain, explorer, count, requests):
-    """By default 100 epochs; in the order of the chain."""
+    """The default range is 100 epochs; rows are chronological."""
     latest = chain.meta["latest_epoch"]
     expected = rows(
         chain,
@@ -178,7 +178,7 @@ def test_withdrawals_of_the_last_100_epochs(chain, explorer, count, requests):
     [(0, 0, 1), (0, 99, 1), (0, 100, 2), (50, 349, 3), (370, 469, 1), (0, 469, 5)],
 )
 def test_withdrawals_over_windows(chain, explorer, first, last, requests):
-    """Three windows have no seam."""
+    """Three windows return every epoch once."""
     expected = rows(
         chain,
         "validator_withdrawals",
@@ -196,7 +196,7 @@ def test_withdrawals_over_windows(chain, explorer, first, last, requests):
 
 @pytest.mark.parametrize(("count", "requests"), COUNTS)
 def test_attestations_of_the_last_100_epochs(chain, explorer, count, requests):
-    """All that the service keeps, in one window."""
+    """The default range is all that the service has, in one window."""
     latest = chain.meta["latest_epoch"]
     expected = rows(
         chain,
@@ -208,7 +208,7 @@ def test_attestations_of_the_last_100_epochs(chain, explorer, count, requests):
 
     found = bf.load_attestations(range(count))
 
-    # Of a thousand some were not active all the while: they are asked for once more.
+    # Some of a thousand were not always active: they are requested once more.
     assert requests + (count == 1000) == explorer.requests
     assert_frame_equal(expected, found)
     if count > 1:
@@ -217,7 +217,7 @@ def test_attestations_of_the_last_100_epochs(chain, explorer, count, requests):
 
 @pytest.mark.parametrize("window", [(370, 469), (370, 370), (469, 469), (400, 431)])
 def test_attestations_slim(chain, explorer, window):
-    """Slim is the same but for the committee, whatever the range."""
+    """slim=True changes only the committee, whatever the range."""
     first, last = window
     whole = bf.load_attestations([5, 3], since=first, until=last)
 
@@ -230,7 +230,7 @@ def test_attestations_slim(chain, explorer, window):
 
 
 def test_attestations_older_than_the_service_keeps(chain, explorer):
-    """Epoch 369 of 469 is the hundred and first: refused before anything is sent."""
+    """Epoch 369 of 469 is one too old: the call raises before any request."""
     assert 469 == chain.meta["latest_epoch"]
 
     with pytest.raises(errors.UsageError, match=r"epoch 369 .* 370 to 469"):
@@ -241,7 +241,7 @@ def test_attestations_older_than_the_service_keeps(chain, explorer):
 
 @pytest.mark.parametrize("count", [1, 100, 101, pytest.param(1000, marks=pytest.mark.more)])
 def test_stats_take_a_request_for_each_validator(chain, explorer, count):
-    """All days there are, for any number of validators."""
+    """One request per validator returns all days."""
     expected = rows(chain, "validator_stats", below(count), by=("validator_index", "day"))
 
     found = bf.load_validator_stats(range(count))
@@ -253,7 +253,7 @@ def test_stats_take_a_request_for_each_validator(chain, explorer, count):
 
 @pytest.mark.parametrize(("window", "days"), [((0, 0), [0]), ((0, 1), [0, 1]), ((1, 1), [1])])
 def test_stats_of_some_days(chain, explorer, window, days):
-    """A range of days is one request, whatever its length."""
+    """A range of days takes one request, whatever its length."""
     found = bf.load_validator_stats(7, since=window[0], until=window[1])
 
     assert 1 == explorer.requests
@@ -265,7 +265,7 @@ def test_stats_of_some_days(chain, explorer, window, days):
 
 
 def test_stats_by_public_key(chain, explorer):
-    """Keys are looked up with one request; then it is one for each validator, named once."""
+    """One request looks up the public keys, then one request per validator."""
     known = keys(chain, 4)
 
     found = bf.load_validator_stats([known[3], 1, known[1], "2"])
@@ -274,24 +274,24 @@ def test_stats_by_public_key(chain, explorer):
     assert_frame_equal(bf.load_validator_stats([1, 2, 3]), found)
 
 
-def test_stats_of_a_key_that_nobody_has(chain, explorer):
-    """Beside others and alone it is named, and an error when strict."""
-    nobody = "0x" + "ab" * 48
+def test_stats_of_an_unknown_key(chain, explorer):
+    """It is listed as missing, alone and beside others; strict raises."""
+    unknown = "0x" + "ab" * 48
 
     with pytest.warns(bf.MissingRows, match="0xabab"):
-        found = bf.load_validator_stats([nobody, *keys(chain, 1)])
+        found = bf.load_validator_stats([unknown, *keys(chain, 1)])
 
     assert 3 == explorer.requests
     assert {0} == set(found["validator_index"])
     with pytest.raises(bf.MissingRows, match="0xabab"):
-        bf.load_validator_stats([nobody, *keys(chain, 1)], strict=True)
+        bf.load_validator_stats([unknown, *keys(chain, 1)], strict=True)
     with pytest.warns(bf.MissingRows, match="0xabab"):
-        assert bf.load_validator_stats(nobody).schema == found.schema
+        assert bf.load_validator_stats(unknown).schema == found.schema
 
 
 @pytest.mark.parametrize("load", [bf.load_validators, bf.load_performance, bf.load_income_history])
-def test_a_public_key_that_nobody_has(explorer, load):
-    """Alone it is no bad request: no rows, one request, and the key or their number is named."""
+def test_an_unknown_public_key(explorer, load):
+    """Alone it returns no rows after one request, with a warning."""
     with pytest.warns(bf.MissingRows, match="0xabab|public_keys_without_rows 1"):
         found = load("0x" + "ab" * 48)
 
@@ -299,8 +299,8 @@ def test_a_public_key_that_nobody_has(explorer, load):
     assert 0 == found.height
 
 
-def test_the_leaderboard_is_what_performance_says(chain, explorer):
-    """The hundred of the best rank, each with its figures, by rank."""
+def test_the_leaderboard_agrees_with_performance(chain, explorer):
+    """The hundred best validators with their figures, sorted by rank."""
     board = bf.load_leaderboard()
     figures = bf.load_performance(board["validator_index"])
 
@@ -312,20 +312,20 @@ def test_the_leaderboard_is_what_performance_says(chain, explorer):
     assert 2 == explorer.requests
 
 
-def luck(chain, asked):
-    """Luck as the service defines it, of a set that is active from genesis."""
+def luck(chain, subjects):
+    """Return the luck of a set that is active since genesis, as the service defines it."""
     known = chain.scan("validators").collect()
     now = chain.meta["latest_epoch"]
     active = known.filter(
         pl.col("activation_epoch") <= now,
         pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > now),
     )
-    own = active.filter(pl.col("validator_index").is_in(asked))["effective_balance_gwei"].sum()
+    own = active.filter(pl.col("validator_index").is_in(subjects))["effective_balance_gwei"].sum()
     share = own / active["effective_balance_gwei"].sum()
     proposed = rows(
         chain,
         "blocks",
-        pl.col("proposer_index").is_in(asked),
+        pl.col("proposer_index").is_in(subjects),
         pl.col("status") == "proposed",
         by="slot",
     )["slot"]
@@ -333,16 +333,16 @@ def luck(chain, asked):
     return len(proposed) / (5 * 7200 * share), 1 / share, proposed
 
 
-@pytest.mark.parametrize("asked", [[11], [3, 1, 2], list(range(100))])
-def test_luck_is_worked_out_from_the_blocks(chain, explorer, asked):
-    """Blocks proposed over blocks expected in five days, in one row for the set."""
-    ratio, interval, proposed = luck(chain, asked)
+@pytest.mark.parametrize("subjects", [[11], [3, 1, 2], list(range(100))])
+def test_luck_is_computed_from_the_blocks(chain, explorer, subjects):
+    """Proposed over expected blocks in five days, in one row for the set."""
+    ratio, interval, proposed = luck(chain, subjects)
 
-    found = bf.load_proposal_luck(asked)
+    found = bf.load_proposal_luck(subjects)
 
     assert 1 == explorer.requests
     (row,) = found.rows(named=True)
-    assert ",".join(map(str, asked)) == row["validators"]
+    assert ",".join(map(str, subjects)) == row["validators"]
     assert pytest.approx(ratio) == row["proposal_luck"]
     assert pytest.approx(interval) == row["average_proposal_interval"]
     assert "5 days" == row["time_frame"]
@@ -351,18 +351,20 @@ def test_luck_is_worked_out_from_the_blocks(chain, explorer, asked):
     assert expected == row["next_proposal_estimate_time"]
 
 
-def test_luck_is_what_the_dataset_says(chain, explorer):
-    """The sets that a dataset has rows of have the same answer."""
+def test_luck_agrees_with_the_dataset(chain, explorer):
+    """Sets with a row in the dataset have the same luck."""
     known = rows(chain, "proposal_luck", by="validators")
 
-    found = pl.concat(bf.load_proposal_luck(asked.split(",")) for asked in known["validators"])
+    found = pl.concat(
+        bf.load_proposal_luck(subjects.split(",")) for subjects in known["validators"]
+    )
 
     assert known.height == explorer.requests > 1
     assert_frame_equal(known, found)
 
 
 def test_luck_of_keys_and_of_a_set_without_proposals(chain, explorer):
-    """Keys mean the same set; without a proposal there is neither luck nor a time frame."""
+    """Public keys name the same set; a set without proposals has neither luck nor time frame."""
     proposers = set(rows(chain, "blocks", by="slot").filter(status="proposed")["proposer_index"])
     idle = [n for n in range(1000) if n not in proposers][:2]
 
@@ -377,7 +379,7 @@ def test_luck_of_keys_and_of_a_set_without_proposals(chain, explorer):
 
 
 def test_luck_of_a_set_that_is_too_large(explorer):
-    """101 validators do not fit into one request, and parts do not add up: refused."""
+    """101 validators do not fit into one request, so the call raises."""
     with pytest.raises(errors.UsageError, match="too large"):
         bf.load_proposal_luck(range(101))
 
@@ -386,23 +388,23 @@ def test_luck_of_a_set_that_is_too_large(explorer):
 
 @pytest.fixture(scope="module")
 def both(chain):
-    """Explorers that serve the same chain in the specification's and the public service's words."""
+    """Explorers that serve the same chain with the specification's and the public field names."""
     with Server(chain) as spec, Server(chain, wire="public", rate=10_000) as public:
         servers = (spec, public)
         yield [bf.Explorer(s.url, chain=s.service.chain, rate=10_000) for s in servers]
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_in_the_words_of_the_public_service_the_rows_are_the_same(both, name):
-    """Other spellings, shapes and placeholders, for one validator, for several, for validator 0."""
-    for asked in ([0], list(range(90)), [25]):
-        spec, public = (LOADERS[name](asked, explorer=explorer) for explorer in both)
+def test_rows_of_the_public_wire_are_the_same(both, name):
+    """Spellings, shapes and placeholders differ; rows are equal, also for validator 0."""
+    for subjects in ([0], list(range(90)), [25]):
+        spec, public = (LOADERS[name](subjects, explorer=explorer) for explorer in both)
 
         assert_frame_equal(spec, public)
 
 
 def test_the_leaderboard_of_the_public_service_is_the_same(both):
-    """By rank, a hundred."""
+    """A hundred rows, sorted by rank."""
     spec, public = (bf.load_leaderboard(explorer=explorer) for explorer in both)
 
     assert 100 == spec.height
@@ -410,18 +412,18 @@ def test_the_leaderboard_of_the_public_service_is_the_same(both):
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_zero_rows_still_mean_all_columns(explorer, name):
-    """Nobody asked for, nothing sent: the columns and types of an answer."""
-    nobody = LOADERS[name]([])
+def test_zero_rows_have_all_columns(explorer, name):
+    """Without subjects, no request is sent and the schema is whole."""
+    unknown = LOADERS[name]([])
 
     assert 0 == explorer.requests
-    assert 0 == nobody.height
-    assert LOADERS[name]([0, 1, 2]).schema == nobody.schema
+    assert 0 == unknown.height
+    assert LOADERS[name]([0, 1, 2]).schema == unknown.schema
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_what_is_no_validator_is_refused(explorer, name):
-    """The error names it, and the explorer never hears of it."""
+def test_an_invalid_validator_raises(explorer, name):
+    """The error names the value, and no request is sent."""
     with pytest.raises(errors.UsageError, match="'seven'"):
         LOADERS[name](["seven"])
 
@@ -441,7 +443,7 @@ def test_what_is_no_validator_is_refused(explorer, name):
         (lambda: bf.load_leaderboard(first=3), "first"),
     ],
 )
-def test_bad_input_is_refused_before_anything_is_sent(explorer, load, words):
+def test_bad_input_raises_before_any_request(explorer, load, words):
     """The error names the value."""
     with pytest.raises((errors.UsageError, TypeError), match=re.escape(words)):
         load()
@@ -453,8 +455,8 @@ def test_bad_input_is_refused_before_anything_is_sent(explorer, load, words):
 @pytest.mark.parametrize(
     "name", ["bls_changes", "pool_validators", "deposits", "proposals", "validator_withdrawals"]
 )
-def test_having_none_is_no_gap(explorer, name):
-    """A validator without changes, deposits, blocks or withdrawals is nothing to warn about."""
+def test_validators_without_items_are_not_missing(explorer, name):
+    """A validator without changes, deposits, blocks or withdrawals is not missing."""
     found = LOADERS[name]([999_999, 5], strict=True)
 
     assert 999_999 not in found.to_dict(as_series=False).get("validator_index", [])
@@ -463,8 +465,8 @@ def test_having_none_is_no_gap(explorer, name):
 @pytest.mark.parametrize(
     "name", ["execution_performance", "performance", "attestation_efficiency", "validator_stats"]
 )
-def test_a_validator_that_does_not_exist_is_named(explorer, name):
-    """In a warning, and in an error when strict."""
+def test_a_validator_that_does_not_exist_is_listed(explorer, name):
+    """A warning lists it; strict raises."""
     with pytest.warns(bf.MissingRows, match="validator_index 999999"):
         LOADERS[name]([999_999, 5])
     with pytest.raises(bf.MissingRows, match="validator_index 999999"):

@@ -4,7 +4,7 @@
 the exact requests that must arrive, the replies, and the frame that must come out: amounts in wei
 and times as text, everything else as it is.
 
-The samples of generation 2 stand in ``wire/v2``. A request there is its line and its JSON body, and
+The samples of V2 are in ``wire/v2``. A request there is its line and its JSON body, and
 a set of validators is the name of the function that makes it with its arguments.
 """
 
@@ -33,7 +33,7 @@ UTC = pl.Datetime("us", "UTC")
 
 
 def cell(value, dtype):
-    """Return a cell of the sample as what the frame must hold."""
+    """Return a cell of the sample as the value of the frame."""
     if value is not None and dtype == UTC:
         return datetime.fromisoformat(value)
     return Decimal(value) if value is not None and isinstance(dtype, pl.Decimal) else value
@@ -52,20 +52,20 @@ def argument(name, value):
     return tuple(value) if name == "region" else value
 
 
-def asked(request):
+def request_text(request):
     """Return a request of the sample as one text."""
     return request if isinstance(request, str) else format_request(*request)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_call_sends_exactly_these_requests_and_returns_exactly_this_frame(name):
-    """Path, query, field names, units, nulls, order and types are those of the sample."""
+    """Path, query, field names, units, nulls, order and types equal the sample."""
     sample = json.loads((WIRE / f"{name}.json").read_text())
     endpoint = name.partition(".")[0]
     replies = [json.dumps(reply, ensure_ascii=False).encode() for reply in sample["replies"]]
 
     with (
-        replaying(dict(zip(map(asked, sample["requests"]), replies, strict=True))) as server,
+        replaying(dict(zip(map(request_text, sample["requests"]), replies, strict=True))) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
         warnings.catch_warnings(record=True) as caught,
     ):
@@ -77,7 +77,7 @@ def test_a_call_sends_exactly_these_requests_and_returns_exactly_this_frame(name
         format_request(line, json.loads(body)) if line.startswith("POST") else line
         for line, body in zip(server.arrived, server.posted, strict=True)
     ]
-    assert sorted(map(asked, sample["requests"])) == sorted(arrived)
+    assert sorted(map(request_text, sample["requests"])) == sorted(arrived)
     assert TYPES[endpoint] == frame.schema
     assert [list(row) for row in sample["frame"]] == [frame.columns] * frame.height
     expected = [
@@ -92,8 +92,8 @@ def test_a_call_sends_exactly_these_requests_and_returns_exactly_this_frame(name
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_sample_says_which_columns_are_gwei_and_which_are_wei(name):
-    """A unit is a type: gwei is Int64, wei is a decimal of 28 digits, and no column is neither."""
+def test_units_of_the_sample_are_types_of_columns(name):
+    """The type is the unit: gwei is Int64, wei is a decimal of 28 digits."""
     units = json.loads((WIRE / f"{name}.json").read_text())["units"]
     schema = TYPES[name.partition(".")[0]]
 
@@ -104,12 +104,12 @@ def test_the_sample_says_which_columns_are_gwei_and_which_are_wei(name):
 
 
 def test_every_endpoint_has_a_sample():
-    """What client and local explorer derive from one declaration cannot catch its mistakes."""
+    """Samples are independent of the declaration, which client and local explorer share."""
     assert set() == PUBLISHED - set(SAMPLES)
 
 
-def test_keys_too_many_for_a_url_are_posted():
-    """A hundred public keys go into the body of one POST, in the order given, lower-case."""
+def test_many_public_keys_are_sent_by_post():
+    """The body of one POST has a hundred public keys, in their order and in lower case."""
     numbers = range(160, 260)
     keys = [f"0x{number:096X}" for number in numbers]
     records = [

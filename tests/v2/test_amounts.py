@@ -1,4 +1,4 @@
-"""Amounts of generation 2: texts of wei, exact to the last digit, typed when there is none."""
+"""Amounts of V2: wei as text, exact to the last digit, typed when null."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = "9" * 28
 
 
 def loaded(load, records, *args, **more):
-    """What a loader makes of *records*, or of one of them."""
+    """Return the frame of a loader for *records*, or for one of them."""
     reply = json.dumps({"data": records}).encode()
     with (
         replaying({"*": reply}) as server,
@@ -29,7 +29,7 @@ def loaded(load, records, *args, **more):
 
 
 def rewards(totals):
-    """Rewards of as many validators as there are *totals*; all that is not told is null."""
+    """Return records of rewards with these *totals*; other fields are null."""
     records = [
         {"validator": {"index": index, "public_key": KEY}, "total": total, "attestation": None}
         for index, total in enumerate(totals)
@@ -39,7 +39,7 @@ def rewards(totals):
 
 @pytest.mark.parametrize("around", [None, "0", 0])
 def test_an_amount_is_exact_up_to_28_digits(around):
-    """Either sign, whatever the other rows have; never by way of a float."""
+    """Either sign, whatever the other rows have; no float in between."""
     texts = ["0", "1", "-1", "9223372036854775808", "-18446744073709551617", MOST, f"-{MOST}"]
 
     found = rewards([*texts, around])
@@ -53,14 +53,14 @@ def test_an_amount_is_exact_up_to_28_digits(around):
 @pytest.mark.parametrize(
     "text", [f"1{'0' * 28}", f"-1{'0' * 28}", "1" * 60, "1.5", "+5", "1e3", "five"]
 )
-def test_what_is_no_amount_is_an_error(text):
-    """Too large, a fraction, a word: nothing is cut off and nothing guessed."""
+def test_an_invalid_amount_is_an_error(text):
+    """Amounts that are too large, fractions or words raise an error."""
     with pytest.raises(errors.SchemaError, match="total is"):
         rewards(["5", text])
 
 
-def test_a_column_of_nothing_is_typed():
-    """All rewards null, and each part of them; frames of such pages go together with others."""
+def test_a_column_of_nulls_is_typed():
+    """A frame of null rewards has the types of any other, and concatenates with it."""
     found = rewards([None, None])
 
     amounts = [name for name in found.columns if name.endswith("_wei")]
@@ -74,7 +74,7 @@ EXECUTION = {"execution_reference": {"block": 5, "hash": "0x" + "cd" * 32}}
 
 
 def test_a_block_without_a_builder_has_no_payment_of_one():
-    """What the builder paid is null and typed, and so is everything about it."""
+    """The payment of the builder and its other columns are null and typed."""
     record = {**EXECUTION, "mev": None, "mining": None, "consensus_reference": None}
 
     found = loaded(bf.v2.load_block_rewards, record, 5)
@@ -84,8 +84,8 @@ def test_a_block_without_a_builder_has_no_payment_of_one():
     assert [None] * 3 == [found[name][0] for name in nothing]
 
 
-def test_a_block_of_before_blobs_has_no_gas_of_them():
-    """Null is not 0."""
+def test_a_block_before_deneb_has_null_blob_gas():
+    """Columns of blobs are null, not 0."""
     found = loaded(bf.v2.load_block, {"block": 5, "hash": "0x" + "cd" * 32, "blob": None}, 5)
 
     assert [pl.Int64] * 2 == [found.schema[f"blob_gas_{what}"] for what in ("used", "excess")]
@@ -96,7 +96,7 @@ def test_a_block_of_before_blobs_has_no_gas_of_them():
     ("load", "amounts"), [("slot_attestation_duties", 16), ("slot_sync_committee_duties", 4)]
 )
 def test_a_duty_that_is_not_final_has_no_reward_yet(load, amounts):
-    """None of its parts is 0, and each has its type."""
+    """Every part is null, with its type."""
     records = [
         {"validator": {"index": n, "public_key": KEY}, "status": "scheduled", "reward": None}
         for n in range(2)

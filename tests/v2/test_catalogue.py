@@ -1,4 +1,4 @@
-"""The catalogue of generation 2, walked from one end to the other."""
+"""Every endpoint of V2: loader, documentation, wire sample, route and schema."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def loader(endpoint):
 
 
 def test_every_loader_is_an_endpoint():
-    """What is offered and what is declared are the same."""
+    """Public loaders and declared endpoints are the same."""
     offered = {name for name in v2.__all__ if name.startswith("load_")}
 
     assert {f"load_{endpoint.name}" for endpoint in v2.ENDPOINTS} == offered
@@ -38,7 +38,7 @@ def test_every_loader_is_an_endpoint():
 
 @EVERY
 def test_a_loader_takes_exactly_what_its_endpoint_declares(endpoint):
-    """What a user reads in the signature and what is sent cannot drift apart."""
+    """The signature has the arguments of the declaration, and no others."""
     taken = set(inspect.signature(loader(endpoint)).parameters)
 
     assert {*endpoint.arguments, *OPTIONS} == taken
@@ -69,7 +69,7 @@ def test_the_type_hints_of_a_loader_resolve(endpoint):
 
 @EVERY
 def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
-    """The first line says what a row is; the notes say where it comes from, and what is unknown."""
+    """The first line states the grain, the notes the route and whether the shape is published."""
     text = inspect.getdoc(loader(endpoint))
 
     first, notes = text.partition("\n\n")[0], text.partition("Notes\n")[2]
@@ -82,7 +82,7 @@ def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
 
 @EVERY
 def test_a_request_is_a_post_that_names_its_chain(endpoint):
-    """Generation 2 has one method; only what is about machines is about no chain."""
+    """V2 uses POST only; every body names the chain, except those about machines."""
     about_machines = "machine-metrics" in endpoint.path
 
     assert endpoint.route.startswith("POST /api/v2/")
@@ -91,13 +91,13 @@ def test_a_request_is_a_post_that_names_its_chain(endpoint):
 
 
 def is_published(endpoint):
-    """Whether anybody described what its answers look like."""
+    """Return whether the shape of the response is published."""
     return not endpoint.table.keeps_every_field
 
 
 @EVERY
-def test_an_endpoint_has_a_wire_sample_and_a_place_in_the_dictionary(endpoint):
-    """Written by hand, and generated."""
+def test_an_endpoint_has_a_wire_sample_and_a_section_in_the_dictionary(endpoint):
+    """The sample is written by hand; the page is generated."""
     page = (ROOT / "docs" / "dictionary.md").read_text()
     named = f"v2.{endpoint.name}"
 
@@ -110,7 +110,7 @@ def test_an_endpoint_has_a_wire_sample_and_a_place_in_the_dictionary(endpoint):
 
 @EVERY
 def test_an_endpoint_is_routed(endpoint, chain):
-    """The local explorer has its path, if anybody knows what to answer."""
+    """The local explorer has its path if the shape of the response is published."""
     paths = {route.path for route in build_app(Service(chain)).routes}
 
     assert (endpoint.path in paths) == is_published(endpoint)
@@ -118,7 +118,7 @@ def test_an_endpoint_is_routed(endpoint, chain):
 
 @EVERY
 def test_no_rows_have_all_columns(endpoint):
-    """An answer without records is a frame with the whole schema."""
+    """A response without records becomes a frame with the whole schema."""
     nothing = endpoint.table.decode([b"[]"], bf.MAINNET)
 
     assert 0 == nothing.height
@@ -126,8 +126,8 @@ def test_no_rows_have_all_columns(endpoint):
 
 
 @EVERY
-def test_a_list_is_followed_to_its_end(endpoint):
-    """Whatever is a list is paged, but for machines' names; their metrics are lists in one."""
+def test_lists_are_paginated(endpoint):
+    """Every list is paginated, except the names of machines."""
     paged = isinstance(endpoint.pagination, Cursor)
     of_lists = endpoint.shape.name == "LIST" or endpoint.name == "machine_metrics"
 

@@ -1,4 +1,4 @@
-"""Slots, blocks, periods, queues and machines of generation 2, as the local explorer tells them."""
+"""Slots, blocks, periods, queues and machines of V2, from the local explorer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def blocks(chain):
     return chain.scan("blocks").collect()
 
 
-def asked(explorer, path, body):
-    """The status of a plain request, and its answer."""
+def post(explorer, path, body):
+    """Return the status and the body of a plain request."""
     reply = httpx.post(f"{explorer.url}{path}", json=body)
     return reply.status_code, reply.json()
 
@@ -44,16 +44,16 @@ def asked(explorer, path, body):
         ("/performance-aggregate", {"range": {"evaluation_window": "1d"}}),
     ],
 )
-def test_what_names_no_place_is_a_bad_request(path, body, explorer):
-    """Exactly one way, of those that there are."""
+def test_a_request_without_a_valid_place_is_refused(path, body, explorer):
+    """A request must select by exactly one of the documented ways."""
     bad = {"error": "Bad request. Please check your input and try again."}
 
-    assert (400, bad) == asked(explorer, ETHEREUM + path, {"chain": "mainnet", **body})
+    assert (400, bad) == post(explorer, ETHEREUM + path, {"chain": "mainnet", **body})
 
 
 @pytest.mark.parametrize("load", [bf.v2.load_block, bf.v2.load_block_rewards])
 def test_a_block_by_a_view_is_the_newest_or_the_newest_final_one(load, explorer):
-    """As the dataset has them; a block that does not exist is a missing row."""
+    """Equal to the dataset; a block that does not exist is missing."""
     known = explorer.service.scan("execution_blocks").collect()
     final = known.filter("finalized")["block_number"].max()
     newest = known["block_number"].max()
@@ -65,8 +65,8 @@ def test_a_block_by_a_view_is_the_newest_or_the_newest_final_one(load, explorer)
         load(newest + 1, strict=True)
 
 
-def test_a_slot_is_there_whatever_became_of_its_block(blocks, explorer):
-    """Proposed, missed, orphaned: one row each, with its proposer."""
+def test_every_slot_has_a_row(blocks, explorer):
+    """Proposed, missed and orphaned slots have one row each, with the proposer."""
     slots = [blocks.filter(status=s)["slot"][5] for s in ("proposed", "missed", "orphaned")]
     expected = blocks.filter(pl.col("slot").is_in(slots)).sort("slot")
 
@@ -80,8 +80,8 @@ def test_a_slot_is_there_whatever_became_of_its_block(blocks, explorer):
     assert None is missed["processed_sweeps_wei"]
 
 
-def test_of_two_blocks_in_a_slot_the_root_says_which(blocks, explorer):
-    """By number it is the one that became part of the chain."""
+def test_a_root_selects_one_of_two_blocks_in_a_slot(blocks, explorer):
+    """The number selects the canonical block."""
     counts = blocks.group_by("slot").len().filter(pl.col("len") > 1)
     two = blocks.filter(pl.col("slot") == counts["slot"].min())
     proposed, orphaned = (
@@ -92,8 +92,8 @@ def test_of_two_blocks_in_a_slot_the_root_says_which(blocks, explorer):
     assert {proposed, orphaned} == set(bf.v2.load_slot([proposed, orphaned])["block_root"])
 
 
-def test_a_slot_tells_what_it_moved(blocks, explorer):
-    """Deposits, withdrawals and changes of credentials, as their own loaders have them."""
+def test_a_slot_counts_its_items(blocks, explorer):
+    """Deposits, withdrawals and credential changes equal those of their own loaders."""
     deposits = bf.load_slot_deposits(37)
     change = explorer.service.scan("bls_changes").collect()["slot"][0]
     paid = bf.load_slot_withdrawals(37)
@@ -108,8 +108,8 @@ def test_a_slot_tells_what_it_moved(blocks, explorer):
     assert found.filter(slot=change)["bls_changes_count"].item() > 0
 
 
-def test_what_signatures_earn_in_the_slots_of_an_epoch_is_its_income(explorer):
-    """To the wei, for members with one seat and with several; nobody else has a duty."""
+def test_sync_committee_rewards_of_slots_equal_the_income_of_their_epoch(explorer):
+    """Exact to the wei, for members with one and with several seats."""
     duties = bf.v2.load_slot_sync_committee_duties(range(300 * 32, 301 * 32), range(60))
     income = bf.to_wei(bf.load_income_history(range(60), since=300, until=300))
     rewards = pl.col("sync_committee_reward_wei", "sync_committee_penalty_wei")
@@ -131,14 +131,14 @@ def test_what_signatures_earn_in_the_slots_of_an_epoch_is_its_income(explorer):
     assert (duties["total_wei"] == duties["reward_wei"] - duties["penalty_wei"]).all()
 
 
-def test_signatures_are_told_of_finalized_slots_only(explorer):
-    """The newest slot is not one."""
+def test_sync_committee_duties_are_of_finalized_slots(explorer):
+    """The latest slot has no rows."""
     assert 0 == bf.v2.load_slot_sync_committee_duties("latest", 1).height
     assert 0 < bf.v2.load_slot_sync_committee_duties("finalized").height
 
 
-def test_what_votes_earn_in_the_slots_of_an_epoch_is_its_income(explorer):
-    """Every validator votes once in it; of epochs that are not final nobody knows rewards."""
+def test_attestation_rewards_of_slots_equal_the_income_of_their_epoch(explorer):
+    """Every validator votes once per epoch; rewards of epochs that are not final are null."""
     head = explorer.service.head
     epoch = head.finalized_epoch - 3
     members = range(100, 140)
@@ -159,8 +159,8 @@ def test_what_votes_earn_in_the_slots_of_an_epoch_is_its_income(explorer):
     assert newest.height == newest["reward_total_wei"].null_count() > 0
 
 
-def test_a_period_knows_its_epochs(explorer):
-    """The current one, the next one, and none that has no committee yet."""
+def test_a_period_has_its_epochs(explorer):
+    """The current and the next period load; later ones have no committee."""
     found = bf.v2.load_sync_committee([0, "latest", "next"])
 
     assert [(0, 0, 255), (1, 256, 511), (2, 512, 767)] == found.select(
@@ -173,7 +173,7 @@ def test_a_period_knows_its_epochs(explorer):
 
 
 def test_the_network_is_all_validators_together(blocks, explorer):
-    """Its blocks are the chain's; its score is the score of the sums."""
+    """Counts of blocks equal the chain; the score is that of the sums."""
     whole = bf.v2.load_network_performance("all_time").row(0, named=True)
     final = blocks.filter(
         pl.col("epoch") <= explorer.service.head.finalized_epoch,
@@ -191,8 +191,8 @@ def test_the_network_is_all_validators_together(blocks, explorer):
     assert max(parts) <= 1
 
 
-def test_the_queues_are_asked_for_in_their_new_shape():
-    """By the media type; so nobody gets another shape on another day."""
+def test_the_queues_are_requested_in_the_new_shape():
+    """The request names the media type, so the shape of the response is fixed."""
     answer = b'{"data": {"exit_queue": {"count": 3}}}'
 
     with (
@@ -206,8 +206,8 @@ def test_the_queues_are_asked_for_in_their_new_shape():
     assert 3 == frame["exit_count"].item()
 
 
-def test_the_queues_are_served_in_their_new_shape_whatever_is_accepted(explorer):
-    """The old one is over."""
+def test_the_queues_are_always_served_in_the_new_shape(explorer):
+    """The local explorer has no old shape."""
     for accept in ("application/json", "application/vnd.beaconcha.in.v2.1+json"):
         reply = httpx.post(
             f"{explorer.url}{ETHEREUM}/queues", json={}, headers={"Accept": accept}
@@ -217,8 +217,8 @@ def test_the_queues_are_served_in_their_new_shape_whatever_is_accepted(explorer)
         assert {"data"} == set(reply)
 
 
-def test_machines_push_what_they_are(explorer):
-    """Each machine has three processes; a span of time and a name narrow the readings."""
+def test_metrics_of_machines(explorer):
+    """Each machine has three processes; range and name filter the readings."""
     whole = bf.v2.load_machine_metrics()
     names = bf.v2.load_machine_names()["machine"].to_list()
     middle = whole["time"].sort()[whole.height // 2]
@@ -240,8 +240,8 @@ def test_machines_push_what_they_are(explorer):
         {"since": "2026-10-02", "until": "2026-10-01"},
     ],
 )
-def test_what_names_no_machine_or_moment_is_refused(arguments, explorer):
-    """Nothing is sent."""
+def test_invalid_machines_and_times_raise(arguments, explorer):
+    """The call raises before any request."""
     before = explorer.requests
 
     with pytest.raises(errors.UsageError):
@@ -254,6 +254,6 @@ def test_what_names_no_machine_or_moment_is_refused(arguments, explorer):
     "body",
     [{"machines": "a"}, {"range": 5}, {"range": {"timestamp": {"start": 9, "end": 3}}}],
 )
-def test_a_bad_request_for_metrics_is_told(body, explorer):
-    """In the words of the specification."""
-    assert 400 == asked(explorer, "/api/v2/machine-metrics", body)[0]
+def test_a_bad_request_for_metrics_is_refused(body, explorer):
+    """The error has the words of the specification."""
+    assert 400 == post(explorer, "/api/v2/machine-metrics", body)[0]

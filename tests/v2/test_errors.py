@@ -1,4 +1,4 @@
-"""Every error that generation 2 knows, and endpoints whose answers nobody has described."""
+"""Errors of V2, and endpoints without a published response shape."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("status", "said", "kind"), REFUSALS)
-def test_an_error_has_a_category_of_its_own_and_the_words_of_the_service(status, said, kind):
-    """Never the key, even where the service repeats it, and not in the traceback either."""
+def test_an_error_has_its_category_and_the_words_of_the_service(status, said, kind):
+    """The API key is in no message and no traceback, even if the service repeats it."""
     body = json.dumps({"error": f"{said} ({KEY})"}).encode()
 
     with (
@@ -50,13 +50,13 @@ def test_an_error_has_a_category_of_its_own_and_the_words_of_the_service(status,
 
 
 def test_no_two_errors_share_a_category():
-    """What a program does about them differs."""
+    """Programs can distinguish them by category."""
     assert len(REFUSALS) == len({kind.category for _, _, kind in REFUSALS})
 
 
 @pytest.mark.parametrize("status", [409, 418])
-def test_any_other_refusal_is_one_of_the_request(status):
-    """With whatever the service says."""
+def test_other_statuses_are_errors_of_the_request(status):
+    """The message has the words of the service."""
     body = b'{"error": "An unexpected error occurred."}'
 
     with (
@@ -160,10 +160,8 @@ UNDESCRIBED = [
 
 
 @pytest.mark.parametrize(("load", "arguments", "path", "body"), UNDESCRIBED)
-def test_what_nobody_has_described_is_asked_for_as_documented_and_kept_whole(
-    load, arguments, path, body
-):
-    """Every field of every page; a second page is asked for only where there is one."""
+def test_undocumented_responses_keep_every_field(load, arguments, path, body):
+    """Every field of every page is a column; a second page is requested only if there is one."""
     alone = load in (bf.v2.load_state, bf.v2.load_config)
     records = [{"amount": "5", "deep": {"er": 1}}, {"amount": "-7", "new": "x"}]
     pages = [{"data": [record], "paging": {"next_cursor": "n"}} for record in records]
@@ -171,8 +169,8 @@ def test_what_nobody_has_described_is_asked_for_as_documented_and_kept_whole(
     if alone:
         pages = [{"data": records[0]}]
 
-    def reply(asked):
-        return json.dumps(pages["cursor" in asked and asked["cursor"] == "n"]).encode()
+    def reply(body):
+        return json.dumps(pages["cursor" in body and body["cursor"] == "n"]).encode()
 
     with (
         replaying({"*": reply}) as server,
@@ -189,8 +187,8 @@ def test_what_nobody_has_described_is_asked_for_as_documented_and_kept_whole(
 
 @pytest.mark.parametrize("status", [404, 405, 410])
 @pytest.mark.parametrize(("load", "arguments", "path", "body"), UNDESCRIBED[:3])
-def test_an_endpoint_that_is_not_there_yet_is_not_served(status, load, arguments, path, body):
-    """The service says that something was not found: nobody has ever seen it found."""
+def test_an_endpoint_that_does_not_exist_yet_raises_not_served(status, load, arguments, path, body):
+    """The error is NotServed, not a missing row."""
     refusal = b'{"error": "The requested resource was not found."}'
 
     with (

@@ -1,4 +1,4 @@
-"""Answers of unpublished shape: every field becomes a column, whatever the pages are."""
+"""Responses of unpublished shape: every field becomes a column, however rows are paginated."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TIME = pl.Datetime("us", "UTC")
 
 
 class Unknown(Table):
-    """Things that nobody described. One row per thing."""
+    """Undocumented items. One row per item."""
 
-    slot = Slot("Slot that was asked for.", context="request.slot.number")
+    slot = Slot("Requested slot.", context="request.slot.number")
 
     keeps_every_field = True
 
@@ -56,13 +56,13 @@ RECORDS = [
 
 
 def decoded(*pages):
-    """The frame of records in these pages."""
+    """Return the frame of the records in these pages."""
     around = [EnvelopeContext({}, {"slot": {"number": 3}})] * len(pages)
     return Unknown.decode([json.dumps(page).encode() for page in pages], MAINNET, around)
 
 
 def test_every_field_is_a_column_of_the_type_of_its_values():
-    """Amounts are exact, epochs know the far future, bytes are lower-case, the rest is kept."""
+    """Amounts are exact, far-future epochs null, hex lower-case; other fields stay."""
     frame = decoded(RECORDS)
 
     expected = {
@@ -92,7 +92,7 @@ def test_every_field_is_a_column_of_the_type_of_its_values():
 
 
 def test_types_do_not_depend_on_where_pages_begin():
-    """All records on a page of their own, or together, or with empty pages between."""
+    """One record per page, all on one page, or empty pages in between: the types are equal."""
     whole = decoded(RECORDS)
 
     assert_frame_equal(whole, decoded(*([record] for record in RECORDS)))
@@ -101,31 +101,31 @@ def test_types_do_not_depend_on_where_pages_begin():
         assert dict(whole.schema) == dict(decoded(order).schema)
 
 
-def test_a_row_that_came_twice_is_kept_once():
-    """Pages may overlap."""
+def test_a_repeated_row_is_returned_once():
+    """Overlapping pages return each row once."""
     twice = decoded(RECORDS, RECORDS[1:])
 
     assert_frame_equal(decoded(RECORDS), Unknown.arrange(twice))
 
 
 def test_an_amount_beyond_every_column_is_an_error():
-    """Twenty-nine digits are no amount of wei."""
+    """An amount of 29 digits is an error."""
     with pytest.raises(SchemaError, match="unknown: amount has a value"):
         decoded([{"amount": "1" + "0" * 28}])
 
 
-def test_nothing_has_the_columns_that_are_known():
-    """They are what was asked."""
+def test_an_empty_response_has_the_known_columns():
+    """The frame has the columns of the request."""
     assert {"slot": pl.Int64} == dict(decoded([]).schema)
 
 
-def test_texts_and_numbers_are_kept_too():
-    """A list of no objects has one column."""
+def test_lists_of_values_become_a_column():
+    """A list of values becomes one column."""
     assert ["a", "b"] == decoded(["a", "b"])["value"].to_list()
 
 
-def test_numbers_as_text_are_no_amounts_where_the_name_says_so():
-    """A slot is a slot, however it is written; an amount is one of any size."""
+def test_the_name_of_a_column_decides_the_type_of_numbers_as_text():
+    """The column name decides: slots are integers, and amounts of any size are decimals."""
     frame = decoded([
         {"slot": "14368", "validator": {"index": "7"}, "start_timestamp": "1606824023",
          "reward_count": "2", "total": 2**70},
@@ -142,7 +142,7 @@ def test_numbers_as_text_are_no_amounts_where_the_name_says_so():
 
 
 @pytest.mark.parametrize("number", [1.5e21, 2.0**53, -(2.0**60)])
-def test_an_amount_that_has_lost_digits_is_refused(number):
-    """A float cannot tell what its last digits were."""
+def test_an_amount_as_float_is_an_error(number):
+    """A float has lost digits, so it is an error."""
     with pytest.raises(SchemaError, match="amount has a value"):
         decoded([{"amount": number}])

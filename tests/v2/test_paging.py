@@ -1,4 +1,4 @@
-"""Pages by cursor, sets of validators and limits: what a service may do, and what then happens."""
+"""Cursor pagination, sets of validators and limits, with well-behaved and faulty services."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ KEY = "0x" + "ab" * 48
 
 
 def row(index, amount="1", kind="partial_sweep"):
-    """A withdrawal as the service sends it."""
+    """Return a withdrawal as the service sends it."""
     return {"validator": {"index": index, "public_key": KEY}, "amount": amount, "type": kind}
 
 
 def answer(rows, cursor=None, **more):
-    """A page with its cursor; a cursor may be anything."""
+    """Return a page with its cursor, of any type."""
     return json.dumps({"data": rows, "paging": {"next_cursor": cursor}, **more}).encode()
 
 
 @contextmanager
 def serving(reply):
-    """A service that answers every request with what *reply* makes of its body."""
+    """Serve *reply* of the request body for every request."""
     with (
         replaying({"*": reply}) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
@@ -39,7 +39,7 @@ def serving(reply):
 
 
 def withdrawals(reply, **more):
-    """Load a slot from such a service; return what came, or the error, and what was asked."""
+    """Load a slot from such a service; return the rows or the error, and the requests."""
     with serving(reply) as (server, explorer):
         try:
             found = bf.v2.load_slot_withdrawals(SLOT, explorer=explorer, **more)
@@ -49,65 +49,65 @@ def withdrawals(reply, **more):
 
 
 def place(body):
-    """The number that a cursor of these services is."""
+    """Return the page number of a cursor."""
     return int(body["cursor"] or 0)
 
 
 @pytest.mark.parametrize("length", [1, 2, 7])
-def test_a_cursor_that_comes_back_is_no_end(length):
-    """All cursors are remembered, not only the last: a cycle costs itself and one request."""
+def test_a_repeated_cursor_is_an_error(length):
+    """All cursors are remembered: a cycle ends after one more request."""
 
     def cycle(body):
         step = place(body)
         return answer([row(step)], str(step % length + 1))
 
-    error, asked = withdrawals(cycle)
+    error, requests = withdrawals(cycle)
 
     assert isinstance(error, errors.PaginationError)
-    assert len(asked) <= length + 1
+    assert len(requests) <= length + 1
     assert "POST /api/v2/ethereum/slot/withdrawals" == error.endpoint
 
 
-def test_empty_pages_without_end_are_given_up():
-    """Thirty-two in a row are enough."""
-    error, asked = withdrawals(lambda body: answer([], str(place(body) + 1)))
+def test_endless_empty_pages_are_an_error():
+    """After 32 empty pages in a row the call raises."""
+    error, requests = withdrawals(lambda body: answer([], str(place(body) + 1)))
 
     assert isinstance(error, errors.PaginationError)
-    assert 32 == len(asked)
+    assert 32 == len(requests)
 
 
-def test_a_page_that_says_nothing_new_is_given_up():
-    """New cursors for the same rows lead nowhere."""
-    error, asked = withdrawals(lambda body: answer([row(1), row(2)], str(place(body) + 1)))
+def test_pages_without_new_rows_are_an_error():
+    """New cursors with the same rows raise."""
+    error, requests = withdrawals(lambda body: answer([row(1), row(2)], str(place(body) + 1)))
 
     assert isinstance(error, errors.PaginationError)
-    assert 2 == len(asked)
+    assert 2 == len(requests)
 
 
 @pytest.mark.parametrize(
     "paging", ["absent", None, {}, "", {"next_cursor": None}, {"next_cursor": ""}]
 )
-def test_every_way_to_say_the_end_is_one(paging):
-    """Absent, null, empty."""
+def test_every_form_of_the_last_page_ends_the_list(paging):
+    """Absent, null and empty cursors end the pages."""
     page = {"data": [row(1)]} | ({} if paging == "absent" else {"paging": paging})
 
-    found, asked = withdrawals(json.dumps(page).encode())
+    found, requests = withdrawals(json.dumps(page).encode())
 
     assert [1] == found["validator_index"].to_list()
-    assert 1 == len(asked)
+    assert 1 == len(requests)
 
 
 @pytest.mark.parametrize("paging", [{"next": "abc"}, {"next_cursor": None, "nextCursor": "abc"}])
-def test_a_next_page_by_another_name_is_no_end(paging):
-    """Rows that were left out in silence would look complete."""
+def test_a_next_page_by_another_name_is_an_error(paging):
+    """An unknown name of the next page raises, since rows would be missing."""
     error, _ = withdrawals(json.dumps({"data": [row(1)], "paging": paging}).encode())
 
     assert isinstance(error, errors.ProtocolError)
 
 
 @pytest.mark.parametrize("cursor", [5, True, [], {}, {"a": 1}, "x" * (2**16 + 1), "x" * 2**20])
-def test_a_cursor_that_is_none_is_refused(cursor):
-    """A cursor is a text, and not a long one."""
+def test_an_invalid_cursor_is_an_error(cursor):
+    """A cursor must be a short text."""
     error, _ = withdrawals(answer([row(1)], cursor))
 
     assert isinstance(error, errors.ProtocolError)
@@ -115,8 +115,8 @@ def test_a_cursor_that_is_none_is_refused(cursor):
 
 
 @pytest.mark.parametrize("status", [400, 404, 410])
-def test_a_cursor_that_went_stale_costs_one_more_beginning(status):
-    """The third page is refused once; the second time round it is not."""
+def test_a_stale_cursor_restarts_the_pages(status):
+    """A stale cursor restarts the pages once."""
     refusals = [status]
 
     def stale(body):
@@ -125,51 +125,51 @@ def test_a_cursor_that_went_stale_costs_one_more_beginning(status):
             return refusals.pop(), {}, b'{"error": "cursor expired"}'
         return answer([row(step)], str(step + 1) if step < 4 else "")
 
-    found, asked = withdrawals(stale)
+    found, requests = withdrawals(stale)
 
     assert [0, 1, 2, 3, 4] == found["validator_index"].to_list()
-    assert ["", "1", "2", "", "1", "2", "3", "4"] == [body["cursor"] for body in asked]
+    assert ["", "1", "2", "", "1", "2", "3", "4"] == [body["cursor"] for body in requests]
 
 
-def test_a_cursor_that_is_always_stale_is_given_up():
-    """Never a part of the rows as if they were all."""
+def test_a_cursor_that_is_always_stale_is_an_error():
+    """The call raises instead of returning a part of the rows."""
 
     def stale(body):
         if body["cursor"]:
             return 400, {}, b'{"error": "cursor expired"}'
         return answer([row(1)], "1")
 
-    error, asked = withdrawals(stale)
+    error, requests = withdrawals(stale)
 
     assert isinstance(error, errors.PaginationError)
-    assert 4 == len(asked)
+    assert 4 == len(requests)
     assert "cursor expired" in str(error)
 
 
-def test_a_refused_first_page_is_no_stale_cursor():
-    """There is nothing to begin again."""
-    error, asked = withdrawals(lambda _: (400, {}, b'{"error": "no"}'))
+def test_a_refused_first_page_is_not_a_stale_cursor():
+    """The first page has no cursor, so the error is raised."""
+    error, requests = withdrawals(lambda _: (400, {}, b'{"error": "no"}'))
 
     assert isinstance(error, errors.BadRequest)
-    assert 1 == len(asked)
+    assert 1 == len(requests)
 
 
-def test_short_long_and_empty_pages_lose_nothing():
-    """Only the cursor says that there is no more."""
+def test_short_long_and_empty_pages_are_complete():
+    """Only the cursor marks the end."""
     pages = [[row(1)], [], [row(n) for n in range(2, 30)], [], [row(30)]]
 
     def uneven(body):
         step = place(body)
         return answer(pages[step], str(step + 1) if step + 1 < len(pages) else None)
 
-    found, asked = withdrawals(uneven)
+    found, requests = withdrawals(uneven)
 
     assert list(range(1, 31)) == found["validator_index"].to_list()
-    assert len(pages) == len(asked)
+    assert len(pages) == len(requests)
 
 
-def test_overlapping_pages_give_every_row_once(caplog):
-    """A row that came before is the same row; how many came again is logged."""
+def test_overlapping_pages_return_every_row_once(caplog):
+    """Repeated rows are dropped, and their number is logged."""
 
     def overlapping(body):
         step = place(body)
@@ -184,8 +184,8 @@ def test_overlapping_pages_give_every_row_once(caplog):
     ]
 
 
-def test_a_row_that_is_there_twice_on_a_page_is_kept_once(caplog):
-    """On each of two pages; one without repeats is not talked about."""
+def test_a_row_repeated_on_a_page_is_returned_once(caplog):
+    """Repeated rows of one page are dropped; pages without repeats log nothing."""
     pages = {0: answer([row(1), row(1), row(2)], "1"), 1: answer([row(3), row(3), row(3)], "")}
 
     with caplog.at_level("INFO", logger="beaconframes.fetch"):
@@ -193,12 +193,12 @@ def test_a_row_that_is_there_twice_on_a_page_is_kept_once(caplog):
         withdrawals(answer([row(1), row(2)]))
 
     assert [1, 2, 3] == found["validator_index"].to_list()
-    (told,) = caplog.messages
-    assert "POST /api/v2/ethereum/slot/withdrawals: 3 rows" in told
+    (message,) = caplog.messages
+    assert "POST /api/v2/ethereum/slot/withdrawals: 3 rows" in message
 
 
 def test_rows_that_contradict_each_other_are_an_error():
-    """A sweep takes from a validator once in a slot; the error names the key and the column."""
+    """A sweep withdraws once per validator and slot; the error names key and column."""
     pages = {0: answer([row(1), row(2, "5")], "1"), 1: answer([row(2, "6"), row(3)], "")}
 
     error, _ = withdrawals(lambda body: pages[place(body)])
@@ -209,35 +209,35 @@ def test_rows_that_contradict_each_other_are_an_error():
 
 
 def test_nothing_but_the_cursor_changes_from_page_to_page():
-    """A cursor carries no filter: another question would get a plausible wrong answer."""
+    """A cursor has no filter, so every page must repeat the request."""
 
     def three(body):
         step = place(body)
         return answer([row(step)], str(step + 1) if step < 2 else "")
 
-    _, asked = withdrawals(three, validators=bf.v2.dashboard(4), type_filter="partial_sweep")
+    _, requests = withdrawals(three, validators=bf.v2.dashboard(4), type_filter="partial_sweep")
 
-    first = asked[0]
-    assert [first | {"cursor": c} for c in ("", "1", "2")] == asked
+    first = requests[0]
+    assert [first | {"cursor": c} for c in ("", "1", "2")] == requests
 
 
 @pytest.mark.parametrize("size", [1, 3, 10])
-def test_a_page_is_as_long_as_it_is_said_to_be(size, explorer, monkeypatch):
-    """The rows do not depend on it, and no request is one too many."""
+def test_rows_do_not_depend_on_the_page_size(size, explorer, monkeypatch):
+    """The rows do not depend on the page size, and no extra request is sent."""
     monkeypatch.setattr(cursors, "PAGE_SIZE", size)
     before = explorer.requests
 
     found = bf.v2.load_slot_withdrawals(range(5000, 5006))
 
     expected = bf.load_slot_withdrawals(range(5000, 5006))
-    asked = explorer.requests - before - 6
+    requests = explorer.requests - before - 6
     assert 96 == found.height
     assert expected["validator_index"].sort().to_list() == found["validator_index"].sort().to_list()
-    assert 6 * -(-16 // size) == asked
+    assert 6 * -(-16 // size) == requests
 
 
 def validators(limit, pages=False):
-    """A service that knows every validator, and takes only so many at once."""
+    """Serve every validator, up to a limit per request."""
 
     def reply(body):
         named = body["validator"]["validator_identifiers"]
@@ -252,7 +252,7 @@ def validators(limit, pages=False):
 
 @pytest.mark.parametrize(("named", "requests"), [(100, 6), (101, 7), (1000, 51), (20, 1)])
 def test_a_smaller_limit_costs_one_request_and_is_remembered(named, requests):
-    """The refused hundred is asked for in parts, and nothing is sent that would be refused."""
+    """A refused batch is split, and later batches have the smaller size."""
     with serving(validators(20)) as (server, explorer):
         found = bf.v2.load_validators(range(named), explorer=explorer)
         first = len(server.posted)
@@ -263,8 +263,8 @@ def test_a_smaller_limit_costs_one_request_and_is_remembered(named, requests):
     assert -(-named // 20) == len(server.posted) - first
 
 
-def test_a_hundred_at_once_are_asked_for_where_they_are_taken():
-    """Four requests for four hundred."""
+def test_batches_of_a_hundred_where_the_service_takes_them():
+    """Four hundred validators take four requests."""
     with serving(validators(100)) as (server, explorer):
         found = bf.v2.load_validators(range(400), explorer=explorer)
 
@@ -272,8 +272,8 @@ def test_a_hundred_at_once_are_asked_for_where_they_are_taken():
     assert 4 == len(server.posted)
 
 
-def test_a_limit_that_is_not_about_numbers_is_another_matter():
-    """A plan without the selector is not asked again in smaller parts."""
+def test_a_limit_of_the_plan_is_not_retried():
+    """A parameter that the plan does not include is not retried in smaller batches."""
     forbidden = (403, {}, b'{"error": "this endpoint is not allowed for your tier"}')
 
     with serving(forbidden) as (server, explorer), pytest.raises(errors.TierTooLow) as caught:
@@ -284,8 +284,8 @@ def test_a_limit_that_is_not_about_numbers_is_another_matter():
 
 
 @pytest.mark.parametrize("limit", [20, 100])
-def test_scores_of_a_set_are_never_put_together(limit):
-    """As many as one request takes are asked for; a plan that takes fewer refuses them."""
+def test_scores_of_batches_are_never_combined(limit):
+    """A set must fit into one request; otherwise the call raises."""
 
     def reply(body):
         refused = validators(limit)(body)
@@ -301,8 +301,8 @@ def test_scores_of_a_set_are_never_put_together(limit):
     assert 1 == len(server.posted)
 
 
-def test_amounts_of_many_are_added_only_when_nobody_counts_twice():
-    """An index in one request and the same validator's key in another would."""
+def test_amounts_are_added_only_if_no_validator_counts_twice():
+    """An index and the public key of the same validator could be in two requests."""
     with (
         serving(answer([])) as (server, explorer),
         pytest.raises(errors.UsageError, match="count twice"),
@@ -313,8 +313,8 @@ def test_amounts_of_many_are_added_only_when_nobody_counts_twice():
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_figures_that_are_renewed_between_pages_are_read_anew_once(times):
-    """Rows of two readings do not go together: some could lack, others be there twice."""
+def test_figures_updated_between_pages_are_requested_again_once(times):
+    """Rows of two updates cannot be combined, so all pages are requested once more."""
     readings = [1, *[2] * 3] if times == 1 else [1, 2, 2, 3]
 
     def hourly(body):
@@ -335,14 +335,14 @@ def test_figures_that_are_renewed_between_pages_are_read_anew_once(times):
 
 
 def moving(body):
-    """A service whose head moves between two pages."""
+    """Serve a head that moves between two pages."""
     step = place(body)
     window = {"epoch": {"start": 7 + step, "end": 7 + step}}
     return answer([row(step)], "1" if step == 0 else "", range=window)
 
 
-def test_a_window_that_moves_between_pages_is_told():
-    """Both windows are named, and the rows are there all the same."""
+def test_a_window_that_moves_between_pages_warns():
+    """The warning names both windows; the rows are returned."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found, _ = withdrawals(moving)
@@ -354,8 +354,8 @@ def test_a_window_that_moves_between_pages_is_told():
     assert __file__ == warning.filename
 
 
-def test_the_end_of_an_endpoint_is_told_once():
-    """With its date, and never again by the same explorer."""
+def test_the_end_of_an_endpoint_warns_once():
+    """The warning has the date, and appears once per explorer."""
     headers = {"Deprecation": "true", "Sunset": "Thu, 17 Dec 2026 10:00:00 GMT"}
     old = (200, headers, answer([row(1)]))
 
@@ -398,8 +398,8 @@ def test_the_end_of_an_endpoint_is_told_once():
         (lambda: bf.v2.load_apy_roi(range(101)), "101 validators are more than the 100"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_anything_is_sent(call, words, explorer):
-    """The error names what was wrong."""
+def test_invalid_arguments_raise_before_any_request(call, words, explorer):
+    """The error names the invalid value."""
     before = explorer.requests
 
     with pytest.raises(errors.UsageError, match=words):
@@ -408,8 +408,8 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_sent(call, words, ex
     assert before == explorer.requests
 
 
-def test_nothing_asked_is_nothing_sent(explorer):
-    """No validators: no request, and all columns."""
+def test_no_validators_send_no_request(explorer):
+    """Without validators no request is sent, and the schema is whole."""
     before = explorer.requests
 
     found = bf.v2.load_rewards([])
@@ -419,8 +419,8 @@ def test_nothing_asked_is_nothing_sent(explorer):
     assert before == explorer.requests
 
 
-def test_generation_2_of_the_public_service_has_one_host(monkeypatch):
-    """The chain is in the body; the key and what it allows are the same for both."""
+def test_v2_of_the_public_service_has_one_host(monkeypatch):
+    """The body names the chain; key and quota are shared."""
     explorer = bf.Explorer(api_key="k" * 20, chain="hoodi")
 
     assert "https://hoodi.beaconcha.in" == explorer.source._session.base_url

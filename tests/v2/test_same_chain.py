@@ -1,4 +1,4 @@
-"""One chain, told by both generations: what they have in common is the same to the last wei."""
+"""One chain from V1 and V2: their shared columns are equal to the last wei."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ORDINARY, DEPOSITS = range(40), range(990, 1010)
 
 
 def pairs(explorer):
-    """For each pair of the specification's ninth section: what both generations give."""
+    """Return the frames of V1 and V2 for each pair of the specification's section 9."""
     head = explorer.service.head
     final = 32 * (head.finalized_epoch + 1) - 1
     slots = [*range(5_000, 5_020), 6_409, head.slot - 5]
@@ -39,7 +39,7 @@ def pairs(explorer):
         ),
         "proposal_slots": (
             lambda: bf.load_proposals(ORDINARY, since=0, until=head.finalized_epoch).with_columns(
-                # An orphaned block is none, says generation 2.
+                # V2 does not count an orphaned block.
                 pl.when(status="proposed").then("exec_block_number")
             ),
             lambda: bf.v2.load_proposal_slots(ORDINARY, until=final),
@@ -82,15 +82,15 @@ NAMES = [
 
 
 UNORDERED = {"slot_withdrawals"}
-"""Generation 1 sorts these by a number that generation 2 does not tell."""
+"""V1 sorts these by a number that V2 does not have."""
 
 
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=pytest.mark.more) if n == "proposal_slots" else n for n in NAMES],
 )
-def test_both_generations_tell_the_same(name, explorer):
-    """Names, units, order and every cell, after the documented conversion."""
+def test_v1_and_v2_agree(name, explorer):
+    """Names, units, order and cells are equal after the documented conversion."""
     first, second = pairs(explorer)[name]
 
     found = bf.v2.same_as_v1(second())
@@ -102,7 +102,7 @@ def test_both_generations_tell_the_same(name, explorer):
 
 
 def test_the_columns_are_those_that_both_have():
-    """Written by hand, for the two that are asked for most."""
+    """Columns written by hand, for two loaders."""
     rewards = bf.v2._v1_comparison.V1_EQUIVALENTS["rewards"].of(
         pl.DataFrame(schema=bf.v2.REWARDS.table.schema())
     )
@@ -125,8 +125,8 @@ def test_the_columns_are_those_that_both_have():
     } == dict(rewards.schema)
 
 
-def test_a_pandas_frame_gives_one(explorer):
-    """The same kind comes out, digit for digit."""
+def test_a_pandas_frame_stays_one(explorer):
+    """A pandas frame is returned, exact to the digit."""
     rows = bf.v2.load_rewards(range(3), since=300, until=300)
 
     found = bf.v2.same_as_v1(bf.to_pandas(rows))
@@ -134,15 +134,15 @@ def test_a_pandas_frame_gives_one(explorer):
     assert bf.to_pandas(bf.v2.same_as_v1(rows)).equals(found)
 
 
-def test_what_has_no_twin_is_refused():
-    """A frame of something else, and one that lost a column."""
+def test_a_frame_without_an_equivalent_raises():
+    """Another frame, and one with a missing column, raise."""
     for frame in (pl.DataFrame({"a": [1]}), pl.DataFrame(schema={"period": pl.Int64})):
         with pytest.raises(UsageError, match=r"bf\.v2\.load_rewards"):
             bf.v2.same_as_v1(frame)
 
 
-def test_an_amount_that_is_no_whole_gwei_is_refused():
-    """Nothing is rounded."""
+def test_a_fraction_of_a_gwei_raises():
+    """Amounts are never rounded."""
     row = dict.fromkeys(bf.v2.BALANCES.table.schema()) | {"balance_wei": 1}
     frame = pl.DataFrame([row], schema=bf.v2.BALANCES.table.schema())
 

@@ -1,4 +1,4 @@
-"""Generation 2 about validators: the same story as generation 1, on the simulated chain."""
+"""Validators in V2: equal to V1 on the simulated chain."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from beaconframes import errors
 from beaconframes.server import Server
 
 
-def test_balances_are_those_of_generation_1(explorer):
-    """Wei against gwei, over some epochs and validators; the latest epoch is not final."""
+def test_balances_equal_those_of_v1(explorer):
+    """Wei equals gwei over some epochs and validators; the latest epoch is not final."""
     first = bf.to_wei(bf.load_balance_history(range(790, 830), since=-3))
     second = bf.v2.load_balances(range(790, 830), since=-3)
 
@@ -26,14 +26,14 @@ def test_balances_are_those_of_generation_1(explorer):
 
 @pytest.fixture(scope="module")
 def late(chain):
-    """An epoch whose duties are kept, in which somebody missed one."""
+    """Return an epoch with stored duties, of which one is missed."""
     missed = chain.scan("attestations").filter(pl.col("status") == "missed").collect()
     final = missed.filter(pl.col("epoch") <= chain.meta["finalized_epoch"])
     return int(final.group_by("epoch").len().sort("len", "epoch")["epoch"][-1])
 
 
-def test_attestation_duties_are_those_of_generation_1(late, explorer):
-    """Who voted, how late, and whether it was worth something."""
+def test_attestation_duties_equal_those_of_v1(late, explorer):
+    """Votes, delays and rewards equal those of V1."""
     who = range(0, 800, 7)
     votes = bf.load_attestations(who, since=late, until=late)
     income = bf.load_income_history(who, since=late, until=late)
@@ -53,8 +53,8 @@ def test_attestation_duties_are_those_of_generation_1(late, explorer):
     assert score.to_list() == pytest.approx(found["beaconscore_attestation"].to_list())
 
 
-def test_other_duties_are_those_of_blocks_and_committees(explorer):
-    """Proposals of an epoch from its slots, signatures from the duties of its slots."""
+def test_other_duties_equal_those_of_blocks_and_committees(explorer):
+    """Proposals equal the slots of the epoch, signatures the duties of its slots."""
     slots = bf.load_epoch_slots(since=40, until=40)
     found = bf.v2.load_performance(bf.v2.dashboard(1), since=40, until=40)
 
@@ -77,7 +77,7 @@ def test_other_duties_are_those_of_blocks_and_committees(explorer):
 
 
 def test_performance_of_a_set_follows_from_its_duties(explorer):
-    """Counts are added, and scores are worked out anew from them."""
+    """Counts are sums, and scores are computed from them."""
     whole = bf.v2.load_performance_aggregate(range(0, 1000, 11), "24h")
     first, last = whole["first_epoch"][0], whole["last_epoch"][0]
     income = bf.load_income_history(range(0, 1000, 11), since=first, until=last)
@@ -92,8 +92,8 @@ def test_performance_of_a_set_follows_from_its_duties(explorer):
     assert total == pytest.approx(whole["beaconscore"][0])
 
 
-def test_scores_of_many_are_refused_and_never_averaged(explorer):
-    """The error says why and what to do; a set by name may be of any size."""
+def test_scores_of_many_validators_raise(explorer):
+    """The error names reason and remedy; a dashboard may have any size."""
     before = explorer.requests
 
     with pytest.raises(errors.UsageError, match="does not follow from what it gives for parts"):
@@ -104,7 +104,7 @@ def test_scores_of_many_are_refused_and_never_averaged(explorer):
 
 
 def test_yields_follow_from_income_and_stake(explorer):
-    """A day of a dashboard: rewards less penalties over the mean effective balance."""
+    """The yield of a day is rewards less penalties over the mean effective balance."""
     found = bf.v2.load_apy_roi(bf.v2.dashboard(3, group=1), "24h")
     first, last = found["first_epoch"][0], found["last_epoch"][0]
     who = range(201, 300, 4)
@@ -122,8 +122,8 @@ def test_yields_follow_from_income_and_stake(explorer):
         assert found[f"{name}apy"][0] == pytest.approx(365 * found[f"{name}roi"][0])
 
 
-def test_slots_to_propose_in_are_the_proposals_of_generation_1(explorer):
-    """Every finalized one, with its block if it has one; pages come newest first."""
+def test_proposal_slots_equal_the_proposals_of_v1(explorer):
+    """Every finalized proposal, with its block if it has one."""
     who = range(0, 1010, 40)
     proposals = bf.load_proposals(who, since=0)
     found = bf.v2.load_proposal_slots(who)
@@ -149,8 +149,8 @@ def test_slots_to_propose_in_are_the_proposals_of_generation_1(explorer):
         ({"since": 15_000}, 0, -1),
     ],
 )
-def test_a_span_of_time_is_its_slots(span, first, last, chain, explorer):
-    """Both ends included, as far as they are finalized: epoch 467 ends with slot 14,975."""
+def test_a_time_range_selects_its_slots(span, first, last, chain, explorer):
+    """Both ends are included if finalized: epoch 467 ends with slot 14,975."""
     before = explorer.requests
 
     found = bf.v2.load_proposal_slots(bf.v2.entity("Fyrlykt"), **span)
@@ -175,16 +175,16 @@ def test_a_span_of_time_is_its_slots(span, first, last, chain, explorer):
         "24h",
     ],
 )
-def test_a_span_that_is_none_is_a_bad_request(span, explorer):
-    """An end before its start, another unit, no object."""
+def test_an_invalid_time_range_is_refused(span, explorer):
+    """An end before the start, another unit, or no object is refused."""
     body = {"validator": {"dashboard_id": 1}, "range": span}
     reply = httpx.post(f"{explorer.url}/api/v2/ethereum/validators/proposal-slots", json=body)
 
     assert 400 == reply.status_code
 
 
-def test_metadata_are_what_generation_1_knows_of_validators(chain, explorer):
-    """Names, credentials, and the first address that deposited for each."""
+def test_metadata_equals_that_of_v1(chain, explorer):
+    """Names, credentials and the first depositor equal those of V1."""
     first = bf.load_validators(range(780, 1010))
     second = bf.v2.load_metadata(range(780, 1010))
 
@@ -198,8 +198,8 @@ def test_metadata_are_what_generation_1_knows_of_validators(chain, explorer):
     assert both["from_address"].to_list() == both["deposit_address"].to_list()
 
 
-def test_entities_are_sets_of_validators_in_the_order_that_was_asked_for(explorer):
-    """Each has the score that its set has, and its share of all validators."""
+def test_entities_are_sets_in_the_requested_order(explorer):
+    """Each entity has the score of its set, and its share of all validators."""
     for order in ("asc", "desc"):
         for word in ("net_share", "beaconscore", "validator_count"):
             found = bf.v2.load_entities("24h", sort_by=word, sort_order=order)
@@ -216,7 +216,7 @@ def test_entities_are_sets_of_validators_in_the_order_that_was_asked_for(explore
 
 
 def test_a_free_key_has_no_metadata_and_no_entities(chain):
-    """The error is the tier's."""
+    """The error is TierTooLow."""
     calls = [
         lambda explorer: bf.v2.load_metadata(1, explorer=explorer),
         lambda explorer: bf.v2.load_entities(explorer=explorer),
@@ -243,8 +243,8 @@ def test_a_free_key_has_no_metadata_and_no_entities(chain):
         ("entity/sub-entities", {"range": {"evaluation_window": "24h"}, "entity": 5}),
     ],
 )
-def test_a_ranking_that_is_none_is_a_bad_request(path, body, explorer):
-    """All of time, another word, no entity."""
+def test_an_invalid_ranking_is_refused(path, body, explorer):
+    """An unlimited window, an unknown word or a missing entity is refused."""
     reply = httpx.post(f"{explorer.url}/api/v2/ethereum/{path}", json=body)
 
     assert 400 == reply.status_code

@@ -1,4 +1,4 @@
-"""Withdrawals of slots: every selector, filter and page size, held against the dataset itself.
+"""Withdrawals of slots: every parameter, filter and page size, compared with the dataset.
 
 The requests go to the local explorer without a socket in between, so that many of them take
 seconds; nothing else is left out.
@@ -29,7 +29,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 
 class InProcess(httpx.BaseTransport):
-    """Hands requests to a service and its answers back."""
+    """A transport that calls the service in process."""
 
     def __init__(self, service):
         self.service = service
@@ -41,13 +41,13 @@ class InProcess(httpx.BaseTransport):
 
 @pytest.fixture(scope="module")
 def service(chain):
-    """The local explorer, without a server."""
+    """Return the local explorer, without a server."""
     return Service(chain)
 
 
 @pytest.fixture
-def asked(service):
-    """An explorer that asks it."""
+def client(service):
+    """Return an explorer connected to it."""
     explorer = bf.Explorer(
         NOWHERE, chain=service.chain, head=service.head, rate=100_000, store=False
     )
@@ -58,7 +58,7 @@ def asked(service):
 
 @pytest.fixture(scope="module")
 def paid(chain):
-    """What was paid in slots: from the dataset, with the type that follows from the validator."""
+    """Return the withdrawals of the dataset, with the type derived from the validator."""
     free = chain.scan("validators").select("validator_index", "withdrawable_epoch")
     left = pl.col("withdrawable_epoch") <= pl.col("slot") // 32
     kind = pl.when(left).then(pl.lit("full_exit_sweep")).otherwise(pl.lit("partial_sweep"))
@@ -79,61 +79,61 @@ def paid(chain):
 
 @pytest.fixture(scope="module")
 def around(paid):
-    """A thousand slots around the first withdrawal of everything that somebody had."""
+    """Return a thousand slots around the first full withdrawal."""
     first = paid.filter(type="full_exit_sweep")["slot"][0]
     return range(first - 500, first + 500)
 
 
-def holds(asked, paid, slots, named, members, types, size):
-    """Hold a call to the dataset: its rows, and how many requests these take at least."""
+def holds(client, paid, slots, named, members, types, size):
+    """Compare the rows and the number of requests of a call with the dataset."""
     expected = paid.filter(
         pl.col("slot").is_in(list(slots)),
         pl.lit(members is None) | pl.col("validator_index").is_in(members or []),
         pl.lit(types is None) | pl.col("type").is_in(types or []),
     )
-    before = asked.requests
+    before = client.requests
 
-    found = bf.v2.load_slot_withdrawals(slots, named, type_filter=types, explorer=asked)
+    found = bf.v2.load_slot_withdrawals(slots, named, type_filter=types, explorer=client)
 
     assert_frame_equal(expected, found.select(expected.columns))
     counts = dict(expected.group_by("slot").len().iter_rows())
     least = sum(max(-(-counts.get(slot, 0) // size), 1) for slot in slots)
-    assert least == asked.requests - before
+    assert least == client.requests - before
 
 
 @pytest.mark.parametrize("which", range(11))
-def test_every_selector_and_filter_selects_what_the_dataset_has(
-    which, chain, paid, around, asked, monkeypatch
+def test_every_parameter_and_filter_selects_the_rows_of_the_dataset(
+    which, chain, paid, around, client, monkeypatch
 ):
-    """All combinations of types, by pages of each size, on slots of which one pays out all."""
+    """All combinations of types and page sizes, on slots with full withdrawals."""
     named, members = (None, None) if which == 10 else list_validator_sets(chain)[which]
     middle = around[500]
     for number, types in enumerate(FILTERS):
         size = (1, 3, 10)[number % 3]
         monkeypatch.setattr(cursors, "PAGE_SIZE", size)
-        holds(asked, paid, [middle, around[17 * number]], named, members, types, size)
+        holds(client, paid, [middle, around[17 * number]], named, members, types, size)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("which", range(11))
-def test_a_thousand_slots_by_every_selector(which, chain, paid, around, asked):
-    """Ten rows a page."""
+def test_a_thousand_slots_by_every_parameter(which, chain, paid, around, client):
+    """Ten rows per page."""
     named, members = (None, None) if which == 10 else list_validator_sets(chain)[which]
 
-    holds(asked, paid, around, named, members, None, 10)
+    holds(client, paid, around, named, members, None, 10)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("types", FILTERS)
-def test_a_thousand_slots_by_every_combination_of_types(types, paid, around, asked):
-    """Those that the chain has none of bring nothing, in one request a slot."""
-    holds(asked, paid, around, None, None, types, 10)
+def test_a_thousand_slots_by_every_combination_of_types(types, paid, around, client):
+    """A type without withdrawals takes one request per slot, and returns no rows."""
+    holds(client, paid, around, None, None, types, 10)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("size", [1, 3])
-def test_a_thousand_slots_by_shorter_pages(size, paid, around, asked, monkeypatch):
-    """The rows do not depend on it."""
+def test_a_thousand_slots_by_shorter_pages(size, paid, around, client, monkeypatch):
+    """The rows do not depend on the page size."""
     monkeypatch.setattr(cursors, "PAGE_SIZE", size)
 
-    holds(asked, paid, around, None, None, None, size)
+    holds(client, paid, around, None, None, None, size)
