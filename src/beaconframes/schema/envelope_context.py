@@ -52,15 +52,16 @@ def build_context_cells(
     cells: dict[str, list[Any]] = {}
     for column in table.columns:
         if column.context:
-            values = (find_cell(table, column, page) for page in pages)
+            paths = column.context_paths
+            values = (find_cell(table, column, paths, page) for page in pages)
             parts = (repeat(value, n) for value, n in zip(values, heights, strict=True))
             cells[column.name] = list(chain.from_iterable(parts))
     return cells
 
 
-def find_cell(table: TableSpec, column: Column, page: EnvelopeContext) -> Any:
-    """Return the value of *column* for all records of a *page*."""
-    for path in column.context_paths:
+def find_cell(table: TableSpec, column: Column, paths: Sequence[str], page: EnvelopeContext) -> Any:
+    """Return the value of *column* for all records of a *page*, the first at any of *paths*."""
+    for path in paths:
         value = page.find_value(path)
         if value is None:
             continue
