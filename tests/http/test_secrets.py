@@ -180,6 +180,17 @@ def test_key_is_not_sent_over_plain_http(address):
     assert [] == find_leaks(dump(caught.value))
 
 
+@pytest.mark.parametrize("name", ["http", "fetch", "cache", "client"])
+def test_key_is_redacted_in_log_lines(name, caplog):
+    """The loggers of every package that handles requests replace the key."""
+    redact = Redactor(Secret(MARKER))
+    with caplog.at_level(logging.INFO):
+        logging.getLogger(f"beaconframes.{name}").info("the service returned %s", MARKER)
+
+    assert ["the service returned ***"] == caplog.messages
+    assert "***" == redact(MARKER)
+
+
 def test_redactor_finds_other_spellings():
     """The key is redacted also when it is URL-encoded, in base64 or in hex."""
     redact = Redactor(Secret(MARKER))
