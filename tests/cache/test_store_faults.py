@@ -357,11 +357,13 @@ def test_bad_answers_are_never_kept(server, tmp_path, truth, times):
 @pytest.mark.parametrize("headers", ["public, max-age=31536000, immutable", "no-store"])
 def test_headers_decide_nothing(server, store, headers, monkeypatch):
     """Finality decides what is kept, whatever an answer says of being kept."""
-    from ..support.faults import Line
+    from ..support.faults import Connection
 
-    answer = Line.answer
+    respond = Connection.respond
     monkeypatch.setattr(
-        Line, "answer", lambda *args, **told: answer(*args, **(told | {"Cache-Control": headers}))
+        Connection,
+        "respond",
+        lambda *args, **told: respond(*args, **(told | {"Cache-Control": headers})),
     )
     with FaultServer("", upstream=server.url) as moving:
         url, chain = moving.url, server.service.chain

@@ -1,11 +1,11 @@
-"""A server that misbehaves on demand, on raw sockets so that it can break any rule of HTTP.
+"""A server with faults on demand, on raw sockets so that it can break any rule of HTTP.
 
-It answers well unless told otherwise. A fault is named as in "429_seconds?retry_after=2&times=1":
-what it does, its parameters, and for how many requests (all, unless `times` says so). Every
-request is counted with the moment of its arrival, by a clock that the client does not share.
+Without a fault its responses are correct. A fault is written "429_seconds?retry_after=2&times=1":
+its name, its parameters, and for how many requests it holds (all, without `times`). The server
+records each request with the time of its arrival, by a clock that the client does not share.
 
-With an `upstream` its answers are that server's, so that rows can be spoiled which a loader knows.
-A fault with `path` is for those requests alone whose target contains that.
+With an `upstream` it forwards the requests to that server, so that a fault can change its rows.
+A fault with `path` holds only for requests whose target contains that text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ABSURD = (
 
 
 class FastClock(Clock):
-    """A clock on which waiting takes no time; it remembers how long was waited."""
+    """A clock on which waiting takes no time; it sums up the waits."""
 
     def __init__(self) -> None:
         self.waited = 0.0
@@ -59,7 +59,7 @@ class FastClock(Clock):
 
 @dataclass
 class Seen:
-    """One request as it arrived."""
+    """One request, as the server received it."""
 
     method: str
     target: str
@@ -68,7 +68,7 @@ class Seen:
     arrived: float
     answered: float = 0.0
     status: int = 0
-    told: dict[str, str] = field(default_factory=dict)
+    response_headers: dict[str, str] = field(default_factory=dict)
 
     @property
     def v2(self) -> bool:
@@ -79,38 +79,38 @@ class Seen:
         return self.headers.get("apikey", "") or self.headers.get("authorization", "")
 
 
-class Line:
-    """What a fault may do to a connection."""
+class Connection:
+    """The connection of one request, as a fault uses it."""
 
-    def __init__(self, plug: socket.socket, seen: Seen, stopping: threading.Event) -> None:
-        self._plug = plug
+    def __init__(self, sock: socket.socket, seen: Seen, stopping: threading.Event) -> None:
+        self._socket = sock
         self._seen = seen
         self.stopping = stopping
         self.open = True
 
     def raw(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
-            self._plug.sendall(data)
+            self._socket.sendall(data)
 
     def head(self, status: int, headers: dict[str, Any]) -> None:
         self._seen.status = status
-        self._seen.told = {name.lower(): str(text) for name, text in headers.items()}
+        self._seen.response_headers = {name.lower(): str(text) for name, text in headers.items()}
         self._seen.answered = time.monotonic()
         lines = [f"HTTP/1.1 {status} Something", *(f"{n}: {text}" for n, text in headers.items())]
         self.raw("\r\n".join([*lines, "", ""]).encode("utf-8"))
 
-    def answer(self, status: int, body: bytes = b"", **headers: Any) -> None:
-        told = {name.replace("_", "-"): text for name, text in headers.items()}
+    def respond(self, status: int, body: bytes = b"", **headers: Any) -> None:
+        sent = {name.replace("_", "-"): text for name, text in headers.items()}
         if status != 204:
-            told = {"Content-Type": "application/json", "Content-Length": len(body)} | told
-        self.head(status, told)
+            sent = {"Content-Type": "application/json", "Content-Length": len(body)} | sent
+        self.head(status, sent)
         self.raw(body)
 
     def hang_up(self) -> None:
         self.open = False
 
     def reset(self) -> None:
-        self._plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.open = False
 
 
@@ -133,17 +133,17 @@ class FaultServer:
         self._open = 0
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._plug = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port: int = self._plug.getsockname()[1]
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.fault(fault)
 
     def fault(self, name: str) -> None:
-        """From now on misbehave like this; with no name, behave."""
+        """Use this fault from now on; without a name, none."""
         what, _, text = name.partition("?")
         self._parameters = dict(parse_qsl(text, keep_blank_values=True))
         self._left = int(self._parameters.get("times", 10**9)) if what else 0
-        self._do: Callable[[Line, Seen, bytes, dict[str, str]], None] = FAULTS[what or "204"]
+        self._do: Callable[[Connection, Seen, bytes, dict[str, str]], None] = FAULTS[what or "204"]
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -153,37 +153,37 @@ class FaultServer:
         self._stopping.set()
         with contextlib.suppress(OSError):
             # Closing alone would not wake the thread that waits in accept.
-            self._plug.shutdown(socket.SHUT_RDWR)
-        self._plug.close()
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
 
     def _accept(self) -> None:
         while not self._stopping.is_set():
             try:
-                plug, _ = self._plug.accept()
+                sock, _ = self._socket.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(plug,), daemon=True).start()
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
     def _serve(self, accepted: socket.socket) -> None:
         with self._lock:
             self._open += 1
             self.most_open = max(self.most_open, self._open)
-        with contextlib.suppress(OSError), accepted, self._secured(accepted) as plug:
-            plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            while (seen := _receive(plug)) is not None:
+        with contextlib.suppress(OSError), accepted, self._secured(accepted) as sock:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while (seen := _receive(sock)) is not None:
                 with self._lock:
                     self.seen.append(seen)
-                    misbehave = self._left > 0 and self._parameters.get("path", "") in seen.target
-                    self._left -= misbehave
+                    is_faulty = self._left > 0 and self._parameters.get("path", "") in seen.target
+                    self._left -= is_faulty
                 if self.latency:
                     time.sleep(self.latency)
-                line = Line(plug, seen, self._stopping)
+                connection = Connection(sock, seen, self._stopping)
                 status, good = self._good(seen)
-                if misbehave and status == 200:
-                    self._do(line, seen, good, self._parameters)
+                if is_faulty and status == 200:
+                    self._do(connection, seen, good, self._parameters)
                 else:
-                    line.answer(status, good)
-                if not line.open:
+                    connection.respond(status, good)
+                if not connection.open:
                     break
         with self._lock:
             self._open -= 1
@@ -191,23 +191,23 @@ class FaultServer:
     def _good(self, seen: Seen) -> tuple[int, bytes]:
         if not self.upstream:
             return 200, v2_body() if seen.v2 else v1_body()
-        asked = urllib.request.Request(
+        forwarded = urllib.request.Request(
             self.upstream + seen.target, data=seen.body or None, method=seen.method
         )
         try:
-            with urllib.request.urlopen(asked) as reply:
-                return reply.status, reply.read()
-        except urllib.error.HTTPError as refusal:
-            return refusal.code, refusal.read()
+            with urllib.request.urlopen(forwarded) as response:
+                return response.status, response.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
 
-    def _secured(self, plug: socket.socket) -> socket.socket:
-        return plug if self._tls is None else self._tls.wrap_socket(plug, server_side=True)
+    def _secured(self, sock: socket.socket) -> socket.socket:
+        return sock if self._tls is None else self._tls.wrap_socket(sock, server_side=True)
 
 
-def _receive(plug: socket.socket) -> Seen | None:
+def _receive(sock: socket.socket) -> Seen | None:
     data = b""
     while b"\r\n\r\n" not in data:
-        part = plug.recv(65_536)
+        part = sock.recv(65_536)
         if not part:
             return None
         data += part
@@ -215,30 +215,32 @@ def _receive(plug: socket.socket) -> Seen | None:
     first, *lines = head.decode().split("\r\n")
     headers = {n.lower(): text for n, _, text in (line.partition(": ") for line in lines)}
     while len(body) < int(headers.get("content-length", 0)):
-        body += plug.recv(65_536)
+        body += sock.recv(65_536)
     method, target, _ = first.split(" ")
     return Seen(method, target, headers, body, time.monotonic())
 
 
-# --- what can be counted afterwards ------------------------------------------------------------
+# --- counts of the received requests ------------------------------------------------------------
 
 
-def busiest(seen: list[Seen], seconds: float = 1.0) -> int:
-    """The most requests that arrived within any window of so many seconds."""
+def max_requests_in_window(seen: list[Seen], seconds: float = 1.0) -> int:
+    """Return the most requests that arrived in any window of this length."""
     moments = sorted(s.arrived for s in seen)
     return max(sum(t <= other < t + seconds for other in moments) for t in moments)
 
 
 UNDER_WAY = 1.2
-"""Seconds in which what was already sent arrives, also where a dozen threads share a core."""
+"""Seconds within which sent requests arrive, also if a dozen threads share a core."""
 
 
-def sent_while_told_to_wait(seen: list[Seen], grace: float = UNDER_WAY) -> int:
-    """Requests that arrived between a 429 and the end of the wait that it asked for."""
+def count_requests_during_wait(seen: list[Seen], grace: float = UNDER_WAY) -> int:
+    """Return how many requests arrived between a 429 and the end of its Retry-After."""
     return sum(
-        one.answered + grace < other.arrived < one.answered + float(one.told["retry-after"])
+        one.answered + grace
+        < other.arrived
+        < one.answered + float(one.response_headers["retry-after"])
         for one in seen
-        if "retry-after" in one.told
+        if "retry-after" in one.response_headers
         for other in seen
     )
 
@@ -274,32 +276,32 @@ def without(seen: Seen, good: bytes, name: str) -> bytes:
     return json.dumps({n: v for n, v in json.loads(good).items() if n != name}).encode()
 
 
-# --- the faults: each gets the line, the request, the good answer and its own parameters -------
+# --- the faults: functions of connection, request, correct body and parameters ------------------
 
 P = dict[str, str]
 
 
-def too_many(line: Line, body: bytes = b"Too Many Requests\n", **headers: Any) -> None:
-    line.answer(429, body, **({"Content_Type": "text/plain; charset=utf-8"} | headers))
+def too_many(connection: Connection, body: bytes = b"Too Many Requests\n", **headers: Any) -> None:
+    connection.respond(429, body, **({"Content_Type": "text/plain; charset=utf-8"} | headers))
 
 
-def by_date(line: Line, seen: Seen, good: bytes, p: P) -> None:
+def by_date(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
     now = time.time() + float(p.get("skew", 0))
     too_many(
-        line,
+        connection,
         Date=email.utils.formatdate(now, usegmt=True),
         Retry_After=email.utils.formatdate(now + float(p["delta"]), usegmt=True),
     )
 
 
-def storm(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    too_many(line, **({"retry-after": p["retry_after"]} if "retry_after" in p else {}))
+def storm(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    too_many(connection, **({"retry-after": p["retry_after"]} if "retry_after" in p else {}))
 
 
-def spent(line: Line, seen: Seen, good: bytes, p: P) -> None:
+def spent(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
     reset = p.get("reset", str(14 * 86_400))
     too_many(
-        line,
+        connection,
         Date="Sat, 21 Nov 2026 12:00:00 GMT",
         ratelimit_window=p.get("window", "month"),
         ratelimit_limit=1000,
@@ -309,157 +311,159 @@ def spent(line: Line, seen: Seen, good: bytes, p: P) -> None:
     )
 
 
-def failed(line: Line, seen: Seen, good: bytes, p: P) -> None:
+def failed(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
     kind = p.get("body", "json")
     body = {"html": PAGE, "json": error_body(seen, "internal server error"), "empty": b""}[kind]
     headers: dict[str, Any] = {"Content_Type": "text/html"} if kind == "html" else {}
-    # Every answer of the service carries these; they ask nobody to wait.
+    # Every response of the service has these headers; here they do not request a wait.
     headers |= {"ratelimit_reset": 1, "ratelimit_window": "second", "ratelimit_limit": 1000}
     if "retry_after" in p:
         headers["Retry_After"] = p["retry_after"]
-    line.answer(int(p.get("code", 503)), body, **headers)
+    connection.respond(int(p.get("code", 503)), body, **headers)
 
 
-def refused(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.answer(int(p["code"]), error_body(seen, p.get("text", "no")))
+def refused(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.respond(int(p["code"]), error_body(seen, p.get("text", "no")))
 
 
-def moved(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.answer(int(p.get("code", 302)), b"", Location=p.get("to", seen.target))
+def moved(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.respond(int(p.get("code", 302)), b"", Location=p.get("to", seen.target))
 
 
-def drop(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.hang_up()
+def drop(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.hang_up()
 
 
-def reset(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.reset()
+def reset(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.reset()
 
 
-def cut_headers(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.raw(b"HTTP/1.1 200 OK\r\nContent-Ty")
-    line.hang_up()
+def cut_headers(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.raw(b"HTTP/1.1 200 OK\r\nContent-Ty")
+    connection.hang_up()
 
 
-def cut_body(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.head(200, {"Content-Length": len(good)})
-    line.raw(good[: len(good) // 2])
-    line.hang_up()
+def cut_body(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.head(200, {"Content-Length": len(good)})
+    connection.raw(good[: len(good) // 2])
+    connection.hang_up()
 
 
-def cut_chunks(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.head(200, {"Transfer-Encoding": "chunked"})
-    line.raw(b"%x\r\n%s\r\n" % (len(good) // 2, good[: len(good) // 2]))
-    line.hang_up()
+def cut_chunks(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.head(200, {"Transfer-Encoding": "chunked"})
+    connection.raw(b"%x\r\n%s\r\n" % (len(good) // 2, good[: len(good) // 2]))
+    connection.hang_up()
 
 
-def bad_chunk(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.head(200, {"Transfer-Encoding": "chunked"})
-    line.raw(b"zz\r\n%s\r\n0\r\n\r\n" % good)
-    line.hang_up()
+def bad_chunk(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.head(200, {"Transfer-Encoding": "chunked"})
+    connection.raw(b"zz\r\n%s\r\n0\r\n\r\n" % good)
+    connection.hang_up()
 
 
-def garbage(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.raw(bytes(range(256)) * 4)
-    line.hang_up()
+def garbage(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.raw(bytes(range(256)) * 4)
+    connection.hang_up()
 
 
-def gzip_corrupt(line: Line, seen: Seen, good: bytes, p: P) -> None:
+def gzip_corrupt(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
     packed = bytearray(gzip.compress(good))
     packed[len(packed) // 2] ^= 0xFF
-    line.answer(200, bytes(packed), Content_Encoding="gzip")
+    connection.respond(200, bytes(packed), Content_Encoding="gzip")
 
 
-def gzip_lie(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.answer(200, good, Content_Encoding="gzip")
+def gzip_lie(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.respond(200, good, Content_Encoding="gzip")
 
 
-def gzip_truncated(line: Line, seen: Seen, good: bytes, p: P) -> None:
+def gzip_truncated(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
     packed = gzip.compress(good)
-    line.answer(200, packed[: int(len(packed) * float(p["fraction"]))], Content_Encoding="gzip")
+    connection.respond(
+        200, packed[: int(len(packed) * float(p["fraction"]))], Content_Encoding="gzip"
+    )
 
 
-def gzip_without_trailer(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.answer(200, gzip.compress(good)[:-8], Content_Encoding="gzip")
+def gzip_without_trailer(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.respond(200, gzip.compress(good)[:-8], Content_Encoding="gzip")
 
 
-def gzipped(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.answer(200, gzip.compress(good), Content_Encoding="gzip")
+def gzipped(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.respond(200, gzip.compress(good), Content_Encoding="gzip")
 
 
-def gzip_bomb(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.answer(200, gzip.compress(bytes(int(p["mb"]) * 2**20), 9), Content_Encoding="gzip")
+def gzip_bomb(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.respond(200, gzip.compress(bytes(int(p["mb"]) * 2**20), 9), Content_Encoding="gzip")
 
 
-def gzip_nested(line: Line, seen: Seen, good: bytes, p: P) -> None:
+def gzip_nested(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
     layers = int(p["layers"])
     for _ in range(layers):
         good = gzip.compress(good)
-    line.answer(200, good, Content_Encoding=", ".join(["gzip"] * layers))
+    connection.respond(200, good, Content_Encoding=", ".join(["gzip"] * layers))
 
 
-def no_length_close(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.head(200, {"Connection": "close"})
-    line.raw(good[: int(len(good) * float(p["fraction"]))])
-    line.hang_up()
+def no_length_close(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.head(200, {"Connection": "close"})
+    connection.raw(good[: int(len(good) * float(p["fraction"]))])
+    connection.hang_up()
 
 
-def length_short(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.head(200, {"Content-Length": int(len(good) * float(p["fraction"]))})
-    line.raw(good)
-    line.hang_up()
+def length_short(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.head(200, {"Content-Length": int(len(good) * float(p["fraction"]))})
+    connection.raw(good)
+    connection.hang_up()
 
 
-def truncated_json(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.answer(200, good[: int(len(good) * float(p["fraction"]))])
+def truncated_json(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.respond(200, good[: int(len(good) * float(p["fraction"]))])
 
 
-def hang_headers(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.stopping.wait(60)
-    line.hang_up()
+def hang_headers(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.stopping.wait(60)
+    connection.hang_up()
 
 
-def hang_body(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.head(int(p.get("code", 200)), {"Content-Length": len(good)})
-    line.raw(good[:10])
-    hang_headers(line, seen, good, p)
+def hang_body(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.head(int(p.get("code", 200)), {"Content-Length": len(good)})
+    connection.raw(good[:10])
+    hang_headers(connection, seen, good, p)
 
 
-def drip(line: Line, data: bytes, p: P) -> None:
+def drip(connection: Connection, data: bytes, p: P) -> None:
     size = int(p.get("bytes_per_chunk", 1))
     for start in range(0, len(data), size):
-        line.raw(data[start : start + size])
-        if line.stopping.wait(float(p.get("ms", 50)) / 1000):
+        connection.raw(data[start : start + size])
+        if connection.stopping.wait(float(p.get("ms", 50)) / 1000):
             break
-    line.hang_up()
+    connection.hang_up()
 
 
-def slow_drip(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.head(200, {"Content-Length": len(good)})
-    drip(line, good, p)
+def slow_drip(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.head(200, {"Content-Length": len(good)})
+    drip(connection, good, p)
 
 
-def slow_headers(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    drip(line, b"HTTP/1.1 200 OK\r\nX: " + b"x" * 10_000, p)
+def slow_headers(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    drip(connection, b"HTTP/1.1 200 OK\r\nX: " + b"x" * 10_000, p)
 
 
-def header_bomb(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.answer(200, good, X="x" * 2**20)
+def header_bomb(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.respond(200, good, X="x" * 2**20)
 
 
-def cookies(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    line.head(200, {"Content-Length": len(good), "Set-Cookie": "session=abc; Path=/"})
-    line.raw(good)
+def cookies(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    connection.head(200, {"Content-Length": len(good), "Set-Cookie": "session=abc; Path=/"})
+    connection.raw(good)
 
 
-def whole(text: bytes) -> Callable[[Line, Seen, bytes, P], None]:
-    """A fault that answers 200 with exactly this body."""
-    return lambda line, seen, good, p: line.answer(200, text)
+def whole(text: bytes) -> Callable[[Connection, Seen, bytes, P], None]:
+    """Return the fault that responds with 200 and exactly this body."""
+    return lambda connection, seen, good, p: connection.respond(200, text)
 
 
-def key_echo(line: Line, seen: Seen, good: bytes, p: P) -> None:
+def key_echo(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
     said = f"{'x' * int(p.get('before', 0))} you sent {seen.key} to {seen.target}"
-    line.answer(
+    connection.respond(
         int(p.get("code", 400)),
         error_body(seen, said),
         X_Echo=seen.key,
@@ -467,33 +471,35 @@ def key_echo(line: Line, seen: Seen, good: bytes, p: P) -> None:
     )
 
 
-def bitflip(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    """One bit of the body is another one: which, the `seed` says."""
+def bitflip(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    """Flip one bit of the body, which the `seed` selects."""
     dice = random.Random(int(p["seed"]))
     place, bit = dice.randrange(len(good)), 1 << dice.randrange(8)
-    line.answer(200, good[:place] + bytes([good[place] ^ bit]) + good[place + 1 :])
+    connection.respond(200, good[:place] + bytes([good[place] ^ bit]) + good[place + 1 :])
 
 
-def page_overlap(line: Line, seen: Seen, good: bytes, p: P) -> None:
-    """Each page but the first begins with the last three rows of the one before."""
+def page_overlap(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
+    """Start each page after the first with the last three rows of the page before."""
     envelope = json.loads(good)
     rows = envelope["data"]
     if json.loads(seen.body).get("cursor"):
         envelope["data"] = [*json.loads(p["before"]), *rows]
     p["before"] = json.dumps(rows[-3:])
-    line.answer(200, json.dumps(envelope).encode())
+    connection.respond(200, json.dumps(envelope).encode())
 
 
-def spoilt(spoil: Callable[[list[Any], P], list[Any]]) -> Callable[[Line, Seen, bytes, P], None]:
-    """A fault that answers with other rows than the good ones."""
+def changed_rows(
+    change: Callable[[list[Any], P], list[Any]],
+) -> Callable[[Connection, Seen, bytes, P], None]:
+    """Return the fault that responds with changed rows."""
 
-    def answer(line: Line, seen: Seen, good: bytes, p: P) -> None:
+    def respond(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
         envelope = json.loads(good)
         rows = envelope["data"]
-        envelope["data"] = spoil(rows if isinstance(rows, list) else [rows], p)
-        line.answer(200, json.dumps(envelope).encode())
+        envelope["data"] = change(rows if isinstance(rows, list) else [rows], p)
+        connection.respond(200, json.dumps(envelope).encode())
 
-    return answer
+    return respond
 
 
 def conflicting(rows: list[Any], p: P) -> list[Any]:
@@ -504,33 +510,49 @@ def foreign(rows: list[Any], p: P) -> list[Any]:
     return [*rows, rows[0] | {p["field"]: int(p["value"])}]
 
 
-def lacking(rows: list[Any], p: P) -> list[Any]:
-    """Without the rows whose fields, named in `fields`, have the values of one of the `cells`."""
+def without_cells(rows: list[Any], p: P) -> list[Any]:
+    """Return the rows without those whose `fields` have the values of one of the `cells`."""
     names = p["fields"].split(",")
     cells = {tuple(map(int, cell.split("-"))) for cell in p["cells"].split(",")}
     return [row for row in rows if tuple(int(row[name]) for name in names) not in cells]
 
 
-FAULTS: dict[str, Callable[[Line, Seen, bytes, P], None]] = {
-    "429_seconds": lambda line, seen, good, p: too_many(line, Retry_After=p["retry_after"]),
+FAULTS: dict[str, Callable[[Connection, Seen, bytes, P], None]] = {
+    "429_seconds": lambda connection, seen, good, p: too_many(
+        connection, Retry_After=p["retry_after"]
+    ),
     "429_date": by_date,
-    "429_reset_only": lambda line, seen, good, p: too_many(line, ratelimit_reset=p["reset"]),
-    "429_none": lambda line, seen, good, p: too_many(line),
-    "429_absurd": lambda line, seen, good, p: too_many(line, Retry_After=ABSURD[int(p["index"])]),
+    "429_reset_only": lambda connection, seen, good, p: too_many(
+        connection, ratelimit_reset=p["reset"]
+    ),
+    "429_none": lambda connection, seen, good, p: too_many(connection),
+    "429_absurd": lambda connection, seen, good, p: too_many(
+        connection, Retry_After=ABSURD[int(p["index"])]
+    ),
     "429_month": spent,
-    "429_revoked": lambda line, seen, good, p: too_many(line, **dict.fromkeys(LIMITS, 0)),
-    "429_html": lambda line, seen, good, p: too_many(line, PAGE, Content_Type="text/html"),
-    "429_json": lambda line, seen, good, p: too_many(line, error_body(seen, "slow down" * 100)),
-    "429_plain": lambda line, seen, good, p: too_many(line),
+    "429_revoked": lambda connection, seen, good, p: too_many(
+        connection, **dict.fromkeys(LIMITS, 0)
+    ),
+    "429_html": lambda connection, seen, good, p: too_many(
+        connection, PAGE, Content_Type="text/html"
+    ),
+    "429_json": lambda connection, seen, good, p: too_many(
+        connection, error_body(seen, "slow down" * 100)
+    ),
+    "429_plain": lambda connection, seen, good, p: too_many(connection),
     "429_storm": storm,
     "5xx": failed,
-    "db_error_400": lambda line, seen, good, p: line.answer(
+    "db_error_400": lambda connection, seen, good, p: connection.respond(
         400, error_body(seen, "could not retrieve db results")
     ),
     "status": refused,
-    "401": lambda line, seen, good, p: line.answer(401, error_body(seen, "invalid key")),
-    "403_tier": lambda line, seen, good, p: line.answer(403, error_body(seen, "not in your tier")),
-    "403_challenge": lambda line, seen, good, p: line.answer(
+    "401": lambda connection, seen, good, p: connection.respond(
+        401, error_body(seen, "invalid key")
+    ),
+    "403_tier": lambda connection, seen, good, p: connection.respond(
+        403, error_body(seen, "not in your tier")
+    ),
+    "403_challenge": lambda connection, seen, good, p: connection.respond(
         403, CHALLENGE, Content_Type="text/html"
     ),
     "redirect": moved,
@@ -558,26 +580,30 @@ FAULTS: dict[str, Callable[[Line, Seen, bytes, P], None]] = {
     "slow_headers": slow_headers,
     "header_bomb": header_bomb,
     "cookies": cookies,
-    "200_html": lambda line, seen, good, p: line.answer(200, PAGE, Content_Type="text/html"),
-    "204": lambda line, seen, good, p: line.answer(204),
+    "200_html": lambda connection, seen, good, p: connection.respond(
+        200, PAGE, Content_Type="text/html"
+    ),
+    "204": lambda connection, seen, good, p: connection.respond(204),
     "empty_200": whole(b""),
     "bitflip": bitflip,
-    "body": lambda line, seen, good, p: line.answer(200, bytes.fromhex(p["hex"])),
-    "error_200": lambda line, seen, good, p: line.answer(200, error_body(seen, "no luck today")),
+    "body": lambda connection, seen, good, p: connection.respond(200, bytes.fromhex(p["hex"])),
+    "error_200": lambda connection, seen, good, p: connection.respond(
+        200, error_body(seen, "no luck today")
+    ),
     "page_overlap": page_overlap,
-    "rows_drop": spoilt(
+    "rows_drop": changed_rows(
         lambda rows, p: [
             row for n, row in enumerate(rows) if n % int(p.get("every", 10)) != int(p.get("at", 3))
         ]
     ),
-    "rows_lack": spoilt(lacking),
-    "rows_empty": spoilt(lambda rows, p: []),
-    "rows_dup": spoilt(lambda rows, p: [*rows, *rows[::3]]),
-    "rows_shuffle": spoilt(lambda rows, p: [*rows[1::2], *reversed(rows[::2])]),
-    "rows_conflict": spoilt(conflicting),
-    "rows_extra": spoilt(foreign),
+    "rows_lack": changed_rows(without_cells),
+    "rows_empty": changed_rows(lambda rows, p: []),
+    "rows_dup": changed_rows(lambda rows, p: [*rows, *rows[::3]]),
+    "rows_shuffle": changed_rows(lambda rows, p: [*rows[1::2], *reversed(rows[::2])]),
+    "rows_conflict": changed_rows(conflicting),
+    "rows_extra": changed_rows(foreign),
     "key_echo": key_echo,
-    "learn": lambda line, seen, good, p: line.answer(
+    "learn": lambda connection, seen, good, p: connection.respond(
         200, good, ratelimit_limit=p["limit"], ratelimit_window=p.get("window", "second")
     ),
 }

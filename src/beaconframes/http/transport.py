@@ -94,8 +94,8 @@ class Transport:
         exchange = _Exchange(
             self._client, self._build(request), self._auth(request), self._max_body
         )
-        exchange.start()
         try:
+            exchange.start()
             _wait(exchange.head, seconds_left)
             status, headers = exchange.head.result()
             on_headers(status, headers)
@@ -173,7 +173,7 @@ class Transport:
             return AttemptFailed(
                 ConnectionFailed,
                 f"cannot connect to {self.host}"
-                if "ConnectError" in names or "ConnectTimeout" in names
+                if names & {"ConnectError", "ConnectTimeout", "ProxyError"}
                 else f"the connection to {self.host} was lost",
                 quoted=text or type(error).__name__,
             )
