@@ -1,4 +1,4 @@
-"""Amounts change their unit without losing a digit, or say why they cannot."""
+"""Amounts are converted without losing a digit, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ class TestExact:
         assert_frame_equal(amounts, to_gwei(to_eth(to_wei(amounts), exact=True)))
 
     @pytest.mark.parametrize("dtype", [pl.Int32, pl.UInt64, pl.Int128, pl.Decimal(38, 0), WEI])
-    def test_amounts_may_be_kept_in_any_whole_type(self, dtype):
-        """Sums and foreign data come in wider and narrower types, and get the unit's own."""
+    def test_amounts_of_any_integer_type_are_accepted(self, dtype):
+        """Wider and narrower types are converted to the unit's own."""
         amounts = column("x_wei", [2_000_000_000], dtype)
         assert_frame_equal(column("x_wei", [2_000_000_000], WEI), to_wei(amounts))
         assert_frame_equal(column("x_gwei", [2], pl.Int64), to_gwei(amounts))
         assert_frame_equal(column("x_eth", [D("2e-9")], ETH), to_eth(amounts, exact=True))
 
-    def test_decimals_with_places_are_read_as_what_they_are(self):
+    def test_decimals_with_places_are_exact(self):
         """1.5 gwei is 1,500,000,000 wei, and 12.30 ether with two places is 12.3 ether."""
         gwei = column("x_gwei", [D("1.5"), D("-2.25")], pl.Decimal(20, 2))
         assert_frame_equal(column("x_wei", [1_500_000_000, -2_250_000_000], WEI), to_wei(gwei))
@@ -129,7 +129,7 @@ class TestFloats:
 
     @settings(deadline=None)
     @given(st.lists(st.integers(-MOST, MOST), min_size=1))
-    def test_a_float_is_right_to_almost_its_last_bit(self, values):
+    def test_floats_are_accurate_to_almost_the_last_bit(self, values):
         """The relative error stays below 3e-16."""
         floats = to_eth(column("x_wei", values, WEI)).to_series().to_list()
         for wei, ether in zip(values, floats, strict=True):
@@ -153,15 +153,15 @@ class TestFloats:
         ],
     )
     @pytest.mark.parametrize("make", [pl.DataFrame, pl.LazyFrame, pd.DataFrame])
-    def test_a_float_is_not_passed_off_as_exact(self, name, convert, make):
+    def test_floats_are_refused_as_exact(self, name, convert, make):
         """A float column cannot become exact, and the message says what can."""
         with pytest.raises(UsageError, match=rf"^{name} is Float64.*exact=True"):
             convert(make({name: [1.5]}))
 
 
 class TestFrames:
-    def test_columns_keep_their_place(self):
-        """Only amounts change, each where it stands."""
+    def test_columns_keep_their_position(self):
+        """Only amounts change, each in its position."""
         time = datetime(2026, 10, 1, tzinfo=UTC)
         frame = pl.DataFrame(
             {
@@ -200,8 +200,8 @@ class TestFrames:
     )
     @pytest.mark.parametrize("own", [("x_gwei", pl.Int64), ("x_wei", WEI), ("x_eth", ETH)])
     @pytest.mark.parametrize("values", [[], [None, None]])
-    def test_nothing_and_nulls_have_the_type_too(self, convert, name, dtype, own, values):
-        """Zero rows and all-null columns come out in the same type as any other."""
+    def test_empty_and_null_columns_have_the_type(self, convert, name, dtype, own, values):
+        """Zero rows and all-null columns get the same type as others."""
         frame = column(own[0], values, own[1])
         expected = column(name, values, dtype)
         assert_frame_equal(expected, convert(frame))
@@ -242,8 +242,8 @@ class TestFrames:
             eager = convert(frame).filter(pl.col("n") % 7 == 3).sort("n")
             assert_frame_equal(eager, lazy.collect(engine=engine), check_exact=True)
 
-    def test_frames_without_amounts_are_left_alone(self):
-        """A frame without a unit in any name is given back."""
+    def test_frames_without_amounts_are_unchanged(self):
+        """A frame without a unit in any name is returned."""
         for frame in (
             pl.DataFrame(),
             pl.DataFrame({"a": [1]}),
@@ -252,7 +252,7 @@ class TestFrames:
             assert_frame_equal(frame, to_eth(frame))
             assert_frame_equal(frame, to_wei(frame.lazy()).collect())
 
-    def test_the_frame_given_is_not_changed(self):
+    def test_the_input_frame_is_not_changed(self):
         """The caller's frame keeps its columns."""
         mine = pd.DataFrame({"x_gwei": [1, 2]}, index=[5, 9])
         to_eth(mine)
@@ -269,13 +269,13 @@ class TestFrames:
     )
     @pytest.mark.parametrize("make", [pl.DataFrame, pl.LazyFrame, pd.DataFrame])
     def test_two_columns_cannot_become_one(self, make, frame, convert, named):
-        """Columns that would get the same name are refused by name."""
+        """Columns that would get the same name are refused."""
         with pytest.raises(UsageError, match=named):
             convert(make(frame))
 
     @pytest.mark.parametrize("make", [pl.DataFrame, pl.LazyFrame, pd.DataFrame])
     @pytest.mark.parametrize("values", [["1"], [True], [datetime(2026, 1, 1, tzinfo=UTC)]])
-    def test_what_is_no_number_is_no_amount(self, make, values):
+    def test_non_numeric_amounts_are_refused(self, make, values):
         """Text, booleans and times under an amount's name are refused."""
         for convert in (to_eth, to_wei):
             with pytest.raises(UsageError, match=r"x_wei .*not a type of amounts"):
@@ -284,8 +284,8 @@ class TestFrames:
     @pytest.mark.parametrize(
         "frame", [None, [1], {"x_wei": [1]}, "x_wei", pa.table({"x_wei": [1]})]
     )
-    def test_what_is_no_frame_is_refused(self, frame):
-        """Anything but a frame or Series is refused with its kind."""
+    def test_other_objects_are_refused(self, frame):
+        """Anything but a frame or Series is refused with its type."""
         for convert in (to_eth, to_gwei, to_wei, to_pandas):
             with pytest.raises(UsageError, match=f"{type(frame).__name__} is not a frame"):
                 convert(frame)
@@ -300,8 +300,8 @@ class TestLosses:
             (column("x_eth", [D("0.0000000001")], ETH), "1.00000000E-10", 1),
         ],
     )
-    def test_what_is_no_whole_gwei_is_refused(self, frame, first, count):
-        """Digits below a gwei are not dropped: the first such value is shown, and how many."""
+    def test_fractions_of_a_gwei_are_refused(self, frame, first, count):
+        """Digits below a gwei are not dropped: the first such value is shown, and the count."""
         with pytest.raises(UsageError, match="not a whole number of gwei") as caught:
             to_gwei(frame)
         assert f"holds {first}, " in str(caught.value)
@@ -309,7 +309,7 @@ class TestLosses:
         assert frame.columns[0] in str(caught.value)
 
     def test_a_lazy_loss_is_refused_when_collected(self):
-        """The same error comes when a lazy frame is collected."""
+        """The same error occurs when a lazy frame is collected."""
         lazy = to_gwei(column("x_wei", [1], WEI).lazy())
         with pytest.raises(UsageError, match="not a whole number of gwei"):
             lazy.collect()
@@ -331,8 +331,8 @@ class TestLosses:
             (column("x_eth", [10**20], pl.Int128), lambda f: to_eth(f, exact=True)),
         ],
     )
-    def test_amounts_too_large_are_refused_not_wrapped(self, frame, convert):
-        """What the type of a unit cannot hold is an error of ours, for the largest as for any."""
+    def test_amounts_too_large_are_refused(self, frame, convert):
+        """An overflow of the unit's type is our own error."""
         with pytest.raises(UsageError, match=rf"^{frame.columns[0]} holds amounts too large"):
             convert(frame)
         with pytest.raises(UsageError, match=r"holds amounts too large"):
@@ -340,8 +340,8 @@ class TestLosses:
 
 
 class TestSeries:
-    def test_a_series_is_known_by_its_name(self):
-        """A Series in, a Series out, under the new name."""
+    def test_a_series_is_converted_by_its_name(self):
+        """A Series in, a Series out, with the new name."""
         gwei = pl.Series("x_gwei", [1, None])
         assert_series_equal(pl.Series("x_eth", [1e-9, None]), to_eth(gwei))
         assert_series_equal(pl.Series("x_wei", [10**9, None], dtype=WEI), to_wei(gwei))
@@ -350,7 +350,7 @@ class TestSeries:
 
     @pytest.mark.parametrize("series", [pl.Series([1]), pl.Series("x", [1]), pd.Series([1])])
     def test_a_series_without_a_unit_is_refused(self, series):
-        """Without a unit in the name nobody knows what to convert."""
+        """Without a unit in the name, the conversion is undefined."""
         with pytest.raises(UsageError, match="does not end in _wei, _gwei or _eth"):
             to_eth(series)
 
@@ -381,8 +381,8 @@ class TestPandas:
     )
 
     @pytest.mark.parametrize(("values", "wei"), WAYS)
-    def test_however_pandas_keeps_it_it_is_exact(self, values, wei):
-        """Objects, Arrow decimals and integers with nulls all give every digit."""
+    def test_pandas_amounts_of_any_type_are_exact(self, values, wei):
+        """Objects, Arrow decimals and integers with nulls all keep every digit."""
         frame = pd.DataFrame({"x_wei": values.to_numpy(dtype=object), "n": [1, 2]}, index=[7, 3])
         frame["x_wei"] = values.set_axis([7, 3])
         there = to_eth(frame, exact=True)
@@ -393,14 +393,14 @@ class TestPandas:
         assert wei == int(to_wei(there)["x_wei"].iloc[0])
 
     def test_plain_integers_are_exact(self):
-        """Plain int64 gwei, the pandas of everybody, become exact wei."""
+        """Plain int64 gwei, the pandas default, become exact wei."""
         there = to_wei(pd.DataFrame({"x_gwei": [ODD, -1]}))
         assert [ODD * 10**9, -(10**9)] == [int(v) for v in there["x_wei"]]
         assert "decimal128(28, 0)[pyarrow]" == str(there["x_wei"].dtype)
 
     @pytest.mark.parametrize("dtype", [object, "float64", "Int64"])
     @pytest.mark.parametrize("rows", [0, 2])
-    def test_a_column_without_values_has_no_digits_to_lose(self, dtype, rows):
+    def test_all_null_columns_of_pandas_are_converted(self, dtype, rows):
         """An all-null column is converted whatever type pandas gave it."""
         there = to_wei(pd.DataFrame({"x_gwei": pd.Series([None] * rows, dtype=dtype)}))
         assert "decimal128(28, 0)[pyarrow]" == str(there["x_wei"].dtype)
@@ -409,18 +409,18 @@ class TestPandas:
     @pytest.mark.parametrize(
         "values", [[1.5], ["1"], [D("1e-19")], [D("Infinity")], [10**39], [object()], [True, D(1)]]
     )
-    def test_objects_that_are_no_amounts_are_refused(self, values):
-        """Floats, text and what passes 38 digits or 18 places are refused by the column."""
+    def test_objects_that_are_not_amounts_are_refused(self, values):
+        """Floats, text, and more than 38 digits or 18 places are refused with the column."""
         with pytest.raises(UsageError, match="x_wei holds values that are not amounts"):
             to_eth(pd.DataFrame({"x_wei": pd.Series(values, dtype=object)}), exact=True)
 
-    def test_labels_that_are_no_text_are_left_alone(self):
+    def test_column_names_that_are_not_text_are_ignored(self):
         """Numbers and tuples as column names have no unit."""
         frame = pd.DataFrame({0: [1], ("a", "x_wei"): [2], "x_gwei": [3]})
         assert [0, ("a", "x_wei"), "x_wei"] == list(to_wei(frame).columns)
 
-    def test_the_same_name_twice_is_refused(self):
-        """A name may stand twice in pandas, a conversion does not."""
+    def test_duplicate_names_are_refused(self):
+        """Pandas allows a name twice, a conversion does not."""
         frame = pd.DataFrame([[1, 2]], columns=["x_wei", "x_wei"])
         with pytest.raises(UsageError, match="x_wei, x_wei would all become x_eth"):
             to_eth(frame)
@@ -453,7 +453,7 @@ class TestPandas:
             assert [ODD, MOST, 10**30] == [int(v) for v in there.iloc[0, :3]]
             assert all(pd.isna(v) for v in there.iloc[1])
 
-    def test_pandas_is_given_back_as_it_is(self):
+    def test_pandas_frames_are_returned_unchanged(self):
         """What is pandas already is not touched."""
         frame, series = pd.DataFrame({"a": [1]}), pd.Series([1], name="a")
         assert frame is to_pandas(frame)
@@ -466,7 +466,7 @@ class TestPandas:
             name: str(dtype) for name, dtype in there.dtypes.items()
         }
 
-    def test_parquet_brings_every_digit_back(self, tmp_path):
+    def test_parquet_keeps_every_digit(self, tmp_path):
         """Wei written by pandas and read by polars are the same wei."""
         frame = column("x_wei", [MOST, -MOST, ODD, None], WEI)
         to_pandas(frame).to_parquet(tmp_path / "x.parquet")

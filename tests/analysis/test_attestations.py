@@ -1,4 +1,4 @@
-"""How soon attestations were included, and why not sooner."""
+"""How soon attestations were included, and why some were late or missed."""
 
 from fractions import Fraction
 
@@ -48,14 +48,14 @@ ROWS = duties(
     (2, 0, None),  # there were blocks
     (2, 34, 36),  # one slot without a block, as for validator 1
     (2, 66, 67),
-    (3, 96, None),  # of an epoch that is not over: nobody knows yet
+    (3, 96, None),  # of an epoch that is not over: still open
     (1, 130, 131),  # two epochs later
 )
 BLOCKS = chain_of(0, "pp" + "m" * 30 + "ppmop" + "p" * 27 + "ppppp?ppp")
 
 
 def test_ratings_by_hand():
-    """Distances 1, 3 and 4 of one validator; a miss counts as nothing of the other."""
+    """Distances 1, 3 and 4 of one validator; a missed duty of the other has effectiveness 0."""
     result = analysis.attestation_effectiveness(ROWS, BLOCKS)
 
     expected = pl.DataFrame(
@@ -77,7 +77,7 @@ def test_ratings_by_hand():
 
 
 def test_faults_by_hand():
-    """Each with the reason that blocks tell."""
+    """Each fault has the reason that the blocks show."""
     result = analysis.attestation_faults(ROWS, BLOCKS)
 
     expected = pl.DataFrame(
@@ -108,7 +108,7 @@ def reason(slot, found, blocks):
     return row["reason"]
 
 
-def test_what_blocks_cannot_tell_is_null():
+def test_reasons_outside_of_the_blocks_are_null():
     """A slot that is not covered may have had a block; an orphaned one could include nothing."""
     assert reason(0, 3, chain_of(0, "pmmp")) == "block missing"
     assert reason(0, 3, chain_of(0, "pomp")) == "block missing"
@@ -119,7 +119,7 @@ def test_what_blocks_cannot_tell_is_null():
     assert reason(0, 3, chain_of(10, "pmm")) is None
 
 
-def test_a_miss_is_judged_until_the_end_of_the_next_epoch():
+def test_a_missed_duty_could_be_included_until_the_end_of_the_next_epoch():
     """A duty of slot 5 can be included up to slot 63."""
     none = "m" * 64
     assert reason(5, None, chain_of(0, none)) == "block missing"
@@ -129,8 +129,8 @@ def test_a_miss_is_judged_until_the_end_of_the_next_epoch():
     assert reason(5, None, chain_of(0, none[:-1] + "s")) is None
 
 
-def test_all_together_or_by_label():
-    """Groups are any columns; none is one row."""
+def test_groups_are_labels_or_all_validators():
+    """Groups are any columns; no column makes one row."""
     together = analysis.attestation_effectiveness(ROWS, by=())
     labelled = ROWS.with_columns(pool=pl.lit("a"))
 
@@ -139,7 +139,7 @@ def test_all_together_or_by_label():
 
 
 def test_the_last_epoch_may_be_given():
-    """Then nothing is looked up, and what is missed by then is missed."""
+    """With *until*, nothing is looked up, and a duty not included by then is missed."""
     rows = analysis.attestation_effectiveness(ROWS, until=3)
 
     assert [1, 2, 3] == rows["validator_index"].to_list()
@@ -148,8 +148,8 @@ def test_the_last_epoch_may_be_given():
     ).rows()
 
 
-def test_the_service_says_the_same(chain):
-    """Its efficiency is 2 less the effectiveness over its 100 epochs, for every validator."""
+def test_effectiveness_matches_the_service(chain):
+    """Its efficiency is 2 minus the effectiveness over its 100 epochs, for every validator."""
     latest = chain.meta["latest_epoch"]
     frame = chain.scan("attestations").filter(pl.col("epoch") < latest)
     ours = analysis.attestation_effectiveness(frame, until=latest - 1).collect()
@@ -163,8 +163,8 @@ def test_the_service_says_the_same(chain):
     assert both.select(gap.max()).item() < 1e-9
 
 
-def test_the_simulated_faults_are_those_that_happened(chain):
-    """Missed ones are the simulator's own list, and blame fits what blocks there were."""
+def test_faults_match_the_simulator(chain):
+    """Missed duties are the simulator's own list, and reasons fit its blocks."""
     last = chain.meta["latest_epoch"] - 2
     faults = analysis.attestation_faults(
         chain.scan("attestations"), chain.scan("blocks"), until=last
@@ -181,7 +181,7 @@ def test_the_simulated_faults_are_those_that_happened(chain):
 
 
 def test_wrong_frames_are_explained():
-    """The column that is missing is named."""
+    """The missing column is named."""
     with pytest.raises(UsageError, match="no column status"):
         analysis.attestation_faults(ROWS.drop("status"))
     with pytest.raises(UsageError, match=r"no column slot.*load_epoch_slots"):

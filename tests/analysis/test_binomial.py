@@ -1,4 +1,4 @@
-"""Binomial probabilities, intervals and p-values, against whole numbers and fractions."""
+"""Binomial probabilities, intervals and p-values, compared with integers and fractions."""
 
 import math
 from fractions import Fraction
@@ -24,8 +24,8 @@ def exact(k, n, p):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 120), st.integers(0, 120), st.floats(1e-6, 1 - 1e-6))
-def test_probabilities_are_those_of_fractions(n, k, p):
-    """To twelve digits: of one number, of all below it, and of all above it."""
+def test_probabilities_match_fractions(n, k, p):
+    """To twelve digits: the probability of one number, and both tails."""
     k = min(k, n)
     each = [exact(i, n, p) for i in range(n + 1)]
 
@@ -36,7 +36,7 @@ def test_probabilities_are_those_of_fractions(n, k, p):
 
 @pytest.mark.parametrize(("k", "n"), [(5, 2_628_000), (300, 2_628_000), (2900, 2_628_000)])
 def test_a_year_of_slots(k, n):
-    """The probability of one number against whole numbers of thousands of digits."""
+    """The probability of one number against integers of thousands of digits."""
     p = 1.1 * k / n
     true = math.log(math.comb(n, k)) + k * math.log(p) + (n - k) * math.log1p(-p)
 
@@ -49,7 +49,7 @@ def test_a_year_of_slots(k, n):
 
 
 def test_intervals_that_have_a_formula():
-    """Of none the upper limit, and of all the lower one, is a root; the rest are from a table."""
+    """For 0 and for n successes one limit is a root; 2 of 10 is from a printed table."""
     assert 0.0 == compute_interval(0, 10, 0.95)[0]
     assert math.isclose(1 - 0.025 ** (1 / 10), compute_interval(0, 10, 0.95)[1], rel_tol=1e-12)
     assert math.isclose(0.025 ** (1 / 10), compute_interval(10, 10, 0.95)[0], rel_tol=1e-12)
@@ -60,8 +60,8 @@ def test_intervals_that_have_a_formula():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 5000), st.integers(0, 5000), st.sampled_from([0.5, 0.9, 0.95, 0.999]))
-def test_limits_are_where_the_tails_are_half_the_rest(n, k, level):
-    """That is what makes the interval exact, and the p-value of a limit is the rest."""
+def test_tails_at_the_limits_are_half_of_one_minus_the_level(n, k, level):
+    """This makes the interval exact."""
     k = min(k, n)
     low, high = compute_interval(k, n, level)
 
@@ -72,8 +72,8 @@ def test_limits_are_where_the_tails_are_half_the_rest(n, k, level):
         assert math.isclose((1 - level) / 2, compute_lower_tail(k, n, high), rel_tol=1e-9)
 
 
-def test_an_interval_covers_as_often_as_it_says():
-    """Summed up over all that can happen: at least the level, for any chance."""
+def test_intervals_cover_at_least_at_the_level():
+    """Summed over all outcomes, for several probabilities."""
     n = 200
     for p in (0.001, 0.01, 0.03, 0.2, 0.5):
         covered = math.fsum(
@@ -85,7 +85,7 @@ def test_an_interval_covers_as_often_as_it_says():
 
 
 def test_p_values():
-    """Twice the smaller tail, and never more than 1; what is certain is 1, what cannot be is 0."""
+    """Twice the smaller tail, at most 1; certain events have 1, impossible ones 0."""
     assert math.isclose(2 * 0.5**10, compute_p_value(0, 10, 0.5), rel_tol=1e-12)
     assert math.isclose(2 * 11 * 0.5**10, compute_p_value(9, 10, 0.5), rel_tol=1e-12)
     assert 1.0 == compute_p_value(5, 10, 0.5)

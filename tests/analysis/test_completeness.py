@@ -1,4 +1,4 @@
-"""Which rows are there, and why others are not."""
+"""Which rows are present, and why others are missing."""
 
 import polars as pl
 import pytest
@@ -39,14 +39,14 @@ EXPECTED = pl.DataFrame(
 
 
 def test_states_by_hand():
-    """Four validators in four epochs: each state occurs, and strangers do not."""
+    """Four validators in four epochs: each state occurs; other validators have no rows."""
     result = analysis.completeness(ROWS, LIVES, since=10, until=13, finalized=12)
 
     assert_equal(EXPECTED, result)
 
 
 def test_the_range_is_that_of_the_frame():
-    """Left out, the first and the last epoch are looked up; without *finalized* all are final."""
+    """By default, the first and the last epoch are looked up; without *finalized* all are final."""
     rows = analysis.completeness(ROWS.filter(pl.col("epoch") < 99), LIVES)
 
     assert [10, 13] == [rows["epoch"].min(), rows["epoch"].max()]
@@ -55,7 +55,7 @@ def test_the_range_is_that_of_the_frame():
 
 
 def test_the_simulated_chain_is_complete(chain):
-    """Income is there of everybody who was active, up to the final epoch; then it is not final."""
+    """Every active validator has income up to the final epoch; later rows are not final."""
     latest, finalized = chain.meta["latest_epoch"], chain.meta["finalized_epoch"]
 
     rows = analysis.completeness(
@@ -74,7 +74,7 @@ def test_the_simulated_chain_is_complete(chain):
 
 
 def test_wrong_frames_are_explained():
-    """Both frames name the columns that they lack."""
+    """The missing columns of both frames are named."""
     with pytest.raises(UsageError, match="no column epoch"):
         analysis.completeness(LIVES, LIVES)
     with pytest.raises(UsageError, match="no column activation_epoch"):

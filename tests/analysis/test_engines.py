@@ -1,4 +1,4 @@
-"""One question, every engine: each public function of analysis gives the same on all of them."""
+"""Every public function of analysis returns the same on every engine."""
 
 from decimal import Decimal
 from types import SimpleNamespace
@@ -13,12 +13,12 @@ from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
 
 from ..support.engines import KINDS, assert_equal, each_engine, in_duckdb, in_zone, make
+from . import test_apr as rates
 from . import test_attestations as attestations
 from . import test_completeness as completeness
 from . import test_ledger as ledger
 from . import test_proposals as proposals
-from . import test_rates as rates
-from . import test_reconcile as reconcile
+from . import test_reconciliation as reconcile
 from . import test_sync_duties as sync
 from .test_income import history, varied
 
@@ -174,8 +174,8 @@ def choose_marks(case, kind):
         if kind != "polars"
     ],
 )
-def test_every_engine_gives_the_same(case, kind):
-    """Money to the last digit, ratios to twelve, in the engine's own frame."""
+def test_every_engine_returns_the_same(case, kind):
+    """Money is equal to the last digit, ratios to twelve, in the engine's own frame."""
     like, frames, _ = CASES[case]
     made = {name: make(kind, frame) for name, frame in frames.items()}
 
@@ -186,8 +186,8 @@ def test_every_engine_gives_the_same(case, kind):
     assert_equal(expected, result, like=made[like])
 
 
-def test_no_function_is_left_out():
-    """Whatever analysis offers is asked on every engine."""
+def test_every_function_has_a_case():
+    """Every function of analysis is called on the engines."""
     functions = {name for name in analysis.__all__ if callable(getattr(analysis, name))}
 
     assert functions == {case.split()[0] for case in CASES}
@@ -195,7 +195,7 @@ def test_no_function_is_left_out():
 
 @each_engine
 def test_frames_of_several_kinds(kind):
-    """The first frame says which engine computes; others are moved there."""
+    """The engine of the first frame computes; the other frames are moved there."""
     like, frames, _ = CASES["reconcile"]
     made = frames | {like: make(kind, frames[like])}
 
@@ -249,8 +249,8 @@ TOO_MUCH = {
         for case in TOO_MUCH
     ],
 )
-def test_a_sum_beyond_its_type_is_an_error(kind, case):
-    """No engine runs over in silence, be it within a row, between rows or in the total."""
+def test_overflow_is_an_error(kind, case):
+    """No engine wraps without an error: within a row, between rows or in the total."""
     frame = history(*((1, epoch, amounts) for epoch, amounts in enumerate(TOO_MUCH[case])))
 
     with pytest.raises(Exception, match=r"(?i)more than a chain|out of range|overflow|conver"):
@@ -258,8 +258,8 @@ def test_a_sum_beyond_its_type_is_an_error(kind, case):
 
 
 @each_engine
-def test_large_sums_that_fit_are_exact(kind):
-    """To the last gwei and wei, where floats have lost the last eight digits."""
+def test_large_sums_are_exact(kind):
+    """To the last gwei and wei, where floats have lost eight digits."""
     amounts = {HEAD: 2**57 + 1, "tx_fee_reward_wei": Decimal(4 * 10**27 + 1)}
     frame = history((1, 1, amounts), (1, 2, amounts))
 
@@ -284,8 +284,8 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("case", UNSEEN)
-def test_amounts_that_run_over_within_a_row_are_refused(case):
-    """Twice 2^63 - 1 is -2 in 64 bits; no function takes it for one."""
+def test_overflow_within_a_row_is_refused(case):
+    """Twice 2^63 - 1 is -2 in 64 bits; no function uses it."""
     like = CASES[case][0] if case.startswith("income") else "income"
     frames = dict(CASES[case][1])
     options = CASES[case][2]
@@ -298,16 +298,16 @@ def test_amounts_that_run_over_within_a_row_are_refused(case):
 
 
 @pytest.mark.parametrize("kind", ["polars", "polars-lazy", "pandas-arrow", "dask"])
-def test_a_negative_reward_is_not_added(kind):
-    """Rewards and penalties are positive amounts; one with a sign means something else."""
+def test_negative_amounts_are_refused(kind):
+    """Rewards and penalties are positive amounts."""
     frame = history((1, 1, {"attestation_source_penalty_gwei": -5}))
 
     with pytest.raises(Exception, match="amounts are negative"):
         to_polars(analysis.income(make(kind, frame)))
 
 
-def test_an_epoch_in_two_partitions_is_one_epoch():
-    """Dask counts by partition; the same epoch of two validators stands in both, and is one."""
+def test_an_epoch_in_two_partitions_counts_once():
+    """Dask counts by partition; two partitions have the same epoch of two validators."""
     frame = varied([1, 2], range(100, 110)).sort("validator_index", "epoch")
 
     result = to_polars(analysis.income(make("dask", frame), coverage=True))
@@ -315,8 +315,8 @@ def test_an_epoch_in_two_partitions_is_one_epoch():
     assert [(10, 100, 109)] == result.select("epochs", "first_epoch", "last_epoch").rows()
 
 
-def test_slots_in_two_partitions_are_drawn_once():
-    """Two validators side by side share the slots of an epoch; their luck is that of one chain."""
+def test_slots_in_two_partitions_count_once():
+    """Two validators in two partitions share the slots of an epoch."""
     held = proposals.HELD.sort("validator_index", "epoch")
     options = {"epochs": proposals.EPOCHS, "by": []}
 
@@ -329,7 +329,7 @@ def test_slots_in_two_partitions_are_drawn_once():
 
 @pytest.mark.parametrize("case", {case.split()[0]: case for case in reversed(CASES)}.values())
 def test_other_engines_are_refused(case, monkeypatch):
-    """Whatever else narwhals reads lazily is named, and the way out told; nothing is computed."""
+    """Other lazy frames of narwhals are refused by name, and nothing is computed."""
     like, frames, _ = CASES[case]
     theirs = in_duckdb(frames[like])
     take = engines.select_columns
@@ -348,8 +348,8 @@ def test_other_engines_are_refused(case, monkeypatch):
 
 
 @each_engine
-def test_no_rows_are_no_error(kind):
-    """An empty history has no days, and the columns of any other."""
+def test_empty_frames_are_valid(kind):
+    """An empty history gives no rows, with the columns of any other."""
     expected = analysis.income(varied([1], [1])).clear()
 
     assert_equal(expected, analysis.income(make(kind, varied([1], [1]).clear())))
@@ -366,8 +366,8 @@ def test_the_zone_of_a_connection_changes_nothing():
         )
 
 
-def test_times_of_duckdb_have_a_zone():
-    """Without one nobody knows which instants they are."""
+def test_times_without_a_zone_are_refused_in_duckdb():
+    """Without a zone, the instants are ambiguous."""
     frame = varied([1], [1]).with_columns(pl.col("time").dt.replace_time_zone(None))
 
     with pytest.raises(UsageError, match="the column time has no time zone"):

@@ -1,4 +1,4 @@
-"""Income by calendar, by the days of the chain, and by group."""
+"""Income by calendar, by beacon day, and by group."""
 
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
@@ -43,7 +43,7 @@ UNITS = ("day", "week", "month", "year", "all")
 
 
 def history(*rows):
-    """An income history from (validator, epoch, amounts): what is left out is 0."""
+    """An income history from (validator, epoch, amounts); other amounts are 0."""
     zero = dict.fromkeys([*REWARDS, *PENALTIES, "proposals_missed"], 0)
     return pl.DataFrame(
         [
@@ -113,8 +113,8 @@ def labelled(frame):
 
 @pytest.mark.parametrize("every", UNITS[:-1])
 @pytest.mark.parametrize("tz", ["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/Los_Angeles"])
-def test_income_by_calendar_is_that_of_plain_python(every, tz):
-    """Days, weeks, months and years of four zones, over both changes of clocks."""
+def test_income_by_calendar_matches_plain_python(every, tz):
+    """Days, weeks, months and years in four zones, over both clock changes."""
     frame = varied(range(2), range(25_000, 75_000, 97))
 
     rows = analysis.income(frame, every=every, by="validator_index", tz=tz)
@@ -131,7 +131,7 @@ KEYS = ["date", "validator_index", "net_income_wei"]
 
 
 def test_a_day_of_23_hours_and_one_of_25():
-    """In Berlin 28 March 2021 lost an hour and 31 October 2021 won one: 225 epochs are 24 hours."""
+    """In Berlin 28 March 2021 has 23 hours and 31 October 2021 has 25; 225 epochs are 24 hours."""
     epochs = [*range(26_100, 26_700), *range(40_500, 48_000), *range(74_900, 75_600)]
     frame = history(*((1, epoch, {"slashing_reward_gwei": 1}) for epoch in epochs))
 
@@ -145,7 +145,7 @@ def test_a_day_of_23_hours_and_one_of_25():
 
 
 def test_beacon_days_begin_at_the_hour_of_genesis():
-    """Epoch 224 is the last of day 0, epoch 225 the first of day 1; a calendar says otherwise."""
+    """Epoch 224 is the last of day 0, epoch 225 the first of day 1; calendar days differ."""
     frame = history(
         *((1, epoch, {"slashing_reward_gwei": epoch}) for epoch in (112, 113, 224, 225))
     )
@@ -160,7 +160,7 @@ def test_beacon_days_begin_at_the_hour_of_genesis():
 
 
 def test_beacon_weeks_and_other_chains():
-    """A week is seven beacon days; a chain of other slots has other days."""
+    """A week is seven beacon days; a chain with shorter slots has other days."""
     frame = history(*((1, epoch, {"slashing_reward_gwei": 1}) for epoch in (0, 1574, 1575)))
     short = Chain("short", genesis=GENESIS, seconds_per_slot=6)
 
@@ -171,7 +171,7 @@ def test_beacon_weeks_and_other_chains():
 
 
 def test_groups_are_any_columns():
-    """A label that was joined, beside another; null is a group of its own."""
+    """A joined label, beside another; null is a group of its own."""
     frame = labelled(varied(range(3), range(3)))
 
     result = analysis.income(frame, every="all", by=["operator", "big"])
@@ -182,8 +182,8 @@ def test_groups_are_any_columns():
     }
 
 
-def test_columns_say_what_they_hold():
-    """Powers of two tell which were added; a count is never added to an amount."""
+def test_columns_are_the_sums_of_their_parts():
+    """Powers of two identify the parts of each sum; a count is never added to an amount."""
     rewards = {name: 2**i for i, name in enumerate(REWARDS)}
     penalties = {name: 2 ** (20 + i) for i, name in enumerate(PENALTIES)}
     amounts = rewards | penalties | {"tx_fee_reward_wei": Decimal(7), "proposals_missed": 3}
@@ -213,7 +213,7 @@ def test_columns_say_what_they_hold():
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, 999), max_size=6), st.sampled_from(UNITS))
 def test_any_partition_adds_up_to_the_total(cuts, every):
-    """However a range is cut into parts, the parts together are the whole, to the wei."""
+    """The parts of any split of the range add up to the whole, to the wei."""
     frame = varied([4], range(0, 1000, 7))
     edges = sorted({0, 1000, *cuts})
 
@@ -238,7 +238,7 @@ def test_any_partition_adds_up_to_the_total(cuts, every):
     ],
 )
 def test_complete_units_have_every_epoch(every, tz):
-    """Of a year without one epoch, the first and the last unit and the one with the gap lack some.
+    """In a year without one epoch, the first, the last and one more unit are not complete.
 
     In Havana clocks skip midnight: 14 March 2021 begins at one o'clock.
     """
@@ -274,7 +274,7 @@ def test_coverage_of_beacon_days_epochs_and_all():
 
 
 def test_the_simulated_chain_adds_up(chain):
-    """By any unit and group the sum is that of the raw rows."""
+    """For any unit and group, the sum is that of the raw rows."""
     raw = chain.scan("income_history")
     total = by_hand(raw.filter(pl.col("validator_index") < 50).collect(), lambda row: None)[None]
     some = raw.filter(pl.col("validator_index") < 50)
@@ -285,7 +285,7 @@ def test_the_simulated_chain_adds_up(chain):
 
 
 def test_wrong_arguments_are_explained():
-    """Each says what is wrong, and what to do."""
+    """Each message has the value and what to do."""
     frame = varied([1], [1])
     with pytest.raises(UsageError, match="every='hour'"):
         analysis.income(frame, every="hour")

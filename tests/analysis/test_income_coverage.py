@@ -20,7 +20,7 @@ def steady(first, last, **amounts):
 
 
 def test_net_income_is_rewards_minus_penalties_plus_fees():
-    """Every column once, with its sign: powers of two tell which were added."""
+    """Every column counts once, with its sign: powers of two identify the parts."""
     rewards = {name: 2**i for i, name in enumerate(REWARDS)}
     penalties = {name: 2 ** (20 + i) for i, name in enumerate(PENALTIES)}
     fee = {"tx_fee_reward_wei": Decimal(7)}
@@ -40,8 +40,8 @@ def test_net_income_is_rewards_minus_penalties_plus_fees():
     assert (0b11111111 - (0b11111 << 20)) * 10**9 + 7 == row["net_income_wei"]
 
 
-def test_missed_proposals_are_no_amount():
-    """The count among the amounts is never added."""
+def test_missed_proposals_are_not_added_to_income():
+    """The column is a count."""
     rows = analysis.income(history((1, 5, {"proposals_missed": 1_000_000})))
 
     assert [Decimal(0)] == rows["net_income_wei"].to_list()
@@ -49,7 +49,7 @@ def test_missed_proposals_are_no_amount():
 
 @pytest.mark.parametrize("kind", [lambda frame: frame, to_pandas, pl.DataFrame.to_pandas])
 def test_sums_are_exact(kind):
-    """Wei far beyond 64 bits, and digits that no float has, through polars and pandas."""
+    """Wei beyond 64 bits, and more digits than a float has, in polars and pandas."""
     fees = [Decimal(2**70 + 1), Decimal(123_456_789_012_345_678_901), Decimal(1)]
     frame = history(
         *(
@@ -63,8 +63,8 @@ def test_sums_are_exact(kind):
     assert [sum(fees) + 3 * (2**53 + 1) * 10**9] == list(rows["net_income_wei"])
 
 
-def test_types_say_the_units():
-    """Gwei are Int64, wei Decimal(28, 0), times UTC; also when there are no rows."""
+def test_types_match_the_units():
+    """Gwei are Int64, wei Decimal(28, 0), times UTC; also without rows."""
     options = {"every": "epoch", "coverage": True}
     schema = analysis.income(history(), **options).schema
 
@@ -77,8 +77,8 @@ def test_types_say_the_units():
             assert pl.Decimal(28, 0) == dtype
 
 
-def test_epochs_are_rows():
-    """By epoch: one row per epoch over all validators, sorted."""
+def test_income_by_epoch_has_a_row_per_epoch():
+    """Over all validators, sorted."""
     one = {"attestation_head_reward_gwei": 1}
     frame = history((1, 7, one), (2, 7, one), (1, 5, one))
 
@@ -89,7 +89,7 @@ def test_epochs_are_rows():
 
 
 def test_days_are_utc_days():
-    """An epoch counts for the UTC day in which it begins, in whatever zone its time is told."""
+    """An epoch counts for the UTC day in which it begins, whatever the zone of its time."""
     # Epoch 112 begins 43,008 s after 12:00:23, on the same day; epoch 113 on the next.
     frame = steady(111, 114).with_columns(pl.col("time").dt.convert_time_zone("Asia/Tokyo"))
 
@@ -102,7 +102,7 @@ def test_days_are_utc_days():
 
 
 def test_a_day_is_complete_with_all_its_epochs():
-    """225 epochs begin in a full day; days that are cut off or have holes are not complete."""
+    """225 epochs begin in a full day; partial days and days with gaps are not complete."""
     frame = steady(10, 1000).filter(pl.col("epoch") != 500)
 
     rows = analysis.income(frame, coverage=True)
@@ -112,12 +112,12 @@ def test_a_day_is_complete_with_all_its_epochs():
 
 
 def test_the_day_of_genesis_is_complete():
-    """No epoch is missing from the first day: there were none before genesis."""
+    """No epoch is missing on the first day: none exists before genesis."""
     assert [True, False] == analysis.income(steady(0, 200), coverage=True)["complete"].to_list()
 
 
 def test_weeks_begin_on_monday():
-    """The weeks of the calendar: 1 December 2020 was a Tuesday, with 113 epochs after genesis."""
+    """1 December 2020 was a Tuesday, with 113 epochs after genesis."""
     rows = analysis.income(steady(0, 113 + 5 * 225 + 1575 - 1), every="week", coverage=True)
 
     mondays = [date(2020, 11, 30), date(2020, 12, 7)]
@@ -127,7 +127,7 @@ def test_weeks_begin_on_monday():
 
 
 def test_months_have_their_own_lengths():
-    """December has 31 days, less the half before genesis; January 31; February begins."""
+    """December has 31 days minus half a day before genesis; January has 31; February is cut off."""
     rows = analysis.income(steady(0, 225 * 62), every="month", coverage=True)
 
     assert [12, 1, 2] == rows["date"].dt.month().to_list()
@@ -136,8 +136,8 @@ def test_months_have_their_own_lengths():
     assert rows["epochs"].to_list() == rows["consensus_income_gwei"].to_list()
 
 
-def test_validators_apart():
-    """Per validator: one row per day and validator."""
+def test_income_by_validator():
+    """One row per day and validator."""
     frame = history(
         (8, 5, {"attestation_head_reward_gwei": 3}),
         (8, 6, {"attestation_head_reward_gwei": 4}),
@@ -158,8 +158,8 @@ def test_rows_without_an_amount_are_left_out():
     assert [5] == analysis.income(frame, every="epoch")["first_epoch"].to_list()
 
 
-def test_the_kind_of_frame_comes_back():
-    """Lazy in, lazy out; pandas in, pandas out; the same values."""
+def test_the_result_is_the_same_kind_of_frame():
+    """Lazy, pandas and Arrow frames give the same values."""
     frame = steady(5, 400, tx_fee_reward_wei=Decimal(2**66))
     expected = analysis.income(frame)
 
@@ -173,7 +173,7 @@ def test_the_kind_of_frame_comes_back():
 
 
 def test_wrong_frames_are_explained():
-    """A missing column names itself and its loader; text where times belong is said too."""
+    """A missing column is named with its loader; text in place of times is refused."""
     frame = steady(1, 2)
     with pytest.raises(UsageError, match=r"no column epoch.*bf\.load_income_history"):
         analysis.income(frame.drop("epoch"))

@@ -1,4 +1,4 @@
-"""The ledger: days of any zone, exact totals, prices of the day."""
+"""The ledger: days of any time zone, exact totals, daily prices."""
 
 from collections import defaultdict
 from datetime import UTC, date, datetime
@@ -58,7 +58,7 @@ SECOND, FIRST, THIRD = date(2020, 12, 2), date(2020, 12, 1), date(2020, 12, 3)
 
 
 def test_a_ledger_by_hand():
-    """In Berlin: income, fees and withdrawals of days, at the last price of each."""
+    """In Berlin: income, fees and withdrawals by day, at the last price of each day."""
     whole = analysis.ledger(EARNED, PAID, PRICES, tz="Europe/Berlin", price="eur")
 
     names = ["date", "validator_index", "net_income_wei", "withdrawals_gwei", "eur"]
@@ -81,7 +81,7 @@ def test_a_ledger_by_hand():
     assert_equal(rows, whole.select(*names, *values))
 
 
-def test_kinds_of_income_stand_apart():
+def test_kinds_of_income_have_columns():
     """Each column is the sum of its kind; penalties are positive amounts."""
     rows = analysis.ledger(EARNED)
 
@@ -98,7 +98,7 @@ def test_kinds_of_income_stand_apart():
 
 
 def test_totals_are_those_of_the_raw_rows(chain):
-    """Whatever the zone: every wei of 60 validators is in the ledger, once."""
+    """In any zone, every wei of 60 validators is in the ledger once."""
     mine = pl.col("validator_index") < 60
     income = chain.scan("income_history").filter(mine).collect()
     withdrawals = chain.scan("validator_withdrawals").filter(mine).collect()
@@ -118,7 +118,7 @@ def test_totals_are_those_of_the_raw_rows(chain):
     ("first", "day"), [(26_150, date(2021, 3, 28)), (74_950, date(2021, 10, 31))]
 )
 def test_days_on_which_clocks_change(first, day):
-    """The day of 23 hours and the one of 25 hold the epochs that plain Python puts there."""
+    """The days of 23 and of 25 hours have the epochs that plain Python puts there."""
     frame = varied([1], range(first, first + 700))
     hand = defaultdict(int)
     for epoch, fee in frame.select("epoch", "tx_fee_reward_wei").iter_rows():
@@ -133,7 +133,7 @@ def test_days_on_which_clocks_change(first, day):
 
 
 def test_wrong_frames_are_explained():
-    """Prices that are not there or no numbers; a zone that nobody knows."""
+    """Prices that are missing or not numbers; an unknown time zone."""
     with pytest.raises(UsageError, match="no column price"):
         analysis.ledger(EARNED, prices=PRICES)
     with pytest.raises(UsageError, match="eur of prices is not numeric"):

@@ -1,4 +1,4 @@
-"""The summary: one row per validator or group, of all that is told elsewhere."""
+"""Validator performance: one row per validator or group, equal to the single functions."""
 
 import math
 from decimal import Decimal
@@ -37,8 +37,8 @@ def frames(chain):
     return {name: table.collect() for name, table in tables.items()}
 
 
-def test_each_column_is_what_its_own_function_says(frames):
-    """Income, rates, attestations, luck and signatures are those of the single functions."""
+def test_each_column_matches_its_function(frames):
+    """Income, rates, attestations, luck and signatures equal the results of their functions."""
     rows = analysis.performance(**frames, until=459)
 
     mine = pl.col("validator_index") < 4
@@ -72,17 +72,17 @@ def test_each_column_is_what_its_own_function_says(frames):
     ]:
         for name in names:
             assert_equal(part.select(name), rows.select(pl.col(prefix + name).alias(name)))
-    everybody = analysis.apr(frames["income"], frames["balances"], every="all")
-    peers = everybody["apr_on_effective"].item()
+    everyone = analysis.apr(frames["income"], frames["balances"], every="all")
+    peers = everyone["apr_on_effective"].item()
     assert [peers] * 4 == rows["peers_apr"].to_list()
 
 
 def test_signatures_of_members(frames):
-    """Who sits in no committee has no duties and no rate; who does is beside the committee."""
+    """Without a seat there are no duties and no rate; members also have the committee rate."""
     members = analysis.sync_against_committee(frames["blocks"], frames["committees"])
-    everybody = frames["validators"].with_columns(all=pl.lit("all"))
+    everyone = frames["validators"].with_columns(all=pl.lit("all"))
 
-    (row,) = analysis.performance(**frames | {"validators": everybody}, by="all").iter_rows(
+    (row,) = analysis.performance(**frames | {"validators": everyone}, by="all").iter_rows(
         named=True
     )
 
@@ -94,7 +94,7 @@ def test_signatures_of_members(frames):
 
 
 def test_the_ceiling_by_hand():
-    """Of 20 equals two are the best decile, and the lesser of them is the ceiling."""
+    """Of 20 comparable validators two are the best decile; the lesser of them is the ceiling."""
     rewards = [*range(100, 118), 500, 900]
     earned = history(
         *((i, 5, {"attestation_target_reward_gwei": gwei}) for i, gwei in enumerate(rewards)),
@@ -120,8 +120,8 @@ def test_the_ceiling_by_hand():
     assert [(140, 540, 140 / 540), (900, 500, 1.8), (-2, -2, None)] == rows.select(columns).rows()
 
 
-def test_groups_by_address_of_withdrawal(frames):
-    """Credentials of both kinds with an address are one group; BLS credentials are null."""
+def test_groups_by_withdrawal_address(frames):
+    """Both kinds of credentials with an address are one group; BLS credentials are null."""
     address = "ab" * 20
     credentials = ["0x01" + "00" * 11 + address, "0x02" + "00" * 11 + address]
     credentials += ["0x00" + "11" * 31, "0x01" + "00" * 11 + "cd" * 20]
@@ -141,7 +141,7 @@ def test_groups_by_address_of_withdrawal(frames):
 
 
 def test_the_cost_of_missed_proposals_by_hand():
-    """Two of pool a at the middle one of the blocks around; none of b; of c nobody knows."""
+    """Pool a has two, at the median of the blocks nearby; pool b none; that of c is unknown."""
     lives = pl.DataFrame(
         {
             "validator_index": [1, 2, 3],
@@ -171,7 +171,7 @@ def test_the_cost_of_missed_proposals_by_hand():
 
 
 def test_wrong_arguments_are_explained(frames):
-    """A group that is not there, and none at all."""
+    """A missing group column, and no group column."""
     few = [frames[name] for name in ("validators", "income", "balances")]
     with pytest.raises(UsageError, match="no column pool"):
         analysis.performance(*few, by="pool")

@@ -1,4 +1,4 @@
-"""Proposals: expected, luck, and the cost of missed ones."""
+"""Proposals: expected number, luck, and the cost of missed ones."""
 
 import math
 from datetime import timedelta
@@ -61,14 +61,14 @@ BLOCKS = blocks(
     (20, "missed", 1),
     (21, "orphaned", 2),
     (22, "orphaned", 2),
-    (22, "proposed", 2),  # the twin counts, once
-    (40, "proposed", 9),  # of somebody else
+    (22, "proposed", 2),  # the duplicate counts once
+    (40, "proposed", 9),  # of another validator
     (63, "scheduled", 2),
 )
 
 
 def test_luck_by_hand():
-    """Shares of 64 slots; all who were drawn count; intervals and p-values of the binomial."""
+    """Shares of 64 slots; all outcomes count; intervals and p-values are binomial."""
     rows = analysis.proposal_luck(BLOCKS, HELD, EPOCHS, validators=LIVES)
 
     counts = ["validator_index", "slots", "expected", "drawn", "proposed", "missed", "orphaned"]
@@ -95,7 +95,7 @@ def test_luck_by_label():
 
 
 def test_a_set_is_not_the_sum_of_its_parts():
-    """All together: one binomial of the common share."""
+    """A group has one binomial of the common share."""
     (row,) = analysis.proposal_luck(BLOCKS, HELD, EPOCHS, by=()).iter_rows(named=True)
 
     assert (64, 56.0, 22) == (row["slots"], row["expected"], row["drawn"])
@@ -103,7 +103,7 @@ def test_a_set_is_not_the_sum_of_its_parts():
 
 
 def test_without_a_share_there_is_no_luck():
-    """Nothing is expected of nobody."""
+    """Without an expected proposal, luck is null."""
     rows = analysis.proposal_luck(BLOCKS, HELD.with_columns(effective_balance_gwei=0), EPOCHS)
 
     assert [0.0] * 3 == rows["expected"].to_list()
@@ -111,8 +111,8 @@ def test_without_a_share_there_is_no_luck():
         assert [None] * 3 == rows[name].to_list()
 
 
-def test_luck_covers_the_truth(chain):
-    """Of 500 simulated validators chance alone draws: 95 % of the intervals hold 1, and so on."""
+def test_luck_intervals_cover_at_the_level(chain):
+    """Of 500 simulated validators, 95 % of the intervals contain 1, and so on."""
     finalized = chain.meta["finalized_epoch"]
     some = (pl.col("validator_index") < 500) & (pl.col("epoch") <= finalized)
     frames = (
@@ -181,7 +181,7 @@ def test_cost_by_hand():
 
 
 def test_cost_needs_blocks_to_compare():
-    """Without any nearby it is not known."""
+    """Without blocks nearby, the cost is null."""
     rows = analysis.missed_proposals(BLOCKS, EARNED.filter(pl.col("epoch") > 400))
 
     assert [(0, None, None)] * 2 == rows.select(
@@ -189,8 +189,8 @@ def test_cost_needs_blocks_to_compare():
     ).rows()
 
 
-def test_rewards_that_are_not_known_are_not_compared():
-    """Taken as 0 wei, the fees of this block would have made the median cheaper."""
+def test_unknown_rewards_are_not_compared():
+    """As 0 wei, the fees of this block would have lowered the median."""
     unknown = EARNED.with_columns(
         pl.when(pl.col("validator_index") != 5).then(pl.col("tx_fee_reward_wei"))
     )

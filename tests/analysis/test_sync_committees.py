@@ -54,14 +54,14 @@ def committee(period, members):
 
 
 def test_bit_order_is_little_endian_in_each_byte():
-    """A case made by hand: byte 0 is 0x02 (seat 1), byte 1 is 0x80 (seat 15), byte 63 is 0x41."""
+    """By hand: byte 0 is 0x02 (seat 1), byte 1 is 0x80 (seat 15), byte 63 is 0x41."""
     text = "0x" + "02" + "80" + "00" * 61 + "41"
     frame = blocks(block(0)).with_columns(
         sync_aggregate_bits=pl.lit(text), status=pl.lit("proposed")
     )
-    everybody = committee(0, {seat: 1000 + seat for seat in range(512)})
+    everyone = committee(0, {seat: 1000 + seat for seat in range(512)})
 
-    rows = analysis.sync_members(frame, everybody)
+    rows = analysis.sync_members(frame, everyone)
 
     signed = rows.filter(pl.col("signed") == 1)["validator_index"].to_list()
     assert [1001, 1015, 1000 + 63 * 8, 1000 + 63 * 8 + 6] == signed
@@ -84,8 +84,8 @@ def test_members_are_counted_over_their_seats():
     assert [(7, 2, 6, 5, 5 / 6), (8, 1, 3, 1, 1 / 3), (9, 1, 3, 0, 0.0)] == rows.rows()
 
 
-def test_blocks_are_judged_by_the_committee_of_their_period():
-    """The block of the first slot of a period belongs to the new committee."""
+def test_blocks_belong_to_the_committee_of_their_period():
+    """The first slot of a period belongs to the new committee."""
     border = 256 * 32
     frame = blocks(block(border - 1, [0]), block(border, [1]), block(border + 1, [1]))
     members = pl.concat([committee(0, {0: 5, 1: 6}), committee(1, {0: 6, 1: 5})])
@@ -95,7 +95,7 @@ def test_blocks_are_judged_by_the_committee_of_their_period():
     assert [(5, 3, 3), (6, 3, 0)] == rows.select("validator_index", "duties", "signed").rows()
 
 
-def test_members_without_blocks_are_no_rows():
+def test_members_without_blocks_have_no_rows():
     """A committee without a proposed block has no rates, but the columns are there."""
     rows = analysis.sync_members(blocks(block(0, status="missed")), committee(0, {0: 5}))
 
@@ -124,14 +124,14 @@ def test_participation_by_slot():
 
 
 def test_a_slot_is_one_row():
-    """Of an orphaned and a proposed block of one slot the proposed one counts."""
+    """Of an orphaned and a proposed block of one slot, the proposed one counts."""
     frame = blocks(block(3, [], status="orphaned"), block(3, range(512)))
 
     assert [1.0] == analysis.sync_participation(frame)["participation"].to_list()
 
 
 def test_participation_by_epoch():
-    """The mean of the proposed blocks, their lowest and highest, and how many there were."""
+    """The mean of the proposed blocks, their lowest and highest, and the numbers of blocks."""
     frame = blocks(
         block(32, range(512)),
         block(33, range(128)),
@@ -149,7 +149,7 @@ def test_participation_by_epoch():
 
 
 def test_participation_of_some_seats():
-    """With a committee, the same over its seats alone."""
+    """With a committee, the participation of its seats alone."""
     frame = blocks(block(0, [0, 5]), block(1, [0]), block(2, status="missed"))
 
     rows = analysis.sync_participation(frame, committee(0, {0: 1, 5: 2}))
@@ -158,8 +158,8 @@ def test_participation_of_some_seats():
     assert [2 / 512, 1 / 512, None] == rows["participation"].to_list()
 
 
-def test_participation_that_is_no_number_is_unknown():
-    """Not-a-number is drawn as a hole, not as a value."""
+def test_participation_that_is_not_a_number_is_null():
+    """Not-a-number is unknown, not a value."""
     frame = blocks(block(0, [0])).with_columns(sync_aggregate_participation=pl.lit(float("nan")))
 
     assert [None] == analysis.sync_participation(frame)["participation"].to_list()
@@ -167,7 +167,7 @@ def test_participation_that_is_no_number_is_unknown():
 
 @pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas, pl.DataFrame.to_pandas])
 def test_sync_takes_other_frames(kind):
-    """Lazy and pandas blocks and committees give the same rows, in their own kind."""
+    """Lazy and pandas blocks and committees give the same rows, of their own kind."""
     frame, members = blocks(block(0, [0, 1]), block(1, status="missed")), committee(0, {0: 5})
     expected = analysis.sync_members(frame, members)
 
@@ -179,8 +179,8 @@ def test_sync_takes_other_frames(kind):
     )
 
 
-def test_broken_bits_are_explained():
-    """Bits of another length, of no hex, or fewer than seats: each says where."""
+def test_invalid_bits_are_explained():
+    """Bits of another length, bits that are not hex, and too few bits are located."""
     members = committee(0, {0: 5, 100: 6})
     with pytest.raises(UsageError, match="bits of slot 1 has 10 characters"):
         analysis.sync_members(blocks(block(0, [0]), block(1, [0], seats=32)), members)

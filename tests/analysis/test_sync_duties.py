@@ -1,4 +1,4 @@
-"""Duties in sync committees, one by one, and against the committee."""
+"""Duties in sync committees, one by one, and compared with the committee."""
 
 import polars as pl
 import pytest
@@ -28,7 +28,7 @@ COMMITTEES = pl.concat(
 
 
 def test_duties_by_hand():
-    """Of two validators: what they signed by seat, and slots in which there was nothing to sign."""
+    """The signatures of two validators by seat, and the slots without a block."""
     result = analysis.sync_duties(BLOCKS, COMMITTEES, [10, 17])
 
     rows = [
@@ -84,16 +84,16 @@ def test_comparison_by_hand():
 def test_bits_are_counted_from_the_lowest_of_the_first_byte():
     """A case made by hand: 0x02 is seat 1, 0x80 of the next byte is seat 15."""
     frame = blocks(block(0, [], seats=16)).with_columns(sync_aggregate_bits=pl.lit("0x0280"))
-    everybody = committee(0, {seat: 100 + seat for seat in range(16)})
+    everyone = committee(0, {seat: 100 + seat for seat in range(16)})
 
-    rows = analysis.sync_duties(frame, everybody)
+    rows = analysis.sync_duties(frame, everyone)
 
     assert [101, 115] == rows.filter("signed")["validator_index"].to_list()
     assert 16 == rows.height
 
 
-def test_the_simulated_chain_was_paid_for_its_bits(chain):
-    """Of one epoch: who signed nothing was paid nothing; who signed all has no penalty."""
+def test_signatures_match_the_simulated_rewards(chain):
+    """In one epoch, no signature means no reward, and all signatures mean no penalty."""
     epoch = 300
     rows = analysis.sync_duties(
         chain.scan("blocks").filter(pl.col("epoch") == epoch), chain.scan("sync_committees")
@@ -111,8 +111,8 @@ def test_the_simulated_chain_was_paid_for_its_bits(chain):
     assert (both["sync_committee_penalty_gwei"] > 0).to_list() == missed.to_list()
 
 
-def test_nothing_to_tell():
-    """Without blocks or seats of the period there are no rows, but the columns."""
+def test_no_blocks_or_seats_give_no_rows():
+    """The columns are there."""
     other = committee(7, {0: 5})
 
     assert 0 == analysis.sync_duties(BLOCKS, other).height

@@ -1,4 +1,4 @@
-"""What a person sees: charts, and a notebook in JupyterLab, driven through a real browser."""
+"""Charts, the wall and a notebook in a real browser."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def lab(tmp_path, short, sample_cache):
     """A JupyterLab of its own, with nothing of the user's: the address of a folder of notebooks."""
     folder, settings = tmp_path / "notebooks", tmp_path / "settings"
     shutil.copytree(NOTEBOOKS, folder)
-    # Cells out of sight are in the page as well; nobody is asked whether to fetch news.
+    # Cells out of sight are in the page as well; the prompt about news is off.
     for extension, choices in {
         "notebook-extension/tracker": {"windowingMode": "none"},
         "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -96,7 +96,7 @@ def lab(tmp_path, short, sample_cache):
         )
     try:
         deadline = time.monotonic() + 180
-        # The server opens its file first and fills it then: one that is not whole is asked again.
+        # The server creates its file before it writes it, so a partial file is read again.
         while (port := told_port(short)) is None:
             assert running.poll() is None, (tmp_path / "log").read_text()
             assert time.monotonic() < deadline, (tmp_path / "log").read_text()
@@ -109,7 +109,7 @@ def lab(tmp_path, short, sample_cache):
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """Save a figure, open it in a page, and return that with all that it asked the network for."""
+    """Save a figure, open it in a page, and return the page and its network requests."""
     pages = []
 
     def show(figure):
@@ -155,16 +155,16 @@ def span(page):
     )
 
 
-def test_an_interactive_chart_tells_what_is_under_the_mouse_and_zooms(opened, explorer):
-    """Hovering names day and amount; the wheel zooms; nothing is fetched, and nothing uploaded."""
+def test_an_interactive_chart_shows_hover_texts_and_zooms(opened, explorer):
+    """Hovering shows day and amount; the wheel zooms; nothing is fetched or uploaded."""
     income = bf.load_income_history(range(5), since=0)
     page, wanted = opened(bf.interactive.income(income, every="epoch"))
 
     page.mouse.move(*point(page, 200))
     page.locator(".hovertext").first.wait_for()
-    told = page.locator(".hovertext").first.text_content()
-    assert re.search("2026, [0-9:]+ UTC", told)
-    assert "ETH" in told
+    text = page.locator(".hovertext").first.text_content()
+    assert re.search("2026, [0-9:]+ UTC", text)
+    assert "ETH" in text
 
     first, last = span(page)
     page.get_by_role("button", name="Zoom in").or_(
@@ -182,8 +182,8 @@ def test_an_interactive_chart_tells_what_is_under_the_mouse_and_zooms(opened, ex
     assert [] == wanted
 
 
-def test_days_that_lack_epochs_are_drawn_all_the_same(opened, explorer):
-    """A hatched bar is a bar with stripes on it, not a hole."""
+def test_incomplete_days_are_drawn(opened, explorer):
+    """A hatched bar is a bar with stripes on it, not a gap."""
     income = bf.load_income_history(range(5), since=0)
     page, _ = opened(bf.interactive.income(income, every="day"))
 
@@ -238,8 +238,8 @@ def test_a_million_points_open_and_pan(opened):
     assert [] == wanted
 
 
-def test_the_wall_tells_who_painted_a_pixel_at_the_slot_of_the_slider(opened):
-    """A pixel painted twice tells of the later write, and of the earlier one further back."""
+def test_the_wall_shows_the_painter_at_the_slot_of_the_slider(opened):
+    """A pixel painted twice shows the later write, and the earlier one further back."""
     schema = ("slot", "x", "y", "color", "validator_index")
     rows = [(10, 5, 5, "ff0000", 7), (20, 5, 5, "0000ff", 8), (10, 0, 0, "00ff00", 9)]
     frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(
@@ -247,22 +247,22 @@ def test_the_wall_tells_who_painted_a_pixel_at_the_slot_of_the_slider(opened):
     )
     page, wanted = opened(bf.interactive.wall(frame, region=(0, 0, 10, 10), steps=2))
 
-    def told():
+    def read_hover():
         x, y = middle(page)
         page.mouse.move(x + 150, y)
         page.mouse.move(x + 3, y + 3, steps=3)
         page.locator(".hovertext").first.wait_for()
         return page.locator(".hovertext").first.text_content()
 
-    assert "x 5, y 5: #0000ffslot 20Jan 1, 1970, 00:00:20 UTCvalidator 8" == told()
+    assert "x 5, y 5: #0000ffslot 20Jan 1, 1970, 00:00:20 UTCvalidator 8" == read_hover()
     page.locator(".slider-rail-touch-rect").click(position={"x": 5, "y": 5}, force=True)
     page.locator("text=Up to slot 10").wait_for()
-    assert "x 5, y 5: #ff0000slot 10Jan 1, 1970, 00:00:10 UTCvalidator 7" == told()
+    assert "x 5, y 5: #ff0000slot 10Jan 1, 1970, 00:00:10 UTCvalidator 7" == read_hover()
     assert [] == wanted
 
 
-def test_hostile_names_are_drawn_letter_by_letter(opened):
-    """75 names in a legend, and one in a title: no link, no tag, no formula, and no script runs."""
+def test_malicious_names_are_drawn_as_text(opened):
+    """75 names in a legend, and one in a title: no link, tag or formula, and no script runs."""
     figure = go.Figure(layout={"height": 2500, "title": text.for_plotly(TEXTS[0])})
     for name in TEXTS:
         figure.add_scatter(x=[1, 2], y=[1, 2], name=text.for_plotly(name))
@@ -301,8 +301,8 @@ def test_the_first_notebook_runs_in_jupyterlab(browser, lab):
     assert 0 == page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count()
     bar = page.locator(".jp-OutputArea-output .jupyter-widgets", has_text="income_history").first
     assert bar.locator(".progress-bar-success").count() == 1
-    told = re.sub(r"\s+", " ", bar.text_content())
-    assert re.search(r"100% 42/42 \[0[0-9:]+<00:00, .* requests/s, 337,500 rows\]", told)
+    text = re.sub(r"\s+", " ", bar.text_content())
+    assert re.search(r"100% 42/42 \[0[0-9:]+<00:00, .* requests/s, 337,500 rows\]", text)
     assert shown("table.dataframe") >= 4
     assert shown("img") >= 7
     page.close()

@@ -1,4 +1,4 @@
-"""Charts in plotly: what their traces say. They say the same as the artists of their twins."""
+"""Charts in plotly: their traces and texts, which match those in matplotlib."""
 
 import inspect
 import subprocess
@@ -43,7 +43,7 @@ CHARTS = {
     for name, (chart, frame, others, options) in EVERY.items()
 }
 every_chart = pytest.mark.parametrize(("chart", "frame", "others"), CHARTS.values(), ids=CHARTS)
-V1_EQUIVALENTS = sorted({chart for chart, *_ in EVERY.values()})
+NAMES = sorted({chart for chart, *_ in EVERY.values()})
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def axes(figure):
 
 
 def stretches(values):
-    """The stretches of a line between its holes."""
+    """The intervals of a line between its gaps."""
     y = np.asarray(values, float)
     return [list(y[run]) for run in np.ma.clump_unmasked(np.ma.masked_invalid(y))]
 
@@ -81,18 +81,18 @@ def moments(values):
     return [np.datetime64(value).item() for value in values]
 
 
-def test_every_chart_has_a_twin():
+def test_every_chart_exists_in_both_libraries():
     """Both libraries have the same charts, with the same arguments and defaults."""
-    assert {"style", *V1_EQUIVALENTS} <= set(plot.__all__) & set(interactive.__all__)
-    for name in V1_EQUIVALENTS:
+    assert {"style", *NAMES} <= set(plot.__all__) & set(interactive.__all__)
+    for name in NAMES:
         one = inspect.signature(getattr(plot, name)).parameters
         other = inspect.signature(getattr(interactive, name)).parameters
         assert [str(one[p]) for p in one if p != "ax"] == [str(other[p]) for p in other]
 
 
 @every_chart
-def test_twins_say_the_same(chart, frame, others):
-    """The words on the axes, and in the legend, are those of the static chart."""
+def test_labels_match_the_static_chart(chart, frame, others):
+    """The axis labels and the legend are those of the static chart."""
     figure = chart(frame(), *others)
 
     static = getattr(plot, chart.func.__name__)(frame(), *others, **chart.keywords)
@@ -105,8 +105,8 @@ def test_twins_say_the_same(chart, frame, others):
 
 
 @every_chart
-def test_no_rows_are_said_in_the_middle(chart, frame, others):
-    """An empty frame gives an empty figure that says so, without a scale."""
+def test_an_empty_frame_has_a_note(chart, frame, others):
+    """An empty frame gives an empty figure with a note, without a scale."""
     figure = chart(frame().head(0), *others)
 
     (text,) = notes(figure)
@@ -116,8 +116,8 @@ def test_no_rows_are_said_in_the_middle(chart, frame, others):
 
 
 @every_chart
-def test_no_values_are_said_in_the_middle(chart, frame, others):
-    """A frame in which every value is null gives a figure that says so."""
+def test_a_frame_of_nulls_has_a_note(chart, frame, others):
+    """A frame in which every value is null gives a figure with a note."""
     rows = frame()
     nulls = rows.select(pl.lit(None, dtype).alias(name) for name, dtype in rows.schema.items())
 
@@ -129,7 +129,7 @@ def test_no_values_are_said_in_the_middle(chart, frame, others):
 
 @every_chart
 def test_a_single_point_is_drawn(chart, frame, others):
-    """One bucket is seen, and the figure is valid."""
+    """One bucket is visible, and the figure is valid."""
     rows, others = frame().head(1), [other.head(1) for other in others]
 
     figure = chart(rows, *others)
@@ -159,8 +159,8 @@ def test_other_frames_draw_the_same(chart, frame, others):
 
 
 @every_chart
-def test_figures_offer_no_upload_and_touch_no_global_state(chart, frame, others):
-    """The button that uploads a chart is off, wherever it is shown; the default template stays."""
+def test_figures_have_no_upload_and_change_no_global_state(chart, frame, others):
+    """The upload button is off wherever the figure is shown; the default template stays."""
     before = io.templates.default
 
     own = chart(frame(), *others).layout.template.layout
@@ -170,8 +170,8 @@ def test_figures_offer_no_upload_and_touch_no_global_state(chart, frame, others)
     assert before == io.templates.default
 
 
-def test_style_is_offered_and_ends_with_its_block():
-    """Inside the block figures have our colours; after it, also after an error, they have not."""
+def test_style_ends_with_its_block():
+    """Inside the block figures have our colours; after it, also after an error, they do not."""
     before = io.templates.default
 
     def fail():
@@ -202,14 +202,14 @@ def test_importing_loads_no_plotly():
 
 
 def test_keyword_arguments_reach_the_layout():
-    """Titles are off, until somebody asks for one."""
+    """Titles are off unless set."""
     figure = interactive.income(income(), title="October", height=300)
 
     assert ("October", 300) == (figure.layout.title.text, figure.layout.height)
 
 
 def test_bars_are_the_exact_sums():
-    """0.45 ETH a day over the start of each day in UTC; what is cut off is hatched."""
+    """0.45 ETH a day, at the start of each day in UTC; incomplete days are hatched."""
     figure = interactive.income(income(range(100, 400)))
 
     (bars,) = figure.data
@@ -221,8 +221,8 @@ def test_bars_are_the_exact_sums():
     assert "date" == figure.layout.xaxis.type
 
 
-def test_components_are_stacked_and_penalties_hang():
-    """Rewards stand on each other, penalties hang from zero; the hover tells each its own."""
+def test_components_are_stacked_with_penalties_below_zero():
+    """The hover text has the amount of each component."""
     figure = interactive.income(
         income(
             attestation_head_reward_gwei=1_000_000,
@@ -243,8 +243,8 @@ def test_components_are_stacked_and_penalties_hang():
     assert "overlay" == figure.layout.barmode
 
 
-def test_components_by_epoch_are_outlined_run_by_run():
-    """Steps as wide as their epoch; nothing is drawn over a hole."""
+def test_components_by_epoch_are_outlined_by_interval():
+    """Steps as wide as their epoch; nothing is drawn over a gap."""
     figure = interactive.income(
         income([5, 6, 9], attestation_head_reward_gwei=1_000_000), every="epoch", by="component"
     )
@@ -258,7 +258,7 @@ def test_components_by_epoch_are_outlined_run_by_run():
 
 
 def test_few_validators_have_a_line_each():
-    """A line and a name per validator; days that are cut off are hollow."""
+    """A line and a name per validator; incomplete days are hollow."""
     figure = interactive.income(income(range(100, 500), validators=(30, 4)), by="validator")
 
     assert ["4", "30"] == explained(figure)
@@ -266,8 +266,8 @@ def test_few_validators_have_a_line_each():
     assert [colours.PAPER, colours.BLUE, colours.PAPER] == list(named(figure)["4"].marker.color)
 
 
-def test_lines_have_holes_and_lonely_points_are_seen():
-    """A line stops where epochs are missing; what stands alone has a marker of its own."""
+def test_lines_have_gaps_and_isolated_points_have_markers():
+    """A line stops where epochs are missing; an isolated point has a marker."""
     figure = interactive.income(income([200, 201, 205]), every="epoch")
 
     line, alone = figure.data
@@ -278,7 +278,7 @@ def test_lines_have_holes_and_lonely_points_are_seen():
 
 
 def test_balances_are_drawn_in_ether():
-    """A single validator beside its effective balance."""
+    """A single validator, with its effective balance."""
     figure = interactive.balances(balances(range(200, 203), [9]))
 
     assert [32.0, 32.000000001, 32.000000002] == pytest.approx(
@@ -296,8 +296,8 @@ def test_yield_is_in_percent():
     assert ["markers", "lines", "lines"] == [trace.mode for trace in figure.data]
 
 
-def test_participation_tells_lost_slots_apart():
-    """Missed and orphaned slots are holes, and marked in a strip beneath the data."""
+def test_participation_marks_missed_and_orphaned_slots():
+    """They are gaps in the line, and marked in a strip below the data."""
     figure = interactive.sync_participation(blocks("proposed", "missed", "proposed", "orphaned"))
 
     marks = {name: trace for name, trace in named(figure).items() if trace.yaxis == "y2"}
@@ -309,8 +309,8 @@ def test_participation_tells_lost_slots_apart():
     assert figure.layout.yaxis2.domain[1] == figure.layout.yaxis.domain[0]
 
 
-def test_members_tell_who_they_are():
-    """The hover of a member names the validator, and nothing that is not our own text."""
+def test_hover_texts_of_members_name_the_validator():
+    """The hover text of a member has the validator index, and no text of the data."""
     figure = interactive.sync_members(blocks("proposed", "proposed"), committee())
 
     (members,) = figure.data
@@ -319,8 +319,8 @@ def test_members_tell_who_they_are():
     assert ["Member", "All members: 50.00 %"] == explained(figure)
 
 
-def test_maps_are_cells_with_words():
-    """A row per validator, from the top; each cell tells its time, its validator and its kind."""
+def test_heatmaps_have_hover_texts():
+    """A row per validator, from the top; each cell has its time, its validator and its kind."""
     figure = interactive.attestations(attestations(1, 2, None, validators=[7, 70]))
 
     cells = figure.data[0]
@@ -335,8 +335,8 @@ def test_maps_are_cells_with_words():
     assert [colours.CYAN, colours.AMBER, colours.RED] == paints[2::2] == paints[3::2]
 
 
-def test_a_folded_map_is_a_scale_of_shares():
-    """Too many slots to be seen: the share of blocks signed, and lost slots above."""
+def test_a_folded_heatmap_shows_shares():
+    """For many slots: the share of blocks signed, with missed slots marked above."""
     frame = blocks("missed", *["proposed"] * 1100, signed=1)
 
     figure = interactive.sync_members(frame, committee([70, 60]), show="matrix")
@@ -346,8 +346,8 @@ def test_a_folded_map_is_a_scale_of_shares():
     assert "y2" == named(figure)["Missed block (1)"].yaxis
 
 
-def test_proposals_tell_validator_and_time():
-    """Each kind is a trace of its own."""
+def test_proposals_have_a_trace_per_status():
+    """The hover text has validator and time."""
     figure = interactive.proposals(proposals("proposed", "missed", "proposed"))
 
     assert ["Proposed (2)", "Missed (1)"] == explained(figure)
@@ -356,7 +356,7 @@ def test_proposals_tell_validator_and_time():
 
 
 def test_rewards_of_proposals():
-    """What blocks brought, in gwei."""
+    """Rewards of blocks, in gwei."""
     frame = proposals("proposed", "missed")
 
     figure = interactive.proposals(frame, produced([100], wei=10**16), unit="gwei")
@@ -365,7 +365,7 @@ def test_rewards_of_proposals():
     assert "Execution reward of the block (gwei)" == figure.layout.yaxis.title.text
 
 
-def test_flows_are_summed_per_day():
+def test_transfers_are_summed_per_day():
     """Withdrawals and deposits, in ether."""
     frame = flows(10**9, 2 * 10**9, 5 * 10**9, days=[0, 0, 2])
 
@@ -373,7 +373,7 @@ def test_flows_are_summed_per_day():
     assert ["Valid signature", "Invalid signature"] == explained(interactive.deposits(frame))
 
 
-def test_the_leaderboard_lies():
+def test_the_leaderboard_is_horizontal():
     """Bars beside the names of validators, the best at the top."""
     figure = interactive.leaderboard(leaderboard(5, 9, 7), unit="gwei", top=2)
 
@@ -391,15 +391,15 @@ def test_gas_fees():
     assert 4 == len(explained(interactive.gas_fees(gas(0, 5, 10))))
 
 
-def test_coverage_shows_what_is_there():
-    """What is not there is a cell as well."""
+def test_coverage_shows_present_and_missing_rows():
+    """A missing row is a cell as well."""
     figure = interactive.coverage(pl.concat([balances([100, 102], [1]), balances([101], [40])]))
 
     assert [[1, 2, 1], [2, 1, 2]] == np.asarray(figure.data[0].z).tolist()
 
 
-def test_a_million_points_are_thinned_and_said():
-    """The lowest and the highest of every hundred are kept, and the figure says so."""
+def test_a_million_points_are_thinned_with_a_note():
+    """The lowest and the highest of every group are kept, and a note says so."""
     slot = pl.int_range(1_000_000, eager=True).alias("slot")
     slots = slot.to_frame().with_columns(
         epoch=slot // 32,
@@ -437,12 +437,12 @@ def test_thinned_lines_are_never_mixed():
     assert all(1 == len(set(run)) for run in stretches(crowd.y))
 
 
-def test_hovers_hold_no_text_of_the_data():
-    """Hostile text in a column is refused or left out: templates, names and labels are ours."""
+def test_hover_texts_have_no_text_of_the_data():
+    """Malicious text in a column is refused or left out of templates, names and labels."""
     bad = "<img src=x onerror=alert(1)>$x$%{x}"
     with pytest.raises(UsageError):
         interactive.proposals(proposals("proposed").with_columns(proposer_index=pl.lit(bad)))
-    hostile = [
+    malicious = [
         interactive.proposals(proposals("proposed", bad)),
         interactive.attestations(
             pl.concat([attestations(1), attestations(2).with_columns(status=pl.lit(bad))])
@@ -451,12 +451,12 @@ def test_hovers_hold_no_text_of_the_data():
         interactive.withdrawals(flows(1).with_columns(address=pl.lit(bad))),
     ]
 
-    for figure in hostile:
+    for figure in malicious:
         assert "onerror" not in figure.to_json()
 
 
-def test_saved_pages_ask_nobody_else():
-    """A saved page holds all its scripts, and no address to load one from."""
+def test_saved_pages_load_nothing():
+    """A saved page contains all its scripts, and no address to load one from."""
     page = interactive.gas_fees(gas(0)).to_html(include_plotlyjs=True)
 
     assert '<script src="http' not in page

@@ -1,4 +1,4 @@
-"""Charts beyond income: what their artists say of values worked out by hand."""
+"""Charts beyond income: their artists, with values computed by hand."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -69,8 +69,8 @@ def slots(line):
     ]
 
 
-def test_income_so_far_is_the_running_sum():
-    """0.45 ETH a day for three days: 0.45, 0.9, 1.35, since the first of them."""
+def test_cumulative_income_is_the_running_sum():
+    """0.45 ETH a day for three days: 0.45, 0.9, 1.35."""
     (line,) = [
         line for line in plot.income(income(), cumulative=True).lines if len(line.get_xdata()) == 3
     ]
@@ -79,16 +79,16 @@ def test_income_so_far_is_the_running_sum():
     assert "Net income since Dec 2, 2020 (ETH)" == line.axes.get_ylabel()
 
 
-def test_income_so_far_adds_wei_exactly():
-    """A wei on top of a million ether is not lost on the way: it is added before it is drawn."""
+def test_cumulative_income_adds_wei_exactly():
+    """A wei on top of a million ether is added before conversion to float."""
     frame = income([113, 338], [1], tx_fee_reward_wei=10**24 + 1)
     drawing = charts.income(frame, unit="wei", cumulative=True)
 
     assert [float(10**24 + 1), float(2 * 10**24 + 2)] == list(drawing.layers[0].y)
 
 
-def test_income_so_far_stops_at_holes():
-    """No line is drawn over days that are not there, and nothing is added for them."""
+def test_cumulative_income_stops_at_gaps():
+    """No line is drawn over missing days, and nothing is added for them."""
     frame = income().filter(~pl.col("epoch").is_between(338, 562))
 
     (line, *_) = plot.income(frame, cumulative=True).lines
@@ -98,8 +98,8 @@ def test_income_so_far_stops_at_holes():
     assert 1 == sum(np.isnan(heights))
 
 
-def test_components_so_far_are_steps():
-    """Rewards pile up as steps a day wide, penalties beneath zero."""
+def test_cumulative_components_are_steps():
+    """Rewards are steps a day wide, penalties below zero."""
     frame = income(attestation_head_reward_gwei=1_000_000, slashing_penalty_gwei=2_000_000)
 
     ax = plot.income(frame, by="component", cumulative=True)
@@ -114,8 +114,8 @@ def test_components_so_far_are_steps():
     } == tops
 
 
-def test_few_validators_add_up_apart():
-    """So far and by validator: each has its own sum."""
+def test_cumulative_income_by_validator():
+    """Each validator has its own sum."""
     ax = plot.income(income(validators=(1, 2)), by="validator", cumulative=True)
 
     assert {"1": [0.225, 0.45, 0.675], "2": [0.225, 0.45, 0.675]} == {
@@ -125,8 +125,8 @@ def test_few_validators_add_up_apart():
     }
 
 
-def test_one_balance_stands_beside_its_effective_balance():
-    """A single validator: what it has, and what counts, in ether."""
+def test_one_balance_is_drawn_with_its_effective_balance():
+    """A single validator: both balances, in ether."""
     ax = plot.balances(balances(range(200, 203), [9]))
 
     assert pytest.approx([32.0, 32.000000001, 32.000000002], rel=1e-15) == list(
@@ -139,7 +139,7 @@ def test_one_balance_stands_beside_its_effective_balance():
     assert "" == ax.yaxis.get_offset_text().get_text()
 
 
-def test_balances_stop_at_holes():
+def test_balances_stop_at_gaps():
     """Lines of several validators stop where epochs are missing."""
     ax = plot.balances(balances([200, 201, 205], [9, 3]), unit="gwei")
 
@@ -149,15 +149,15 @@ def test_balances_stop_at_holes():
     assert [False, False, True, False] == list(np.isnan(heights))
 
 
-def test_many_balances_are_a_crowd():
-    """More validators than colours: a crowd and its median."""
+def test_many_balances_are_grey_lines_with_a_median():
+    """More validators than colours."""
     assert ["Each of 30 validators", "Median"] == labels(
         plot.balances(balances(validators=range(30)))
     )
 
 
-def test_a_sum_of_balances_says_of_how_many():
-    """When a validator joins, the legend tells that the sum is of more."""
+def test_a_sum_of_balances_has_the_number_of_validators():
+    """When a validator joins, the legend has both numbers."""
     frame = pl.concat([balances([200, 201], [1]), balances([201], [2])])
 
     ax = plot.balances(frame, by="total")
@@ -167,8 +167,8 @@ def test_a_sum_of_balances_says_of_how_many():
     assert "Sum of balances (ETH)" == ax.get_ylabel()
 
 
-def test_sums_of_balances_do_not_run_over():
-    """Three times 2^62 gwei is more than 64 bits hold, and is drawn all the same."""
+def test_sums_of_balances_do_not_overflow():
+    """Three times 2^62 gwei exceeds 64 bits, and is drawn."""
     frame = balances([200], [1, 2, 3], gwei=2**62)
 
     (line, _) = plot.balances(frame, by="total", unit="gwei").lines
@@ -199,8 +199,8 @@ def test_own_yield_is_income_over_balance():
     assert pytest.approx(rates["apr"].to_list()) == (rates["cl_apr"] + rates["el_apr"]).to_list()
 
 
-def test_own_yield_leaves_out_what_is_not_whole():
-    """A validator counts on the days of which all its rows are there; a day without any is none."""
+def test_own_yield_leaves_out_incomplete_days():
+    """A validator counts on days with all its rows; a day without any validator is left out."""
     earned = income(range(450, 900), [1, 2]).filter(
         (pl.col("validator_index") == 1) & (pl.col("epoch") < 899)
         | (pl.col("validator_index") == 2) & (pl.col("epoch") != 460) & (pl.col("epoch") < 800)
@@ -224,15 +224,15 @@ def test_own_validators_are_drawn_against_the_index():
 
 
 def test_own_yield_needs_both_frames():
-    """Income without balances is no yield: the error says which loaders give the two."""
+    """Income without balances is refused with both loaders."""
     with pytest.raises(UsageError, match="one is missing"):
         plot.yield_index(own_days(), income())
 
     assert [] == plt.get_fignums()
 
 
-def test_the_matrix_tells_lost_blocks_from_missed_signatures():
-    """A row per member, best at the top; what nobody could sign has colours of its own."""
+def test_the_matrix_separates_missing_blocks_from_missing_signatures():
+    """A row per member, best at the top; slots without a block have their own colours."""
     frame = blocks("proposed", "missed", "proposed", "orphaned", "scheduled", signed=1)
 
     ax = plot.sync_members(frame, committee([70, 60]), show="matrix")
@@ -251,7 +251,7 @@ def test_the_matrix_tells_lost_blocks_from_missed_signatures():
 
 
 def test_the_matrix_leaves_absent_slots_empty():
-    """A slot that the frame does not have is no cell, and no missed signature."""
+    """A slot that is not in the frame is no cell, and no missing signature."""
     frame = pl.concat([blocks("proposed"), blocks("proposed", first=2)])
 
     ax = plot.sync_members(frame, committee([5]), show="matrix")
@@ -260,7 +260,7 @@ def test_the_matrix_leaves_absent_slots_empty():
 
 
 def test_a_long_matrix_is_folded_into_shares():
-    """2,048 slots: two a column, the share of blocks signed; lost slots stand above the map."""
+    """2,048 slots: two per column, the share of blocks signed; missed slots are marked above."""
     statuses = ["proposed", "missed", *["proposed"] * 2046]
     frame = blocks(*statuses, signed=1)
 
@@ -277,7 +277,7 @@ def test_a_long_matrix_is_folded_into_shares():
     assert "Blocks signed (%)" == ax.figure.axes[1].get_ylabel()
 
 
-def test_attestations_are_told_apart():
+def test_attestations_have_a_colour_per_outcome():
     """Next slot, late, missed; an epoch without a row is empty."""
     frame = pl.concat([attestations(1, 2, None), attestations(1, validators=[8], first=102)])
 
@@ -298,8 +298,8 @@ def test_attestations_are_told_apart():
     assert GENESIS + timedelta(seconds=384 * 103) == end
 
 
-def test_what_is_late_can_be_said():
-    """With late=5 an attestation four slots behind is in time."""
+def test_the_late_distance_is_an_argument():
+    """With late=5 an attestation four slots later is in time."""
     ax = plot.attestations(attestations(4, 5), late=5)
 
     assert [[colours.CYAN, colours.AMBER]] == cells(ax)
@@ -307,14 +307,14 @@ def test_what_is_late_can_be_said():
 
 
 @pytest.mark.parametrize("late", [0, -1, 1.5, "2", True])
-def test_what_is_no_distance_is_refused(late):
+def test_invalid_late_distances_are_refused(late):
     """Late is a whole number of slots."""
     with pytest.raises(UsageError, match=f"late={late!r}"):
         plot.attestations(attestations(1), late=late)
 
 
 def test_distances_are_shares_of_duties():
-    """Two of four next slot, one three slots behind, one missed."""
+    """Two of four in the next slot, one after three slots, one missed."""
     ax = plot.attestations(attestations(1, 1, 3, None), show="distance")
 
     assert [50.0, 0.0, 25.0, 25.0] == [bar.get_height() for bar in ax.patches]
@@ -325,7 +325,7 @@ def test_distances_are_shares_of_duties():
 
 
 def test_far_distances_share_a_bar():
-    """Ten slots behind and more are one bar, which says so."""
+    """Ten slots and more are one bar, with this label."""
     ax = plot.attestations(attestations(10, 11, 32, 1), show="distance")
 
     assert "10+" == names(ax.xaxis)[9]
@@ -333,7 +333,7 @@ def test_far_distances_share_a_bar():
 
 
 def test_proposals_are_a_timeline():
-    """Each kind has its mark in the row of its validator; the first index at the top."""
+    """Each status has its marker in the row of its validator; the first index is at the top."""
     ax = plot.proposals(proposals("proposed", "missed", "orphaned", "scheduled", "proposed"))
 
     drawn = {
@@ -351,8 +351,8 @@ def test_proposals_are_a_timeline():
     assert 4 == len({line.get_marker() + str(line.get_markerfacecolor()) for line in ax.lines})
 
 
-def test_proposals_of_many_stand_at_their_index():
-    """More validators than have room for names: the axis counts indices."""
+def test_proposals_of_many_validators_are_drawn_by_index():
+    """With too many validators for names, the axis has indices."""
     ax = plot.proposals(proposals(*["proposed"] * 30, proposers=range(1000, 1030)))
 
     assert list(range(1000, 1030)) == list(ax.lines[0].get_ydata())
@@ -361,7 +361,7 @@ def test_proposals_of_many_stand_at_their_index():
 
 
 def test_rewards_of_proposals():
-    """What blocks brought, in ether; what is lost or unknown stands beneath."""
+    """Rewards in ether; missed blocks and unknown rewards are marked below."""
     frame = proposals("proposed", "missed", "proposed", "orphaned", "proposed")
 
     ax = plot.proposals(frame, produced([100, 104], wei=5 * 10**16))
@@ -386,16 +386,16 @@ def test_withdrawals_are_summed_per_day():
     assert ("Day (UTC)", "Withdrawals per day (ETH)") == (ax.get_xlabel(), ax.get_ylabel())
 
 
-def test_withdrawals_so_far():
-    """The sum since the first."""
+def test_cumulative_withdrawals():
+    """The sum since the first withdrawal."""
     ax = plot.withdrawals(flows(10**9, 2 * 10**9), unit="gwei", cumulative=True)
 
     assert [10**9, 3 * 10**9] == list(ax.lines[0].get_ydata())
     assert "Withdrawals since Dec 1, 2020 (gwei)" == ax.get_ylabel()
 
 
-def test_deposits_without_a_valid_signature_stand_apart():
-    """What came to nothing stands on the others; what was reorganised away is left out."""
+def test_deposits_with_an_invalid_signature_have_a_colour():
+    """They are stacked on the others; removed deposits are left out."""
     frame = flows(32 * 10**9, 10**9, days=[0, 0]).with_columns(removed=pl.Series([False, False]))
     gone = flows(7 * 10**9).with_columns(removed=pl.lit(value=True))
 
@@ -410,7 +410,7 @@ def test_deposits_without_a_valid_signature_stand_apart():
 
 
 def test_the_leaderboard_is_ranked():
-    """The highest at the top, with a bar as long as its income."""
+    """The highest is at the top, with a bar as long as its income."""
     ax = plot.leaderboard(leaderboard(5, 9, 7), span="7d", unit="gwei", top=2)
 
     assert [90.0, 70.0] == [bar.get_width() for bar in ax.patches]
@@ -431,14 +431,14 @@ def test_a_long_leaderboard_has_room_for_its_names():
 
 
 @pytest.mark.parametrize("options", [{"top": 0}, {"top": 101}, {"top": 2.5}, {"span": "2d"}])
-def test_odd_leaderboards_are_refused(options):
-    """A span that nobody works out, or a number of validators that has no room."""
+def test_invalid_leaderboard_options_are_refused(options):
+    """An unknown span, or a number of validators out of range."""
     with pytest.raises(UsageError):
         plot.leaderboard(leaderboard(1), **options)
 
 
 def test_a_reading_of_gas_fees_is_bars():
-    """Fastest first, in gwei; the axis says when it was read."""
+    """Fastest first, in gwei; the axis has the time of the reading."""
     ax = plot.gas_fees(gas(0))
 
     assert pytest.approx([4.0, 3.0, 2.0, 1.0]) == [bar.get_height() for bar in ax.patches]
@@ -456,8 +456,8 @@ def test_readings_of_gas_fees_are_lines():
     assert {1e9} == set(heights[np.isfinite(heights)])
 
 
-def test_coverage_shows_what_is_there():
-    """From the first to the last epoch of the frame; the label says how much of it is there."""
+def test_coverage_shows_present_and_missing_rows():
+    """From the first to the last epoch of the frame; the label has the share of rows."""
     frame = pl.concat([balances([100, 101, 103], [1]), balances([102], [40])])
 
     ax = plot.coverage(frame)
@@ -487,7 +487,7 @@ def test_large_coverage_is_folded():
 
 
 def test_validators_are_indices():
-    """Names that are no indices reach no axis, no legend and no hover."""
+    """Values that are not indices reach no axis, legend or hover text."""
     frame = balances().with_columns(validator_index=pl.lit("<script>alert(1)</script>"))
 
     with pytest.raises(UsageError, match="not indices"):
@@ -495,7 +495,7 @@ def test_validators_are_indices():
 
 
 def test_decimals_beyond_any_chain_are_drawn_or_refused():
-    """Amounts of 38 digits are no exception inside of a chart."""
+    """Amounts of 38 digits raise no internal exception."""
     frame = gas(0, 5).with_columns(rapid_wei=pl.lit(Decimal(10**37)).cast(pl.Decimal(38, 0)))
 
     ax = plot.gas_fees(frame, unit="wei")

@@ -1,6 +1,6 @@
-"""Pictures of the static charts, beside pictures that somebody has looked at.
+"""Pictures of the static charts, compared with reviewed baselines.
 
-Draw them again with
+Regenerate them with
 ``pytest tests/plot/test_images.py --mpl-generate-path=tests/plot/baseline``, and look at each
 picture before you commit it. Font renderers differ slightly, hence the tolerance. A missing bar,
 line or label exceeds it.
@@ -32,7 +32,7 @@ def picture(**more):
     )
 
 
-# One of each chart: its other ways are told apart by what their artists say.
+# One picture per chart; other options are tested by their artists.
 LOOKED_AT = [
     "income by component",
     "income by validator",

@@ -1,4 +1,4 @@
-"""Charts: what their artists say. The pictures themselves are for people."""
+"""Charts in matplotlib: their artists, notes, errors and settings."""
 
 import os
 import re
@@ -42,7 +42,7 @@ every_chart = pytest.mark.parametrize(("chart", "frame", "others"), CHARTS.value
 
 
 def starts(bars):
-    """The moment over which each bar stands."""
+    """The time at the centre of each bar."""
     return [num2date(bar.get_x() + bar.get_width() / 2) for bar in bars]
 
 
@@ -55,7 +55,7 @@ def labels(ax):
 
 
 def parts(line):
-    """The stretches of a line between its holes."""
+    """The intervals of a line between its gaps."""
     y = np.asarray(line.get_ydata(), float)
     return [list(y[run]) for run in np.ma.clump_unmasked(np.ma.masked_invalid(y))]
 
@@ -84,8 +84,8 @@ def test_units_are_drawn_and_named(unit, height, name):
     assert f"Net income per day ({name})" == ax.get_ylabel()
 
 
-def test_cut_off_days_are_hatched():
-    """Days with epochs missing are hatched, and the axis says what that means."""
+def test_incomplete_days_are_hatched():
+    """The axis label explains the hatching."""
     ax = plot.income(income(range(100, 400)))
 
     assert [True, False, True] == [bool(bar.get_hatch()) for bar in ax.patches]
@@ -93,7 +93,7 @@ def test_cut_off_days_are_hatched():
 
 
 def test_days_without_rows_have_no_bar():
-    """A gap is a gap: no bar of height zero stands for a day that is not there."""
+    """A missing day has no bar of height zero."""
     frame = income().filter(~pl.col("epoch").is_between(338, 562))
 
     ax = plot.income(frame)
@@ -109,29 +109,29 @@ def test_days_without_rows_have_no_bar():
     ],
 )
 def test_weeks_and_months(every, first, name):
-    """The bars stand over Mondays and over the first of months."""
+    """The bars start on Mondays and on the first of months."""
     ax = plot.income(income(range(0, 225 * 40, 25)), every=every)
 
     assert first == starts(ax.patches)[0]
     assert ax.get_xlabel().startswith(name)
 
 
-def test_epochs_are_a_line_with_holes():
-    """A line by epoch stops where epochs are missing and marks what stands alone."""
+def test_epochs_are_a_line_with_gaps():
+    """A line by epoch stops where epochs are missing and marks isolated points."""
     epochs = [*range(200, 210), 220, *range(230, 232)]
 
     (line,) = plot.income(income(epochs), every="epoch").lines
 
     assert [10, 1, 2] == [len(part) for part in parts(line)]
-    lonely = [line.get_ydata()[i] for i in line.get_markevery()]
-    assert [0.002] == lonely
+    isolated = [line.get_ydata()[i] for i in line.get_markevery()]
+    assert [0.002] == isolated
     assert date2num(GENESIS + timedelta(seconds=384 * 200)) == pytest.approx(
         line.get_xdata(False)[0]
     )
 
 
-def test_components_are_stacked_and_penalties_hang():
-    """Rewards stand on each other, penalties hang from zero, absent parts are left out."""
+def test_components_are_stacked_with_penalties_below_zero():
+    """Components without an amount are left out."""
     ax = plot.income(
         income(
             attestation_head_reward_gwei=1_000_000,
@@ -164,8 +164,8 @@ def test_components_are_stacked_and_penalties_hang():
     assert "Income per day (ETH)" == ax.get_ylabel()
 
 
-def test_components_by_epoch_are_steps_with_holes():
-    """By epoch the parts are steps, each as wide as its epoch; nothing is drawn over a hole."""
+def test_components_by_epoch_are_steps_with_gaps():
+    """Each step is as wide as its epoch; nothing is drawn over a gap."""
     frame = income([5, 6, 9], attestation_head_reward_gwei=1_000_000, tx_fee_reward_wei=2 * 10**15)
 
     ax = plot.income(frame, every="epoch", by="component")
@@ -184,7 +184,7 @@ def test_components_by_epoch_are_steps_with_holes():
 
 
 def test_few_validators_have_a_line_each():
-    """A line and a name per validator; days that are cut off are hollow."""
+    """A line and a name per validator; incomplete days are hollow."""
     frame = income(range(100, 500), validators=(30, 4))
 
     ax = plot.income(frame, by="validator", unit="gwei")
@@ -198,8 +198,8 @@ def test_few_validators_have_a_line_each():
     assert "Net income per day and validator (gwei)" == ax.get_ylabel()
 
 
-def test_many_validators_are_one_crowd_with_a_median():
-    """More lines than colours: all in grey, parted by holes, and the median."""
+def test_many_validators_are_grey_lines_with_a_median():
+    """More lines than colours: all in grey, separated by gaps, and the median."""
     frame = income(validators=range(50)).with_columns(
         attestation_head_reward_gwei=pl.col("validator_index") * 1_000_000
     )
@@ -213,7 +213,7 @@ def test_many_validators_are_one_crowd_with_a_median():
 
 
 def test_two_charts_share_an_axes():
-    """Charts draw on the axes they are given, and keyword arguments reach the bars."""
+    """Charts draw on the axes of the caller, and keyword arguments reach the bars."""
     _, (left, right) = plt.subplots(ncols=2)
 
     assert left is plot.income(income(), ax=left, color="#123456")
@@ -237,7 +237,7 @@ def test_yield_is_in_percent():
 
 
 def test_yield_of_the_layers():
-    """Split: both layers with their own averages, in the order of the legend."""
+    """With *split*, both layers with their own averages, in the order of the legend."""
     ax = plot.yield_index(yields(), split=True)
 
     assert [
@@ -250,8 +250,8 @@ def test_yield_of_the_layers():
     ] == [(line.get_label(), round(line.get_ydata()[0], 9)) for line in ax.lines]
 
 
-def test_yield_has_holes_where_days_are_missing():
-    """Averages are not drawn across days that are not there, nor where they are null."""
+def test_yield_has_gaps_where_days_are_missing():
+    """Averages are not drawn across missing days, nor where they are null."""
     frame = yields([*range(10), *range(20, 30)]).with_columns(
         apr_avg_7d=pl.when(pl.col("day") > 2).then("apr_avg_7d")
     )
@@ -262,8 +262,8 @@ def test_yield_has_holes_where_days_are_missing():
     assert [10, 10] == [len(part) for part in parts(month)]
 
 
-def test_participation_tells_lost_slots_apart():
-    """Missed and orphaned slots are holes in the line, and marked each in their way."""
+def test_participation_marks_missed_and_orphaned_slots():
+    """They are gaps in the line, and each status has a marker."""
     frame = blocks("proposed", "proposed", "missed", "proposed", "orphaned", "scheduled")
 
     ax = plot.sync_participation(frame)
@@ -280,7 +280,7 @@ def test_participation_tells_lost_slots_apart():
 
 
 def test_participation_is_not_drawn_through_absent_slots():
-    """Slots that the frame does not have are holes as well."""
+    """Slots that are not in the frame are gaps as well."""
     frame = pl.concat([blocks("proposed", "proposed"), blocks("proposed", "proposed", first=9)])
 
     assert [2, 2] == [len(part) for part in parts(plot.sync_participation(frame).lines[0])]
@@ -299,14 +299,14 @@ def test_participation_by_epoch():
     assert ["All seats", "Lowest to highest block"] == labels(ax)
 
 
-def test_participation_of_chosen_seats():
+def test_participation_of_selected_seats():
     """Rows of committees draw a second line: the seats in them alone."""
     mine = committee().filter(pl.col("seat").is_in([0, 1, 300, 301]))
 
     ax = plot.sync_participation(blocks("proposed", "proposed", signed=128), mine)
 
-    everybody, chosen = ax.lines
-    assert [25.0, 25.0] == list(everybody.get_ydata())
+    all_seats, chosen = ax.lines
+    assert [25.0, 25.0] == list(all_seats.get_ydata())
     assert [50.0, 50.0] == list(chosen.get_ydata())
     assert ["All seats", "Selected seats"] == labels(ax)
 
@@ -325,15 +325,15 @@ def test_members_are_ranked():
 
 
 def test_few_members_are_named():
-    """Up to twenty members stand on the axis with their index."""
+    """Up to twenty members have a tick label with their index."""
     ax = plot.sync_members(blocks("proposed", signed=1), committee([77, 66, 55]))
 
     assert ["77", "55", "66"] == [tick.get_text() for tick in ax.get_xticklabels()]
 
 
 @every_chart
-def test_no_rows_are_said_in_the_middle(chart, frame, others):
-    """An empty frame gives an empty chart that says so, without a scale."""
+def test_an_empty_frame_has_a_note(chart, frame, others):
+    """An empty frame gives an empty chart with a note, without a scale."""
     ax = chart(frame().head(0), *others)
 
     (text,) = ax.texts
@@ -344,8 +344,8 @@ def test_no_rows_are_said_in_the_middle(chart, frame, others):
 
 
 @every_chart
-def test_no_values_are_said_in_the_middle(chart, frame, others):
-    """A frame in which every value is null gives a chart that says so."""
+def test_a_frame_of_nulls_has_a_note(chart, frame, others):
+    """A frame in which every value is null gives a chart with a note."""
     rows = frame()
 
     ax = chart(
@@ -359,8 +359,8 @@ def test_no_values_are_said_in_the_middle(chart, frame, others):
 
 
 @every_chart
-def test_a_single_point_is_seen_and_said(chart, frame, others):
-    """One bucket: it is drawn so that it can be seen, and the chart says that it is one."""
+def test_a_single_point_is_visible_with_a_note(chart, frame, others):
+    """One bucket is visible, and a note says that it is the only one."""
     rows, others = frame().head(1), [other.head(1) for other in others]
 
     ax = chart(rows, *others)
@@ -401,7 +401,7 @@ def test_other_frames_draw_the_same(name, kind):
 
 @every_chart
 def test_missing_columns_are_named_with_their_loader(chart, frame, others):
-    """The error says what is missing and where to get it, before a figure is made."""
+    """The error has the column and its loader, before a figure is made."""
     with pytest.raises(UsageError, match=r"no column .*bf\.load_"):
         chart(frame().select(pl.lit(1).alias("other")), *others)
 
@@ -409,7 +409,7 @@ def test_missing_columns_are_named_with_their_loader(chart, frame, others):
 
 
 def test_unknown_options_are_refused():
-    """A typing error in an option lists the choices, before a figure is made."""
+    """An unknown option lists the choices, before a figure is made."""
     for options in ({"every": "year"}, {"unit": "ether"}, {"by": "epoch"}, {"by": ["total"]}):
         with pytest.raises(UsageError, match="is not known"):
             plot.income(income(), **options)
@@ -420,8 +420,8 @@ def test_unknown_options_are_refused():
 
 
 @every_chart
-def test_charts_touch_no_global_state(chart, frame, others):
-    """Settings are the same before and after, and another's axes keep their look."""
+def test_charts_change_no_global_state(chart, frame, others):
+    """Settings are the same before and after, and the caller's axes keep their style."""
     before = dict(mpl.rcParams)
     _, foreign = plt.subplots(facecolor="black")
     face = foreign.get_facecolor()
@@ -433,8 +433,8 @@ def test_charts_touch_no_global_state(chart, frame, others):
     assert face == foreign.get_facecolor()
 
 
-def test_style_is_offered_and_ends_with_its_block():
-    """Inside the block the colours are ours; after it, and after an error in it, they are not."""
+def test_style_ends_with_its_block():
+    """Inside the block the colours are ours; after it, also after an error, they are not."""
     before = mpl.rcParams["axes.prop_cycle"]
 
     def fail():
@@ -449,8 +449,8 @@ def test_style_is_offered_and_ends_with_its_block():
     assert before == mpl.rcParams["axes.prop_cycle"]
 
 
-def test_importing_changes_and_loads_nothing_else():
-    """Charts and wall apply no style, and know nothing of the service."""
+def test_importing_changes_no_settings_and_loads_no_client():
+    """Charts and wall apply no style, and import nothing of the service."""
     code = (
         "import matplotlib as mpl, sys; before = dict(mpl.rcParams)\n"
         "import beaconframes.plot, beaconframes.wall\n"
@@ -467,7 +467,7 @@ def test_importing_changes_and_loads_nothing_else():
 
 
 def test_notebooks_stay_interactive(tmp_path):
-    """A backend that becomes interactive when it is first used, as in notebooks, stays so."""
+    """A backend that becomes interactive on first use, as in notebooks, stays interactive."""
     (tmp_path / "inline.py").write_text(
         "import matplotlib\n"
         "from matplotlib.backends.backend_agg import FigureCanvas\n"
@@ -491,7 +491,7 @@ def test_notebooks_stay_interactive(tmp_path):
 
 @every_chart
 def test_nothing_is_clipped_or_overlaps(chart, frame, others):
-    """All text lies within the figure, and tick labels keep apart."""
+    """All text lies within the figure, and tick labels do not overlap."""
     ax = chart(frame(), *others)
 
     figure = ax.figure
@@ -516,7 +516,7 @@ def test_nothing_is_clipped_or_overlaps(chart, frame, others):
 
 @pytest.mark.more
 def test_a_million_slots_are_drawn():
-    """A long series draws without complaint."""
+    """A long series draws without an error."""
     slot = pl.int_range(1_000_000, eager=True).alias("slot")
     slots = slot.to_frame().with_columns(
         epoch=slot // 32,
@@ -531,8 +531,8 @@ def test_a_million_slots_are_drawn():
     assert "Missed block (10,310)" in labels(ax)
 
 
-def test_absurd_values_are_a_chart_or_a_message():
-    """Amounts beyond any chain are refused in words; wild participation is a hole."""
+def test_extreme_values_are_a_chart_or_a_message():
+    """Amounts beyond any chain are refused; invalid participation is a gap."""
     for name, value, dtype in (
         ("tx_fee_reward_wei", 10**37, pl.Decimal(38, 0)),
         ("tx_fee_reward_wei", 9 * 10**37, pl.Decimal(38, 0)),
@@ -549,7 +549,7 @@ def test_absurd_values_are_a_chart_or_a_message():
 
 
 def test_far_future_epochs_stay_off_the_axis():
-    """A row with the far-future marker has no time: it stretches no axis."""
+    """A row with the far-future epoch has no time and does not extend the axis."""
     never = income([2**62]).with_columns(time=pl.lit(None, pl.Datetime("us", "UTC")))
 
     ax = plot.income(pl.concat([income(), never]), every="epoch")

@@ -1,4 +1,4 @@
-"""Small frames made by hand, as the loaders give them, and every chart with one to draw."""
+"""Small frames made by hand, in the columns of the loaders, and every chart with a frame."""
 
 from __future__ import annotations
 
@@ -158,14 +158,14 @@ def proposals(*statuses, proposers=(3, 1), first=100):
 
 
 def produced(slots, wei=10**16):
-    """What blocks brought their producer: so much each."""
+    """The same producer reward for each block."""
     return pl.DataFrame({"slot": list(slots)}, schema={"slot": pl.Int64}).with_columns(
         producer_reward_wei=pl.lit(Decimal(wei), pl.Decimal(28, 0))
     )
 
 
 def flows(*amounts, days=None):
-    """An amount of gwei per day, paid in and out; the last deposit has no valid signature."""
+    """An amount of gwei per day, deposited or withdrawn; the last signature is invalid."""
     return (
         pl.DataFrame(
             {"day": days or range(len(amounts)), "amount_gwei": amounts},
@@ -181,7 +181,7 @@ def flows(*amounts, days=None):
 
 
 def leaderboard(*gwei):
-    """Validators with so much income, of each span ten times that of the one before."""
+    """Validators with these incomes; each span has ten times the income of the one before."""
     spans = enumerate(("1d", "7d", "31d", "365d", "total"))
     return pl.DataFrame({"gwei": gwei}, schema={"gwei": pl.Int64}).select(
         validator_index=500 + pl.int_range(pl.len()),

@@ -1,4 +1,4 @@
-"""Every kind of frame that analysis takes: how to make it of a polars frame, and to read it."""
+"""Frames of every engine of analysis: how to make them from polars, and how to compare them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def connection():
 
 
 def in_duckdb(frame):
-    """A relation of a table, as it would be of a file."""
+    """A DuckDB relation, like one of a file."""
     name = f"frame_{next(NUMBERS)}"
     connection().register(name, frame.to_arrow())
     return connection().table(name)
@@ -34,7 +34,7 @@ def in_dask(frame):
     import dask
     import dask.dataframe as dd
 
-    # Threads cost more than what there is to do here.
+    # Threads cost more time than these small frames need.
     dask.config.set(scheduler="synchronous")
     return dd.from_pandas(to_pandas(frame), npartitions=min(2, max(1, frame.height)))
 
@@ -89,9 +89,9 @@ def make(kind, frame):
 
 
 def assert_equal(expected, result, *, like=None):
-    """The same rows in the same order: money and text exactly, ratios to 1e-12.
+    """Assert the same rows in the same order: money and text exactly, ratios to 1e-12.
 
-    Dask gives rows back in no order; then both are sorted by their first columns.
+    Dask has no order of rows; then both are sorted by their columns.
     """
     if like is not None:
         assert isinstance(result, type(like))

@@ -1,4 +1,4 @@
-"""The wall with axes, static and interactive: what is drawn, how, and what it tells."""
+"""Charts of the wall, static and interactive: cells, colours and texts."""
 
 import base64
 import io
@@ -64,12 +64,12 @@ def picture(trace):
 
 
 def same(left, right):
-    """Whether two pictures look the same: the colour of what is transparent does not matter."""
+    """Whether two pictures look the same; the colour of transparent pixels does not matter."""
     return np.array_equal(left * (left[..., 3:] > 0), right * (right[..., 3:] > 0))
 
 
 def test_the_static_wall_has_axes_in_pixels():
-    """Every pixel of the region has its square, y counts downwards, and the colours are exact."""
+    """Every pixel of the region is a square, y counts downwards, and the colours are exact."""
     axes = plot.wall(WALL, region=REGION, background="white")
 
     (image,) = axes.images
@@ -82,7 +82,7 @@ def test_the_static_wall_has_axes_in_pixels():
 
 
 def test_age_has_a_scale_in_slots():
-    """Slots since the last write; what is fresh is bright; the scale names its unit."""
+    """Slots since the last write; recent writes are bright; the scale has its unit."""
     axes = plot.wall(WALL, show="age", region=REGION)
 
     expected = [[NAN, 10, 15, NAN], [NAN, 0, NAN, NAN], [NAN] * 4]
@@ -92,7 +92,7 @@ def test_age_has_a_scale_in_slots():
 
 
 def test_overwrites_have_a_scale_of_whole_numbers():
-    """How often a pixel was painted over."""
+    """The number of times that a pixel was painted over."""
     axes = plot.wall(WALL, show="overwrites", region=REGION)
 
     assert np.array_equal(
@@ -103,7 +103,7 @@ def test_overwrites_have_a_scale_of_whole_numbers():
 
 
 def test_territory_has_a_legend_with_the_largest_first():
-    """Nine holders have a colour; all others shares the grey; the legend counts pixels."""
+    """Nine holders have a colour; all others share grey; the legend counts pixels."""
     frame = painted(*((slot, slot % 20, 0, "abcdef", slot % 20 // 2) for slot in range(20)))
     frame = pl.concat([frame, painted(*((90 + x, x, 1, "abcdef", 5) for x in range(3)))])
 
@@ -122,7 +122,7 @@ def test_territory_has_a_legend_with_the_largest_first():
 
 
 def test_territory_of_groups():
-    """Validators of no group are all others."""
+    """Validators without a group are all others."""
     axes = plot.wall(WALL, show="territory", groups={"ours": [8, 9]}, region=REGION)
 
     texts = [label.get_text() for label in axes.get_legend().get_texts()]
@@ -133,8 +133,8 @@ SHOWS = ["color", "age", "overwrites", "territory"]
 
 
 @pytest.mark.parametrize("show", SHOWS)
-def test_empty_walls_say_so(show):
-    """No rows, or none in the region: a note instead of a picture, static and interactive."""
+def test_empty_walls_have_a_note(show):
+    """No rows, or none in the region: a note, static and interactive."""
     for frame, region in ((WALL.head(0), None), (WALL, (900, 900, 910, 910))):
         axes = plot.wall(frame, show=show, region=region)
         axes.get_figure().canvas.draw()
@@ -165,8 +165,8 @@ def test_other_frames_draw_the_same(show, kind):
 
 
 @pytest.mark.parametrize("show", SHOWS)
-def test_charts_of_the_wall_change_nothing_else(show):
-    """Neither matplotlib's settings, nor plotly's, nor axes that somebody else made."""
+def test_wall_charts_change_no_global_state(show):
+    """Settings of matplotlib and plotly, and other axes, stay as they were."""
     before, template = dict(mpl.rcParams), plotly_io.templates.default
     figure, axes = plt.subplots()
 
@@ -189,30 +189,30 @@ def test_charts_of_the_wall_change_nothing_else(show):
         ({"show": "territory", "groups": {"a": 1}}, "groups="),
     ],
 )
-def test_bad_arguments_are_named(draw, options, said):
-    """The error names the value."""
+def test_invalid_arguments_are_refused(draw, options, said):
+    """The error has the value."""
     with pytest.raises(UsageError, match=said):
         draw(WALL, **options)
 
 
 @pytest.mark.parametrize("steps", [0, 101, 1.5, True])
-def test_bad_steps_are_refused(steps):
+def test_invalid_steps_are_refused(steps):
     """A slider has from 1 to 100 steps."""
     with pytest.raises(UsageError, match="steps="):
         interactive.wall(WALL, steps=steps)
 
 
 def history(figure):
-    """The pictures of a figure, oldest first, and what is told of pixels, newest first."""
+    """The pictures of a figure, oldest first, and the hover layers, newest first."""
     pictures = [trace for trace in figure.data if "image" == trace.type]
     return pictures, [trace for trace in figure.data if "scattergl" == trace.type]
 
 
 def test_the_slider_shows_the_wall_as_it_was():
-    """Slots 10 to 40 in three steps, to 19, to 29 and to 40; the last is shown at first."""
+    """Slots 10 to 40 in three steps, to 19, to 29 and to 40; the last is shown first."""
     figure = interactive.wall(WALL, region=REGION, steps=3)
 
-    pictures, told = history(figure)
+    pictures, hovers = history(figure)
     for trace, last in zip(pictures, (19, 29, 40), strict=True):
         before = WALL.filter(pl.col("slot") <= last)
         assert same(np.asarray(wall.render(before, region=REGION)), picture(trace))
@@ -223,8 +223,8 @@ def test_the_slider_shows_the_wall_as_it_was():
     ]
     assert 2 == slider.active
     assert [False, False, True] == [trace.visible for trace in pictures]
-    assert [None] * 3 == [trace.visible for trace in told]
-    # Pictures one by one; what is told adds up, and stands newest first.
+    assert [None] * 3 == [trace.visible for trace in hovers]
+    # One picture at a time; hover layers add up, newest first.
     assert [
         [True, False, False, False, False, True],
         [False, True, False, False, True, True],
@@ -232,9 +232,9 @@ def test_the_slider_shows_the_wall_as_it_was():
     ] == [step.args[0]["visible"] for step in slider.steps]
 
 
-def test_every_pixel_tells_who_painted_it():
-    """Of several writes to a pixel within a step the last one, with slot, time and validator."""
-    _, told = history(interactive.wall(WALL, region=REGION, steps=2))
+def test_hover_texts_have_the_last_painter():
+    """Of several writes to a pixel within a step: slot, time and validator of the last."""
+    _, hovers = history(interactive.wall(WALL, region=REGION, steps=2))
 
     rows = [
         [
@@ -243,7 +243,7 @@ def test_every_pixel_tells_who_painted_it():
                 *(trace.x, trace.y, trace.text, trace.customdata, trace.hovertext), strict=True
             )
         ]
-        for trace in told
+        for trace in hovers
     ]
     assert [
         [
@@ -253,7 +253,7 @@ def test_every_pixel_tells_who_painted_it():
         ],
         [(1, 0, "00ff00", 20, 8, "Oct 1, 2026, 00:04:00")],
     ] == rows
-    for trace in told:
+    for trace in hovers:
         assert 0 == trace.marker.opacity
         for part in ("%{x}", "%{y}", "%{text}", "slot %{customdata[0]}", "%{hovertext} UTC"):
             assert part in trace.hovertemplate
@@ -261,7 +261,7 @@ def test_every_pixel_tells_who_painted_it():
 
 
 def test_steps_in_which_nothing_changes_are_left_out():
-    """A slider that moved and changed nothing would look broken; one state needs none."""
+    """The slider has only steps that change the picture; one state needs no slider."""
     frame = painted((0, 0, 0, "111111", 1), (99, 1, 0, "222222", 1))
 
     assert 2 == len(interactive.wall(frame, region=REGION, steps=50).layout.sliders[0].steps)
@@ -277,7 +277,7 @@ def test_more_colours_than_a_palette_has():
     assert same(np.asarray(wall.render(frame, region=(0, 0, 299, 0))), picture(trace))
 
 
-def test_interactive_maps_say_the_same_as_static_ones():
+def test_interactive_maps_match_the_static_ones():
     """The same numbers in the same colours, the largest holder at the top of the scale."""
     for show in ("age", "overwrites"):
         (trace,) = interactive.wall(WALL, show=show, region=REGION).data
@@ -292,7 +292,7 @@ def test_interactive_maps_say_the_same_as_static_ones():
 
 
 def test_a_saved_wall_needs_no_network_and_uploads_nothing():
-    """The page holds all it needs: no file, no link, and no button that sends it away."""
+    """The page contains everything: no file, no link, and no upload button."""
     figure = interactive.wall(WALL, region=REGION)
     page = figure.to_html()
 
@@ -305,7 +305,7 @@ def test_a_saved_wall_needs_no_network_and_uploads_nothing():
         assert f'"{key}"' not in page
 
 
-def test_the_wall_of_blocks_is_that_of_the_endpoint(explorer):
+def test_the_wall_of_blocks_matches_the_endpoint(explorer):
     """A wall rebuilt from the graffiti of all blocks has the same rows as the service's own."""
     import beaconframes as bf
 

@@ -1,4 +1,4 @@
-"""The wall in motion: what each frame shows, for how long, and what of it is in the file."""
+"""Animations of the wall: frames, delays and the content of the file."""
 
 import struct
 import sys
@@ -58,7 +58,7 @@ def painted_by_a_loop(frame, until, width, height, background=(0, 0, 0, 0)):
 
 
 def same(left, right):
-    """Whether two pictures look the same: the colour of what is transparent does not matter."""
+    """Whether two pictures look the same; the colour of transparent pixels does not matter."""
     seen = (left[..., 3:] > 0) | (right[..., 3:] > 0)
     return np.array_equal(np.where(seen, left, 0), np.where(seen, right, 0))
 
@@ -77,7 +77,7 @@ def parts(path):
 @pytest.mark.parametrize("form", EXACT)
 @pytest.mark.parametrize("colours", [40, 400])
 def test_every_frame_is_exact(tmp_path, form, colours):
-    """Each of 15 frames is what a loop leaves there, with colours for one palette and for more."""
+    """Each of 15 frames matches a plain loop, with colours for one palette and for more."""
     frame = crowded(colours=colours)
     path = wall.timelapse(frame, tmp_path / f"a.{form}", every=100, region=(0, 0, 29, 19))
 
@@ -90,7 +90,7 @@ def test_every_frame_is_exact(tmp_path, form, colours):
 
 @pytest.mark.parametrize("form", EXACT)
 def test_region_scale_and_background_are_as_in_render(tmp_path, form):
-    """The last frame is the picture that render makes, larger and on white."""
+    """The last frame is the picture of render, enlarged and on white."""
     frame = crowded()
     options = {"region": (3, 2, 25, 12), "scale": 3, "background": "white"}
 
@@ -101,7 +101,7 @@ def test_region_scale_and_background_are_as_in_render(tmp_path, form):
 
 @pytest.mark.parametrize("form", ["gif", "png"])
 def test_more_new_colours_than_a_palette_has(tmp_path, form):
-    """A frame that brings 600 colours at once ends up exact in a format that holds 255."""
+    """A frame with 600 new colours ends exact in a format with 255 per frame."""
     first = paint(*((0, i % 30, i // 30, f"{i * 7:06x}") for i in range(600)))
     second = paint(*((9, i % 30, i // 30, f"{i * 11:06x}") for i in range(600)))
     frame = pl.concat([first, second])
@@ -114,7 +114,7 @@ def test_more_new_colours_than_a_palette_has(tmp_path, form):
     assert 2 * 200 + 2000 == sum(duration for _, duration in shown)
 
 
-def test_only_what_changed_is_in_the_file(tmp_path):
+def test_only_changes_are_in_the_file(tmp_path):
     """A frame that changes two pixels is the rectangle around them, in a PNG and in a GIF."""
     frame = paint(
         (0, 0, 0, "111111"), (1, 999, 999, "222222"), (2, 5, 7, "333333"), (2, 8, 9, "444444")
@@ -131,7 +131,7 @@ def test_only_what_changed_is_in_the_file(tmp_path):
 
 
 def test_paint_of_the_same_colour_is_no_change(tmp_path):
-    """Writing the colour that is there already costs a pixel, not a rectangle."""
+    """A write of the present colour costs a pixel, not a rectangle."""
     frame = paint(
         (0, 0, 0, "111111"), (0, 9, 9, "111111"), (1, 0, 0, "111111"), (1, 9, 9, "111111")
     )
@@ -144,7 +144,7 @@ def test_paint_of_the_same_colour_is_no_change(tmp_path):
 
 @pytest.mark.parametrize("form", EXACT)
 def test_a_pause_is_one_frame_shown_for_longer(tmp_path, form):
-    """Where nothing is painted for three slots, three frames of 100 ms are one of 300 ms."""
+    """Without writes for three slots, three frames of 100 ms are one of 300 ms."""
     frame = paint((0, 0, 0, "111111"), (3, 1, 0, "222222"), (4, 2, 0, "333333"))
 
     path = wall.timelapse(
@@ -187,7 +187,7 @@ def test_frames_by_time_begin_at_round_times(tmp_path, every, counts):
 
 @pytest.mark.parametrize("form", EXACT)
 def test_an_empty_wall_is_one_frame(tmp_path, form):
-    """Nothing painted is no error."""
+    """An empty wall is no error."""
     path = wall.timelapse(paint(), tmp_path / f"a.{form}", region=(0, 0, 4, 4))
 
     with Image.open(path) as image:
@@ -195,20 +195,20 @@ def test_an_empty_wall_is_one_frame(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", EXACT)
-def test_the_file_tells_slots_and_chain(tmp_path, form):
-    """As a still picture does: in PNG's text, GIF's comment, WebP's description."""
+def test_the_file_has_slots_and_chain(tmp_path, form):
+    """As in a still picture: PNG's text, GIF's comment, WebP's description."""
     frame = paint((12, 1, 1, "ffffff"), (90, 2, 2, "000000"))
 
     path = wall.timelapse(frame, tmp_path / f"a.{form}", chain="hoodi", simulated=True)
 
     with Image.open(path) as image:
         if form == "png":
-            told = "; ".join(f"{name}: {text}" for name, text in image.text.items())
+            text = "; ".join(f"{name}: {text}" for name, text in image.text.items())
         else:
-            told = image.info["comment"].decode() if form == "gif" else image.getexif()[0x010E]
+            text = image.info["comment"].decode() if form == "gif" else image.getexif()[0x010E]
     assert (
         "Software: beaconframes; First slot: 12; Last slot: 90; Chain: hoodi; Simulated: yes"
-    ) == told
+    ) == text
 
 
 @pytest.mark.parametrize("kind", [pl.DataFrame.lazy, pl.DataFrame.to_pandas])
@@ -242,8 +242,8 @@ def test_takes_other_frames(tmp_path, kind):
         ({"background": "nocolour"}, "background="),
     ],
 )
-def test_bad_arguments_are_named(tmp_path, options, named):
-    """Each is an error that names the value, and nothing is written."""
+def test_invalid_arguments_are_refused(tmp_path, options, named):
+    """Each error has the value, and nothing is written."""
     with pytest.raises(UsageError) as caught:
         wall.timelapse(crowded(100), tmp_path / "a.gif", **options)
 
@@ -252,14 +252,14 @@ def test_bad_arguments_are_named(tmp_path, options, named):
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a", "a.gif.txt"])
-def test_other_forms_are_refused(tmp_path, name):
-    """The message lists what there is."""
+def test_other_formats_are_refused(tmp_path, name):
+    """The message lists the formats."""
     with pytest.raises(UsageError, match=r"\.gif, \.png, \.webp, \.mp4"):
         wall.timelapse(paint(), tmp_path / name)
 
 
-def test_a_film_that_webp_has_no_room_for_is_refused(tmp_path):
-    """2,000 frames of the whole wall would take gigabytes; the message names the other forms."""
+def test_an_animation_too_large_for_webp_is_refused(tmp_path):
+    """2,000 frames of the whole wall need gigabytes; the message has the other formats."""
     frame = paint(*((slot, slot % 1000, slot // 1000, "abcdef") for slot in range(2000)))
 
     with pytest.raises(UsageError, match=r"too large for WebP.*\.gif"):
@@ -269,7 +269,7 @@ def test_a_film_that_webp_has_no_room_for_is_refused(tmp_path):
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    """A full disk in the middle of writing: the old file stays, no part is left behind."""
+    """The disk is full while writing: the old file stays, and no partial file is left."""
     path = wall.timelapse(crowded(100), tmp_path / "a.gif", frames=5)
     before = path.read_bytes()
 
@@ -285,7 +285,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def test_mp4_without_its_package_says_what_to_install(tmp_path, monkeypatch):
-    """The message names the extra; nothing is written."""
+    """The message has the extra; nothing is written."""
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
 
     with pytest.raises(UsageError, match=r"beaconframes\[video\]"):
@@ -295,7 +295,7 @@ def test_mp4_without_its_package_says_what_to_install(tmp_path, monkeypatch):
 
 
 def test_mp4_shows_every_frame_for_its_time(tmp_path, monkeypatch):
-    """What ffmpeg is given: whole frames of even size, repeated for as long as they are shown."""
+    """Ffmpeg gets whole frames of even size, repeated for their delay."""
     given = []
 
     class Ffmpeg:

@@ -1,4 +1,4 @@
-"""The graffiti wall: which write wins, what the file holds, and what graffiti paints."""
+"""The graffiti wall: images, PNG files, and pixels read from graffiti."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -47,7 +47,7 @@ def rgba(path):
 
 
 def test_last_write_wins_exactly():
-    """Among 20,000 writes to 1,600 pixels every pixel is what a plain loop leaves there."""
+    """After 20,000 writes to 1,600 pixels every pixel matches a plain loop."""
     frame = busy_wall()
 
     image = wall.render(frame)
@@ -89,8 +89,8 @@ def test_region_is_inclusive_and_scale_makes_squares():
     assert (pixels[:4, 4:, 3] == 0).all()
 
 
-def test_background_fills_what_nobody_painted():
-    """Black that was painted and black that was not are told apart."""
+def test_background_fills_unpainted_pixels():
+    """Painted black and unpainted are different."""
     image = wall.render(changes((1, 0, 0, "000000")), background="#fafafa", region=(0, 0, 1, 0))
 
     assert [(0, 0, 0, 255), (250, 250, 250, 255)] == [image.getpixel((x, 0)) for x in (0, 1)]
@@ -106,7 +106,7 @@ def test_takes_other_frames(kind):
 
 @pytest.mark.parametrize("kind", [pl.DataFrame, pl.DataFrame.to_pandas])
 def test_no_rows_make_an_empty_wall(kind):
-    """Nothing painted is no error: all is transparent."""
+    """An empty wall is no error: all is transparent."""
     image = wall.render(kind(changes()))
 
     assert not np.asarray(image).any()
@@ -130,8 +130,8 @@ def test_no_rows_make_an_empty_wall(kind):
         ({"color": None}, "color=None"),
     ],
 )
-def test_bad_pixels_are_refused_by_row(bad, named):
-    """What is no pixel of the wall is an error that names row and value."""
+def test_invalid_pixels_are_refused_with_their_row(bad, named):
+    """A row that is not a pixel of the wall is an error with row and value."""
     good = {"slot": 1, "x": 2, "y": 3, "color": "abcdef"}
 
     with pytest.raises(UsageError, match="row 1 is not a pixel") as caught:
@@ -141,7 +141,7 @@ def test_bad_pixels_are_refused_by_row(bad, named):
 
 
 def test_half_pixels_are_refused():
-    """A place that is no integer is not rounded."""
+    """A position that is not an integer is not rounded."""
     frame = changes((1, 2, 3, "abcdef")).with_columns(x=pl.lit(2.5))
 
     with pytest.raises(UsageError, match=r"x=2\.5"):
@@ -149,7 +149,7 @@ def test_half_pixels_are_refused():
 
 
 def test_missing_columns_are_named():
-    """The message says what is missing and which loader has it."""
+    """The message has the column and its loader."""
     with pytest.raises(UsageError, match=r"no column y, color.*bf\.load_graffiti_wall"):
         wall.render(changes().drop("y", "color"))
 
@@ -157,21 +157,21 @@ def test_missing_columns_are_named():
 @pytest.mark.parametrize(
     "region", [(0, 0, 1000, 10), (5, 0, 4, 10), (-1, 0, 1, 1), (0, 0, 1), (0, 0, 1.5, 2), "all", 7]
 )
-def test_bad_regions_are_refused(region):
-    """A region lies on the wall and has four whole corners."""
+def test_invalid_regions_are_refused(region):
+    """A region lies on the wall and has four integer corners."""
     with pytest.raises(UsageError, match="region="):
         wall.render(changes(), region=region)
 
 
 @pytest.mark.parametrize("scale", [0, -1, 1.5, True, 1000, "2"])
-def test_bad_scales_are_refused(scale):
-    """A scale is a positive integer, and no picture becomes too large to be opened."""
+def test_invalid_scales_are_refused(scale):
+    """A scale is a positive integer, and no picture becomes too large to open."""
     with pytest.raises(UsageError, match="scale="):
         wall.render(changes(), scale=scale)
 
 
 @pytest.mark.parametrize("background", ["nocolour", "#12345678", 7])
-def test_bad_backgrounds_are_refused(background):
+def test_invalid_backgrounds_are_refused(background):
     """A background is a solid colour."""
     with pytest.raises(UsageError, match="background="):
         wall.render(changes(), background=background)
@@ -189,7 +189,7 @@ def test_saved_pixels_are_the_rendered_ones(tmp_path):
 
 
 def test_as_many_colours_as_a_palette_holds(tmp_path):
-    """255 colours and the unpainted fit; one more, and the file has full colours."""
+    """255 colours and "unpainted" fit; with one more, the file has full colours."""
     modes = {}
     for count in (255, 256):
         frame = changes(*((i, i, 0, f"{i:06x}") for i in range(count)))
@@ -214,7 +214,7 @@ def test_saved_options_are_as_in_render(tmp_path, colours):
 
 @pytest.mark.parametrize("colours", [40, 400])
 def test_an_image_is_saved_as_it_is(tmp_path, colours):
-    """An image keeps its pixels and the slots that render noted."""
+    """An image keeps its pixels and the slots that render stored."""
     image = wall.render(changes((7, 1, 1, "ffffff"), (9, 2, 2, "000000")), region=(0, 0, 9, 9))
     image.putpixel((5, 5), (1, 2, 3, 128))
 
@@ -226,13 +226,13 @@ def test_an_image_is_saved_as_it_is(tmp_path, colours):
 
 
 def test_an_image_takes_no_render_options(tmp_path):
-    """Options that would do nothing are an error."""
+    """Options without an effect are an error."""
     with pytest.raises(UsageError, match="already painted"):
         wall.save(wall.render(changes()), tmp_path / "wall.png", scale=2)
 
 
 def test_metadata_is_in_the_file(tmp_path):
-    """The file says which slots it shows, of which chain, and that it is simulated."""
+    """The file has its slots, its chain, and whether it is simulated."""
     frame = changes((12, 1, 1, "ffffff"), (90, 2, 2, "000000"), (34, 3, 3, "123456"))
 
     path = wall.save(frame, tmp_path / "wall.png", chain="mainnet", simulated=True)
@@ -249,7 +249,7 @@ def test_metadata_is_in_the_file(tmp_path):
 
 @pytest.mark.parametrize("name", ["wall.jpg", "wall", "wall.png.txt"])
 def test_only_png_is_written(tmp_path, name):
-    """Another ending is refused, and nothing is written."""
+    """Another extension is refused, and nothing is written."""
     with pytest.raises(UsageError, match="PNG"):
         wall.save(changes(), tmp_path / name)
 
@@ -257,13 +257,13 @@ def test_only_png_is_written(tmp_path, name):
 
 
 def test_missing_folder_is_named(tmp_path):
-    """The message says which folder is missing."""
+    """The message has the missing folder."""
     with pytest.raises(UsageError, match=r"there is no folder .*nowhere"):
         wall.save(changes(), tmp_path / "nowhere" / "wall.png")
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    """A full disk in the middle of writing: the old picture stays, no part is left behind."""
+    """The disk is full while writing: the old picture stays, and no partial file is left."""
     path = wall.save(changes((1, 1, 1, "ffffff")), tmp_path / "wall.png")
     before = path.read_bytes()
 
@@ -333,21 +333,21 @@ def blocks(*rows):
     ],
 )
 def test_graffiti_that_paints(graffiti, pixel):
-    """Both accepted forms, anywhere in the 32 bytes; everything else paints nothing."""
+    """Both formats, anywhere in the 32 bytes; other text paints nothing."""
     painted = wall.from_blocks(blocks((5, "proposed", 77, graffiti)))
 
     assert ([pixel] if pixel else []) == painted.select("x", "y", "color").rows()
 
 
-def test_long_form_goes_before_the_short_one():
-    """Where both forms stand in one graffiti, the long one paints."""
+def test_the_long_form_has_priority():
+    """With both forms in one graffiti, the long one paints."""
     text = "0x" + b"gw:001002aaaaaa graffitiwall:3:4:#bbbbbb".hex()
     frame = blocks((5, "proposed", 77, b"")).with_columns(graffiti=pl.lit(text))
 
     assert [(3, 4, "bbbbbb")] == wall.from_blocks(frame).select("x", "y", "color").rows()
 
 
-def test_from_blocks_gives_the_columns_of_the_wall():
+def test_from_blocks_returns_the_columns_of_the_wall():
     """One row per pixel with slot, time and proposer, sorted by slot."""
     painted = wall.from_blocks(
         blocks(
@@ -375,7 +375,7 @@ def test_from_blocks_gives_the_columns_of_the_wall():
 
 
 def test_a_slot_paints_one_pixel():
-    """An orphaned block beside the proposed one of its slot paints only if that does not."""
+    """An orphaned block beside the proposed one of its slot paints only if that one does not."""
     both = [(5, "orphaned", 1, b"gw:001001111111"), (5, "proposed", 2, b"gw:002002222222")]
     idle = [(6, "orphaned", 3, b"gw:003003333333"), (6, "proposed", 4, b"hello")]
 
@@ -384,8 +384,8 @@ def test_a_slot_paints_one_pixel():
     assert [(5, 2), (6, 3)] == painted.select("slot", "validator_index").rows()
 
 
-def test_from_blocks_gives_back_the_kind_of_frame():
-    """Pandas in, pandas out; lazy in, lazy out; and the same rows."""
+def test_from_blocks_returns_the_same_kind_of_frame():
+    """Pandas in, pandas out; lazy in, lazy out; the same rows."""
     frame = blocks((5, "proposed", 1, b"gw:001001111111"), (6, "missed", 2, None))
     expected = wall.from_blocks(frame)
 
@@ -393,8 +393,8 @@ def test_from_blocks_gives_back_the_kind_of_frame():
     assert expected.equals(pl.from_pandas(wall.from_blocks(to_pandas(frame))))
 
 
-def test_graffiti_that_is_no_hex_is_named():
-    """Text where hex should be is an error that names the slot."""
+def test_graffiti_that_is_not_hex_is_refused():
+    """The error has the slot."""
     frame = blocks((5, "proposed", 1, b"gw:")).with_columns(graffiti=pl.lit("0x67773azz"))
 
     with pytest.raises(UsageError, match="graffiti of slot 5"):

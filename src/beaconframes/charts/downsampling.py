@@ -23,13 +23,13 @@ def thin_line(x: Positions, y: Floats, most: int) -> tuple[Positions, Floats, in
     if each == 1:
         return x, y, 1
     lowest, highest = pl.col("y").arg_min().fill_null(0), pl.col("y").arg_max().fill_null(0)
-    kept = (
+    extremes = (
         _group_neighbours(x, y, each)
         .with_columns(y=pl.Series(y).fill_nan(None))
         .group_by("line", "hole", "group")
         .agg(low=pl.col("row").get(lowest), high=pl.col("row").get(highest))
     )
-    at = np.unique(np.concatenate((kept["low"], kept["high"])))
+    at = np.unique(np.concatenate((extremes["low"], extremes["high"])))
     return x[at], y[at], each
 
 
@@ -43,7 +43,7 @@ def thin_area(
     each = -(-len(x) // most)
     if each <= 1:
         return x, low, high, 1
-    kept = (
+    extremes = (
         _group_neighbours(x, high, each)
         .with_columns(
             low=pl.Series(np.fmin(low, high)).fill_nan(None),
@@ -53,7 +53,12 @@ def thin_area(
         .agg(pl.first("row"), pl.min("low"), pl.max("high"))
         .sort("row")
     )
-    return x[kept["row"].to_numpy()], to_floats(kept["low"]), to_floats(kept["high"]), each
+    return (
+        x[extremes["row"].to_numpy()],
+        to_floats(extremes["low"]),
+        to_floats(extremes["high"]),
+        each,
+    )
 
 
 def _group_neighbours(x: Positions, y: Floats, each: int) -> pl.DataFrame:

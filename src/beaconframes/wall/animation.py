@@ -32,8 +32,8 @@ class FrameChange:
 
     def select_colours(self, colours: Ints) -> FrameChange:
         """Keep the pixels that get one of the *colours*, which are consecutive."""
-        kept = (colours[0] <= self.value) & (self.value <= colours[-1])
-        return replace(self, x=self.x[kept], y=self.y[kept], value=self.value[kept])
+        selected = (colours[0] <= self.value) & (self.value <= colours[-1])
+        return replace(self, x=self.x[selected], y=self.y[selected], value=self.value[selected])
 
 
 @dataclass(frozen=True, eq=False)

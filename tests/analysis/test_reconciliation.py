@@ -1,4 +1,4 @@
-"""Balances against what moved them, to the gwei."""
+"""Balances reconciled with income and events, to the gwei."""
 
 import polars as pl
 import pytest
@@ -71,7 +71,7 @@ EXPECTED = pl.DataFrame(
 
 
 def test_changes_by_hand():
-    """Income, a deposit by public key, a withdrawal, a consolidation, and what is left."""
+    """Income, a deposit by public key, a withdrawal, a consolidation, and the remainder."""
     result = analysis.reconcile(
         HELD,
         EARNED,
@@ -85,7 +85,7 @@ def test_changes_by_hand():
 
 
 def test_attestations_may_be_paid_later():
-    """On the mainnet attestations of an epoch are paid at the end of the next one."""
+    """On mainnet the attestations of an epoch are paid at the end of the next one."""
     held = balances((1, 4, 0), (1, 5, 3), (1, 6, 53), (1, 7, 50))
     earned = history(
         (1, 3, {"attestation_source_reward_gwei": 2}),
@@ -102,14 +102,14 @@ def test_attestations_may_be_paid_later():
 
 
 def test_a_range_may_be_given():
-    """Epochs outside are left out; nothing is looked up then."""
+    """Epochs outside are left out, and nothing is looked up."""
     rows = analysis.reconcile(HELD.lazy(), EARNED.lazy(), since=11, until=11).collect()
 
     assert [1, 2] == rows["validator_index"].to_list()
 
 
 def test_a_missing_row_is_found():
-    """Without one row of income the list of what does not add up is that row."""
+    """Without one income row, exactly that row is unexplained."""
     earned = EARNED.filter(~((pl.col("validator_index") == 1) & (pl.col("epoch") == 10)))
 
     rows = analysis.reconcile(HELD, earned, since=10, until=10)
@@ -119,7 +119,7 @@ def test_a_missing_row_is_found():
 
 
 def test_a_row_with_an_unknown_amount_explains_nothing():
-    """Part of an income is not the income."""
+    """A part of an income is not the income."""
     earned = EARNED.with_columns(
         slashing_reward_gwei=pl.when(pl.col("epoch") != 10).then("slashing_reward_gwei")
     )
@@ -151,18 +151,18 @@ def assert_explained(dataset):
 
 
 def test_nothing_is_unexplained_on_the_simulated_chain(chain):
-    """470 epochs with deposits, exits, slashings and withdrawals: 0 gwei are left."""
+    """470 epochs with deposits, exits, slashings and withdrawals: 0 gwei are unexplained."""
     assert_explained(chain)
 
 
 @pytest.mark.parametrize("seed", [11, 12])
 def test_nothing_is_unexplained_with_other_seeds(tmp_path, seed):
-    """The same for chains that chance made otherwise."""
+    """The same for chains of other seeds."""
     assert_explained(simulate(tmp_path / "data", validators=80, epochs=30, seed=seed))
 
 
 def test_wrong_frames_are_explained():
-    """Deposits by public key need validators; a delay is a number of epochs."""
+    """Deposits by public key need validators; the delay is a number of epochs."""
     with pytest.raises(UsageError, match="public keys but no validator indices"):
         analysis.reconcile(HELD, EARNED, deposits=DEPOSITS)
     with pytest.raises(UsageError, match="attestations_settle=-1"):

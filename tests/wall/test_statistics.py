@@ -1,4 +1,4 @@
-"""What the wall tells beside its picture: age, overwrites, territory, and what to paint next."""
+"""Measures of the wall: age, overwrites, territory, and the difference to a target."""
 
 import itertools
 import struct
@@ -51,7 +51,7 @@ def many(count=20_000, seed=4):
 
 
 def test_age_is_that_of_the_last_write():
-    """Row by row of the wall: who painted a pixel last, when, and how many slots ago."""
+    """Row by row of the wall: the last painter of a pixel, its time, and its age in slots."""
     aged = wall.age(WALL)
 
     columns = ["x", "y", "slot", "time", "color", "validator_index", "age_slots"]
@@ -61,8 +61,8 @@ def test_age_is_that_of_the_last_write():
     ).rows()
 
 
-def test_age_of_the_wall_as_it_was():
-    """Writes after *until* do not count, and age counts from there, whatever the region is."""
+def test_age_at_an_earlier_slot():
+    """Writes after *until* do not count, and age counts from *until*, in any region."""
     assert [(1, 0, 20, 8, 2)] == wall.age(WALL, until=22).select(
         "x", "y", "slot", "validator_index", "age_slots"
     ).rows()
@@ -70,14 +70,14 @@ def test_age_of_the_wall_as_it_was():
 
 
 @pytest.mark.parametrize("until", [-1, 1.5, True, "9"])
-def test_bad_slots_are_refused(until):
+def test_invalid_slots_are_refused(until):
     """A slot is a positive integer."""
     with pytest.raises(UsageError, match="until="):
         wall.age(WALL, until=until)
 
 
-def test_overwrites_count_what_lies_beneath():
-    """The first write paints over nothing; the same colour in other letters is no new colour."""
+def test_overwrites_count_the_writes_after_the_first():
+    """The same colour in other letter case is not a new colour."""
     counted = wall.overwrites(WALL)
 
     assert {
@@ -92,8 +92,8 @@ def test_overwrites_count_what_lies_beneath():
     } == counted.to_dict(as_series=False)
 
 
-def test_many_writes_are_counted_as_a_loop_does():
-    """20,000 writes in no order to 1,200 pixels."""
+def test_counts_of_many_writes_match_a_loop():
+    """20,000 unordered writes to 1,200 pixels."""
     frame = many()
     history = {}
     for slot, x, y, color, painter, _ in sorted(frame.iter_rows()):
@@ -116,7 +116,7 @@ def test_many_writes_are_counted_as_a_loop_does():
 
 
 def test_territory_by_validator():
-    """Who painted a pixel last holds it; who lost all is listed with what was written."""
+    """The last painter holds a pixel; a validator that holds none is listed with its writes."""
     held = wall.territory(WALL.filter(pl.col("x") == 1))
 
     assert {
@@ -128,7 +128,7 @@ def test_territory_by_validator():
 
 
 def test_territory_by_group():
-    """Groups are names of validators; null stands for all others."""
+    """Groups are names of validators; null is all others."""
     held = wall.territory(WALL, groups={"ours": range(8), "theirs": [9]})
 
     expected = [("ours", 1, 1 / 3, 2), ("theirs", 1, 1 / 3, 1), (None, 1, 1 / 3, 2)]
@@ -148,8 +148,8 @@ def test_territory_by_group():
         (["a"], "are not groups"),
     ],
 )
-def test_bad_groups_are_refused(groups, said):
-    """A validator is in one group at most, and a group is a name for several."""
+def test_invalid_groups_are_refused(groups, said):
+    """A validator is in at most one group, and a group has a name."""
     with pytest.raises(UsageError, match=said):
         wall.territory(WALL, groups=groups)
 
@@ -158,7 +158,7 @@ MEASURES = [wall.age, wall.overwrites, wall.territory]
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_measures_give_back_the_kind_of_frame(measure):
+def test_measures_return_the_same_kind_of_frame(measure):
     """Pandas in, pandas out; lazy in, lazy out; the same rows."""
     expected = measure(WALL)
 
@@ -168,7 +168,7 @@ def test_measures_give_back_the_kind_of_frame(measure):
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_measures_of_no_rows_have_all_columns(measure):
-    """Nothing painted is no error."""
+    """An empty wall is no error."""
     assert measure(WALL).schema == measure(WALL.head(0)).schema
     assert measure(WALL.head(0)).is_empty()
 
@@ -181,8 +181,8 @@ def target(*pixels, size=(3, 2)):
     return image
 
 
-def test_diff_tells_what_to_paint_next():
-    """Pixels that are wrong or empty, row by row, each with the text that mends it."""
+def test_diff_lists_the_pixels_to_paint():
+    """Pixels that are wrong or empty, row by row, each with the graffiti that repairs it."""
     picture = target((1, 0, "00ff00", 255), (2, 0, "fedcba", 255), (0, 1, "010203", 255))
 
     todo = wall.diff(WALL, picture)
@@ -196,14 +196,14 @@ def test_diff_tells_what_to_paint_next():
     } == todo.to_dict(as_series=False)
 
 
-def test_diff_in_the_short_form_at_another_place():
-    """The upper left corner of the picture belongs at the place."""
+def test_diff_in_the_short_form_at_another_position():
+    """The upper left corner of the picture is at this position."""
     todo = wall.diff(WALL, target((2, 1, "abcdef", 255)), at=(40, 7), form="short")
 
     assert [(42, 8, None, "abcdef", "gw:042008abcdef")] == todo.rows()
 
 
-def test_what_is_transparent_is_not_wanted():
+def test_transparent_pixels_are_not_painted():
     """Below half opacity any colour is right; from there on the colour counts."""
     picture = target((1, 0, "ffffff", 127), (2, 0, "ffffff", 128))
 
@@ -211,7 +211,7 @@ def test_what_is_transparent_is_not_wanted():
 
 
 def test_black_is_not_unpainted():
-    """A black pixel is wanted where nobody painted, and is there once somebody painted black."""
+    """A black pixel is listed where the wall is unpainted, until it is painted black."""
     picture = target((0, 0, "000000", 255))
 
     assert [(None, "000000")] == wall.diff(WALL, picture).select("painted", "color").rows()
@@ -219,8 +219,8 @@ def test_black_is_not_unpainted():
 
 
 @pytest.mark.parametrize("form", ["long", "short"])
-def test_painting_the_texts_makes_the_picture(form, tmp_path):
-    """Blocks that carry the texts paint the picture; after that nothing is to be done."""
+def test_painting_the_graffiti_makes_the_picture(form, tmp_path):
+    """Blocks with these texts paint the picture; then no pixel is left."""
     rng = np.random.default_rng(6)
     pixels = rng.integers(0, 256, (20, 30, 4), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "target.png")
@@ -244,7 +244,7 @@ def test_painting_the_texts_makes_the_picture(form, tmp_path):
 
 
 @pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas])
-def test_diff_takes_and_gives_other_frames(kind):
+def test_diff_returns_the_same_kind_of_frame(kind):
     """Lazy and pandas frames give the same rows."""
     picture = target((2, 0, "fedcba", 255))
     given = wall.diff(kind(WALL), picture)
@@ -263,14 +263,14 @@ def test_diff_takes_and_gives_other_frames(kind):
         ({"form": "hex"}, "form='hex'"),
     ],
 )
-def test_bad_places_are_refused(options, said):
-    """A picture lies on the wall with all its pixels."""
+def test_invalid_positions_are_refused(options, said):
+    """All pixels of a picture lie on the wall."""
     with pytest.raises(UsageError, match=said):
         wall.diff(WALL, target(), **options)
 
 
-def test_pictures_that_cannot_be_opened_are_named(tmp_path):
-    """No file, no picture, half a picture, and one that is larger than the wall."""
+def test_unreadable_pictures_are_refused(tmp_path):
+    """No file, no picture, half a picture, and one larger than the wall."""
     (tmp_path / "text.png").write_text("no picture")
     Image.new("L", (500, 500)).save(tmp_path / "whole.png")
     whole = (tmp_path / "whole.png").read_bytes()

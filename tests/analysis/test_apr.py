@@ -1,4 +1,4 @@
-"""Yearly rates, three ways, and beside the yield index."""
+"""Yearly rates by three definitions, and compared with the yield index."""
 
 import math
 from datetime import UTC, datetime
@@ -95,8 +95,8 @@ def assert_rates(expected, row):
         assert math.isclose(both, row[f"apr_{way}"], rel_tol=1e-12)
 
 
-def test_rates_are_those_of_plain_python():
-    """By hand, with fractions: each way, each layer, each day."""
+def test_rates_match_fractions():
+    """By hand, with fractions: each definition, each layer, each day."""
     rows = analysis.apr(EARNED, HELD, INDEX, chain=SHORT)
 
     assert [0, 1] == rows["day"].to_list()
@@ -110,8 +110,8 @@ def test_rates_are_those_of_plain_python():
             assert math.isclose(gap * 10_000, row[f"{layer}difference_bp"], rel_tol=1e-9)
 
 
-def test_all_days_together_weigh_the_index_by_stakes():
-    """32 ETH on day 0 and 95 on day 1: what the same stake would have earned."""
+def test_the_index_over_all_days_is_weighted_by_stake():
+    """32 ETH on day 0 and 95 on day 1: the same stake would have earned it."""
     (row,) = analysis.apr(EARNED, HELD, INDEX, every="all", chain=SHORT).iter_rows(named=True)
 
     own = Fraction((2500 + 14700) * 365, (32 + 95) * ETH)
@@ -125,7 +125,7 @@ def test_all_days_together_weigh_the_index_by_stakes():
 
 
 def test_days_without_an_index_are_not_compared():
-    """By day they have no difference; of all days they are left out of the comparison."""
+    """By day they have no difference; over all days they are left out of the comparison."""
     index = INDEX.filter(pl.col("day") == 1)
 
     days = analysis.apr(EARNED, HELD, index, chain=SHORT)
@@ -141,8 +141,8 @@ def test_days_without_an_index_are_not_compared():
     ("life", "counts"),
     [((0, None), True), ((0, 6), True), ((0, 5), False), ((3, None), True), ((4, None), False)],
 )
-def test_active_the_whole_day(life, counts):
-    """Day 1 is epochs 3 to 5: active at its first, and not gone before the first after it."""
+def test_whole_days_need_an_active_validator(life, counts):
+    """Day 1 is epochs 3 to 5: active at its first epoch, and no exit before epoch 6."""
     lives = pl.DataFrame(
         [(1, *life)],
         schema={"validator_index": pl.Int64, "activation_epoch": pl.Int64, "exit_epoch": pl.Int64},
@@ -156,7 +156,7 @@ def test_active_the_whole_day(life, counts):
 
 
 def test_the_whole_simulated_chain_is_its_own_index(chain):
-    """Of everybody, the rate by the index's definition is the index: 0 basis points apart."""
+    """Over all validators, the rate by the index's definition is the index."""
     rows = analysis.apr(
         chain.scan("income_history"),
         chain.scan("balance_history"),
@@ -171,7 +171,7 @@ def test_the_whole_simulated_chain_is_its_own_index(chain):
 
 
 def test_wrong_arguments_are_explained():
-    """A day by day rate has days and nothing else; frames say what they lack."""
+    """Unknown options and missing columns are named."""
     with pytest.raises(UsageError, match="every='week'"):
         analysis.apr(EARNED, HELD, every="week")
     with pytest.raises(UsageError, match=r"no column effective_balance_gwei.*load_balance_history"):
