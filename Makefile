@@ -12,6 +12,11 @@ export UV_PYTHON_DOWNLOADS := never
 # Every interpreter would compile every library again: the tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Tests write thousands of small files: in memory, where the machine has a folder with room for it.
+# A third worker uses the time in which the other two wait for a disk, a socket or a process.
+MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 { print $$6 }')
+PYTEST  = $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n 3 --dist worksteal
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo lab test test-more test-long check format bench docs lock clean
 
@@ -55,13 +60,13 @@ lab: setup ## open the first notebook in JupyterLab
 # --- for developers ----------------------------------------------------------------------------
 
 test: setup ## run the tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(PYTEST)
 
 test-more: setup ## run the notebooks, the gallery, a browser, and more seeds, engines and sizes
-	$(BIN)/pytest -n 2 -m "more and not long"
+	$(PYTEST) -m "more and not long"
 
 test-long: setup ## run the tests that take minutes
-	$(BIN)/pytest -n 2 -m long
+	$(PYTEST) -m long
 
 check: setup ## format, lint, types, import contracts, generated pages
 	$(BIN)/ruff format --check .

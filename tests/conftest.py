@@ -1,69 +1,90 @@
-"""What several test files share: a small simulated chain, and an explorer that serves it."""
+"""Fixtures that all test files share: a small simulated chain and an explorer that serves it."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
+import sys
 
+import platformdirs
 import pytest
 
 from beaconframes import config
 from beaconframes.client import Explorer, use
 from beaconframes.dataset import Dataset
 from beaconframes.server import Server
-from beaconframes.simulator import open_or_simulate
+from beaconframes.simulator import open_or_simulate, open_sample, sample_path
+
+if sys.platform != "win32":
+    import fcntl
 
 NUMBERS = itertools.count()
 
 
+@contextlib.contextmanager
+def locked(folder):
+    """Hold the lock of *folder*, so that two workers do not simulate the same chain."""
+    with (folder / "lock").open("w") as file:
+        if sys.platform != "win32":
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def machine_cache(pytestconfig, tmp_path_factory):
+    """A folder that outlives the test run, for simulations, which are named by a fingerprint."""
+    cache = getattr(pytestconfig, "cache", None)
+    return tmp_path_factory.mktemp("cache") if cache is None else cache.mkdir("beaconframes")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clean_environment(machine_cache):
+    """Hide the settings and caches of the machine from all tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("BEACONFRAMES_")]:
+            patch.delenv(name)
+        patch.setenv("XDG_CACHE_HOME", str(machine_cache))
+        yield
+
+
 @pytest.fixture(autouse=True)
-def clean_surroundings(monkeypatch, tmp_path_factory):
-    """No test sees the settings of the machine, or those of another test."""
-    for name in (
-        "URL",
-        "API_KEY",
-        "CHAIN",
-        "RATE",
-        "STORE",
-        "OFFLINE",
-        "FRAME",
-        "STRICT",
-        "PROGRESS",
-        "MAX_REQUESTS",
-        "STATE",
-    ):
-        monkeypatch.delenv(f"BEACONFRAMES_{name}", raising=False)
-    # Rates are remembered, but not from one test to the next. Made by whoever writes there.
+def clean_surroundings(clean_environment, tmp_path_factory):
+    """Give each test remembered rates and settings of its own."""
+    # The folder is made when a rate is remembered.
     state = tmp_path_factory.getbasetemp() / f"state-{next(NUMBERS)}"
-    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    os.environ["XDG_STATE_HOME"] = str(state)
     yield
     use(None)
     config.reset()
 
 
 @pytest.fixture(scope="session")
-def sample_cache(tmp_path_factory):
-    """A cache that starts empty and is kept for the run, so that its sample is simulated once."""
-    # What several workers have in common lies above the folder of each.
-    several = "PYTEST_XDIST_WORKER" in os.environ
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if several else base) / "sample-cache"
-    folder.mkdir(exist_ok=True)
-    return folder
+def sample_cache(clean_environment, machine_cache):
+    """The cache folder of all tests, with the sample chain in it."""
+    with locked(machine_cache):
+        open_sample()
+    return machine_cache
 
 
 @pytest.fixture(scope="session")
-def chain(tmp_path_factory, pytestconfig):
+def chain(tmp_path_factory, machine_cache):
     """A simulated chain of 1,010 validators and 470 epochs from genesis.
 
     It is simulated once for each fingerprint of the simulator; a test run has a copy of its own.
     """
-    cache = getattr(pytestconfig, "cache", None)
-    folder = tmp_path_factory.mktemp("chain") if cache is None else cache.mkdir("chain")
-    stored = open_or_simulate(folder, "chain", validators=1010, epochs=470, seed=7)
+    with locked(machine_cache):
+        stored = open_or_simulate(machine_cache, "chain", validators=1010, epochs=470, seed=7)
     copy = tmp_path_factory.mktemp("chain") / "data"
     return Dataset.open(shutil.copytree(stored.path, copy))
+
+
+@pytest.fixture
+def small_sample(chain, tmp_path, monkeypatch):
+    """Let commands with --local serve the small chain, as if it were the stored sample."""
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_: tmp_path)
+    sample_path().symlink_to(chain.path)
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +96,7 @@ def running(chain):
 
 @pytest.fixture
 def explorer(running):
-    """That explorer, as if nobody had asked it yet; loaders ask it, by a client of their own."""
+    """That explorer with its request count at zero, and a client that loaders use."""
     running.service.requests = 0
     with Explorer(running.url, chain=running.service.chain, head=running.service.head) as client:
         use(client)

@@ -79,7 +79,11 @@ class TestDisk:
         return within
 
     @pytest.mark.parametrize(
-        "size", ["40k", *(pytest.param(size, marks=pytest.mark.long) for size in ("16k", "56k"))]
+        "size",
+        [
+            pytest.param("40k", marks=pytest.mark.more),
+            *(pytest.param(size, marks=pytest.mark.long) for size in ("16k", "56k")),
+        ],
     )
     def test_full(self, server, store, truth, size):
         """A disk that becomes full: when the store is made, or later."""
@@ -243,7 +247,8 @@ print(json.dumps("done"))
 
 
 @pytest.mark.parametrize(
-    ("processes", "count"), [(2, 10), pytest.param(8, 1_000, marks=pytest.mark.long)]
+    ("processes", "count"),
+    [pytest.param(2, 10, marks=pytest.mark.more), pytest.param(8, 1_000, marks=pytest.mark.long)],
 )
 def test_processes_at_once(server, store, truth, processes, count):
     """Processes that load, compact, prune and verify one store at once: no error, all is right."""

@@ -110,7 +110,9 @@ def killed(server, store, truth, seed, most):
             check(store, truth)
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(1, marks=pytest.mark.more), pytest.param(200, marks=pytest.mark.long)]
+)
 def test_killed_at_random(server, tmp_path, truth, kills):
     """Killed at any moment, many times in a row, until the store is full all the same."""
     count, seeds, lock = 0, iter(range(10_000)), threading.Lock()

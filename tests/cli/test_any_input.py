@@ -160,7 +160,11 @@ FIRST, *OTHERS = PLACES
 
 
 @pytest.mark.parametrize(
-    "place", [FIRST, *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS)]
+    "place",
+    [
+        pytest.param(FIRST, marks=pytest.mark.more),
+        *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS),
+    ],
 )
 def test_unusual_environments(run_in, tmp_path, place):
     """A table and a file, with a name that the locale cannot encode."""
@@ -206,6 +210,7 @@ def readme_examples():
     return [line.removeprefix("$ ") for line in block[1].splitlines()]
 
 
+@pytest.mark.more
 def test_the_examples_of_the_readme(sample_cache, monkeypatch, tmp_path):
     """Each works as written, without a network, and writes its file."""
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: sample_cache / "beaconframes")

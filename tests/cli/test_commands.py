@@ -11,13 +11,12 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-import platformdirs
 import polars as pl
 import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from beaconframes import cli, simulator
+from beaconframes import cli
 
 
 @pytest.fixture
@@ -30,13 +29,6 @@ def run():
     return invoke
 
 
-@pytest.fixture
-def small_sample(chain, tmp_path, monkeypatch):
-    """Use the small chain of the tests as the stored sample."""
-    monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_: tmp_path)
-    simulator.sample_path().symlink_to(chain.path)
-
-
 def paint_pixel_by_pixel(pixels):
     """Paint the wall in a plain loop."""
     wall = np.zeros((1000, 1000, 4), np.uint8)
@@ -45,6 +37,7 @@ def paint_pixel_by_pixel(pixels):
     return wall
 
 
+@pytest.mark.more
 def test_demo(run, chain, small_sample, tmp_path):
     """Four pictures, an exact table, and the requests of each load; the wall is exact."""
     out = tmp_path / "out"
@@ -104,6 +97,7 @@ def test_simulate_as_json(run, tmp_path):
     assert (9, "") == (again.exit_code, again.stdout)
 
 
+@pytest.mark.more
 def test_serve_with_keys_of_two_tiers(chain):
     """A free key is refused a premium endpoint; a request without a key is refused."""
     keys = ["--key", "a:b:free", "--key", "larger:premium"]

@@ -490,7 +490,9 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(6, marks=pytest.mark.more), pytest.param(200, marks=pytest.mark.long)]
+)
 def test_killed_at_any_moment(dataset, kills):
     """A process killed while it writes and compacts leaves no duplicate and no missing row."""
     finished = 0

@@ -76,7 +76,9 @@ def race(folder, rounds, how):
             one.stdout.close()
 
 
-@pytest.mark.parametrize("rounds", [5, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(5, marks=pytest.mark.more), pytest.param(100, marks=pytest.mark.long)]
+)
 def test_two_processes_export_into_one_folder(tmp_path, rounds):
     """One of them has it; the other comes after it, or is told at once who has it."""
     said, pids = race(tmp_path, rounds, "at once")

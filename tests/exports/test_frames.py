@@ -253,6 +253,7 @@ def test_what_is_no_number_divides_no_rows(tmp_path):
             bf.export(rows, tmp_path / "out", by=by)
 
 
+@pytest.mark.more
 def test_a_disk_that_is_full_while_rows_wait_is_an_error_of_ours(tmp_path):
     """More rows than memory shall hold, out of order, and no room for them."""
     program = (

@@ -104,7 +104,9 @@ def forge(server):
         yield found
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(3, marks=pytest.mark.more), pytest.param(500, marks=pytest.mark.long)]
+)
 def test_killed_at_random(server, states, tmp_path, forge, kills):
     """Killed at any moment, also several times in a row, and then resumed."""
     dice, count, rounds = random.Random(1), 0, 0

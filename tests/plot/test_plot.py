@@ -466,6 +466,7 @@ def test_importing_changes_no_settings_and_loads_no_client():
     assert not {"client", "dataset", "endpoint", "service", "v1", "v2"} & loaded
 
 
+@pytest.mark.more
 def test_notebooks_stay_interactive(tmp_path):
     """A backend that becomes interactive on first use, as in notebooks, stays interactive."""
     (tmp_path / "inline.py").write_text(

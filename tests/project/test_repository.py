@@ -167,6 +167,7 @@ def test_the_version_stands_in_one_place():
     assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
+@pytest.mark.more
 def test_the_readme_shows_what_its_example_prints(tmp_path, sample_cache):
     """The README's example runs as it stands and prints exactly what stands below it."""
     readme = (ROOT / "README.md").read_text()

@@ -72,7 +72,7 @@ def test_blocks_have_consensus_columns(chain, explorer):
     assert {True, False} == set(found["finalized"])
 
 
-@pytest.mark.parametrize("count", [1, 100, 101, 1000])
+@pytest.mark.parametrize("count", [1, 100, 101, pytest.param(1000, marks=pytest.mark.more)])
 def test_the_blocks_of_validators(chain, explorer, count):
     """A hundred validators and a hundred blocks per request; a full page needs one more request."""
     expected = produced(chain, pl.col("proposer_index") < count)
@@ -125,7 +125,10 @@ def test_balances_of_addresses(chain, explorer):
     ].to_list()
 
 
-@pytest.mark.parametrize("count", [1, 100, 101, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "count",
+    [1, pytest.param(100, marks=pytest.mark.more), 101, pytest.param(1000, marks=pytest.mark.long)],
+)
 def test_one_request_per_address_and_per_name(chain, explorer, count):
     """One request per address and per name; an unknown address has no balance and no name."""
     known = dataset_rows(chain, "address_balances")["address"].unique().sort()
