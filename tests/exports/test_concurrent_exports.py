@@ -1,4 +1,4 @@
-"""Exports into one folder, at once or with other arguments: one dataset, or a clear word."""
+"""Several exports to one folder, at the same time or with other arguments."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ for line in sys.stdin:
 """
 
 
-def racer(how):
-    """Start a process that exports the same rows into every folder that it is told."""
+def start_exporter(how):
+    """Start a process that exports the same rows to every folder on its standard input."""
     command = [sys.executable, "-c", RACER, how]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def race(folder, rounds, how):
-    """Let two processes export into one folder after the other; return what they said."""
-    both = [racer(how), racer(how)]
-    said = []
+def run_race(folder, rounds, how):
+    """Let two processes export to the same folders; return the results they print."""
+    both = [start_exporter(how), start_exporter(how)]
+    results = []
     try:
         for one in both:
             assert one.stdout.readline() == "ready\n"
@@ -63,12 +63,12 @@ def race(folder, rounds, how):
                 one.stdin.write(f"{target}\n")
             for one in both:
                 one.stdin.flush()
-            said.append([one.stdout.readline().strip() for one in both])
+            results.append([one.stdout.readline().strip() for one in both])
             opened = Dataset.open(target)
             assert [] == opened.verify()
             assert 2000 == opened.scan("rows").collect().height
             assert not (target / journal.WORK_FOLDER).exists()
-        return said, [one.pid for one in both]
+        return results, [one.pid for one in both]
     finally:
         for one in both:
             one.stdin.close()
@@ -79,31 +79,31 @@ def race(folder, rounds, how):
 @pytest.mark.parametrize(
     "rounds", [pytest.param(5, marks=pytest.mark.more), pytest.param(100, marks=pytest.mark.long)]
 )
-def test_two_processes_export_into_one_folder(tmp_path, rounds):
-    """One of them has it; the other comes after it, or is told at once who has it."""
-    said, pids = race(tmp_path, rounds, "at once")
+def test_two_processes_export_to_one_folder(tmp_path, rounds):
+    """One process exports; the other follows it, or gets an error that names the process."""
+    results, pids = run_race(tmp_path, rounds, "at once")
     refused = 0
-    for words in said:
-        assert "done" in words
-        for number, word in enumerate(words):
-            if word != "done":
+    for pair in results:
+        assert "done" in pair
+        for number, result in enumerate(pair):
+            if result != "done":
                 refused += 1
-                assert f"is running: process {pids[1 - number]} on {socket.gethostname()}" in word
+                assert f"is running: process {pids[1 - number]} on {socket.gethostname()}" in result
     assert rounds < 100 or refused > 5
 
 
 @pytest.mark.parametrize(
     "rounds", [pytest.param(3, marks=pytest.mark.more), pytest.param(100, marks=pytest.mark.long)]
 )
-def test_who_is_told_to_wait_waits(tmp_path, rounds):
-    """Then both are done, and what they made is one dataset."""
-    said, _ = race(tmp_path, rounds, "wait")
-    assert [["done", "done"]] * rounds == said
+def test_wait_waits_for_another_export(tmp_path, rounds):
+    """With wait=True both exports finish, and the result is one dataset."""
+    results, _ = run_race(tmp_path, rounds, "wait")
+    assert [["done", "done"]] * rounds == results
 
 
 @pytest.mark.more
-def test_waiting_ends_when_the_other_does(tmp_path):
-    """The lock of a process is waited for, and taken over when that has died."""
+def test_wait_takes_over_the_lock_of_a_killed_process(tmp_path):
+    """The lock of a process is released when the process dies."""
     rows = pl.DataFrame({"n": range(10)})
     holding = (
         "import sys, time\nfrom pathlib import Path\nfrom beaconframes.exports import journal\n"
@@ -124,28 +124,28 @@ def test_waiting_ends_when_the_other_does(tmp_path):
     assert not (tmp_path / "out" / journal.WORK_FOLDER).exists()
 
 
-def test_a_dead_name_is_not_blamed(tmp_path):
-    """A lock is held by whoever holds it, not by the dead whose name is still there."""
+def test_dead_holder_is_not_named(tmp_path):
+    """The error names the holder of the lock, not a dead process that left its name."""
     out = tmp_path / "out"
     out.mkdir()
     with journal.open_journal(out, out / journal.WORK_FOLDER):
         holder = out / journal.WORK_FOLDER / journal.HOLDER
         for name in ({"pid": 999_999_999, "host": socket.gethostname()}, {}, []):
             holder.write_text(json.dumps(name))
-            mend = threading.Timer(
+            timer = threading.Timer(
                 0.1,
                 holder.write_text,
                 (json.dumps({"pid": os.getpid(), "host": socket.gethostname()}),),
             )
-            mend.start()
+            timer.start()
             with pytest.raises(DatasetError, match=f"is running: process {os.getpid()} on "):
                 bf.export(pl.DataFrame({"n": [1]}), out)
-            mend.join()
+            timer.join()
 
 
 @pytest.mark.parametrize("moment", ["touch", "stat", "connect"])
-def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
-    """Whoever had it removes the folder at its end, at any moment in which another waits for it."""
+def test_lock_is_acquired_while_its_folder_is_removed(tmp_path, monkeypatch, moment):
+    """The previous holder removes the folder at its end, at any moment."""
     folder = tmp_path / journal.WORK_FOLDER
     place = lock.sqlite3 if moment == "connect" else type(folder)
     real, times = getattr(place, moment), []
@@ -163,8 +163,8 @@ def test_a_lock_is_taken_though_its_folder_goes(tmp_path, monkeypatch, moment):
     assert not folder.exists()
 
 
-def test_who_is_about_to_end_is_named(tmp_path, monkeypatch):
-    """Its name may be gone a moment after it was read."""
+def test_holder_is_named_while_it_ends(tmp_path, monkeypatch):
+    """The name may be removed a moment after it was read."""
     folder, real = tmp_path / journal.WORK_FOLDER, lock.may_hold_lock
 
     def and_gone(holder):
@@ -178,42 +178,42 @@ def test_who_is_about_to_end_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_what_the_next_one_made_is_not_removed(tmp_path, monkeypatch, ends):
-    """Who comes in the moment in which the lock is gone has a journal that stays, until its end."""
+def test_journal_of_the_next_export_is_not_removed(tmp_path, monkeypatch, ends):
+    """An export that starts as soon as the lock is released keeps its own journal."""
     folder = tmp_path / journal.WORK_FOLDER
-    real, came = os.unlink, []
+    real, started = os.unlink, []
 
-    def then_somebody_comes(path, **more):
+    def unlink(path, **more):
         real(path, **more)
-        if os.fspath(path).endswith(journal.LOCK) and not came:
-            came.append(journal.open_journal(tmp_path, folder))
-            other = came[0].__enter__()
+        if os.fspath(path).endswith(journal.LOCK) and not started:
+            started.append(journal.open_journal(tmp_path, folder))
+            other = started[0].__enter__()
             assert other.plan is None
-            other.add_plan({"of": "the next one"})
+            other.add_plan({"of": "the next export"})
             if ends:
-                came[0].__exit__(None, None, None)
+                started[0].__exit__(None, None, None)
 
-    monkeypatch.setattr(os, "unlink", then_somebody_comes)
+    monkeypatch.setattr(os, "unlink", unlink)
     with journal.open_journal(tmp_path, folder) as first:
-        first.add_plan({"of": "the first one"})
+        first.add_plan({"of": "the first export"})
         first.create_draft_path().touch()
         first.get_scratch_folder("rows").mkdir()
     if not ends:
         assert {journal.LOCK, journal.HOLDER, journal.JOURNAL} == {
             path.name for path in folder.iterdir()
         }
-        assert "the next one" in (folder / journal.JOURNAL).read_text()
-        came[0].__exit__(None, None, None)
+        assert "the next export" in (folder / journal.JOURNAL).read_text()
+        started[0].__exit__(None, None, None)
     assert not folder.exists()
 
 
-def rewritten(folder, change):
-    """Change what the manifest says, as if another service, chain or version had written it."""
+def rewrite_manifest(folder, change):
+    """Change the manifest as another service, chain or version would have written it."""
     path = folder / "manifest.json"
-    told = json.loads(path.read_text())
-    change(told)
-    told["checksum"] = checksum(told)
-    path.write_text(json.dumps(told))
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    manifest["checksum"] = checksum(manifest)
+    path.write_text(json.dumps(manifest))
 
 
 def files(folder):
@@ -231,23 +231,25 @@ OTHERS = {
     "end": ({"until": 150}, None, "ends at epoch 200, and this export at 150"),
     "columns": (
         {},
-        lambda told: told["tables"]["income_history"]["columns"].pop(),
+        lambda manifest: manifest["tables"]["income_history"]["columns"].pop(),
         "columns.*was nothing, now it is",
     ),
     "chain": (
         {},
-        lambda told: told["provenance"]["chain"].update(name="hoodi"),
+        lambda manifest: manifest["provenance"]["chain"].update(name="hoodi"),
         "chain was hoodi, now it is",
     ),
     "service": (
         {},
-        lambda told: told["provenance"].update(service="https://other.example"),
+        lambda manifest: manifest["provenance"].update(service="https://other.example"),
         "service was https://other.example, now it is",
     ),
-    "version": ({}, lambda told: told.update(format_version=2), "has format version 2"),
+    "version": ({}, lambda manifest: manifest.update(format_version=2), "has format version 2"),
     "loader": (
         {},
-        lambda told: told["tables"]["income_history"]["request"].update(loader="load_other"),
+        lambda manifest: manifest["tables"]["income_history"]["request"].update(
+            loader="load_other"
+        ),
         "request.loader was load_other",
     ),
 }
@@ -258,13 +260,13 @@ def test_other_arguments_are_refused(tmp_path, explorer, kind):
     """The error names the difference and what to do; the dataset does not change."""
     out = tmp_path / "income"
     bf.export(bf.load_income_history, out, **WANTED)
-    arguments, change, words = OTHERS[kind]
-    if change is not None:
-        rewritten(out, change)
+    changes, rewrite, words = OTHERS[kind]
+    if rewrite is not None:
+        rewrite_manifest(out, rewrite)
     before = files(out)
-    asked = {**WANTED, **arguments}
+    arguments = {**WANTED, **changes}
     with pytest.raises(DatasetError, match=words) as caught:
-        bf.export(bf.load_income_history, out, **asked)
+        bf.export(bf.load_income_history, out, **arguments)
     if kind != "version":
         assert "choose another folder, or remove this one" in caught.value.hint.lower()
     assert before == files(out)
@@ -292,8 +294,8 @@ def test_other_rows_are_refused(tmp_path, kind):
     assert {"out", "other"} == {path.name for path in tmp_path.iterdir()}
 
 
-def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monkeypatch):
-    """Also what the journal of a killed export names as made by it."""
+def test_published_files_stay_when_another_table_is_refused(tmp_path, monkeypatch):
+    """Also the published files in the journal of a killed export."""
     from beaconframes.exports import dataset_writer
 
     def dataset(last):
@@ -315,29 +317,29 @@ def test_what_was_published_stays_when_another_table_does_not_fit(tmp_path, monk
     assert 2 == bf.export(Dataset.open(tmp_path / "from-1"), tmp_path / "out").rows
 
 
-def test_a_frame_and_a_loader_do_not_mix(tmp_path, explorer):
-    """Rows that somebody gave are no beginning of those that are asked for."""
+def test_loader_does_not_extend_the_export_of_a_frame(tmp_path, explorer):
+    """Exported rows of a frame are not part of a loader's export."""
     bf.export(bf.load_income_history(**WANTED), tmp_path / "income")
     with pytest.raises(DatasetError, match=r"request\.loader was nothing"):
         bf.export(bf.load_income_history, tmp_path / "income", **WANTED)
 
 
-def test_a_second_table_forgets_nothing_of_the_first(tmp_path, chain):
-    """Where the first is from is still told, and both can be exported once more."""
+def test_second_table_keeps_the_provenance_of_the_first(tmp_path, chain):
+    """The provenance of the first table stays, and both tables can be exported again."""
     simulated, out = chain, tmp_path / "out"
     bf.export(simulated, out, table="epochs")
     before = json.loads((out / "manifest.json").read_text())
     for last in (1, 2, 2):
         made = bf.export(pl.DataFrame({"x": range(last)}), out, table="mine")
         assert last == made.rows
-        told = json.loads((out / "manifest.json").read_text())
-        assert before["provenance"] == told["provenance"]
+        manifest = json.loads((out / "manifest.json").read_text())
+        assert before["provenance"] == manifest["provenance"]
         assert "simulated" in (out / "README.md").read_text()
         assert 0 == bf.export(simulated, out, table="epochs").added
 
 
-def test_a_table_of_another_chain_is_refused(tmp_path, chain):
-    """One dataset is of one chain and one service."""
+def test_table_of_another_chain_is_refused(tmp_path, chain):
+    """A dataset has one chain and one service."""
     out = tmp_path / "out"
     bf.export(chain, out, table="epochs")
     before = files(out)
@@ -358,29 +360,29 @@ LOADERS = (
 )
 
 
-def test_what_is_not_final_is_left_for_later(tmp_path, explorer):
-    """An export up to the latest epoch ends at the one that was final when it began; it says so."""
+def test_rows_that_are_not_final_are_left_for_the_next_export(tmp_path, explorer):
+    """An export ends at the epoch that is final when it starts, and reports it."""
     final = explorer.service.head.finalized_epoch
     chain = explorer.service.chain
     assert final < explorer.service.head.epoch
-    for loader, whose in LOADERS:
+    for loader, subject in LOADERS:
         last = {"epoch": final, "slot": (final + 1) * chain.slots_per_epoch - 1}
         out = tmp_path / f"{loader.__module__}.{loader.__name__}"
         since = chain.time_of("epoch", final - 3)
-        made = bf.export(loader, out, **whose, since=since)
+        made = bf.export(loader, out, **subject, since=since)
         assert last[made.unit] == made.until
         assert f"up to {made.unit} {made.until}" in repr(made)
         (table,) = made.tables
         rows = Dataset.open(out).scan(table).collect()
         for column in {"slot", "epoch"} & set(rows.columns):
             assert (rows[column].max() or 0) <= last[column], loader
-        told = json.loads((out / "manifest.json").read_text())
-        assert final == told["provenance"]["finalized_epoch"]
+        manifest = json.loads((out / "manifest.json").read_text())
+        assert final == manifest["provenance"]["finalized_epoch"]
 
 
 @pytest.mark.long
-def test_ten_exports_of_the_same_are_equal(tmp_path, running):
-    """However many write, in whatever order rows come, and whatever happens in between."""
+def test_ten_exports_are_equal(tmp_path, running):
+    """The order of rows and faults of the service do not change a byte."""
     known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
     wanted = {"validators": range(100, 150), "since": 0, "until": 449}
     faults = (None, "rows_shuffle", "rows_dup", "5xx?status=502&times=2", "429_storm?times=2")

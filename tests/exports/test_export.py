@@ -1,4 +1,4 @@
-"""Exports: datasets and files that hold what they were given, and nothing else."""
+"""Exports of frames, datasets and loaders: all rows, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from beaconframes.exports.row_order import sort_rows
 
 
 def income(first=0, last=449, validators=3):
-    """Rows as a loader gives them, made by hand: a gwei more each epoch."""
+    """Rows of a loader, made by hand: one gwei more each epoch."""
     epochs = [e for _ in range(validators) for e in range(first, last + 1)]
     size = last - first + 1
     rows = {
@@ -45,7 +45,7 @@ def income(first=0, last=449, validators=3):
 
 
 def files(folder):
-    """Every file of a folder with its bytes; the history tells the time, so it is left out."""
+    """Return the bytes of every file of a folder, without the history, which contains the time."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -54,13 +54,13 @@ def files(folder):
 
 
 def read(folder, table="income_history"):
-    """The rows of a dataset, as the snippet of its README reads them."""
+    """Return the rows of a dataset, read as its README says."""
     found = pl.scan_parquet(folder / table / "**" / "*.parquet", hive_partitioning=False)
     return found.collect().sort("validator_index", "epoch")
 
 
-def test_a_frame_becomes_a_dataset_by_day(tmp_path):
-    """A frame is divided by UTC day; one day after the other, its rows are in order of time."""
+def test_frame_is_divided_by_day(tmp_path):
+    """A frame is divided by UTC day, and consecutive files are in the order of time."""
     rows = income().sort("epoch", "validator_index")
     made = bf.export(rows.sort("validator_index"), tmp_path / "out")
     assert (1350, True, 3) == (made.rows, made.complete, made.added)
@@ -76,16 +76,16 @@ def test_a_frame_becomes_a_dataset_by_day(tmp_path):
     assert ["validator_index", "epoch"] == table["key"]
 
 
-def test_a_dataset_by_validators_is_in_their_order(tmp_path):
-    """Divided by validators, one file after the other has all epochs of each in turn."""
+def test_files_by_validators_are_in_the_order_of_validators(tmp_path):
+    """Divided by validators, the files have all epochs of one validator after the other."""
     rows = income()
     bf.export(rows.sample(fraction=1, shuffle=True, seed=2), tmp_path / "out", by="validators")
     paths = sorted((tmp_path / "out/income_history").rglob("*.parquet"))
     assert rows.equals(pl.read_parquet(paths, hive_partitioning=False))
 
 
-def test_the_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
-    """Order, kind and pieces of what is given do not show in any byte of the dataset."""
+def test_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
+    """The order, the type and the chunks of the input do not change a byte."""
     rows = income()
     monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 70)
     bf.export(rows, tmp_path / "frame")
@@ -99,8 +99,8 @@ def test_the_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("most", [200, 1_000_000])
-def test_rows_that_come_too_late_still_get_to_their_day(tmp_path, monkeypatch, most):
-    """More rows than memory shall hold, and days that seemed complete, change no byte."""
+def test_late_rows_are_added_to_their_day(tmp_path, monkeypatch, most):
+    """Rows beyond the memory limit, and rows of earlier days, do not change a byte."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     rows = income()
@@ -112,8 +112,8 @@ def test_rows_that_come_too_late_still_get_to_their_day(tmp_path, monkeypatch, m
     assert files(tmp_path / "whole") == files(tmp_path / "late")
 
 
-def test_frames_that_are_put_together_are_alike(tmp_path):
-    """Other columns, another type, another kind of frame: refused, and nothing is published."""
+def test_frames_with_different_columns_are_refused(tmp_path):
+    """Other columns, other types, other kinds of frame: an error, and no dataset."""
     rows = pl.DataFrame({"epoch": [0], "value": [1]})
     others = (
         (rows.rename({"value": "other"}), "different columns"),
@@ -130,7 +130,7 @@ def test_frames_that_are_put_together_are_alike(tmp_path):
 
 @settings(deadline=None, max_examples=200)
 @given(data=st.data())
-def test_sorting_is_that_of_polars(data):
+def test_sort_rows_sorts_as_polars(data):
     """Numbers of any size and sign, nulls, text, ties and chunks: as polars sorts, in one chunk."""
     kinds = {
         pl.UInt8: st.integers(0, 3),
@@ -158,8 +158,8 @@ def test_sorting_is_that_of_polars(data):
 
 
 @pytest.mark.parametrize("by", ["day", "validators", None])
-def test_an_epoch_of_more_rows_than_a_file_holds(tmp_path, monkeypatch, by):
-    """It is cut by validators: no file is larger than it shall be, and the order goes on."""
+def test_large_epoch_is_split_by_validators(tmp_path, monkeypatch, by):
+    """No file exceeds the row limit, and the files stay in order."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 20)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
     monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 37)
@@ -174,38 +174,38 @@ def test_an_epoch_of_more_rows_than_a_file_holds(tmp_path, monkeypatch, by):
     assert rows.sort(key).equals(pl.concat(found))
 
 
-def test_a_full_disk_is_told_with_what_is_needed(tmp_path, monkeypatch):
-    """The file, the reason, the room that is there and the room that it may take."""
+def test_full_disk_error_states_free_and_needed_bytes(tmp_path, monkeypatch):
+    """The error states the file, the reason, the free bytes and the needed bytes."""
 
     def write(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     rows = income()
     monkeypatch.setattr("beaconframes.exports.formats.parquet.ParquetWriter.__init__", write)
-    with pytest.raises(DatasetError) as told:
+    with pytest.raises(DatasetError) as caught:
         bf.export(rows, tmp_path / "out")
-    assert str(tmp_path / "out") in str(told.value)
+    assert str(tmp_path / "out") in str(caught.value)
     assert re.search(
         r"No space left on device \([\d,]+ bytes are free there, up to [\d,]+ are needed\)",
-        str(told.value),
+        str(caught.value),
     )
 
 
-def test_a_loader_is_exported_as_it_comes(tmp_path, explorer):
-    """A loader with its arguments gives the rows that it loads, in the fewest requests."""
+def test_loader_is_exported_with_the_fewest_requests(tmp_path, explorer):
+    """A loader with its arguments exports the rows that it loads."""
     expected = bf.load_income_history(range(120), since=10, until=409)
-    asked = explorer.requests
+    before = explorer.requests
     made = bf.export(
         bf.load_income_history, tmp_path / "out", validators=range(120), since=10, until=409
     )
-    # Two batches of validators, four windows of 100 epochs, and where the chain ends.
-    assert 8 == explorer.requests - asked
+    # Two batches of validators, four windows of 100 epochs, and the chain head.
+    assert 8 == explorer.requests - before
     assert expected.equals(read(tmp_path / "out"))
     assert (expected.height, 409) == (made.rows, made.until)
 
 
-def test_a_partial_is_the_same_as_its_arguments(tmp_path, explorer):
-    """functools.partial and arguments by name are two spellings of one export."""
+def test_partial_equals_its_arguments(tmp_path, explorer):
+    """functools.partial and arguments by name make the same export."""
     bf.export(partial(bf.load_epochs, since=0, until=30), tmp_path / "a")
     bf.export(bf.load_epochs, tmp_path / "b", since=0, until=30)
     assert files(tmp_path / "a") == files(tmp_path / "b")
@@ -217,32 +217,32 @@ def read_sorted(folder, table, key):
     return found.collect().sort(key)
 
 
-def test_what_has_no_time_is_one_file(tmp_path, explorer):
-    """A loader without a range of time is loaded at once, and not divided."""
+def test_loader_without_time_makes_one_file(tmp_path, explorer):
+    """A loader without a time range is loaded at once, and not divided."""
     bf.export(bf.load_validators, tmp_path / "out", validators=range(20))
     found = pl.read_parquet(tmp_path / "out/validators/00000.parquet")
     assert bf.load_validators(range(20)).equals(found)
 
 
-def test_a_dataset_is_exported_table_by_table(tmp_path, chain):
-    """A dataset at rest is exported whole, or one table of it."""
+def test_dataset_is_exported_whole_or_by_table(tmp_path, chain):
+    """All tables of a dataset are exported, or only the one called table=."""
     made = bf.export(chain, tmp_path / "out", table="epochs")
     assert {"epochs": 470} == made.tables
     assert chain.scan("epochs").collect().equals(read_sorted(tmp_path / "out", "epochs", "epoch"))
-    told = json.loads((tmp_path / "out/manifest.json").read_text())
-    assert True is told["provenance"]["simulated"]
-    assert chain.meta["finalized_epoch"] == told["provenance"]["finalized_epoch"]
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert True is manifest["provenance"]["simulated"]
+    assert chain.meta["finalized_epoch"] == manifest["provenance"]["finalized_epoch"]
 
 
-def test_rows_of_days_are_not_divided_by_day(tmp_path, explorer):
-    """A file for each row would help nobody."""
+def test_rows_per_day_are_not_divided_by_day(tmp_path, explorer):
+    """Rows of days would make one file per row."""
     bf.export(bf.load_yield_index, tmp_path / "out", since=0)
     names = [path.name for path in (tmp_path / "out/yield_index").iterdir()]
     assert ["00000.parquet"] == names
 
 
-def test_gaps_that_touch_are_one(tmp_path):
-    """How it was asked for does not show in what is said to be missing."""
+def test_adjacent_gaps_are_merged(tmp_path):
+    """The size of the requests does not change the gaps."""
     from beaconframes.exports.sources import create_frame_source
 
     source = create_frame_source(pl.DataFrame({"epoch": [1]}), None)
@@ -253,8 +253,8 @@ def test_gaps_that_touch_are_one(tmp_path):
     assert [(7, 0, 119), (7, 150, 160), (12, 0, 4)] == found
 
 
-def test_rows_are_divided_as_is_asked(tmp_path):
-    """By sync period, by validators, or not at all."""
+def test_by_divides_rows(tmp_path):
+    """Rows are divided by sync committee period, by validators, or not at all."""
     rows = income(0, 300, validators=2)
     bf.export(rows, tmp_path / "period", by="period")
     names = sorted(path.name for path in (tmp_path / "period/income_history").iterdir())
@@ -269,15 +269,15 @@ def test_rows_are_divided_as_is_asked(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 1, 131_072])
-def test_few_rows_or_none_are_a_dataset_too(tmp_path, size):
-    """No rows, one row and exactly a row group: a file with the whole schema."""
+def test_few_rows_make_a_dataset(tmp_path, size):
+    """No rows, one row, and exactly one row group: a file with the whole schema."""
     rows = pl.DataFrame({"slot": range(size)}, schema={"slot": pl.Int64})
     bf.export(rows, tmp_path / "out")
     assert rows.equals(pl.read_parquet(tmp_path / "out/rows/00000.parquet"))
 
 
-def test_one_file_is_one_file(tmp_path):
-    """A target that ends like a file is that file, and nothing is left beside it."""
+def test_single_file_has_nothing_beside_it(tmp_path):
+    """A target with a file extension is that file, and nothing is left beside it."""
     rows = income()
     made = bf.export(rows.sort("epoch"), tmp_path / "deep/income.parquet")
     assert ["income.parquet"] == [path.name for path in (tmp_path / "deep").iterdir()]
@@ -285,31 +285,31 @@ def test_one_file_is_one_file(tmp_path):
     assert (1350, 1) == (made.rows, made.added)
 
 
-def test_the_manifest_names_every_file(tmp_path):
-    """Every file stands in the manifest with its rows, its range of keys and its SHA-256."""
+def test_manifest_lists_every_file(tmp_path):
+    """The manifest has the rows, the key ranges and the SHA-256 of every file."""
     bf.export(income(), tmp_path / "out", creators=["Ada"], license="CC-BY-4.0")
-    told = json.loads((tmp_path / "out/manifest.json").read_text())
-    named = {f["path"]: f for f in told["tables"]["income_history"]["files"]}
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    listed = {f["path"]: f for f in manifest["tables"]["income_history"]["files"]}
     on_disk = {n: b for n, b in files(tmp_path / "out").items() if n.endswith(".parquet")}
-    assert set(on_disk) == set(named)
+    assert set(on_disk) == set(listed)
     for name, data in on_disk.items():
-        assert hashlib.sha256(data).hexdigest() == named[name]["sha256"]
-        assert len(data) == named[name]["bytes"]
-    assert [113, 225, 112] == [f["rows"] // 3 for f in named.values()]
-    first = named["income_history/date=2020-12-01/00000.parquet"]
+        assert hashlib.sha256(data).hexdigest() == listed[name]["sha256"]
+        assert len(data) == listed[name]["bytes"]
+    assert [113, 225, 112] == [f["rows"] // 3 for f in listed.values()]
+    first = listed["income_history/date=2020-12-01/00000.parquet"]
     assert {"validator_index": [0, 2], "epoch": [0, 112]} == first["ranges"]
-    assert {"validator_index": [0, 2], "epoch": [0, 449]} == told["tables"]["income_history"][
+    assert {"validator_index": [0, 2], "epoch": [0, 449]} == manifest["tables"]["income_history"][
         "ranges"
     ]
-    assert "mainnet" == told["provenance"]["chain"]["name"]
+    assert "mainnet" == manifest["provenance"]["chain"]["name"]
 
 
 @pytest.mark.parametrize(
     "target",
     ["../x", "a/../../b", "nul\0byte", "x" * 300, "CON", "con.parquet", ""],
 )
-def test_targets_that_lead_elsewhere_are_refused(tmp_path, monkeypatch, target):
-    """Names that lead upwards, that are too long, or that systems keep for themselves."""
+def test_invalid_targets_are_refused(tmp_path, monkeypatch, target):
+    """Paths with .., too long names, and names of devices."""
     inside = tmp_path / "inside"
     inside.mkdir()
     monkeypatch.chdir(inside)
@@ -320,8 +320,8 @@ def test_targets_that_lead_elsewhere_are_refused(tmp_path, monkeypatch, target):
 
 
 @pytest.mark.parametrize("target", ["\ud800", "a/\udcff", "/".join(["a" * 150] * 40)])
-def test_targets_that_no_system_takes_are_refused(tmp_path, monkeypatch, target):
-    """Text that is none, and a path that is longer than any."""
+def test_targets_that_no_system_accepts_are_refused(tmp_path, monkeypatch, target):
+    """Text that is not UTF-8, and a path that is too long."""
     monkeypatch.chdir(tmp_path)
     for kind in (str, Path):
         with pytest.raises(UsageError, match=r"is not a path|cannot be used"):
@@ -329,8 +329,8 @@ def test_targets_that_no_system_takes_are_refused(tmp_path, monkeypatch, target)
     assert [] == list(tmp_path.iterdir())
 
 
-def test_a_home_is_found(tmp_path, monkeypatch):
-    """A tilde in front is the home, for all that is written; of nobody it is a name."""
+def test_tilde_is_the_home_folder(tmp_path, monkeypatch):
+    """`~` is the home folder; `~name` of an unknown user is an ordinary name."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -350,33 +350,33 @@ def test_a_home_is_found(tmp_path, monkeypatch):
         *(("title", value) for value in (5, "\ud800")),
     ],
 )
-def test_what_is_said_of_a_dataset_is_text(tmp_path, name, value):
-    """Anything else is refused by the name of the argument, before anything is written."""
+def test_metadata_must_be_text(tmp_path, name, value):
+    """Other values are refused with the name of the argument, before anything is written."""
     with pytest.raises(UsageError, match=f"^{name}="):
         bf.export(income(0, 1), tmp_path / "out", **{name: value})
     assert [] == list(tmp_path.iterdir())
 
 
-def test_one_author_is_one(tmp_path):
-    """Also where the name is no list of names."""
+def test_one_creator_may_be_a_str(tmp_path):
+    """One creator may be given as a str or in a list."""
     for creators in ("Alice", ["Alice"], iter(("Alice",))):
         bf.export(income(0, 1), tmp_path / "out", creators=creators)
-        told = json.loads((tmp_path / "out/manifest.json").read_text())
-        assert ["Alice"] == told["creators"]
+        manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+        assert ["Alice"] == manifest["creators"]
 
 
-def test_no_dataset_is_exported_among_the_files_of_a_store(tmp_path, chain):
-    """Readers of a store or a chain would see its rows and those of the export."""
+def test_export_into_a_store_is_refused(tmp_path, chain):
+    """Readers of a store or a chain would find the exported rows among its own."""
     there = shutil.copytree(chain.path, tmp_path / "chain")
     before = sorted(there.rglob("*"))
-    for what in (chain, Dataset.open(there), income(0, 1)):
+    for source in (chain, Dataset.open(there), income(0, 1)):
         with pytest.raises(UsageError, match="contains a store or a simulated chain"):
-            bf.export(what, there)
+            bf.export(source, there)
     assert before == sorted(there.rglob("*"))
 
 
-def test_links_are_refused(tmp_path):
-    """Nothing is written through a symbolic link, be it the target, a table or a partition."""
+def test_symbolic_links_are_refused(tmp_path):
+    """Nothing is written through a symbolic link: target, table or partition."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / "link").symlink_to(outside)
@@ -390,8 +390,8 @@ def test_links_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["README.md", "manifest.json", "income_history/00000.parquet"])
-def test_files_of_others_are_left_alone(tmp_path, name):
-    """Files in the target that the export did not write are an error, and are not changed."""
+def test_other_files_are_not_replaced(tmp_path, name):
+    """Files in the target that the export did not write are an error, and do not change."""
     mine = tmp_path / "out" / name
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
@@ -405,24 +405,24 @@ def test_files_of_others_are_left_alone(tmp_path, name):
     assert b"mine too" == (tmp_path / "out/notes.txt").read_bytes()
 
 
-class Nothing:
-    """What can be called and returns nothing."""
+class ReturnsNone:
+    """A callable object that returns None."""
 
     def __call__(self):
         return None
 
 
-def test_arguments_that_mean_nothing_are_refused(tmp_path):
-    """A misspelt argument, a kind of frame that there is not, a format that does not fit."""
+def test_invalid_arguments_are_refused(tmp_path):
+    """A misspelt argument, an unsupported kind of input, an unknown format."""
     with pytest.raises(UsageError, match="has no argument 'validator'"):
         bf.export(income(0, 1), tmp_path / "out", validator=[1])
     with pytest.raises(UsageError, match="unexpected keyword argument"):
         bf.export(pl.DataFrame, tmp_path / "out", nonsense=1)
-    for function, words in ((print, "print"), (Nothing(), "Nothing")):
+    for function, words in ((print, "print"), (ReturnsNone(), "ReturnsNone")):
         with pytest.raises(UsageError, match=rf"{words}\(\) does not return a frame"):
             bf.export(function, tmp_path / "out")
-    with pytest.raises(UsageError, match=r"Nothing\(\) does not accept these arguments"):
-        bf.export(Nothing(), tmp_path / "out", nonsense=1)
+    with pytest.raises(UsageError, match=r"ReturnsNone\(\) does not accept these arguments"):
+        bf.export(ReturnsNone(), tmp_path / "out", nonsense=1)
     with pytest.raises(UsageError, match="int cannot be exported"):
         bf.export(7, tmp_path / "out")
     with pytest.raises(UsageError, match=r"has the extension of csv"):

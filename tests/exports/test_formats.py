@@ -1,4 +1,4 @@
-"""The formats: every cell comes back as it was, whoever reads the file."""
+"""The formats: every value is read back unchanged, by any reader."""
 
 from __future__ import annotations
 
@@ -68,23 +68,23 @@ def exported(tmp_path, form, rows=ROWS, **options):
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("raw", [False, True])
-def test_our_reader_gives_back_every_cell(tmp_path, form, raw):
-    """Numbers, nulls, empty texts, lists, times and formulas: all as they were."""
+def test_reader_returns_every_cell(tmp_path, form, raw):
+    """Numbers, nulls, empty texts, lists, times and formulas do not change."""
     path = exported(tmp_path, form, raw=raw)
     assert ROWS.equals(FORMATS[form].read(path, ROWS.schema, CellOptions(raw)))
 
 
 @pytest.mark.parametrize("form", [name for name in FORMATS if name != "duckdb"])
-def test_the_same_rows_are_the_same_bytes(tmp_path, form):
-    """No file has a clock or a random number in it."""
+def test_same_rows_make_the_same_bytes(tmp_path, form):
+    """No file contains a clock or a random number."""
     one = exported(tmp_path, form).read_bytes()
     assert one == exported(tmp_path / "again", form).read_bytes()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_folder_of_any_format_can_be_extended(tmp_path, form):
-    """What is there is read back exactly, so that only new rows are added."""
+def test_dataset_of_any_format_can_be_extended(tmp_path, form):
+    """Published rows are read back exactly, so that only new rows are added."""
     bf.export(ROWS.head(2), tmp_path / "out", format=form)
     bf.export(ROWS, tmp_path / "out", format=form)
     made = bf.export(ROWS, tmp_path / "out", format=form)
@@ -92,7 +92,7 @@ def test_a_folder_of_any_format_can_be_extended(tmp_path, form):
 
 
 def test_polars_reads_each_format(tmp_path):
-    """Polars finds hex, wei and times, with types where the format has them."""
+    """Polars reads hex, wei and times, with types if the format has them."""
     assert ROWS.equals(pl.read_parquet(exported(tmp_path, "parquet")))
     assert ROWS.equals(pl.read_ipc(exported(tmp_path, "arrow")))
     found = pl.read_csv(exported(tmp_path, "csv"), schema_overrides={"fee_wei": pl.Decimal(28, 0)})
@@ -104,7 +104,7 @@ def test_polars_reads_each_format(tmp_path):
 
 
 def test_pandas_reads_each_format(tmp_path):
-    """Pandas finds hex, wei and times; wei of text formats as text, which loses nothing."""
+    """Pandas reads hex, wei and times; wei of text formats as text, without loss."""
     found = pd.read_parquet(exported(tmp_path, "parquet"), dtype_backend="pyarrow")
     assert WEI == [None if pd.isna(w) else int(w) for w in found["fee_wei"]]
     assert GWEI == found["reward_gwei"].to_list()
@@ -125,10 +125,10 @@ def test_pandas_reads_each_format(tmp_path):
 
 
 def test_duckdb_reads_each_format(tmp_path):
-    """DuckDB finds hex, wei and times in files of other formats and in its own."""
+    """DuckDB reads hex, wei and times from all formats, including its own."""
     duck = duckdb.connect()
     duck.execute("SET TimeZone = 'UTC'")
-    # As microseconds: what DuckDB gives Python for an instant needs another library.
+    # As microseconds: DuckDB needs another library to return times to Python.
     query = "SELECT reward_gwei, CAST(fee_wei AS DECIMAL(28, 0)), epoch_us(time), root FROM"
     expected = [
         (g, None if w is None else Decimal(w), None if t is None else int(t.timestamp() * 1e6), h)
@@ -148,8 +148,8 @@ def test_duckdb_reads_each_format(tmp_path):
         assert expected == own.execute(f"{query} rows").fetchall()
 
 
-def test_a_plain_reader_of_csv_finds_every_digit(tmp_path):
-    """What knows no types, as R's and Python's own readers, finds the digits in the text."""
+def test_untyped_csv_reader_finds_every_digit(tmp_path):
+    """Readers without types, such as those of R and Python, find all digits in the text."""
     with exported(tmp_path, "csv").open(newline="") as file:
         found = list(csv.DictReader(file))
     assert ["9999999999999999999999999999", "", "-1"] == [row["fee_wei"] for row in found]
@@ -158,8 +158,8 @@ def test_a_plain_reader_of_csv_finds_every_digit(tmp_path):
     assert ["0x00ff", HEX[1], ""] == [row["root"] for row in found]
 
 
-def test_a_workbook_holds_text_where_numbers_would_lose_digits(tmp_path):
-    """Excel's numbers are floating-point: wei and long integers are text in it, and no formula."""
+def test_excel_has_text_for_large_numbers(tmp_path):
+    """Numbers in Excel are floating-point: wei and large integers are text, and no formula."""
     openpyxl = pytest.importorskip("openpyxl")
     sheet = openpyxl.load_workbook(exported(tmp_path, "xlsx"))["rows"]
     lines = [dict(zip(ROWS.columns, line, strict=True)) for line in sheet.values][1:]
@@ -172,8 +172,8 @@ def test_a_workbook_holds_text_where_numbers_would_lose_digits(tmp_path):
         exported(tmp_path, "xlsx", pl.DataFrame({"text": ["x" * 32_768]}))
 
 
-def test_formulas_are_made_harmless_in_text_alone(tmp_path):
-    """A text that a spreadsheet would run gets an apostrophe; numbers and harmless text do not."""
+def test_formulas_are_escaped_in_text_only(tmp_path):
+    """Text that a spreadsheet would run gets an apostrophe; numbers and other text do not."""
     rows = pl.DataFrame({"text": FORMULAS + HARMLESS, "n": range(-1, len(FORMULAS + HARMLESS) - 1)})
     path = exported(tmp_path, "csv", rows)
     with path.open(newline="") as file:
@@ -184,14 +184,14 @@ def test_formulas_are_made_harmless_in_text_alone(tmp_path):
     raw = exported(tmp_path / "raw", "csv", rows, raw=True)
     with raw.open(newline="") as file:
         assert FORMULAS + HARMLESS == [row["text"] for row in csv.DictReader(file)]
-    # JSON and the binary formats are not opened by spreadsheets: they keep every text as it is.
+    # Spreadsheets do not open JSON and the binary formats, which do not escape text.
     assert rows.equals(pl.read_parquet(exported(tmp_path, "parquet", rows)))
 
 
 @given(st.lists(st.text()))
 @settings(max_examples=50, deadline=None)
-def test_guarding_can_be_undone(texts):
-    """Whatever a text is, what stands before it is taken off again and nothing else."""
+def test_escaping_can_be_undone(texts):
+    """Unescaping removes the added apostrophe and nothing else."""
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     safe = escape_formulas(rows, CellOptions())
     assert rows.equals(unescape_formulas(safe, CellOptions()))
@@ -272,8 +272,8 @@ LOST = {
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_type_comes_back_as_it_was(tmp_path, form):
-    """Whatever a frame of polars may hold is read back with its type and to the last digit."""
+def test_every_type_is_read_back(tmp_path, form):
+    """All types of polars are read back with their type and all digits."""
     rows = pl.DataFrame([values.alias(name) for name, values in ODD.items()])
     found = FORMATS[form].read(exported(tmp_path, form, rows), rows.schema, CellOptions())
     assert rows.schema == found.schema
@@ -282,29 +282,29 @@ def test_every_type_comes_back_as_it_was(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", LOST)
-def test_what_a_format_would_lose_is_refused_by_name(tmp_path, form):
-    """A type or a number that a format does not have: the error names the column."""
+def test_unsupported_types_are_refused_by_column(tmp_path, form):
+    """A type or a number that a format does not support: the error names the column."""
     for values in LOST[form]:
         rows = pl.DataFrame({"fine": ["x"] * len(values), "odd": values})
         with pytest.raises(UsageError, match="the column odd "):
             exported(tmp_path, form, rows)
     assert [] == [*tmp_path.iterdir()]
-    if form in ("csv", "xlsx"):  # where there are no lists, text may say so
+    if form in ("csv", "xlsx"):  # without lists, the values are text
         rows = pl.DataFrame({"odd": [float("nan"), -float("inf")]})
         found = FORMATS[form].read(exported(tmp_path, form, rows), rows.schema, CellOptions())
         assert rows.equals(found)
 
 
 def test_lists_are_json_in_csv(tmp_path):
-    """Lists, arrays and structs are JSON that everybody reads, whatever is in them."""
+    """Lists, arrays and structs are valid JSON, whatever their values."""
     rows = pl.DataFrame({"l": [["a,b", 'c"'], [], None], "n": [[1, None, 2], [], None]})
     with exported(tmp_path, "csv", rows).open(newline="") as file:
         found = [{k: v and json.loads(v) for k, v in row.items()} for row in csv.DictReader(file)]
     assert [*rows.head(2).to_dicts(), {"l": "", "n": ""}] == found
 
 
-def test_formulas_hide_neither_in_categories_nor_in_names(tmp_path):
-    """Categories are text, and so are the names of columns: neither is run by a spreadsheet."""
+def test_formulas_are_escaped_in_categories_and_names(tmp_path):
+    """Categories and column names are text, which a spreadsheet could run."""
     frame = pd.DataFrame({"=1+1": pd.Categorical(["=2", "x"]), "'": ["-3", "y"]})
     with exported(tmp_path, "csv", frame).open(newline="") as file:
         assert [["'=1+1", "''"], ["'=2", "'-3"], ["x", "y"]] == [*csv.reader(file)]
@@ -315,8 +315,8 @@ def test_formulas_hide_neither_in_categories_nor_in_names(tmp_path):
     assert [("'=1+1", "''"), ("'=2", "'-3"), ("x", "y")] == [*sheet.values]
     rows = pl.DataFrame({"=1+1": [1]})
     bf.export(rows, tmp_path / "out", format="csv")
-    told = json.loads((tmp_path / "out/datapackage.json").read_text())
-    assert "'=1+1" == told["resources"][0]["schema"]["fields"][0]["name"]
+    package = json.loads((tmp_path / "out/datapackage.json").read_text())
+    assert "'=1+1" == package["resources"][0]["schema"]["fields"][0]["name"]
     assert "'=1+1" in (tmp_path / "out/croissant.json").read_text()
 
 
@@ -328,8 +328,8 @@ def test_formulas_hide_neither_in_categories_nor_in_names(tmp_path):
         (pl.select(n=pl.int_range(1_048_576)), "1,048,575 rows"),
     ],
 )
-def test_what_no_sheet_can_hold_is_refused_before_it_is_written(tmp_path, monkeypatch, rows, words):
-    """More columns, longer names and more rows than Excel has: no workbook is made of them."""
+def test_excel_limits_are_checked_before_writing(tmp_path, monkeypatch, rows, words):
+    """More columns, longer names or more rows than Excel supports: no workbook is written."""
     monkeypatch.setattr("xlsxwriter.Workbook.__init__", None)
     with pytest.raises(DatasetError, match=words):
         exported(tmp_path, "xlsx", rows)
@@ -342,8 +342,8 @@ def test_what_no_sheet_can_hold_is_refused_before_it_is_written(tmp_path, monkey
         (pl.DataFrame(), "have no columns"),
     ],
 )
-def test_what_no_table_of_duckdb_can_be_is_refused(tmp_path, rows, words):
-    """DuckDB does not tell large letters from small ones, and its tables have columns."""
+def test_invalid_duckdb_tables_are_refused(tmp_path, rows, words):
+    """DuckDB ignores the case of column names, and its tables have columns."""
     with pytest.raises(UsageError, match=words):
         exported(tmp_path, "duckdb", rows)
 
@@ -351,8 +351,8 @@ def test_what_no_table_of_duckdb_can_be_is_refused(tmp_path, rows, words):
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=pytest.mark.more) for form in ("duckdb", "xlsx")]
 )
-def test_a_full_disk_is_an_error_of_ours_in_every_format(tmp_path, form):
-    """What the libraries behind a format raise for it is none of their errors here."""
+def test_full_disk_is_a_dataset_error_in_every_format(tmp_path, form):
+    """Errors of the libraries behind a format become a DatasetError."""
     program = (
         "import resource, sys, beaconframes as bf, polars as pl\n"
         "rows = pl.select(n=pl.int_range(100_000), text=pl.int_range(100_000).hash().cast(str))\n"

@@ -1,4 +1,4 @@
-"""Frames of any kind: what is exported is what was given, or it is refused by name."""
+"""Frames of any kind: the exported rows equal the given ones, or the error names the column."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ NOT_A_COLUMN = {
 
 
 @pytest.mark.parametrize("kind", NOT_A_COLUMN)
-def test_what_no_file_can_hold_is_refused_by_name(tmp_path, kind):
-    """Objects, types that polars does not have, names that are none or two: one word about it."""
+def test_unsupported_columns_are_refused_by_name(tmp_path, kind):
+    """Objects, types that polars does not have, empty and duplicate names: one clear error."""
     frame, words = NOT_A_COLUMN[kind]
     with pytest.raises(UsageError, match=words):
         bf.export(frame, tmp_path / "out.parquet")
 
 
-def test_what_another_engine_has_and_polars_has_not_is_refused(tmp_path):
-    """A relation of DuckDB that cannot be brought into polars: one word about it."""
+def test_types_of_another_engine_are_refused(tmp_path):
+    """A DuckDB relation that polars cannot represent: one clear error."""
     with (
         duckdb.connect() as base,
         pytest.raises(UsageError, match="the frame cannot be read"),
@@ -76,8 +76,8 @@ def test_what_another_engine_has_and_polars_has_not_is_refused(tmp_path):
         bf.export(base.sql("SELECT INTERVAL 1 DAY AS odd"), tmp_path / "out.parquet")
 
 
-def test_a_frame_keeps_its_types_where_a_value_would_change():
-    """Pandas makes floats of integers; only those that are whole numbers become integers again."""
+def test_pandas_types_are_restored_exactly():
+    """Pandas makes floats of integers; only whole numbers become integers again."""
     rows = income(0, 3)
     frame = bf.to_pandas(rows)
     frame[REWARD] = [None, *range(1, rows.height)]
@@ -85,13 +85,13 @@ def test_a_frame_keeps_its_types_where_a_value_would_change():
     assert rows.schema == whole.schema
     assert [None, *range(1, rows.height)] == whole[REWARD].to_list()
     frame.loc[1, REWARD] = 3.75
-    kept = create_frame_source(frame, None)
-    assert ("rows", pl.Float64) == (kept.table.name, kept.table.schema[REWARD])
-    assert [None, 3.75, 2.0] == next(iter(kept.frames()))[REWARD].head(3).to_list()
+    source = create_frame_source(frame, None)
+    assert ("rows", pl.Float64) == (source.table.name, source.table.schema[REWARD])
+    assert [None, 3.75, 2.0] == next(iter(source.frames()))[REWARD].head(3).to_list()
 
 
-def test_times_of_pandas_keep_their_nanoseconds(tmp_path):
-    """Times become microseconds where that is all there is, and stay nanoseconds elsewhere."""
+def test_pandas_times_keep_nanoseconds(tmp_path):
+    """Times without nanoseconds become microseconds; others stay nanoseconds."""
     times = {"exact": "2026-10-01T00:00:00.000001Z", "fine": "2026-10-01T00:00:00.000000001Z"}
     frame = pd.DataFrame({name: pd.to_datetime([t]).as_unit("ns") for name, t in times.items()})
     bf.export(frame, tmp_path / "out.parquet")
@@ -100,8 +100,8 @@ def test_times_of_pandas_keep_their_nanoseconds(tmp_path):
     assert frame["fine"][0].value == found["fine"].to_physical()[0]
 
 
-def test_the_index_of_pandas_is_exported():
-    """An index that has a name is a column; one that only counts rows is none."""
+def test_named_pandas_index_is_exported():
+    """A named index becomes a column; an index that only counts rows does not."""
     rows = income(0, 3)
     frame = bf.to_pandas(rows)
     indexed = create_frame_source(frame.set_index(["validator_index", "epoch"]), None)
@@ -123,14 +123,14 @@ def test_the_index_of_pandas_is_exported():
         ),
     ],
 )
-def test_a_lazy_frame_that_fails_is_an_error_of_ours(tmp_path, rows, words):
-    """Files that are not there, columns that are not, casts that fail: what polars says of it."""
+def test_failing_lazy_frame_is_a_dataset_error(tmp_path, rows, words):
+    """Missing files, missing columns, failing casts: the error quotes polars."""
     with pytest.raises(DatasetError, match=f"the rows cannot be read: {words}"):
         bf.export(rows, tmp_path / "out")
 
 
-def test_the_chain_is_told_by_the_times_in_any_order():
-    """Slots and their times tell the chain, whichever row comes first, and so do epochs."""
+def test_chain_is_detected_in_any_order():
+    """Slots or epochs with their times determine the chain, in any order of rows."""
     slots = [100, 5, 31]
     for chain in (MAINNET, HOODI):
         rows = pl.DataFrame(
@@ -153,16 +153,16 @@ def test_the_chain_is_told_by_the_times_in_any_order():
     "epoch",
     [[1.5], [-1], ["x"], [None], [2**64 - 1], [[1]]],
 )
-def test_numbers_that_are_of_no_chain_tell_none(tmp_path, epoch):
-    """What is no epoch is exported as it is: that it tells no chain is no error."""
+def test_invalid_epochs_have_no_chain(tmp_path, epoch):
+    """Invalid epochs are exported unchanged, without a chain."""
     rows = pl.DataFrame({"epoch": epoch, "time": [datetime(2020, 12, 1, 12, tzinfo=UTC)]})
     assert bf.export(rows, tmp_path / "out").complete
     assert create_frame_source(rows, None).chain is None
 
 
 @pytest.mark.parametrize("most", [50, 1_000_000])
-def test_rows_of_one_key_are_in_one_order(tmp_path, monkeypatch, most):
-    """Rows that only differ outside of the key make the same bytes in any order, runs or not."""
+def test_rows_with_equal_keys_have_one_order(tmp_path, monkeypatch, most):
+    """Rows that differ outside of the key make the same bytes in any order, also with runs."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 40)
@@ -179,16 +179,16 @@ def test_rows_of_one_key_are_in_one_order(tmp_path, monkeypatch, most):
     assert files(tmp_path / "0") == files(tmp_path / "1") == files(tmp_path / "2")
 
 
-def test_keys_of_text_are_in_one_order_too(tmp_path):
-    """The same holds where a key is no number, and where other columns are lists."""
+def test_rows_with_equal_text_keys_have_one_order(tmp_path):
+    """The same holds for keys of text, and for list columns outside of the key."""
     rows = pl.DataFrame({"name": ["b", None, "a", "b"], "list": [[2], [1], None, [1]]})
     expected = [("a", None), ("b", [1]), ("b", [2]), (None, [1])]
     for given in (rows, rows.reverse()):
         assert expected == sort_rows([given], ["name"]).rows()
 
 
-def test_columns_may_be_called_as_what_we_call_ours(tmp_path, monkeypatch):
-    """No name of a user's column is one that sorting needs, in whatever order rows come."""
+def test_column_names_do_not_clash_with_internal_ones(tmp_path, monkeypatch):
+    """Users' columns do not clash with the columns that sorting adds."""
     monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 1)
     rows = pl.DataFrame({"epoch": [225, 0, 450, 1], "_part": range(4)}).with_columns(
         time=MAINNET.time_expr("epoch", pl.col("epoch"))
@@ -198,15 +198,15 @@ def test_columns_may_be_called_as_what_we_call_ours(tmp_path, monkeypatch):
     assert rows.sort("epoch").equals(found.sort("epoch"))
 
 
-def test_a_column_called_as_the_folders_is_not_replaced(tmp_path):
-    """Where rows have a `date` of their own, readers of Hive folders find it as it was."""
+def test_column_named_like_the_partition_key_stays(tmp_path):
+    """Readers of Hive folders find a column `date` of the rows unchanged."""
     rows = pl.DataFrame({"epoch": [0, 225], "date": ["x", "y"], "Sync_Period": [7, 8]})
     rows = rows.with_columns(time=MAINNET.time_expr("epoch", pl.col("epoch")))
     for by, key in (("day", "partition_date"), ("period", "partition_sync_period")):
         folder = tmp_path / by
         bf.export(rows, folder, by=by)
-        told = json.loads((folder / "manifest.json").read_text())
-        assert key == told["tables"]["rows"]["partition_key"]
+        manifest = json.loads((folder / "manifest.json").read_text())
+        assert key == manifest["tables"]["rows"]["partition_key"]
         found = pl.read_parquet(folder / "rows", hive_partitioning=True)
         assert rows.equals(found.sort("epoch").select(rows.columns))
         table = pq.read_table(folder / "rows")
@@ -215,8 +215,8 @@ def test_a_column_called_as_the_folders_is_not_replaced(tmp_path):
         assert 0 == bf.export(rows, folder, by=by).added
 
 
-def test_times_that_no_calendar_has_are_refused(tmp_path):
-    """A day of the year 10000, or before the year 1, has no name; in one file it needs none."""
+def test_times_outside_the_calendar_are_refused(tmp_path):
+    """Days before the year 1 or after 9999 have no folder name; a single file needs none."""
     for microseconds in (2**58, -(2**57)):
         time = pl.Series([0, microseconds], dtype=pl.Int64).cast(pl.Datetime("us", "UTC"))
         rows = pl.DataFrame({"epoch": [0, 1], "time": time})
@@ -237,16 +237,16 @@ def test_times_that_no_calendar_has_are_refused(tmp_path):
         ([1.0, float("nan")], pl.Float64, ["0000000-0000999", "__HIVE_DEFAULT_PARTITION__"]),
     ],
 )
-def test_any_numbers_of_validators_divide_rows(tmp_path, indices, kind, folders):
-    """Indices of any type of number, also those beyond what is signed, have a folder."""
+def test_validators_of_any_integer_type_divide_rows(tmp_path, indices, kind, folders):
+    """Unsigned integers beyond the signed range have a folder, too."""
     rows = pl.DataFrame({"validator_index": pl.Series(indices, dtype=kind)})
     bf.export(rows, tmp_path / "out", by="validators")
     found = sorted(path.name.partition("=")[2] for path in (tmp_path / "out/rows").iterdir())
     assert folders == found
 
 
-def test_what_is_no_number_divides_no_rows(tmp_path):
-    """Public keys, or epochs that are text: there is nothing to count by."""
+def test_text_does_not_divide_rows(tmp_path):
+    """Public keys, and epochs as text, cannot be divided into ranges."""
     rows = pl.DataFrame({"epoch": ["x"], "validator": ["0xab"]})
     for by in ("validators", "period"):
         with pytest.raises(UsageError, match="needs a column that the rows do not have"):
@@ -254,8 +254,8 @@ def test_what_is_no_number_divides_no_rows(tmp_path):
 
 
 @pytest.mark.more
-def test_a_disk_that_is_full_while_rows_wait_is_an_error_of_ours(tmp_path):
-    """More rows than memory shall hold, out of order, and no room for them."""
+def test_full_disk_during_sorting_is_a_dataset_error(tmp_path):
+    """The memory limit is exceeded, rows are out of order, and the disk is full."""
     program = (
         "import resource, sys, beaconframes as bf, polars as pl\n"
         "from beaconframes.calendar import MAINNET\n"

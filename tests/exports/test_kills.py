@@ -1,4 +1,4 @@
-"""A process that is killed, or that finds the disk full, while it exports: nothing is lost."""
+"""Exports that are killed, or whose disk fails: no published row is damaged."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def server(chain):
 
 def export(server, target, until=LAST):
     """Export in this process."""
-    with bf.Explorer(server.url, chain=server.service.chain, head=server.service.head) as asked:
+    with bf.Explorer(server.url, chain=server.service.chain, head=server.service.head) as explorer:
         return bf.export(
             bf.load_balance_history, target, validators=range(30), since=0, until=until,
-            explorer=asked,
+            explorer=explorer,
         )  # fmt: skip
 
 
 def files(folder):
-    """Every file of a folder with its bytes, but not the history, which tells the time."""
+    """Return the bytes of every file of a folder, without the history, which contains the time."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -56,7 +56,7 @@ def files(folder):
 
 @pytest.fixture(scope="module")
 def states(server, tmp_path_factory):
-    """A dataset before it is extended, and the same as it is when nothing goes wrong."""
+    """A dataset before and after it is extended."""
     folder = tmp_path_factory.mktemp("states")
     export(server, folder / "before", until=150)
     shutil.copytree(folder / "before", folder / "after")
@@ -65,8 +65,8 @@ def states(server, tmp_path_factory):
     return folder
 
 
-def prepared(states, folder, *, extends):
-    """Return a target: of a dataset that is to be extended, or of none."""
+def prepare_target(states, folder, *, extends):
+    """Return a target with a dataset to extend, or an empty one."""
     target = folder / "target"
     shutil.rmtree(target, ignore_errors=True)
     if extends:
@@ -74,8 +74,8 @@ def prepared(states, folder, *, extends):
     return target
 
 
-def check(states, target, *, extends):
-    """Whatever happened, a reader finds the dataset as it was before or as it will be."""
+def check_readers(states, target, *, extends):
+    """Check that a reader finds the dataset as it was before, or as it is afterwards."""
     if not (target / "manifest.json").exists():
         assert not extends
         return
@@ -90,15 +90,15 @@ def check(states, target, *, extends):
     assert expected.equals(found)
 
 
-def resumed(server, states, target, *, extends):
-    """The same call ends what was begun: the bytes are those of an export undisturbed."""
-    check(states, target, extends=extends)
+def check_resumed(server, states, target, *, extends):
+    """Check that the same call resumes, and ends with the bytes of an undisturbed export."""
+    check_readers(states, target, extends=extends)
     export(server, target)
     assert files(states / ("after" if extends else "new")) == files(target)
 
 
 @pytest.fixture(scope="module")
-def forge(server):
+def exporters(server):
     """Processes that do the same as `export`."""
     with workers(server, LAST) as found:
         yield found
@@ -107,16 +107,16 @@ def forge(server):
 @pytest.mark.parametrize(
     "kills", [pytest.param(3, marks=pytest.mark.more), pytest.param(500, marks=pytest.mark.long)]
 )
-def test_killed_at_random(server, states, tmp_path, forge, kills):
+def test_killed_at_random(server, states, tmp_path, exporters, kills):
     """Killed at any moment, also several times in a row, and then resumed."""
     dice, count, rounds = random.Random(1), 0, 0
-    forge.run(prepared(states, tmp_path, extends=False))
+    exporters.run(prepare_target(states, tmp_path, extends=False))
     started = time.monotonic()
-    forge.run(prepared(states, tmp_path, extends=False))
+    exporters.run(prepare_target(states, tmp_path, extends=False))
     took = time.monotonic() - started
     while count < kills:
         extends = rounds % 2 == 0
-        target, rounds = prepared(states, tmp_path, extends=extends), rounds + 1
+        target, rounds = prepare_target(states, tmp_path, extends=extends), rounds + 1
         for _ in range(dice.choice((1, 1, 2, 3))):
 
             def kill(pid):
@@ -124,34 +124,34 @@ def test_killed_at_random(server, states, tmp_path, forge, kills):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
-            status = forge.run(target, kill)
+            status = exporters.run(target, kill)
             assert status in (0, -signal.SIGKILL)
             count += killed(status)
-            check(states, target, extends=extends)
-        resumed(server, states, target, extends=extends)
+            check_readers(states, target, extends=extends)
+        check_resumed(server, states, target, extends=extends)
     log.info("%d kills in %d rounds", count, rounds)
 
 
 @pytest.fixture
 def strace():
-    """Skip where nobody may trace a process."""
+    """Skip where processes cannot be traced."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     if subprocess.run(["strace", "-qq", "-e", "trace=none", "true"], check=False).returncode:
-        pytest.skip("nobody may trace a process here")
+        pytest.skip("processes cannot be traced here")
 
 
-def every_point(forge, states, tmp_path, *, extends):
-    """Return every call that changes something in the target, in order."""
-    target, told = prepared(states, tmp_path, extends=extends), tmp_path / "calls"
-    assert 0 == forge.traced(target, "-o", str(told), "-e", f"trace={','.join(CHANGING)}")
-    return list(points(told.read_text().splitlines(), target))
+def list_calls(exporters, states, tmp_path, *, extends):
+    """Return every system call that changes the target, in order."""
+    target, log = prepare_target(states, tmp_path, extends=extends), tmp_path / "calls"
+    assert 0 == exporters.traced(target, "-o", str(log), "-e", f"trace={','.join(CHANGING)}")
+    return list(points(log.read_text().splitlines(), target))
 
 
-def spoiled(forge, target, point, inject):
-    """Export under strace, which does at that *point* what *inject* says; return the status."""
+def inject_fault(exporters, target, point, inject):
+    """Export under strace, which injects a fault into one call; return the status."""
     call, path, which = point
-    return forge.traced(
+    return exporters.traced(
         target, "-o", "/dev/null", "-P", path, "-e", f"trace={call}",
         "-e", f"inject={call}:{inject}:when={which}",
     )  # fmt: skip
@@ -159,19 +159,19 @@ def spoiled(forge, target, point, inject):
 
 @pytest.mark.long
 @pytest.mark.parametrize("extends", [True, False])
-def test_killed_at_every_writing_call(server, states, tmp_path, strace, forge, extends):
+def test_killed_at_every_writing_call(server, states, tmp_path, strace, exporters, extends):
     """Killed before each call that changes something, and then resumed."""
-    every = every_point(forge, states, tmp_path, extends=extends)
+    every = list_calls(exporters, states, tmp_path, extends=extends)
     assert {"write", "fsync", "rename", "openat", "mkdir", "unlink", "rmdir"} <= {
         p[0] for p in every
     }
     kills = 0
     for point in every:
-        target = prepared(states, tmp_path, extends=extends)
-        status = spoiled(forge, target, point, "signal=SIGKILL")
+        target = prepare_target(states, tmp_path, extends=extends)
+        status = inject_fault(exporters, target, point, "signal=SIGKILL")
         assert killed(status) or status == 0, point
         kills += killed(status)
-        resumed(server, states, target, extends=extends)
+        check_resumed(server, states, target, extends=extends)
     log.info("%d kills at %d calls", kills, len(every))
     assert kills >= len(every) - 2
 
@@ -179,50 +179,53 @@ def test_killed_at_every_writing_call(server, states, tmp_path, strace, forge, e
 @pytest.mark.long
 @pytest.mark.parametrize("extends", [True, False])
 @pytest.mark.parametrize("reason", ["ENOSPC", "EIO", "EACCES", "EDQUOT"])
-def test_the_disk_fails_at_every_call(server, states, tmp_path, strace, forge, reason, extends):
-    """A full disk, a broken one, a forbidden one: a clear error, and nothing that was is lost."""
-    every = every_point(forge, states, tmp_path, extends=extends)
+def test_disk_fails_at_every_call(server, states, tmp_path, strace, exporters, reason, extends):
+    """A full, broken or read-only disk: a clear error, and published rows stay."""
+    every = list_calls(exporters, states, tmp_path, extends=extends)
     words = os.strerror(getattr(errno, reason))
     refused, silent = 0, []
     for point in every:
-        target = prepared(states, tmp_path, extends=extends)
+        target = prepare_target(states, tmp_path, extends=extends)
         error = target.with_name("target.error")
         error.unlink(missing_ok=True)
-        status = spoiled(forge, target, point, f"error={reason}")
-        said = error.read_text() if error.exists() else ""
-        assert status in (0, REFUSED), (point, said)
+        status = inject_fault(exporters, target, point, f"error={reason}")
+        message = error.read_text() if error.exists() else ""
+        assert status in (0, REFUSED), (point, message)
         if status == REFUSED:
             refused += 1
-            assert str(target) in said, point
-            assert words in said or "(os error" in said or "transport error" in said, (point, said)
+            assert str(target) in message, point
+            assert words in message or "(os error" in message or "transport error" in message, (
+                point,
+                message,
+            )
             if reason in ("ENOSPC", "EDQUOT"):
-                assert "bytes are free there" in said
+                assert "bytes are free there" in message
         else:
             silent.append(point)
-        resumed(server, states, target, extends=extends)
+        check_resumed(server, states, target, extends=extends)
     log.info("%s: refused at %d of %d calls, not at %s", reason, refused, len(every), silent)
-    # A file that was there, a lock that is tried again: nobody needs to hear of that.
+    # Some faults are harmless: a file that exists already, a lock that is retried.
     assert refused >= len(every) - 12
 
 
 @pytest.mark.long
-def test_a_disk_of_256_kib(server, states, tmp_path, forge):
-    """An export that does not fit says so; with room it goes on and ends the same to the byte."""
+def test_disk_of_256_kib(server, states, tmp_path, exporters):
+    """An export that does not fit reports it; with more space it resumes to the same bytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
     if shutil.which("mount") is None or subprocess.run(mount, check=False).returncode:
-        pytest.skip("nobody may mount a disk here")
+        pytest.skip("disks cannot be mounted here")
     try:
         for room in (8, 24, 40, 56):
             (disk / "filler").write_bytes(b"x" * (256 - room) * 1024)
             target = disk / "target"
-            status = forge.run(target)
+            status = exporters.run(target)
             assert REFUSED == status, room
             assert str(target) in (disk / "target.error").read_text() or room == 8
-            check(states, target, extends=False)
+            check_readers(states, target, extends=False)
             (disk / "filler").unlink()
-            resumed(server, states, target, extends=False)
+            check_resumed(server, states, target, extends=False)
             shutil.rmtree(target)
     finally:
         subprocess.run(["umount", str(disk)], check=False)
@@ -230,14 +233,16 @@ def test_a_disk_of_256_kib(server, states, tmp_path, forge):
 
 @pytest.mark.long
 @pytest.mark.parametrize("extends", [True, False])
-def test_what_is_named_is_on_the_disk_before(server, states, tmp_path, strace, forge, extends):
-    """Each file is made durable before it gets its name, and the manifest gets its own last."""
-    told = tmp_path / "calls"
-    target = prepared(states, tmp_path, extends=extends)
+def test_files_are_durable_before_they_get_their_name(
+    server, states, tmp_path, strace, exporters, extends
+):
+    """Each file is synced before it is renamed, and the manifest is renamed last."""
+    log = tmp_path / "calls"
+    target = prepare_target(states, tmp_path, extends=extends)
     calls = "fsync,fdatasync,rename,renameat,renameat2,write,pwrite64,mkdir"
-    assert 0 == forge.traced(target, "-s", "200", "-o", str(told), "-e", f"trace={calls}")
+    assert 0 == exporters.traced(target, "-s", "200", "-o", str(log), "-e", f"trace={calls}")
     dirty, renames = set(), []
-    for line in told.read_text().splitlines():
+    for line in log.read_text().splitlines():
         call = re.match(r"\d+ +(\w+)\(", line)
         if call is None or str(target) not in line:
             continue
@@ -252,7 +257,7 @@ def test_what_is_named_is_on_the_disk_before(server, states, tmp_path, strace, f
             assert old not in dirty, line
             renames.append(new)
             if new.endswith("manifest.json"):
-                # Not of that which lies in the workshop.
+                # The working folder need not be durable.
                 assert {p for p in dirty if "/.beaconframes" not in p} <= {str(tmp_path)}
             dirty.add(str(Path(new).parent))
     assert renames[-1].endswith("manifest.json")

@@ -1,4 +1,4 @@
-"""What describes a dataset: judged by the validators of those who read it."""
+"""The metadata files, checked by the validators of their formats."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LONG = pytest.mark.long
 
 
 @pytest.fixture
-def published(tmp_path, explorer):
-    """A small dataset of a loader, in a format."""
+def exported(tmp_path, explorer):
+    """Export a small dataset of a loader in a format."""
 
     def make(form):
         folder = tmp_path / form
@@ -41,12 +41,12 @@ def published(tmp_path, explorer):
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore")  # the validators are not ours to mend
+@pytest.mark.filterwarnings("ignore")  # warnings of the validators' own code
 @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "arrow"])
-def test_frictionless_accepts_the_data_package(published, form, monkeypatch):
-    """Frictionless finds every file, of the hash and the columns that the package says."""
+def test_frictionless_accepts_the_data_package(exported, form, monkeypatch):
+    """Frictionless finds every file with the hash and the columns of the package."""
     frictionless = pytest.importorskip("frictionless")
-    folder = published(form)
+    folder = exported(form)
     monkeypatch.chdir(folder)
     report = frictionless.validate("datapackage.json")
     assert [] == report.flatten(["type", "note"])
@@ -58,10 +58,10 @@ def test_frictionless_accepts_the_data_package(published, form, monkeypatch):
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
-def test_croissant_reads_the_rows(published, form):
-    """Croissant's own reader finds the rows by the metadata alone, amounts to the last digit."""
+def test_croissant_reads_the_rows(exported, form):
+    """The reader of Croissant finds the rows by the metadata alone, with all digits."""
     mlcroissant = pytest.importorskip("mlcroissant")
-    folder = published(form)
+    folder = exported(form)
     dataset = mlcroissant.Dataset(jsonld=str(folder / "croissant.json"))
     assert not dataset.metadata.ctx.issues.errors
     assert not dataset.metadata.ctx.issues.warnings
@@ -73,21 +73,21 @@ def test_croissant_reads_the_rows(published, form):
     assert expected["tx_fee_reward_wei"].sum() == total
 
 
-def test_the_citation_is_yaml_that_names_the_authors(published):
-    """CITATION.cff has what the format asks for, and quotes what people write."""
+def test_citation_is_valid_yaml(exported):
+    """CITATION.cff has the fields of the format, and quotes the users' text."""
     yaml = pytest.importorskip("yaml")
-    told = yaml.safe_load((published("parquet") / "CITATION.cff").read_text())
-    assert {"cff-version", "message", "title", "authors"} <= set(told)
-    assert [{"name": "Ada Lovelace"}, {"name": "Émilie du Châtelet"}] == told["authors"]
-    assert "Income: of five, <b>and</b> | more" == told["title"]
+    citation = yaml.safe_load((exported("parquet") / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert [{"name": "Ada Lovelace"}, {"name": "Émilie du Châtelet"}] == citation["authors"]
+    assert "Income: of five, <b>and</b> | more" == citation["title"]
 
 
-def test_the_dictionary_has_every_column(published):
-    """dictionary.csv says of every column what bf.describe says."""
-    told = pl.read_csv(published("csv") / "dictionary.csv")
+def test_dictionary_has_every_column(exported):
+    """dictionary.csv has the same meanings as bf.describe."""
+    dictionary = pl.read_csv(exported("csv") / "dictionary.csv")
     expected = bf.describe("income_history")
-    assert expected["column"].to_list() == told["column"].to_list()
-    assert expected["meaning"].to_list() == told["meaning"].to_list()
+    assert expected["column"].to_list() == dictionary["column"].to_list()
+    assert expected["meaning"].to_list() == dictionary["meaning"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_the_dictionary_has_every_column(published):
         *(pytest.param(f, marks=LONG) for f in ("csv", "jsonl", "arrow", "duckdb", "xlsx")),
     ],
 )
-def test_the_snippet_of_the_readme_reads_the_rows(published, form):
-    """The README's own snippet reads the dataset in a fresh process that has polars alone."""
-    folder = published(form)
+def test_code_in_the_readme_reads_the_rows(exported, form):
+    """The README's code reads the dataset in a new process with polars only."""
+    folder = exported(form)
     page = (folder / "README.md").read_text()
     snippet = page.partition("```python\n")[2].partition("```")[0]
     end = 'assert "beaconframes" not in sys.modules\nprint(income_history.height)'
@@ -110,17 +110,17 @@ def test_the_snippet_of_the_readme_reads_the_rows(published, form):
     assert ("1000", "") == (done.stdout.strip(), done.stderr)
 
 
-def test_the_readme_says_what_must_be_known(published):
-    """Simulated data is called so, and no text of others becomes a tag or a cell."""
-    page = (published("csv") / "README.md").read_text()
+def test_readme_warns_of_simulated_data(exported):
+    """Simulated data is marked, and the users' text is escaped."""
+    page = (exported("csv") / "README.md").read_text()
     assert "**The data is simulated**" in page or "a service on this machine" in page
     assert "&lt;b>and" in page
     assert "apostrophe" in page
 
 
-def test_every_document_is_json_that_says_the_same(published):
-    """The documents agree on the files, whoever reads them."""
-    folder = published("parquet")
+def test_json_documents_agree(exported):
+    """The documents list the same files."""
+    folder = exported("parquet")
     manifest, package, croissant = (
         json.loads((folder / name).read_text())
         for name in ("manifest.json", "datapackage.json", "croissant.json")
@@ -131,8 +131,8 @@ def test_every_document_is_json_that_says_the_same(published):
     assert named == [found["contentUrl"] for found in objects]
 
 
-def test_json_lines_are_read_whose_first_file_has_nulls_alone(tmp_path):
-    """The README says which types there are; no name of a column leads out of its snippet."""
+def test_readme_has_types_for_json_lines(tmp_path):
+    """A first file of nulls is read, and no column name ends the code block."""
     rows = pl.DataFrame(
         {
             "epoch": [0, 225],

@@ -1,4 +1,4 @@
-"""Exports into object stores, against a store in memory."""
+"""Exports to object stores, with a store in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ obstore = pytest.importorskip("obstore")
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """What waits to be sent waits in a folder of the test."""
+    """The staging folder is a folder of the test."""
     monkeypatch.setattr("platformdirs.user_cache_path", lambda _name: tmp_path / "cache")
     return tmp_path / "cache"
 
@@ -34,7 +34,7 @@ def store():
 
 
 def objects(store):
-    """Every object with its bytes, but not the history, which tells the time."""
+    """Return the bytes of every object, without the history, which contains the time."""
     names = [entry["path"] for page in obstore.list(store) for entry in page]
     return {
         name: bytes(obstore.get(store, name).bytes())
@@ -47,8 +47,8 @@ def rows(last):
     return pl.DataFrame({"n": range(last)})
 
 
-def test_the_objects_are_the_files(tmp_path, store, cache):
-    """An object store gets what a folder gets, and nothing is left on this machine."""
+def test_objects_equal_the_files(tmp_path, store, cache):
+    """An object store gets the files of a folder, and nothing is left on this machine."""
     bf.export(rows(10), tmp_path / "out")
     made = bf.export(rows(10), store)
     on_disk = {
@@ -61,8 +61,8 @@ def test_the_objects_are_the_files(tmp_path, store, cache):
     assert [] == [path for path in cache.rglob("*") if path.is_file()]
 
 
-def test_a_dataset_there_is_extended(store):
-    """What was put there stays; what is new is added to it."""
+def test_remote_dataset_is_extended(store):
+    """Published objects stay; new objects are added."""
     bf.export(rows(10), store)
     before = objects(store)
     made = bf.export(rows(12), store)
@@ -75,8 +75,8 @@ def test_a_dataset_there_is_extended(store):
     assert after == objects(store)
 
 
-def test_a_folder_is_a_store_too(tmp_path):
-    """One that cannot compare what it replaces is extended as well."""
+def test_store_without_conditional_writes_is_extended(tmp_path):
+    """A local folder as a store cannot compare versions."""
     (tmp_path / "bucket").mkdir()
     for last in (10, 12, 12):
         made = bf.export(rows(last), f"file://{tmp_path}/bucket/")
@@ -84,29 +84,29 @@ def test_a_folder_is_a_store_too(tmp_path):
     assert [] == Dataset.open(tmp_path / "bucket").verify()
 
 
-def test_two_exports_do_not_mix(store, monkeypatch, tmp_path):
-    """Who comes second finds another manifest than the one that it added to."""
+def test_second_of_two_exports_is_refused(store, monkeypatch, tmp_path):
+    """The manifest is not the one that the second export extended."""
     from beaconframes.exports import object_store
 
     bf.export(rows(10), store)
     real = object_store.upload_dataset
 
     def late(*arguments):
-        with monkeypatch.context() as elsewhere:
-            elsewhere.setattr(object_store, "upload_dataset", real)
-            elsewhere.setattr("platformdirs.user_cache_path", lambda _name: tmp_path / "other")
+        with monkeypatch.context() as patch:
+            patch.setattr(object_store, "upload_dataset", real)
+            patch.setattr("platformdirs.user_cache_path", lambda _name: tmp_path / "other")
             bf.export(rows(11), store)
         real(*arguments)
 
     monkeypatch.setattr(object_store, "upload_dataset", late)
     with pytest.raises(DatasetError, match=r"not a file of this export|has finished meanwhile"):
         bf.export(rows(12), store)
-    told = json.loads(objects(store)["manifest.json"])
-    assert 11 == told["tables"]["rows"]["rows"]
+    manifest = json.loads(objects(store)["manifest.json"])
+    assert 11 == manifest["tables"]["rows"]["rows"]
 
 
-def test_an_export_that_was_cut_short_is_sent_on(store, monkeypatch):
-    """Until the manifest is there nothing is published; the same call ends what was begun."""
+def test_interrupted_upload_is_resumed(store, monkeypatch):
+    """Without its manifest no dataset is published; the same call resumes the upload."""
     from beaconframes.exports import object_store
 
     real = object_store._upload_file
@@ -126,35 +126,35 @@ def test_an_export_that_was_cut_short_is_sent_on(store, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["", "rows.csv"])
-def test_what_the_next_one_makes_here_is_not_removed(tmp_path, cache, monkeypatch, name):
-    """Another export to the same address may begin the moment in which this one lets go."""
+def test_staging_folder_of_the_next_export_is_not_removed(tmp_path, cache, monkeypatch, name):
+    """Another export to the same address may start as soon as the lock is released."""
     (tmp_path / "bucket").mkdir()
-    real, came = os.unlink, []
+    real, started = os.unlink, []
 
-    def then_somebody_comes(path, **more):
+    def unlink(path, **more):
         real(path, **more)
         lock = f"{place.name}/{journal.WORK_FOLDER}/{journal.LOCK}"
-        if not came and os.fspath(path).endswith(lock):
-            came.append(journal.open_journal(place, place / journal.WORK_FOLDER))
-            came[0].__enter__()
+        if not started and os.fspath(path).endswith(lock):
+            started.append(journal.open_journal(place, place / journal.WORK_FOLDER))
+            started[0].__enter__()
             (place / "dataset").mkdir()
 
     address = f"file://{tmp_path}/bucket/{name}"
     place = parse_remote_target(address, {}).staging_folder
-    monkeypatch.setattr(os, "unlink", then_somebody_comes)
+    monkeypatch.setattr(os, "unlink", unlink)
     bf.export(rows(10), address)
     words = f"^another export to {re.escape(address.rstrip('/'))} is running"
     with pytest.raises(DatasetError, match=words):
         bf.export(rows(10), address)
     assert {"dataset", journal.WORK_FOLDER} == {path.name for path in place.iterdir()}
-    came[0].__exit__(None, None, None)
+    started[0].__exit__(None, None, None)
     monkeypatch.undo()
     monkeypatch.setattr("platformdirs.user_cache_path", lambda _name: cache)
     bf.export(rows(10), address)
     assert not place.exists()
 
 
-def test_objects_of_others_are_left_alone(store):
+def test_other_objects_are_not_replaced(store):
     """An object that is not a file of this export is not replaced."""
     obstore.put(store, "README.md", b"mine")
     with pytest.raises(DatasetError, match=r"README.md exists and is not a file of this export"):
@@ -162,8 +162,8 @@ def test_objects_of_others_are_left_alone(store):
     assert b"mine" == objects(store)["README.md"]
 
 
-def failing(monkeypatch):
-    """Let nothing but data files be put there."""
+def fail_after_data(monkeypatch):
+    """Allow only uploads of data files."""
     from beaconframes.exports import object_store
 
     real = object_store._upload_file
@@ -178,12 +178,12 @@ def failing(monkeypatch):
 
 @pytest.mark.parametrize("other", [rows(9), pl.DataFrame({"m": [1]}), pl.DataFrame({"n": [7]})])
 @pytest.mark.parametrize("there", [False, True])
-def test_what_was_not_sent_is_in_nobodys_way(store, tmp_path, monkeypatch, other, there):
-    """A frame that could not be put there is no dataset that the next one has to fit."""
+def test_staged_frame_does_not_restrict_the_next_export(store, tmp_path, monkeypatch, other, there):
+    """A frame that was not uploaded need not match the next export."""
     if there:
         bf.export(rows(5), store)
     with monkeypatch.context() as patch:
-        failing(patch)
+        fail_after_data(patch)
         with pytest.raises(DatasetError, match="cannot be used"):
             bf.export(rows(10), store)
     if not there:
@@ -193,19 +193,19 @@ def test_what_was_not_sent_is_in_nobodys_way(store, tmp_path, monkeypatch, other
     assert made.rows == (10 if there else other.height)
 
 
-def test_a_call_that_was_not_sent_is_not_asked_for_again(store, explorer, monkeypatch):
-    """The same call sends what is there; another one makes its own."""
+def test_staged_call_is_not_requested_again(store, explorer, monkeypatch):
+    """The same call uploads the staged rows; another call loads its own."""
     wanted = {"validators": range(3), "since": 0, "until": 20}
     with monkeypatch.context() as patch:
-        failing(patch)
+        fail_after_data(patch)
         with pytest.raises(DatasetError, match="cannot be used"):
             bf.export(bf.load_income_history, store, **wanted)
-    asked = explorer.requests
+    before = explorer.requests
     with monkeypatch.context() as patch:
-        failing(patch)
+        fail_after_data(patch)
         with pytest.raises(DatasetError, match="cannot be used"):
             bf.export(bf.load_income_history, store, **wanted)
-    assert asked == explorer.requests
+    assert before == explorer.requests
     for name in objects(store):
         obstore.delete(store, name)
     made = bf.export(bf.load_income_history, store, **{**wanted, "until": 10})
@@ -221,8 +221,8 @@ def raised_by(store, **wanted):
     return raised.value
 
 
-def test_other_rows_there_are_told_by_their_address(tmp_path):
-    """The folder of this machine in which they wait means nothing to anybody."""
+def test_errors_name_the_address(tmp_path):
+    """Errors name the address, not the staging folder."""
     (tmp_path / "bucket").mkdir()
     address = f"file://{tmp_path}/bucket"
     bf.export(rows(3), address)
@@ -239,8 +239,8 @@ def test_other_rows_there_are_told_by_their_address(tmp_path):
         {"allow_http": "1", "client_options": {"timeout": "5s"}, "pool_max_idle_per_host": 5},
     ],
 )
-def test_options_of_the_client_are_taken_as_they_are_known(options):
-    """They reach the client, wherever they stand: nobody answers there, and that is all."""
+def test_client_options_are_accepted_in_every_place(options):
+    """They reach the HTTP client; only the connection fails."""
     there = {"endpoint": "http://127.0.0.1:9", "region": "us-east-1", "skip_signature": True}
     options = {**there, "retry_config": {"max_retries": 0}, **options}
     with pytest.raises(DatasetError, match="cannot be used"):
@@ -260,10 +260,8 @@ def test_options_of_the_client_are_taken_as_they_are_known(options):
         ("memory:///x", None, "would be lost at once"),
     ],
 )
-def test_addresses_and_options_that_cannot_be_are_refused(
-    tmp_path, monkeypatch, address, options, words
-):
-    """Nothing is made for them, here or there."""
+def test_invalid_addresses_and_options_are_refused(tmp_path, monkeypatch, address, options, words):
+    """No file or object is created."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(UsageError, match=words):
@@ -271,15 +269,15 @@ def test_addresses_and_options_that_cannot_be_are_refused(
     assert [] == list((tmp_path / "here").iterdir())
 
 
-def test_a_folder_called_like_the_manifest_is_told(tmp_path):
-    """It is nobody else's export."""
+def test_folder_named_like_the_manifest_is_refused(tmp_path):
+    """The error does not blame another export."""
     (tmp_path / "bucket/manifest.json").mkdir(parents=True)
     with pytest.raises(DatasetError, match=r"manifest\.json is a folder"):
         bf.export(rows(3), f"file://{tmp_path}/bucket")
 
 
-def test_an_address_is_opened(tmp_path):
-    """An address is a store or a file in one; one that cannot be is a UsageError."""
+def test_address_is_a_folder_or_a_file(tmp_path):
+    """Invalid addresses are a UsageError."""
     (tmp_path / "bucket").mkdir()
     bf.export(rows(3), f"file://{tmp_path}/bucket/rows.csv")
     assert rows(3).equals(pl.read_csv(tmp_path / "bucket/rows.csv"))
@@ -288,8 +286,8 @@ def test_an_address_is_opened(tmp_path):
             bf.export(rows(3), address)
 
 
-def test_what_fails_there_is_an_error_of_ours():
-    """A store that refuses is a DatasetError, which tells no key."""
+def test_errors_of_the_store_show_no_key():
+    """A request that the store refuses is a DatasetError without the key."""
     secret = "S3CR3T" * 5
     with pytest.raises(DatasetError) as raised:
         bf.export(

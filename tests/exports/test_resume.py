@@ -1,4 +1,4 @@
-"""Exports that go on: after a kill, on a later day, beside somebody else's."""
+"""Exports that resume: after a kill, on a later day, beside another export."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WANTED = {"validators": range(20), "since": 0}
 
 
 def files(folder):
-    """Every file of a folder with its bytes; the history tells the time, so it is left out."""
+    """Return the bytes of every file of a folder, without the history, which contains the time."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -56,7 +56,7 @@ class Cut(Exception):
 
 
 def cut_after(monkeypatch, places):
-    """Let the export end as it gives its name to the file of that number."""
+    """Interrupt the export when it renames the draft of that number."""
     from beaconframes.exports import table_writer
 
     real, left = table_writer.rename_draft, [places]
@@ -74,8 +74,8 @@ def cut(*_, **__):
     raise Cut
 
 
-def test_an_export_that_was_cut_short_goes_on(tmp_path, explorer, monkeypatch):
-    """What was finished is not asked for again, and the end is the same to the byte."""
+def test_interrupted_export_resumes(tmp_path, explorer, monkeypatch):
+    """Finished days are not requested again, and the result has the same bytes."""
     export(tmp_path / "whole", until=449)
     whole = explorer.requests
     with monkeypatch.context() as patch:
@@ -87,23 +87,23 @@ def test_an_export_that_was_cut_short_goes_on(tmp_path, explorer, monkeypatch):
     made = export(tmp_path / "out", until=449)
     assert files(tmp_path / "whole") == files(tmp_path / "out")
     assert (True, 3) == (made.complete, made.added)
-    # Two of three days were there; of the third 112 epochs are asked for, in two windows.
+    # Two of three days are finished; the 112 epochs of the third take two requests.
     assert whole > explorer.requests - before
     assert 2 == explorer.requests - before
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    "damage",
     [
         lambda _: ["{"],
         *(
-            pytest.param(spoil, marks=pytest.mark.more)
-            for spoil in (lambda line: [line[:-1]], lambda _: ["{}"], lambda _: [])
+            pytest.param(damage, marks=pytest.mark.more)
+            for damage in (lambda line: [line[:-1]], lambda _: ["{}"], lambda _: [])
         ),
     ],
 )
-def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monkeypatch, spoil):
-    """Whatever happened to the notes of a killed export, every row is there in the end."""
+def test_lines_after_a_damaged_line_are_ignored(tmp_path, explorer, monkeypatch, damage):
+    """Whatever happened to the journal of a killed export, the result has every row."""
     export(tmp_path / "whole", until=449)
     with monkeypatch.context() as patch:
         patch.setattr(dataset_writer, "build_manifest", cut)
@@ -112,17 +112,15 @@ def test_what_comes_after_a_spoilt_line_is_not_believed(tmp_path, explorer, monk
     lines_file = tmp_path / "out" / journal.WORK_FOLDER / journal.JOURNAL
     lines = lines_file.read_text().splitlines()
     for number, line in enumerate(lines):
-        spoilt = [*lines[:number], *spoil(line), *lines[number + 1 :]]
+        damaged = [*lines[:number], *damage(line), *lines[number + 1 :]]
         copy = shutil.copytree(tmp_path / "out", tmp_path / f"copy-{number}")
-        (copy / journal.WORK_FOLDER / journal.JOURNAL).write_text("\n".join(spoilt) + "\n")
+        (copy / journal.WORK_FOLDER / journal.JOURNAL).write_text("\n".join(damaged) + "\n")
         export(copy, until=449)
         assert files(tmp_path / "whole") == files(copy)
 
 
-def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer, monkeypatch):
-    """When the manifest is there and the work is not cleared away yet, nothing is counted twice."""
-    from beaconframes.exports import dataset_writer
-
+def test_export_interrupted_after_the_manifest_resumes(tmp_path, explorer, monkeypatch):
+    """The manifest exists and the working folder, too: no row is exported twice."""
     export(tmp_path / "whole", until=200)
 
     def remember(*_, **__):
@@ -138,8 +136,8 @@ def test_an_export_that_was_cut_short_at_its_very_end_goes_on(tmp_path, explorer
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
-def test_an_iterator_is_as_good_as_a_list(tmp_path, explorer):
-    """What gives its numbers only once is used up by nobody before the loader."""
+def test_iterator_equals_a_list(tmp_path, explorer):
+    """An iterator of validators is read once, before the loader is called."""
     few = {"since": 0, "until": 5}
     export(tmp_path / "list", validators=[1, 2, 3], **few)
     made = export(tmp_path / "iterator", validators=iter([1, 2, 3]), **few)
@@ -150,8 +148,8 @@ def test_an_iterator_is_as_good_as_a_list(tmp_path, explorer):
         assert files(tmp_path / "list") == files(tmp_path / kind)
 
 
-def test_a_validator_that_is_named_twice_comes_once(tmp_path, explorer):
-    """By its index and by its public key: it is the same one."""
+def test_duplicate_validator_is_exported_once(tmp_path, explorer):
+    """An index and a public key may name the same validator."""
     keys = bf.load_validators([2, 3])["pubkey"].to_list()
     few = {"since": 0, "until": 5, "by": "validators"}
     assert 6 == export(tmp_path / "one", validators=[2, keys[0]], **few).rows
@@ -162,8 +160,8 @@ def test_a_validator_that_is_named_twice_comes_once(tmp_path, explorer):
 
 
 @pytest.mark.parametrize("places", [1, 2])
-def test_keys_are_gone_on_with_as_indices_are(tmp_path, explorer, monkeypatch, places):
-    """No row is there twice when an export with public keys was cut short."""
+def test_interrupted_export_with_public_keys_resumes(tmp_path, explorer, monkeypatch, places):
+    """No row is exported twice."""
     (key,) = bf.load_validators([3])["pubkey"]
     few = {"validators": [1, 1001, key], "since": 460, "until": 465, "by": "validators"}
     export(tmp_path / "whole", **few)
@@ -175,8 +173,8 @@ def test_keys_are_gone_on_with_as_indices_are(tmp_path, explorer, monkeypatch, p
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
-def test_a_key_that_nobody_has_is_a_gap(tmp_path, explorer):
-    """It stays one, and the same export adds nothing."""
+def test_unknown_public_key_is_a_gap(tmp_path, explorer):
+    """It stays a gap, and the same export adds nothing."""
     few = {"validators": [2, f"0x{'ab' * 48}"], "since": 0, "until": 5}
     for added in (1, 0):
         made = export(tmp_path / "out", **few)
@@ -191,30 +189,28 @@ def test_a_key_that_nobody_has_is_a_gap(tmp_path, explorer):
         pytest.param(bf.load_slots, {"slots": range(14_328, 14_344, 2)}, marks=pytest.mark.more),
     ],
 )
-def test_what_was_begun_is_ended_though_more_is_final(
-    tmp_path, running, monkeypatch, loader, wanted
-):
-    """Whether the end is left out or lies ahead: the same call goes on, and the next one adds."""
+def test_interrupted_export_keeps_its_end(tmp_path, running, monkeypatch, loader, wanted):
+    """The same call resumes up to its old end, and the next one adds newly final rows."""
     known = {"url": running.url, "chain": running.service.chain}
     head = running.service.head
     early = replace(head, finalized_epoch=head.finalized_epoch - 20)
-    with bf.Explorer(head=early, **known) as asked:
-        bf.export(loader, tmp_path / "early", explorer=asked, **wanted)
+    with bf.Explorer(head=early, **known) as client:
+        bf.export(loader, tmp_path / "early", explorer=client, **wanted)
         with monkeypatch.context() as patch:
             patch.setattr(dataset_writer, "build_manifest", cut)
             with pytest.raises(Cut):
-                bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
-    with bf.Explorer(head=head, **known) as asked:
-        ended = bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
+                bf.export(loader, tmp_path / "out", explorer=client, **wanted)
+    with bf.Explorer(head=head, **known) as client:
+        ended = bf.export(loader, tmp_path / "out", explorer=client, **wanted)
         assert data(tmp_path / "early") == data(tmp_path / "out")
-        after = bf.export(loader, tmp_path / "out", explorer=asked, **wanted)
-        whole = bf.export(loader, tmp_path / "whole", explorer=asked, **wanted)
+        after = bf.export(loader, tmp_path / "out", explorer=client, **wanted)
+        whole = bf.export(loader, tmp_path / "whole", explorer=client, **wanted)
     assert ended.rows < after.rows == whole.rows
     assert after.until == whole.until
 
 
-def test_slots_that_are_listed_are_all_there_or_refused(tmp_path, explorer):
-    """What lies between the slots that were asked for was not asked for."""
+def test_listed_slots_match_or_are_refused(tmp_path, explorer):
+    """Slots between the listed ones are not requested."""
     out = tmp_path / "out"
     assert 2 == bf.export(bf.load_slots, out, slots=[0, 50]).rows
     before = files(out)
@@ -235,8 +231,8 @@ def test_slots_that_are_listed_are_all_there_or_refused(tmp_path, explorer):
 
 
 @pytest.mark.parametrize(("later", "earlier"), [("2h", "40h"), (-10, -30), (None, 0)])
-def test_an_earlier_beginning_is_refused(tmp_path, explorer, later, earlier):
-    """A beginning that moves with the chain moves forward: what is before it never came."""
+def test_earlier_since_is_refused(tmp_path, explorer, later, earlier):
+    """A relative since only moves forward: earlier rows were never requested."""
     made = export(tmp_path / "out", since=later)
     with pytest.raises(DatasetError, match=r"starts at epoch \d+, and this export at \d+"):
         export(tmp_path / "out", since=earlier)
@@ -247,8 +243,8 @@ def test_an_earlier_beginning_is_refused(tmp_path, explorer, later, earlier):
     ("first", "then", "added"),
     [([1, 2], [1, 1, 2, 3], [1, 3]), ([1, 1], [1, 1, 1], [1]), ([2, 2, 1], [1, 2, 2], [])],
 )
-def test_rows_that_are_there_twice_are_counted(tmp_path, first, then, added):
-    """What is added is what there is more of than before."""
+def test_duplicate_rows_are_counted(tmp_path, first, then, added):
+    """Only additional occurrences of a row are added."""
     bf.export(pl.DataFrame({"x": first, "also": [[0]] * len(first)}), tmp_path)
     frame = pl.DataFrame({"x": then, "also": [[0]] * len(then)})
     for _ in range(2):
@@ -258,8 +254,8 @@ def test_rows_that_are_there_twice_are_counted(tmp_path, first, then, added):
 
 
 @pytest.mark.parametrize(("first", "then"), [([1, 2], [1, 1, 3]), ([1, 1], [1, 2])])
-def test_a_row_that_is_there_twice_stands_for_no_other(tmp_path, first, then):
-    """What was published is all among what is exported now, as often as it was."""
+def test_duplicate_row_does_not_replace_another(tmp_path, first, then):
+    """All published rows must be among the exported ones, as often as before."""
     bf.export(pl.DataFrame({"x": first}), tmp_path)
     with pytest.raises(DatasetError, match="1 of them are not among"):
         bf.export(pl.DataFrame({"x": then}), tmp_path)
@@ -267,8 +263,8 @@ def test_a_row_that_is_there_twice_stands_for_no_other(tmp_path, first, then):
 
 @pytest.mark.parametrize("most", [262_144, 3_000])
 @pytest.mark.parametrize("more", [False, True])
-def test_the_same_pages_in_no_order_add_nothing(tmp_path, monkeypatch, most, more):
-    """Not even where a day is begun, left and begun again; nor where it has become longer."""
+def test_shuffled_rows_add_nothing(tmp_path, monkeypatch, most, more):
+    """Also if a day is started, left and continued, or has more rows than before."""
     monkeypatch.setattr(sorter, "ROWS", most)
     monkeypatch.setattr(sources, "COMBINED_ROWS", 1000)
 
@@ -291,48 +287,48 @@ def test_the_same_pages_in_no_order_add_nothing(tmp_path, monkeypatch, most, mor
         bf.export(iter([*pages[:2], page(1, 5_000)]), tmp_path / "out", name="same")
 
 
-def test_a_service_that_is_behind_is_no_earlier_beginning(tmp_path, running):
-    """What moves with the chain's end moves back with it for a moment, and nothing is lost."""
+def test_service_that_is_behind_is_accepted(tmp_path, running):
+    """Relative bounds move back with the head of the service, and no row is missing."""
     known = {"url": running.url, "chain": running.service.chain}
     head = running.service.head
     behind = replace(head, finalized_epoch=head.finalized_epoch - 1)
     rows = []
     for now in (head, behind):
-        with bf.Explorer(head=now, **known) as asked:
-            rows.append(export(tmp_path / "out", since=-30, explorer=asked).rows)
+        with bf.Explorer(head=now, **known) as client:
+            rows.append(export(tmp_path / "out", since=-30, explorer=client).rows)
     assert rows[0] == rows[1]
 
 
 @pytest.mark.long
-def test_a_finished_file_that_was_changed_is_made_again(tmp_path, explorer, monkeypatch):
-    """Neither its name nor that it can be read makes a file of a killed export trusted."""
+def test_changed_file_of_a_killed_export_is_rewritten(tmp_path, explorer, monkeypatch):
+    """A file with the right name and readable content is not trusted without its hash."""
     export(tmp_path / "whole", until=449)
     ways = (
         lambda path: path.write_bytes(path.read_bytes()[:-1] + b"?"),
         lambda path: path.write_bytes(path.read_bytes()[:100]),
         lambda path: path.unlink(),
     )
-    for number, spoil in enumerate(ways):
+    for number, damage in enumerate(ways):
         folder = tmp_path / f"out-{number}"
         with monkeypatch.context() as patch:
             cut_after(patch, 2)
             with pytest.raises(Cut):
                 export(folder, until=449)
-        spoil(first_file(folder))
+        damage(first_file(folder))
         export(folder, until=449)
         assert files(tmp_path / "whole") == files(folder)
 
 
-def test_a_later_export_adds_what_has_become_final(tmp_path, explorer):
-    """What was published stays as it is, to the byte; new epochs are new files."""
+def test_later_export_adds_final_epochs(tmp_path, explorer):
+    """Published files keep their bytes; new epochs are new files."""
     export(tmp_path / "out", until=200)
-    before, asked = data(tmp_path / "out"), explorer.requests
+    before, requests = data(tmp_path / "out"), explorer.requests
     made = export(tmp_path / "out", until=449)
     after = data(tmp_path / "out")
     assert before == {name: after[name] for name in before}
     assert (len(before), len(after) - len(before)) == (made.kept, made.added)
     # 249 epochs in three windows.
-    assert 3 == explorer.requests - asked
+    assert 3 == explorer.requests - requests
     expected = bf.load_income_history(range(20), since=0, until=449)
     assert expected.equals(rows(tmp_path / "out"))
     again = export(tmp_path / "out", until=449)
@@ -340,25 +336,25 @@ def test_a_later_export_adds_what_has_become_final(tmp_path, explorer):
     assert 2 == len((tmp_path / "out/history.jsonl").read_text().splitlines())
 
 
-def test_an_export_ends_at_what_is_final(tmp_path, explorer):
-    """Without an end it goes up to the finalized epoch, and says so."""
+def test_export_ends_at_the_finalized_epoch(tmp_path, explorer):
+    """Without until it ends at the finalized epoch, and reports it."""
     final = explorer.service.head.finalized_epoch
     made = export(tmp_path / "out", since=400)
     assert final == made.until == rows(tmp_path / "out")["epoch"].max()
-    told = json.loads((tmp_path / "out/manifest.json").read_text())
-    assert final == told["provenance"]["finalized_epoch"]
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert final == manifest["provenance"]["finalized_epoch"]
 
 
-def test_what_is_not_final_is_named_and_comes_later(tmp_path, running):
-    """Also where there is no end to be chosen: of changes of credentials, and of blocks."""
+def test_rows_that_are_not_final_are_gaps(tmp_path, running):
+    """Also for loaders without until: credential changes and blocks."""
     out, every = tmp_path / "out", running.service.head
     early = replace(every, epoch=302, finalized_epoch=300)
     known = {"url": running.url, "chain": running.service.chain}
     wanted = {"validators": range(1010)}
-    with bf.Explorer(head=early, **known) as asked:
-        made = bf.export(bf.load_bls_changes, out, explorer=asked, **wanted)
-    with bf.Explorer(head=every, **known) as asked:
-        truth = bf.load_bls_changes(explorer=asked, **wanted)
+    with bf.Explorer(head=early, **known) as client:
+        made = bf.export(bf.load_bls_changes, out, explorer=client, **wanted)
+    with bf.Explorer(head=every, **known) as client:
+        truth = bf.load_bls_changes(explorer=client, **wanted)
         later = truth.filter(pl.col("slot") > 301 * 32 - 1)
         assert 0 < later.height < truth.height
         there = Dataset.open(out).scan("bls_changes").collect()
@@ -368,7 +364,7 @@ def test_what_is_not_final_is_named_and_comes_later(tmp_path, running):
             (gap["validator_index"], gap["slot"]) for gap in made.gaps
         }
         assert "not final yet" in (out / "README.md").read_text()
-        again = bf.export(bf.load_bls_changes, out, explorer=asked, **wanted)
+        again = bf.export(bf.load_bls_changes, out, explorer=client, **wanted)
     assert (again.complete, again.rows) == (True, truth.height)
     there = Dataset.open(out).scan("bls_changes").collect()
     assert truth.equals(there.sort("validator_index"))
@@ -385,8 +381,8 @@ def test_what_is_not_final_is_named_and_comes_later(tmp_path, running):
         ({"raw": True}, "raw was False, now it is True"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_difference(tmp_path, explorer, arguments, words):
-    """Another selection, format or division is another dataset."""
+def test_mismatch_is_refused_with_the_difference(tmp_path, explorer, arguments, words):
+    """Another selection, format or partition makes another dataset."""
     export(tmp_path / "out", until=200)
     before = files(tmp_path / "out")
     with pytest.raises(DatasetError, match=words):
@@ -394,16 +390,16 @@ def test_what_does_not_fit_is_refused_with_the_difference(tmp_path, explorer, ar
     assert before == files(tmp_path / "out")
 
 
-def test_another_service_or_chain_is_refused(tmp_path, explorer, chain):
-    """A dataset is of one service and one chain."""
+def test_other_service_or_chain_is_refused(tmp_path, explorer, chain):
+    """A dataset has one service and one chain."""
     export(tmp_path / "out", until=200)
     frame = bf.load_income_history(range(20), since=0, until=200)
     with pytest.raises(DatasetError, match="service was a service on this machine"):
         bf.export(frame, tmp_path / "out")
 
 
-def test_other_rows_of_what_was_published_are_refused(tmp_path, explorer):
-    """A frame may bring new rows; it may not take any away, or change one."""
+def test_changed_rows_are_refused(tmp_path, explorer):
+    """A frame may add rows; it may not remove or change published ones."""
     frame = bf.load_income_history(range(20), since=0, until=300)
     bf.export(frame.filter(pl.col("epoch") < 250), tmp_path / "out")
     before = data(tmp_path / "out")
@@ -416,43 +412,43 @@ def test_other_rows_of_what_was_published_are_refused(tmp_path, explorer):
     assert frame.equals(rows(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("spoiled", ["data", "manifest", "name"])
-def test_a_published_file_that_was_changed_is_found(tmp_path, explorer, spoiled):
-    """An edited, cut or moved file is found by its hash before anything is added to it."""
+@pytest.mark.parametrize("damaged", ["data", "manifest", "name"])
+def test_changed_published_file_is_found(tmp_path, explorer, damaged):
+    """An edited, truncated or moved file is found by its hash before anything is added."""
     export(tmp_path / "out", until=200)
     manifest = tmp_path / "out/manifest.json"
-    if spoiled == "data":
+    if damaged == "data":
         path = first_file(tmp_path / "out")
         path.write_bytes(path.read_bytes()[:-1] + b"?")
         words = "does not have the content that was written"
-    elif spoiled == "manifest":
+    elif damaged == "manifest":
         manifest.write_text(manifest.read_text().replace('"until": 200', '"until": 100'))
         words = "was edited"
     else:
-        told = json.loads(manifest.read_text())
-        told["tables"]["income_history"]["files"][0]["path"] = "../../etc/passwd"
+        values = json.loads(manifest.read_text())
+        values["tables"]["income_history"]["files"][0]["path"] = "../../etc/passwd"
         from beaconframes.dataset.published import checksum
 
-        manifest.write_text(json.dumps({**told, "checksum": checksum(told)}))
+        manifest.write_text(json.dumps({**values, "checksum": checksum(values)}))
         words = "outside of its dataset"
     with pytest.raises(DatasetError, match=words):
         export(tmp_path / "out", until=300)
 
 
-def test_gaps_are_named_and_filled(tmp_path, explorer, monkeypatch):
-    """Rows that do not come are named in the manifest; the next export brings them."""
+def test_gaps_are_listed_and_filled(tmp_path, explorer, monkeypatch):
+    """Missing rows are listed in the manifest; the next export loads them."""
     from beaconframes.exports.loader_calls import LoaderCall
 
     real = LoaderCall.load
 
     def lossy(self, **instead):
         found, gaps = real(self, **instead)
-        lost = (pl.col("validator_index") == 7) & pl.col("epoch").is_between(90, 109)
-        missing = found.filter(lost)["epoch"]
+        missing_rows = (pl.col("validator_index") == 7) & pl.col("epoch").is_between(90, 109)
+        missing = found.filter(missing_rows)["epoch"]
         if not missing.is_empty():
             run = {"first_epoch": missing.min(), "last_epoch": missing.max()}
             gaps = [*gaps, {"validator_index": 7, **run}]
-        return found.filter(~lost), gaps
+        return found.filter(~missing_rows), gaps
 
     with monkeypatch.context() as patch:
         patch.setattr(LoaderCall, "load", lossy)
@@ -477,26 +473,26 @@ def test_gaps_are_named_and_filled(tmp_path, explorer, monkeypatch):
     assert before == {name: data(tmp_path / "out")[name] for name in before}
 
 
-def test_epochs_outside_of_a_life_are_no_gaps(tmp_path, explorer):
-    """Who was not active yet, or no more, lacks nothing; one request for a hundred tells that."""
+def test_epochs_outside_of_active_periods_are_not_gaps(tmp_path, explorer):
+    """Validators that are not active have no rows; one request checks a hundred of them."""
     late = range(990, 1010)
-    lives = bf.load_validators(late)
-    assert lives["activation_epoch"].null_count() > 0
-    assert lives["activation_epoch"].max() > 100
+    validators = bf.load_validators(late)
+    assert validators["activation_epoch"].null_count() > 0
+    assert validators["activation_epoch"].max() > 100
     for loader in (bf.load_income_history, bf.load_balance_history):
-        asked = explorer.requests
+        requests = explorer.requests
         made = bf.export(loader, tmp_path / loader.__name__, validators=late, since=0, until=99)
         assert (True, ()) == (made.complete, made.gaps)
-        # One window of a hundred epochs, once more for what lacks, and who was active when.
-        assert explorer.requests - asked <= 3
+        # One window of a hundred epochs, its retry, and the active periods.
+        assert explorer.requests - requests <= 3
     found = bf.export(
         bf.load_validator_stats, tmp_path / "stats", validators=late, since="2026-10-01"
     )
     assert found.complete
 
 
-def test_lives_cut_gaps_to_what_is_within():
-    """Before activation, from the exit on, and for who never was active, nothing is missing."""
+def test_gaps_are_clipped_to_active_periods():
+    """Before activation, after exit, and without activation, no row is missing."""
     from beaconframes.exports.active_periods import ActivePeriods
 
     class Known(ActivePeriods):
@@ -509,28 +505,28 @@ def test_lives_cut_gaps_to_what_is_within():
             found = pl.DataFrame(rows, schema=names, orient="row")
             return found.filter(pl.col("index").is_in(indices))
 
-    class Anybody:
+    class AnyExplorer:
         chain = MAINNET
 
     def gap(index, first, last, unit="epoch"):
         return {"validator_index": index, f"first_{unit}": first, f"last_{unit}": last}
 
-    lives = Known(Anybody(), uses_v2=False)
-    asked = [gap(index, 50, 200) for index in range(1, 7)]
+    periods = Known(AnyExplorer(), uses_v2=False)
+    gaps = [gap(index, 50, 200) for index in range(1, 7)]
     expected = [gap(1, 100, 200), gap(3, 50, 149), gap(4, 50, 200), gap(5, 120, 129)]
-    # Of the sixth nobody knows anything.
-    assert [*expected, gap(6, 50, 200)] == lives.clip_gaps(asked)
-    assert [] == lives.clip_gaps([gap(1, 0, 99), gap(3, 150, 200)])
-    days = lives.clip_gaps([gap(index, 0, 5, "day") for index in range(1, 4)])
+    # The active period of the sixth validator is unknown.
+    assert [*expected, gap(6, 50, 200)] == periods.clip_gaps(gaps)
+    assert [] == periods.clip_gaps([gap(1, 0, 99), gap(3, 150, 200)])
+    days = periods.clip_gaps([gap(index, 0, 5, "day") for index in range(1, 4)])
     assert [gap(1, 0, 5, "day"), gap(3, 0, 0, "day")] == days
-    slots = lives.clip_gaps([gap(1, 0, 3300, "slot")])
+    slots = periods.clip_gaps([gap(1, 0, 3300, "slot")])
     assert [gap(1, 3200, 3300, "slot")] == slots
     plain = [{"pubkey": "0x12"}, {"first_epoch": 1, "last_epoch": 2}]
-    assert plain == lives.clip_gaps(plain)
+    assert plain == periods.clip_gaps(plain)
 
 
-def test_two_exports_into_one_folder_do_not_mix(tmp_path, explorer):
-    """The second is told who is at work; when that one has died, it takes over."""
+def test_lock_of_a_dead_process_is_taken_over(tmp_path, explorer):
+    """The error names the running export; after its process died, the next one takes over."""
     (tmp_path / "out").mkdir()
     with journal.open_journal(tmp_path / "out", tmp_path / "out" / journal.WORK_FOLDER):
         words = f"is running: process {os.getpid()} on {socket.gethostname()}"
@@ -539,16 +535,16 @@ def test_two_exports_into_one_folder_do_not_mix(tmp_path, explorer):
     export(tmp_path / "out", until=100)
     (tmp_path / "out" / journal.WORK_FOLDER).mkdir()
     holder = tmp_path / "out" / journal.WORK_FOLDER / journal.HOLDER
-    holder.write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
-    with pytest.raises(DatasetError, match="process 1 on elsewhere"):
+    holder.write_text(json.dumps({"pid": 1, "host": "another-host"}))
+    with pytest.raises(DatasetError, match="process 1 on another-host"):
         export(tmp_path / "out", until=100)
     holder.write_text(json.dumps({"pid": 999_999_999, "host": socket.gethostname()}))
     assert export(tmp_path / "out", until=100).complete
     assert not (tmp_path / "out" / journal.WORK_FOLDER).exists()
 
 
-def test_nothing_of_the_work_is_left(tmp_path, explorer):
-    """Lock, drafts and journal are gone when an export is finished."""
+def test_work_folder_is_removed(tmp_path, explorer):
+    """Lock, drafts and journal are removed when an export is finished."""
     export(tmp_path / "out", until=100)
     assert [] == list((tmp_path / "out").rglob(".*"))
 
@@ -579,39 +575,39 @@ SERVICE_FAULTS = (
 )
 
 
-def spoiled_export(url, running, fault, target, wanted):
-    """Export from a service that has a fault; until it ends, as somebody would who tries again."""
+def export_with_fault(url, running, fault, target, wanted):
+    """Export from a service with a fault, and retry until the export ends."""
     known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
     with FaultServer(fault, upstream=url) as server:
         for _ in range(5):
-            with bf.Explorer(server.url, **known) as spoiled:
+            with bf.Explorer(server.url, **known) as damaged:
                 try:
-                    return bf.export(bf.load_balance_history, target, explorer=spoiled, **wanted)
+                    return bf.export(bf.load_balance_history, target, explorer=damaged, **wanted)
                 except BeaconframesError:
-                    # It was said, and nothing is published.
+                    # The error was raised, and nothing is published.
                     assert not (target / "manifest.json").exists()
     return None
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", SERVICE_FAULTS)
-def test_a_service_that_fails_makes_named_gaps_or_none(tmp_path, running, fault):
-    """Rows that lack are named in the manifest; when the service is well, the next run has them."""
+def test_faulty_service_makes_listed_gaps(tmp_path, running, fault):
+    """Missing rows are listed in the manifest; the next export loads them."""
     wanted = {"validators": ACTIVE, "since": 310, "until": 400}
     known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
     with bf.Explorer(running.url, **known) as well:
         truth = bf.load_balance_history(ACTIVE, since=310, until=400, explorer=well)
-        made = spoiled_export(running.url, running, fault, tmp_path / "out", wanted)
+        made = export_with_fault(running.url, running, fault, tmp_path / "out", wanted)
         if made is not None:
             there = Dataset.open(tmp_path / "out").scan("balance_history").collect()
-            lost = truth.join(there, on=["validator_index", "epoch"], how="anti")
+            missing_rows = truth.join(there, on=["validator_index", "epoch"], how="anti")
             named = {
                 (gap["validator_index"], epoch)
                 for gap in made.gaps
                 for epoch in range(gap["first_epoch"], gap["last_epoch"] + 1)
             }
-            assert set(lost.select("validator_index", "epoch").iter_rows()) == named
-            assert made.complete == lost.is_empty()
+            assert set(missing_rows.select("validator_index", "epoch").iter_rows()) == named
+            assert made.complete == missing_rows.is_empty()
             assert truth.join(there, on=truth.columns, how="semi").height == there.height
         made = bf.export(bf.load_balance_history, tmp_path / "out", explorer=well, **wanted)
         there = Dataset.open(tmp_path / "out").scan("balance_history").collect()
@@ -619,8 +615,8 @@ def test_a_service_that_fails_makes_named_gaps_or_none(tmp_path, running, fault)
         assert made.complete
 
 
-def test_duties_that_lie_ahead_are_no_gaps(tmp_path, running):
-    """They are what was asked for, although their slots are far from final."""
+def test_future_duties_are_not_gaps(tmp_path, running):
+    """They are the requested rows, although their slots are not final."""
     body = {
         "data": [{"slot": 10**6, "duty": "proposal"}, {"slot": 10**6 + 1, "duty": "attestation"}],
         "range": {"slot": {"start": 10**6, "end": 10**6 + 63}},
@@ -630,10 +626,10 @@ def test_duties_that_lie_ahead_are_no_gaps(tmp_path, running):
     known = {"chain": running.service.chain, "head": running.service.head}
     with (
         FaultServer(fault) as server,
-        bf.Explorer(server.url, **known) as asked,
+        bf.Explorer(server.url, **known) as client,
     ):
         made = bf.export(
-            bf.v2.load_upcoming_duty_slots, tmp_path / "out", validators=[1], explorer=asked
+            bf.v2.load_upcoming_duty_slots, tmp_path / "out", validators=[1], explorer=client
         )
     assert (made.complete, made.rows) == (True, 2)
     found = pl.read_parquet(tmp_path / "out/v2_upcoming_duty_slots/00000.parquet")
@@ -641,18 +637,18 @@ def test_duties_that_lie_ahead_are_no_gaps(tmp_path, running):
     assert ["proposal", "attestation"] == found["duty"].to_list()
 
 
-def test_pages_that_overlap_give_every_row_once(tmp_path, running, caplog):
-    """What a page repeats of the one before is exported once, and nothing is told as missing."""
+def test_overlapping_pages_are_deduplicated(tmp_path, running, caplog):
+    """Rows that a page repeats are exported once, and no row is missing."""
     known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
     wanted = {"validators": ACTIVE[:24], "since": 399, "until": 400}
     with bf.Explorer(running.url, **known) as well:
         truth = bf.v2.load_balances(explorer=well, **wanted)
     caplog.set_level("INFO", "beaconframes.fetch")
     with FaultServer("page_overlap?path=/validators/balances", upstream=running.url) as server:
-        with bf.Explorer(server.url, **known) as spoiled:
-            made = bf.export(bf.v2.load_balances, tmp_path / "out", explorer=spoiled, **wanted)
-        asked = [seen for seen in server.seen if "/validators/balances" in seen.target]
-    assert 6 == len(asked)
+        with bf.Explorer(server.url, **known) as damaged:
+            made = bf.export(bf.v2.load_balances, tmp_path / "out", explorer=damaged, **wanted)
+        pages = [seen for seen in server.seen if "/validators/balances" in seen.target]
+    assert 6 == len(pages)
     assert any("12 rows were received more than once" in message for message in caplog.messages)
     assert (made.complete, made.rows) == (True, 48)
     there = Dataset.open(tmp_path / "out").scan("v2_balances").collect()
@@ -660,8 +656,8 @@ def test_pages_that_overlap_give_every_row_once(tmp_path, running, caplog):
 
 
 @pytest.mark.parametrize("seeds", [8, pytest.param(200, marks=pytest.mark.long)])
-def test_a_bit_that_flips_on_the_way_hides_no_row(tmp_path, running, seeds):
-    """Nobody can tell one digit from another, but every row is there or named, or refused."""
+def test_flipped_bit_in_a_response_hides_no_row(tmp_path, running, seeds):
+    """A wrong digit cannot be detected, but every row is exported, listed or refused."""
     wanted = {"validators": ACTIVE[:20], "since": 340, "until": 400}
     key = ["validator_index", "epoch"]
     with bf.Explorer(running.url, chain=running.service.chain, head=running.service.head) as well:
@@ -669,10 +665,10 @@ def test_a_bit_that_flips_on_the_way_hides_no_row(tmp_path, running, seeds):
     for seed in range(seeds):
         out = tmp_path / str(seed)
         fault = f"bitflip?path=/balance&times=1&seed={seed}"
-        made = spoiled_export(running.url, running, fault, out, wanted)
+        made = export_with_fault(running.url, running, fault, out, wanted)
         there = Dataset.open(out).scan("balance_history").collect()
-        lost = truth.join(there, on=key, how="anti").select(key)
-        assert set(lost.iter_rows()) == {
+        missing_rows = truth.join(there, on=key, how="anti").select(key)
+        assert set(missing_rows.iter_rows()) == {
             (gap["validator_index"], epoch)
             for gap in made.gaps
             for epoch in range(gap["first_epoch"], gap["last_epoch"] + 1)
@@ -682,8 +678,8 @@ def test_a_bit_that_flips_on_the_way_hides_no_row(tmp_path, running, seeds):
 
 
 @pytest.mark.parametrize("flips", [20, pytest.param(1000, marks=pytest.mark.long)])
-def test_a_flipped_byte_is_found(tmp_path, explorer, flips):
-    """Whichever byte of whichever file: before anything is added to it, and when it is read."""
+def test_flipped_byte_in_a_file_is_found(tmp_path, explorer, flips):
+    """In any file, before anything is added to it and when it is read."""
     out = tmp_path / "out"
     export(out, until=250)
     every = sorted(path for path in (out / "income_history").rglob("*.parquet"))
@@ -691,12 +687,14 @@ def test_a_flipped_byte_is_found(tmp_path, explorer, flips):
     dice = random.Random(3)
     for _ in range(flips):
         path = dice.choice([*every, out / "manifest.json"])
-        good = path.read_bytes()
-        place = dice.randrange(len(good))
+        data_before = path.read_bytes()
+        place = dice.randrange(len(data_before))
         path.write_bytes(
-            good[:place] + bytes([good[place] ^ dice.randrange(1, 256)]) + good[place + 1 :]
+            data_before[:place]
+            + bytes([data_before[place] ^ dice.randrange(1, 256)])
+            + data_before[place + 1 :]
         )
-        spoiled = path.read_bytes()
+        damaged = path.read_bytes()
         try:
             found = len(Dataset.open(out).verify())
         except DatasetError:
@@ -704,16 +702,16 @@ def test_a_flipped_byte_is_found(tmp_path, explorer, flips):
         assert found == 1
         with pytest.raises(DatasetError):
             export(out, until=300)
-        assert spoiled == path.read_bytes()
-        path.write_bytes(good)
+        assert damaged == path.read_bytes()
+        path.write_bytes(data_before)
     assert export(out, until=250).complete
 
 
 @pytest.mark.parametrize(
     "when", [1, *(pytest.param(n, marks=pytest.mark.more) for n in range(2, 9))]
 )
-def test_a_sync_that_fails_once_is_not_forgotten(tmp_path, explorer, monkeypatch, when):
-    """After a failed fsync nobody knows what is on the disk: the file is made again."""
+def test_file_is_rewritten_after_a_failed_sync(tmp_path, explorer, monkeypatch, when):
+    """After a failed fsync the content of the disk is unknown."""
     export(tmp_path / "whole", until=250)
     real, calls, synced = os.fsync, [0], set()
 

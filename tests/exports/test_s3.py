@@ -28,7 +28,7 @@ if SERVER is None:
 
 @pytest.fixture(scope="module")
 def endpoint():
-    """The address of an object store that is empty."""
+    """The address of an empty object store."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with subprocess.Popen(
@@ -43,7 +43,7 @@ def endpoint():
 
 
 def await_server(address):
-    """Return the *address* when somebody answers there."""
+    """Return the *address* once a server responds there."""
     for _ in range(300):
         try:
             with urllib.request.urlopen(f"{address}/moto-api/", timeout=1):
@@ -55,7 +55,7 @@ def await_server(address):
 
 @pytest.fixture
 def bucket(endpoint, tmp_path, monkeypatch, request):
-    """A bucket of this test, and how it is opened."""
+    """A bucket of this test, and its storage options."""
     monkeypatch.setattr("platformdirs.user_cache_path", lambda _name: tmp_path / "cache")
     name = f"bucket-{abs(hash(request.node.name))}"
     made = urllib.request.Request(f"{endpoint}/{name}", method="PUT")
@@ -73,7 +73,7 @@ def rows(last):
 
 
 def objects(address, options):
-    """Every object there with its bytes, but not the history, which tells the time."""
+    """Return the bytes of every object, without the history, which contains the time."""
     store = obstore.store.from_url(address, **options)
     names = [entry["path"] for page in obstore.list(store) for entry in page]
     found = {name: bytes(obstore.get(store, name).bytes()) for name in names}
@@ -81,15 +81,15 @@ def objects(address, options):
 
 
 def read(address, options):
-    """What polars reads there, as the README of a dataset says."""
+    """Return the rows that polars reads there, as the README of the dataset says."""
     keys = ("region", "access_key_id", "secret_access_key")
     opened = {f"aws_{name}": options[name] for name in keys}
     opened |= {"aws_endpoint_url": options["endpoint"], "aws_allow_http": "true"}
     return pl.scan_parquet(f"{address}/rows/*.parquet", storage_options=opened).collect()
 
 
-def test_a_dataset_is_put_there_and_extended(bucket, tmp_path):
-    """The objects are the files; what is new is added; polars reads them where they are."""
+def test_dataset_is_uploaded_and_extended(bucket, tmp_path):
+    """The objects are the files; new rows are added; polars reads them in place."""
     address, options = bucket
     for last in (10, 12):
         made = bf.export(rows(last), f"{address}/rows", storage_options=options)
@@ -105,8 +105,8 @@ def test_a_dataset_is_put_there_and_extended(bucket, tmp_path):
     assert (1, 1) == (made.added, made.kept)
 
 
-def test_the_manifest_is_replaced_only_if_nobody_else_did(bucket, tmp_path, monkeypatch):
-    """The store itself refuses the second of two that began from the same manifest."""
+def test_changed_manifest_is_not_replaced(bucket, tmp_path, monkeypatch):
+    """The store refuses the second of two exports that extend the same manifest."""
     from beaconframes.exports import object_store
 
     address, options = bucket
@@ -114,9 +114,9 @@ def test_the_manifest_is_replaced_only_if_nobody_else_did(bucket, tmp_path, monk
     real = object_store.upload_dataset
 
     def late(*arguments):
-        with monkeypatch.context() as elsewhere:
-            elsewhere.setattr(object_store, "upload_dataset", real)
-            elsewhere.setattr("platformdirs.user_cache_path", lambda _name: tmp_path / "other")
+        with monkeypatch.context() as patch:
+            patch.setattr(object_store, "upload_dataset", real)
+            patch.setattr("platformdirs.user_cache_path", lambda _name: tmp_path / "other")
             bf.export(rows(11), f"{address}/rows", storage_options=options)
         real(*arguments)
 
@@ -126,8 +126,8 @@ def test_the_manifest_is_replaced_only_if_nobody_else_did(bucket, tmp_path, monk
     assert rows(11).equals(read(f"{address}/rows", options).sort("n"))
 
 
-def test_what_was_cut_short_goes_on(bucket, monkeypatch):
-    """Without its manifest nothing is published; the same call ends it."""
+def test_interrupted_upload_is_resumed(bucket, monkeypatch):
+    """Without its manifest no dataset is published; the same call resumes the upload."""
     from beaconframes.exports import object_store
 
     address, options = bucket
@@ -158,8 +158,8 @@ def test_other_columns_are_refused(bucket):
     assert rows(10).equals(read(f"{address}/rows", options))
 
 
-def test_one_file_is_one_object(bucket):
-    """And a bucket that is not there is an error that tells no key."""
+def test_single_file_is_one_object(bucket):
+    """A missing bucket is an error that shows no key."""
     address, options = bucket
     bf.export(rows(3), f"{address}/some/rows.csv", storage_options=options)
     assert {"some/rows.csv": b'"n"\n0\n1\n2\n'} == objects(address, options)

@@ -1,4 +1,4 @@
-"""Exports as datasets: opened, verified and served like any other."""
+"""Exports as datasets: opened, verified and served."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError
 
 
-def test_an_export_of_a_loader_is_served(tmp_path, explorer):
-    """What was exported loads from the export as it did from the service."""
+def test_export_of_a_loader_is_served(tmp_path, explorer):
+    """A loader returns the same rows from the export as from the service."""
     expected = bf.load_income_history(range(30), since=0, until=449)
     bf.export(bf.load_income_history, tmp_path / "out", validators=range(30), since=0, until=449)
     with bf.local(tmp_path / "out") as local:
@@ -23,7 +23,7 @@ def test_an_export_of_a_loader_is_served(tmp_path, explorer):
 
 
 @pytest.mark.more
-def test_a_whole_dataset_is_served(tmp_path, chain, explorer):
+def test_export_of_a_simulation_is_served(tmp_path, chain, explorer):
     """An exported simulation answers every loader as the simulation does."""
     calls = (
         lambda: bf.load_validators(range(50)),
@@ -42,8 +42,8 @@ def test_a_whole_dataset_is_served(tmp_path, chain, explorer):
         assert one.equals(other)
 
 
-def test_an_export_of_an_export_is_the_same(tmp_path, chain):
-    """A published dataset can be published again, from its files alone."""
+def test_export_of_an_export_is_equal(tmp_path, chain):
+    """A published dataset can be exported again, from its files alone."""
     bf.export(chain, tmp_path / "out", table="epochs")
     opened = Dataset.open(tmp_path / "out")
     bf.export(opened, tmp_path / "again")
@@ -53,8 +53,8 @@ def test_an_export_of_an_export_is_the_same(tmp_path, chain):
     assert one.meta == other.meta
 
 
-def test_damage_is_found_and_nothing_is_written(tmp_path):
-    """A check names a file that was changed; writing into what is published is refused."""
+def test_damage_is_found_and_writing_is_refused(tmp_path):
+    """A check names a changed file; published datasets are read-only."""
     bf.export(pl.DataFrame({"epoch": range(10)}), tmp_path / "out")
     opened = Dataset.open(tmp_path / "out")
     assert [] == opened.verify()
@@ -71,14 +71,14 @@ def test_damage_is_found_and_nothing_is_written(tmp_path):
 
 
 def test_only_parquet_is_opened(tmp_path):
-    """An export in another format says what to do instead."""
+    """For an export in another format, the error says what to do instead."""
     bf.export(pl.DataFrame({"epoch": range(10)}), tmp_path / "out", format="csv")
     with pytest.raises(DatasetError, match="only Parquet can be opened"):
         Dataset.open(tmp_path / "out").scan("rows")
 
 
 def test_gaps_stay_gaps_in_an_export_of_an_export(tmp_path, explorer):
-    """What did not come did not come by being published once more."""
+    """An export of an export does not fill the gaps."""
     unknown = f"0x{'ab' * 48}"
     arguments = {"validators": [1, unknown], "since": 0, "until": 5}
     first = bf.export(bf.load_income_history, tmp_path / "one", **arguments)

@@ -1,4 +1,4 @@
-"""Processes that export, started in no time, and what is done to their system calls."""
+"""Processes that export, forked from a warm process, and faults in their system calls."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CHANGING = (
     "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "chmod", "fchmod", "fchmodat",
     "copy_file_range", "sendfile",
 )  # fmt: skip
-"""System calls that change something on a disk."""
+"""System calls that change files."""
 
-# It is warm but idle: a process that has begun to compute cannot be doubled safely.
+# The process has all imports but no threads: one with threads cannot be forked safely.
 SERVER = """
 import importlib, os, pkgutil, sys, traceback
 import httpx, polars, pyarrow.parquet
@@ -72,7 +72,7 @@ for line in sys.stdin:
 
 
 class Workers:
-    """A process that doubles itself for every export."""
+    """A process that forks for every export."""
 
     def __init__(self, url, data, last):
         self.process = subprocess.Popen(
@@ -88,37 +88,37 @@ class Workers:
         self.process.wait()
 
     def run(self, target, meanwhile=None):
-        """Export to *target* and return the status; *meanwhile* is called as it begins."""
-        self._say(target)
+        """Export to *target* and return the status; *meanwhile* is called when it starts."""
+        self._write_line(target)
         pid = int(self.process.stdout.readline())
-        self._say("go")
+        self._write_line("go")
         if meanwhile is not None:
             meanwhile(pid)
-        return self._status()
+        return self._read_status()
 
     def traced(self, target, *options):
         """Export to *target* under strace with *options*, and return the status."""
-        self._say(target)
+        self._write_line(target)
         pid = int(self.process.stdout.readline())
         command = ["strace", "-f", "-y", "-s", "0", *options, "-p", str(pid)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
             assert "attached" in tracer.stderr.readline()
-            self._say("go")
-            status = self._status()
+            self._write_line("go")
+            status = self._read_status()
             tracer.stderr.read()
         return status
 
-    def _say(self, text):
+    def _write_line(self, text):
         self.process.stdin.write(f"{text}\n")
         self.process.stdin.flush()
 
-    def _status(self):
+    def _read_status(self):
         return int(self.process.stdout.readline())
 
 
 @contextmanager
 def workers(server, last):
-    """Yield workers that ask *server*."""
+    """Yield workers that request from *server*."""
     found = Workers(server.url, server.service.dataset.path, last)
     try:
         yield found
@@ -127,9 +127,9 @@ def workers(server, last):
 
 
 def points(lines, target):
-    """Return every call in *target* that changes something: its name, its path, and which one.
+    """Return every call that changes something in *target*: its name, its path, its number.
 
-    The path is what strace is told to look for; where a call has two, the first one.
+    The path is the filter for strace; of a call with two paths, it is the first.
     """
     seen = Counter()
     for line in lines:
@@ -141,7 +141,7 @@ def points(lines, target):
         first = re.search(rf'"({re.escape(str(target))}[^"]*)"', line) if call in OPENS else None
         where = (call, first[1] if first else paths[0])
         seen[where] += 1
-        # Opening to read changes nothing, but strace counts it.
+        # A file opened to read is not changed, but strace counts the call.
         if call not in OPENS or CREATES.search(line):
             yield (*where, seen[where])
 

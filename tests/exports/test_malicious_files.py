@@ -1,4 +1,4 @@
-"""Datasets of others, made to harm whoever reads them: an error, in little time and memory."""
+"""Malicious datasets: an error, in little time and memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rows():
 
 
 def bomb():
-    """Two gigabytes of nothing, which zstd makes 65,555 bytes."""
+    """Two gigabytes of zeros, which zstd compresses to 65,555 bytes."""
     packed = pa.CompressedOutputStream(sink := pa.BufferOutputStream(), "zstd")
     for _ in range(2**31 // 2**24 - 1):
         packed.write(b"\0" * 2**24)
@@ -52,7 +52,7 @@ def bomb():
 
 
 def columns(footer):
-    """The facts of each column of the one row group."""
+    """The metadata of each column of the one row group."""
     ((_, groups),) = [footer[4][1]]
     return groups[0], [column[3][1] for column in groups[0][1][1][1]]
 
@@ -79,7 +79,7 @@ def claims_in_a_group(data):
 
 
 def page(data, *, unpacked=None, values=None, content=None):
-    """Replace the page of the second column by one that claims something."""
+    """Replace the page of the second column by one with a false claim."""
     pages, footer = split_file(data)
     facts = columns(footer)[1][1]
     facts.pop(11, None)  # no dictionary
@@ -95,7 +95,7 @@ def page(data, *, unpacked=None, values=None, content=None):
     return join_file(pages + new, footer)
 
 
-def elsewhere(data):
+def outside(data):
     pages, footer = split_file(data)
     columns(footer)[1][1][9][1] = 2**40
     return join_file(pages, footer)
@@ -124,7 +124,7 @@ HOSTILE = {
     ),
     "claims a page before none": (lambda data: page(data, unpacked=-1), "claims a page of -1"),
     "is a bomb": (lambda data: page(data, unpacked=LARGEST, content=bomb()), "claims a page of"),
-    "leads out of itself": (elsewhere, "outside of its data"),
+    "leads out of itself": (outside, "outside of its data"),
     "leads to another file": (in_another_file, "in another file"),
     "is nested": (deep, "nested too deeply"),
     "has no end": (lambda data: data[:-200], "readable Parquet file"),
@@ -143,56 +143,56 @@ def exported(folder):
 
 
 def forged(folder, data, **facts):
-    """Put *data* into the dataset, and let the manifest say that it belongs there."""
+    """Put *data* into the dataset, and list it in the manifest."""
     (folder / FILE).write_bytes(data)
-    told = json.loads((folder / "manifest.json").read_text())
-    (file,) = told["tables"]["rows"]["files"]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (file,) = manifest["tables"]["rows"]["files"]
     file |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), **facts}
-    rewritten(folder, told)
+    rewritten(folder, manifest)
 
 
-def rewritten(folder, told):
-    told["checksum"] = checksum(told)
-    (folder / "manifest.json").write_text(json.dumps(told))
+def rewritten(folder, manifest):
+    manifest["checksum"] = checksum(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
-def ways(folder, beside):
-    """All that may be done with a dataset of somebody else."""
+def ways(folder, copy):
+    """All ways to use a dataset from another author."""
     return (
         lambda: Dataset.open(folder).scan("rows").collect(),
         lambda: [Dataset.open(folder).read(s).collect() for s in Dataset.open(folder).segments()],
         lambda: bf.local(folder),
-        lambda: bf.export(Dataset.open(folder), beside),
+        lambda: bf.export(Dataset.open(folder), copy),
         lambda: bf.export(rows(), folder),
     )
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_file_that_lies_is_refused(tmp_path, kind):
-    """Whoever opens, serves, copies or extends it is told which claim does not hold, and soon."""
+def test_false_claims_of_a_file_are_refused(tmp_path, kind):
+    """Opening, serving, copying and extending quickly report which claim is false."""
     folder = exported(tmp_path / "out")
     forge, words = HOSTILE[kind]
     forged(folder, forge((folder / FILE).read_bytes()))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
-    for way in ways(folder, tmp_path / "beside"):
+    for way in ways(folder, tmp_path / "copy"):
         with pytest.raises(DatasetError, match=words):
             way()
     assert time.process_time() - started < 30
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < LITTLE // 1024
 
 
-def test_a_manifest_that_lies_along_is_refused(tmp_path):
-    """That footer and manifest agree on 10^9 rows makes none of them."""
+def test_false_row_count_in_the_manifest_is_refused(tmp_path):
+    """The row count 10^9 in both footer and manifest is refused."""
     folder = exported(tmp_path / "out")
     forged(folder, claims_everywhere((folder / FILE).read_bytes()), rows=HUGE)
-    for way in ways(folder, tmp_path / "beside"):
+    for way in ways(folder, tmp_path / "copy"):
         with pytest.raises(DatasetError, match="1,000,000,000 rows in one row group"):
             way()
 
 
-def test_another_schema_is_refused(tmp_path):
-    """Columns are those of the manifest; a table of a loader has those of the loader."""
+def test_other_schema_is_refused(tmp_path):
+    """Columns are those of the manifest; a table of a loader has the loader's columns."""
     folder = exported(tmp_path / "out")
     other = rows().with_columns(pl.col("epoch").cast(pl.String))
     other.write_parquet(tmp_path / "other.parquet")
@@ -221,8 +221,8 @@ class Extension(pa.ExtensionType):
 PICKLE = b'cbuiltins\nexec\n(S\'open("/tmp/beaconframes-was-here", "w")\'\ntR.'
 
 
-def test_an_extension_type_runs_nothing(tmp_path):
-    """It is an error like any other, or a plain column; in no case a program."""
+def test_extension_type_runs_no_code(tmp_path):
+    """It is an error, or an ordinary column, and never a program."""
     folder = exported(tmp_path / "out")
     marker = tmp_path / "was-here"
     numbers = pa.array(range(ROWS), pa.int64())
@@ -231,14 +231,14 @@ def test_an_extension_type_runs_nothing(tmp_path):
     pq.write_table(pa.table({"epoch": column, "graffiti": ["x"] * ROWS}), path)
     data = path.read_bytes().replace(b"/tmp/beaconframes-was-here", str(marker).encode()[:26])
     forged(folder, data)
-    for way in ways(folder, tmp_path / "beside"):
+    for way in ways(folder, tmp_path / "copy"):
         with pytest.raises(DatasetError):
             way()
     assert not marker.exists()
 
 
-def test_nothing_outside_is_read(tmp_path):
-    """A manifest that names what lies elsewhere, and links that lead there, are refused."""
+def test_files_outside_the_dataset_are_not_read(tmp_path):
+    """A manifest with outside paths, and links to the outside, are refused."""
     secret = tmp_path / "secret.parquet"
     rows().write_parquet(secret)
     names = (
@@ -248,10 +248,10 @@ def test_nothing_outside_is_read(tmp_path):
     )  # fmt: skip
     for number, name in enumerate(names):
         folder = exported(tmp_path / f"out-{number}")
-        told = json.loads((folder / "manifest.json").read_text())
-        told["tables"]["rows"]["files"][0]["path"] = name
-        rewritten(folder, told)
-        for way in ways(folder, tmp_path / "beside"):
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest["tables"]["rows"]["files"][0]["path"] = name
+        rewritten(folder, manifest)
+        for way in ways(folder, tmp_path / "copy"):
             with pytest.raises(DatasetError, match=r"outside of its dataset|is damaged"):
                 way()
     folder = exported(tmp_path / "file-link")
@@ -261,39 +261,40 @@ def test_nothing_outside_is_read(tmp_path):
     shutil.move(other / "rows", tmp_path / "away")
     (other / "rows").symlink_to(tmp_path / "away")
     for place, words in ((folder, "not a regular file"), (other, "behind a symbolic link")):
-        for way in ways(place, tmp_path / "beside"):
+        for way in ways(place, tmp_path / "copy"):
             with pytest.raises(DatasetError, match=words):
                 way()
 
 
 @pytest.mark.more
-def test_a_hundred_thousand_files_are_soon_refused(tmp_path):
-    """A manifest may name many files: that they are not there, or all the same one, shows soon."""
+def test_many_missing_files_are_refused_quickly(tmp_path):
+    """A manifest may list many files that are missing, or the same file many times."""
     folder = exported(tmp_path / "out")
-    told = json.loads((folder / "manifest.json").read_text())
-    (file,) = told["tables"]["rows"]["files"]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (file,) = manifest["tables"]["rows"]["files"]
     many = [{**file, "path": f"rows/{n:05d}.parquet"} for n in range(100_000)]
     for files, words in ((many, "00001.parquet is missing"), ([file] * 100_000, "twice")):
-        told["tables"]["rows"]["files"] = files
-        rewritten(folder, told)
+        manifest["tables"]["rows"]["files"] = files
+        rewritten(folder, manifest)
         started = time.process_time()
-        for way in (ways(folder, tmp_path / "beside")[i] for i in (0, 2, 4)):
+        for way in (ways(folder, tmp_path / "copy")[i] for i in (0, 2, 4)):
             with pytest.raises(DatasetError, match=words):
                 way()
         assert time.process_time() - started < 60
 
 
-def table_of(told):
-    return next(iter(told["tables"].values()))
+def table_of(manifest):
+    return next(iter(manifest["tables"].values()))
 
 
-LIES = {
+FORGERIES = {
     "texts as slots": lambda t: (
         table_of(t).update(ranges={"slot": ["a", "b"]}),
         t["provenance"].update(finalized_epoch=None),
     ),
     "texts everywhere": lambda t: [
-        told.update(ranges={"epoch": ["a", "b"]}) for told in (table_of(t), *table_of(t)["files"])
+        manifest.update(ranges={"epoch": ["a", "b"]})
+        for manifest in (table_of(t), *table_of(t)["files"])
     ],
     "a text and a number": lambda t: table_of(t)["ranges"].update(epoch=["a", 2]),
     "a text in one file": lambda t: table_of(t)["files"][0]["ranges"].update(epoch=["a", "b"]),
@@ -303,7 +304,7 @@ LIES = {
     "until is text": lambda t: table_of(t)["request"].update(until="2h"),
     "until is a truth": lambda t: table_of(t)["request"].update(until=True),
     "since is a list": lambda t: table_of(t)["request"].update(since=[1]),
-    "a gap of nobody": lambda t: table_of(t).update(gaps=[{"validator_index": "x"}]),
+    "a gap of an unknown validator": lambda t: table_of(t).update(gaps=[{"validator_index": "x"}]),
     "a gap in no time": lambda t: table_of(t).update(gaps=[{"first_epoch": None}]),
     "a gap in time": lambda t: table_of(t).update(
         gaps=[{"validator_index": 1, "first_epoch": 0, "last_epoch": 2**62}]
@@ -317,21 +318,21 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("kind", LIES)
-def test_a_manifest_that_nobody_can_go_on_with_is_refused(tmp_path, explorer, kind):
-    """Opened, served, exported or extended: an error of ours, or what the rows say."""
-    asked = {"validators": [1], "since": 0, "until": 5}
+@pytest.mark.parametrize("kind", FORGERIES)
+def test_invalid_manifest_is_refused(tmp_path, explorer, kind):
+    """Opened, served, exported or extended: a DatasetError, or the rows are right."""
+    arguments = {"validators": [1], "since": 0, "until": 5}
     folder = tmp_path / "out"
-    bf.export(bf.load_income_history, folder, **asked)
-    told = json.loads((folder / "manifest.json").read_text())
-    LIES[kind](told)
-    rewritten(folder, told)
+    bf.export(bf.load_income_history, folder, **arguments)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    FORGERIES[kind](manifest)
+    rewritten(folder, manifest)
     refused = []
     for way in (
         lambda: Dataset.open(folder).meta,
         lambda: bf.local(folder).close(),
-        lambda: bf.export(Dataset.open(folder), tmp_path / "beside"),
-        lambda: bf.export(bf.load_income_history, folder, **{**asked, "until": 9}),
+        lambda: bf.export(Dataset.open(folder), tmp_path / "copy"),
+        lambda: bf.export(bf.load_income_history, folder, **{**arguments, "until": 9}),
     ):
         try:
             way()
@@ -340,21 +341,21 @@ def test_a_manifest_that_nobody_can_go_on_with_is_refused(tmp_path, explorer, ki
     assert refused or kind in ("texts as slots", "a gap in time")
 
 
-def test_a_format_that_there_is_not_is_refused_at_once(tmp_path):
-    """Who opens a dataset knows of every format that there is."""
+def test_unknown_format_is_refused_on_opening(tmp_path):
+    """The reader of datasets knows every format of the writer."""
     known = typing.get_type_hints(published.ManifestTable)["format"]
     assert set(FORMATS) == set(typing.get_args(known))
     folder = exported(tmp_path / "out")
-    told = json.loads((folder / "manifest.json").read_text())
-    table_of(told)["format"] = "zip"
-    rewritten(folder, told)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    table_of(manifest)["format"] = "zip"
+    rewritten(folder, manifest)
     for way in (Dataset.open, bf.local):
         with pytest.raises(DatasetError, match="Invalid enum value 'zip'"):
             way(folder)
 
 
-def test_a_manifest_of_anything_is_an_error_of_ours(tmp_path):
-    """Whatever stands where something else should, nobody sees another error than ours."""
+def test_random_manifest_raises_only_own_errors(tmp_path):
+    """Random values in a manifest raise no error but those of beaconframes."""
     folder = tmp_path / "out"
     bf.export(pl.DataFrame({"epoch": [0], "time": [GENESIS]}), folder)
     text = (folder / "manifest.json").read_text()
@@ -362,12 +363,12 @@ def test_a_manifest_of_anything_is_an_error_of_ours(tmp_path):
     odd = (None, -1, 2**63, 1.5, "", "x", [], {}, [[]], True, {"a": {}}, "../x", "9" * 50)
     refused = 0
     for number in range(60):
-        told = json.loads(text)
-        spoil(told[dice.choice(("tables", "tables", "provenance"))], dice, odd)
-        rewritten(folder, told)
+        manifest = json.loads(text)
+        corrupt(manifest[dice.choice(("tables", "tables", "provenance"))], dice, odd)
+        rewritten(folder, manifest)
         for way in (
             lambda: bf.local(folder).close(),
-            ways(folder, tmp_path / f"beside-{number}")[3],
+            ways(folder, tmp_path / f"copy-{number}")[3],
         ):
             try:
                 way()
@@ -376,9 +377,9 @@ def test_a_manifest_of_anything_is_an_error_of_ours(tmp_path):
     assert 30 < refused < 120
 
 
-def spoil(told, dice, odd):
-    """Put something odd in some place, deep or not."""
-    at = told
+def corrupt(manifest, dice, odd):
+    """Put a wrong value into a random place."""
+    at = manifest
     while True:
         key = dice.choice(list(at) if isinstance(at, dict) else range(len(at)))
         inner = at[key]
@@ -388,8 +389,8 @@ def spoil(told, dice, odd):
         at = inner
 
 
-def test_footers_of_anything_end_in_time(tmp_path):
-    """Bytes of a footer changed at random: a word about it, or none, but never an exception."""
+def test_random_footers_raise_no_exception(tmp_path):
+    """Randomly changed bytes of a footer are reported or harmless."""
     path = tmp_path / "rows.parquet"
     rows().write_parquet(path)
     data = path.read_bytes()
@@ -397,17 +398,17 @@ def test_footers_of_anything_end_in_time(tmp_path):
     dice = random.Random(2)
     found = set()
     for _ in range(500):
-        spoiled = bytearray(data)
+        damaged = bytearray(data)
         for _ in range(dice.choice((1, 3, 20))):
-            spoiled[-8 - dice.randrange(1, size + 1)] = dice.randrange(256)
-        path.write_bytes(spoiled)
+            damaged[-8 - dice.randrange(1, size + 1)] = dice.randrange(256)
+        path.write_bytes(damaged)
         found.add(find_invalid_claim(path, ROWS))
     assert None in found
     assert len(found) > 10
 
 
-def test_honest_files_are_believed(tmp_path):
-    """What this library, pyarrow and pandas write passes, with columns of every type."""
+def test_valid_files_are_accepted(tmp_path):
+    """Files of this package, pyarrow and pandas pass, with columns of every type."""
     frame = pl.DataFrame(
         {
             "n": [1, None], "wei": ["1", "2"], "at": [GENESIS, None],
@@ -433,8 +434,8 @@ def test_honest_files_are_believed(tmp_path):
     assert find_invalid_claim(path, 300_000) is None
 
 
-def test_a_ledger_that_runs_something_is_refused(tmp_path):
-    """A view in the place of a table could go on for ever; one of ours has none."""
+def test_ledger_with_a_view_is_refused(tmp_path):
+    """A view in the place of a table could run for ever; our ledgers have none."""
     dataset = Dataset.create(tmp_path / "out", meta={})
     dataset.write("rows", [rows()])
     dataset.check_files()
@@ -446,28 +447,28 @@ def test_a_ledger_that_runs_something_is_refused(tmp_path):
         Dataset.open(tmp_path / "out")
 
 
-def test_a_file_that_lies_in_a_dataset_with_a_ledger_is_refused(tmp_path):
-    """The same is held of a store or a simulation that somebody hands on."""
+def test_false_claims_in_a_ledger_dataset_are_refused(tmp_path):
+    """The files of a store or a simulation are checked, too."""
     dataset = Dataset.create(tmp_path / "out", meta={})
     dataset.write("rows", [rows()])
     (segment,) = dataset.segments()
     path = dataset.path / segment.path
-    spoiled = claims_in_all(path.read_bytes())
-    path.write_bytes(spoiled)
+    damaged = claims_in_all(path.read_bytes())
+    path.write_bytes(damaged)
     with sqlite3.connect(dataset.path / "ledger.sqlite") as connection:
-        facts = (len(spoiled), hashlib.sha256(spoiled).hexdigest())
+        facts = (len(damaged), hashlib.sha256(damaged).hexdigest())
         connection.execute("UPDATE segments SET bytes = ?, sha256 = ?", facts)
     connection.close()
-    for way in (lambda: bf.local(dataset.path), lambda: bf.export(dataset, tmp_path / "beside")):
+    for way in (lambda: bf.local(dataset.path), lambda: bf.export(dataset, tmp_path / "copy")):
         with pytest.raises(DatasetError, match="claims 1,000,000,000 rows"):
             way()
 
 
 @pytest.mark.more
-def test_a_bomb_takes_no_memory_in_a_process_of_its_own(tmp_path):
-    """The whole command: one line, its status, and no more memory than for a good dataset."""
+def test_bomb_takes_no_memory_on_the_command_line(tmp_path):
+    """The command prints one line, sets its status, and uses no more memory than usual."""
     peaks = []
-    for kind in ("good", "bomb"):
+    for kind in ("valid", "bomb"):
         folder = exported(tmp_path / kind)
         if kind == "bomb":
             data = (folder / FILE).read_bytes()
@@ -480,24 +481,24 @@ def test_a_bomb_takes_no_memory_in_a_process_of_its_own(tmp_path):
             "    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
             "    print(end.code, peak // 1024, file=sys.stderr)"
         )
-        told = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", program], check=False, capture_output=True, text=True
         )
-        status, peak = map(int, told.stderr.splitlines()[-1].split())
-        assert (0 if kind == "good" else 9) == status
-        assert (kind == "bomb") == (2 == told.stderr.count("\n"))
+        status, peak = map(int, completed.stderr.splitlines()[-1].split())
+        assert (0 if kind == "valid" else 9) == status
+        assert (kind == "bomb") == (2 == completed.stderr.count("\n"))
         peaks.append(peak)
     assert peaks[1] < peaks[0] + 20
 
 
-def noted(path):
-    """A line of a journal that claims a file."""
+def journal_line(path):
+    """Return a line of a journal that claims a file."""
     facts = {"rows": 1, "bytes": 1, "sha256": "0" * 64, "ranges": {}}
     return json.dumps({"file": {"table": "rows", "path": path, **facts}})
 
 
-def workshop(folder):
-    """The workshop of an export that is said to have been killed."""
+def create_work_folder(folder):
+    """Create the working folder of an apparently killed export."""
     (folder / journal.WORK_FOLDER).mkdir()
     return folder / journal.WORK_FOLDER
 
@@ -515,8 +516,8 @@ def workshop(folder):
         5,
     ],
 )
-def test_a_journal_removes_nothing_that_it_did_not_make(tmp_path, path):
-    """Who is given a dataset with a journal loses no file to it, inside or outside."""
+def test_forged_journal_removes_no_file(tmp_path, path):
+    """A forged journal removes no file, inside or outside of the dataset."""
     made = tmp_path / "out"
     bf.export(rows(), made)
     others = [tmp_path / "precious.txt", made / "precious.txt", made / "rows/mine.txt"]
@@ -525,15 +526,15 @@ def test_a_journal_removes_nothing_that_it_did_not_make(tmp_path, path):
     (made / "rows/link").symlink_to(tmp_path / "away")
     for other in others:
         other.write_text("precious")
-    (workshop(made) / journal.JOURNAL).write_text(noted(path) + "\n")
+    (create_work_folder(made) / journal.JOURNAL).write_text(journal_line(path) + "\n")
     bf.export(rows(), made)
     assert ["precious"] * len(others) == [other.read_text() for other in others]
 
 
-def test_a_journal_replaces_no_document_of_others(tmp_path):
-    """A README that was there before stays, though a journal says that it is of the export."""
+def test_forged_journal_replaces_no_document(tmp_path):
+    """An existing README stays, even if a journal claims it."""
     (tmp_path / "README.md").write_text("precious")
-    (workshop(tmp_path) / journal.JOURNAL).write_text(
+    (create_work_folder(tmp_path) / journal.JOURNAL).write_text(
         "".join(
             json.dumps({"document": said}) + "\n"
             for said in ("README.md", ["README.md", "0" * 64], {"README.md": 1})
@@ -546,21 +547,21 @@ def test_a_journal_replaces_no_document_of_others(tmp_path):
 
 @pytest.mark.parametrize("name", [journal.LOCK, journal.HOLDER, journal.JOURNAL])
 @pytest.mark.parametrize("kind", ["link", "folder"])
-def test_what_is_no_file_in_the_workshop_is_refused(tmp_path, name, kind):
-    """A link is not followed and not added to; the error says what to remove."""
+def test_link_in_the_work_folder_is_refused(tmp_path, name, kind):
+    """A link is not followed and not written to; the error says what to remove."""
     precious, out = tmp_path / "precious", tmp_path / "out"
     precious.write_text("")
     out.mkdir()
-    place = workshop(out) / name
+    place = create_work_folder(out) / name
     place.symlink_to(precious) if kind == "link" else place.mkdir()
     with pytest.raises(DatasetError, match=f"{name} is not a regular file. Remove it"):
         bf.export(rows(), out)
     assert "" == precious.read_text()
 
 
-def test_a_lock_that_is_text_is_refused(tmp_path):
-    """It is no database: the error says what to remove."""
-    (workshop(tmp_path) / journal.LOCK).write_text("text, and not a little of it" * 1000)
+def test_text_file_as_lock_is_refused(tmp_path):
+    """It is not a database: the error says what to remove."""
+    (create_work_folder(tmp_path) / journal.LOCK).write_text("not a database" * 1000)
     with pytest.raises(DatasetError, match=r"lock is not the lock file of an export\. Remove it"):
         bf.export(rows(), tmp_path)
 
@@ -583,12 +584,12 @@ def test_a_lock_that_is_text_is_refused(tmp_path):
         '{"done": ["income_history", 18598]}',
         '{"gap": ["income_history", []]}',
         '{"file": []}',
-        noted("rows/00000.parquet").replace("{}", '{"epoch": 5}'),
+        journal_line("rows/00000.parquet").replace("{}", '{"epoch": 5}'),
     ],
 )
-def test_a_journal_of_anything_is_passed_over(tmp_path, explorer, line):
-    """Lines that no export wrote are as if they were not there, and every row comes."""
-    (workshop(tmp_path) / journal.JOURNAL).write_text(line + "\n")
+def test_invalid_journal_lines_are_ignored(tmp_path, explorer, line):
+    """Lines that no export wrote are ignored, and all rows are exported."""
+    (create_work_folder(tmp_path) / journal.JOURNAL).write_text(line + "\n")
     made = bf.export(bf.load_income_history, tmp_path, validators=[1, 2], since=0, until=9)
     assert (20, True) == (made.rows, made.complete)
     assert not (tmp_path / journal.WORK_FOLDER).exists()
