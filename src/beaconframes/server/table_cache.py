@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 
-from beaconframes.endpoint import EpochTail, EpochWindow, Identifiers, RecentEpochs
+from beaconframes.endpoint import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from beaconframes.dataset import Dataset
-    from beaconframes.endpoint import Endpoint, Fields, View
+    from beaconframes.endpoint import Endpoint, Fields, Identifiers, View
 
 MAX_TABLE_CELLS = 16_000_000
 """Cells up to which a whole table is cached."""
@@ -75,9 +75,8 @@ class TableCache:
 
     def select_records(self, endpoint: Endpoint, fields: Fields, view: View) -> pl.DataFrame:
         """Return the records that *fields* select, with the field names of the wire."""
-        subject = endpoint.all_parameters[0] if endpoint.all_parameters else None
-        windowed = isinstance(endpoint.pagination, EpochTail | EpochWindow | RecentEpochs)
-        if windowed and isinstance(subject, Identifiers):
+        subject = find_windowed_subject(endpoint)
+        if subject is not None:
             validators = subject.resolve(fields, view)
             window = self._get_window(endpoint, subject, fields, view)
             if window is not None:
@@ -172,3 +171,13 @@ class TableCache:
                 return None
             self._cached.move_to_end(name)
             return self._cached[name]
+
+
+def find_windowed_subject(endpoint: Endpoint) -> Identifiers | None:
+    """Return the validators of an endpoint whose requests cover several epochs, else None."""
+    epochs = endpoint.pagination
+    if epochs is None or epochs.role is not Role.RANGE or epochs.window == 1:
+        return None
+    subject = endpoint.all_parameters[0]
+    by_index = subject.role is Role.SUBJECT and subject.resolves_pubkeys
+    return cast("Identifiers", subject) if by_index else None

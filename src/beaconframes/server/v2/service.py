@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint import Absent, Cursor, OnChain, Refused, Shape
+from beaconframes.endpoint import Absent, OnChain, Refused, Role, Shape
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
 from beaconframes.server.v2.response_range import find_range
@@ -85,7 +85,7 @@ class ServiceV2:
             self.check_chain(fields.get("chain", PUBLIC_CHAINS[0]))
         request_hash = hash_request(endpoint.path, fields)
         parts = {}
-        if isinstance(endpoint.pagination, Cursor):
+        if endpoint.pagination is not None and endpoint.pagination.role is Role.PAGE:
             size, cursor = fields.get("page_size", PAGE_SIZE), fields.get("cursor", "")
             if type(size) is not int or not 1 <= size <= PAGE_SIZE or not isinstance(cursor, str):
                 raise Refused("page_size must be 1 to 10, and cursor a text")
