@@ -22,7 +22,7 @@ import pytest
 
 import beaconframes as bf
 
-from ..v1.test_wire import SAMPLES, WIRE, asked, called, replaying
+from ..v1.test_wire import SAMPLES, WIRE, called, replaying, request_text
 
 SNAPSHOT = Path(__file__).with_name("requests.json")
 UPDATE = bool(os.environ.get("UPDATE_SNAPSHOTS"))
@@ -56,7 +56,7 @@ def send(name, replies_of=dict):
     sample = json.loads((WIRE / f"{name}.json").read_text())
     endpoint = name.partition(".")[0]
     texts = [json.dumps(reply, ensure_ascii=False).encode() for reply in sample["replies"]]
-    replies = replies_of(zip(map(asked, sample["requests"]), texts, strict=True))
+    replies = replies_of(zip(map(request_text, sample["requests"]), texts, strict=True))
     with (
         replaying(replies) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
