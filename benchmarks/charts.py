@@ -1,7 +1,7 @@
-"""What drawing costs beside the aggregation that it needs, and what a large figure weighs.
+"""CPU time of charts, compared with their aggregation alone; size of a large plotly figure.
 
-The static chart is drawn to its last pixel. The ways run in turn, so that a busy moment of the
-machine falls on all of them; figures are CPU seconds.
+Static charts are drawn and encoded as PNG. All cases alternate, so that other work on the machine
+affects all of them. Figures are CPU seconds.
 """
 
 from __future__ import annotations
@@ -62,22 +62,22 @@ def slots(rows: int) -> pl.DataFrame:
     )
 
 
-def static(frame: pl.DataFrame, **options: str) -> None:
-    """Draw an income chart to its last pixel."""
+def draw_static(frame: pl.DataFrame, **options: str) -> None:
+    """Draw an income chart and encode it as PNG."""
     ax = plot.income(frame, **options)  # type: ignore[arg-type]
     ax.figure.savefig(io.BytesIO(), format="png")  # type: ignore[union-attr]
     plt.close("all")
 
 
-def cpu(work: Callable[[], object]) -> float:
-    """Return the CPU seconds that *work* needs."""
+def measure_cpu(work: Callable[[], object]) -> float:
+    """Return the CPU seconds of *work*."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def main() -> None:
-    """Run the ways in turn and print medians."""
+    """Run the cases alternately and print medians."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rows", type=int, default=2_000_000)
@@ -85,17 +85,19 @@ def main() -> None:
     frame = income(chosen.rows)
 
     for every in ("day", "epoch"):
-        ways: dict[str, Callable[[], object]] = {
+        cases: dict[str, Callable[[], object]] = {
             "aggregation alone": lambda every=every: sum_income(frame, every=every, coverage=True),
-            "chart": lambda every=every: static(frame, every=every),
-            "chart by component": lambda every=every: static(frame, every=every, by="component"),
+            "chart": lambda every=every: draw_static(frame, every=every),
+            "chart by component": lambda every=every: draw_static(
+                frame, every=every, by="component"
+            ),
         }
-        for way in ways.values():
-            way()
-        taken: dict[str, list[float]] = {name: [] for name in ways}
+        for case in cases.values():
+            case()
+        taken: dict[str, list[float]] = {name: [] for name in cases}
         for _ in range(chosen.rounds):
-            for name, way in ways.items():
-                taken[name].append(cpu(way))
+            for name, case in cases.items():
+                taken[name].append(measure_cpu(case))
         alone = statistics.median(taken["aggregation alone"])
         print(f"income of {chosen.rows:,} rows by {every}, {chosen.rounds} rounds")
         for name, seconds in taken.items():
@@ -107,7 +109,7 @@ def main() -> None:
     figure = interactive.sync_participation(million)
     drawn = sum(len(trace.x) for trace in figure.data)
     print("interactive participation of 1,000,000 slots")
-    print(f"  {cpu(lambda: interactive.sync_participation(million)) * 1e3:.0f} ms of CPU")
+    print(f"  {measure_cpu(lambda: interactive.sync_participation(million)) * 1e3:.0f} ms of CPU")
     print(f"  {drawn:,} points, {len(figure.to_json()) / 1e6:.1f} MB in the page")
 
 

@@ -1,13 +1,13 @@
-"""From the bytes of a page to the finished frame, beside what a user does without us.
+"""Decoding of responses into frames, compared with json and pandas.
 
-A page is what the service really sends for 100 validators over 100 epochs of income: 10,000
-records, fields that are zero left out, the week repeated in each. Three ways alternate in one run:
+A page has the income of 100 validators over 100 epochs in the format of the service: 10,000
+records, without fields that are zero, with the week in each record. Three cases alternate:
 
-ours    the table's decoder: exact, typed, with the epoch's time, sorted by nothing yet
-users   json.loads, pandas.json_normalize, then the columns brought to the same types by hand
-floor   msgspec decoding the same records into typed objects, and stopping there
+ours    the decoder of the table: exact, typed, with the time of the epoch, not sorted yet
+pandas  json.loads and pandas.json_normalize, then a conversion of the columns to the same types
+floor   msgspec decoding of the same records into typed objects, without a frame
 
-CPU seconds, medians over rounds; the ratios are what to quote.
+Figures are CPU seconds, medians over rounds. Quote the ratios.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def page() -> bytes:
     return json.dumps({"status": "OK", "data": records}, separators=(",", ":")).encode()
 
 
-def ours(body: bytes) -> Any:
-    """Judge the envelope and decode."""
+def decode_with_table(body: bytes) -> Any:
+    """Check the envelope and decode."""
     return IncomeHistory.decode([parse_page(HttpResponse(200, {}, body), "v1").data], MAINNET)
 
 
-def users(body: bytes) -> Any:
-    """Do what notebooks do: normalise, then repair the types that went wrong."""
+def decode_with_pandas(body: bytes) -> Any:
+    """Decode with pandas: normalize, then convert the types."""
     frame = pd.json_normalize(json.loads(body)["data"])
     for amount in AMOUNTS:
         name = f"income.{amount}"
@@ -126,8 +126,8 @@ class Page(msgspec.Struct):
 decoder = msgspec.json.Decoder(Page)
 
 
-def floor(body: bytes) -> Any:
-    """Decode into objects and stop there."""
+def decode_only(body: bytes) -> Any:
+    """Decode into typed objects only."""
     return decoder.decode(body)
 
 
@@ -229,7 +229,7 @@ def rewards(pages: int) -> list[bytes]:
 
 
 def week(epoch: int) -> dict[str, Any]:
-    """Return what the service repeats in every record."""
+    """Return the fields of the week, which the service repeats in every record."""
     number = epoch // 1575
     return {
         "week": number,
@@ -239,25 +239,25 @@ def week(epoch: int) -> dict[str, Any]:
 
 
 def enveloped(data: Any) -> bytes:
-    """Return an answer of the service."""
+    """Return the bytes of a response."""
     return json.dumps({"status": "OK", "data": data}, separators=(",", ":")).encode()
 
 
 def frame_of(table: type[Table], bodies: list[bytes]) -> Any:
-    """Judge each envelope and decode all of them into one frame."""
+    """Check each envelope and decode all responses into one frame."""
     pages = (parse_page(HttpResponse(200, {}, body), "v1").data for body in bodies)
     return table.decode(pages, MAINNET)
 
 
 def rewards_of(bodies: list[bytes]) -> Any:
-    """Judge each envelope of generation 2 and decode all of them, with the epoch beside them."""
+    """Check each V2 envelope and decode all responses, with the epoch of the envelope."""
     found = [parse_page(HttpResponse(200, {}, body), "v2") for body in bodies]
     around = [EnvelopeContext(page.beside, {}) for page in found]
     return Rewards.decode((page.data for page in found), MAINNET, around)
 
 
-def normalised(bodies: list[bytes]) -> Any:
-    """Do what notebooks do: one frame for each answer, put together, times repaired."""
+def normalize_with_pandas(bodies: list[bytes]) -> Any:
+    """Decode with pandas: one frame for each response, one concat, then convert the times."""
     frame = pd.concat([pd.json_normalize(json.loads(body)["data"]) for body in bodies])
     for name in ("week_start", "week_end", "day_start", "day_end"):
         if name in frame:
@@ -268,14 +268,14 @@ def normalised(bodies: list[bytes]) -> Any:
 
 
 def measure(
-    ways: dict[str, Callable[[], Any]], rounds: int = ROUNDS, *, warm: bool = True
+    cases: dict[str, Callable[[], Any]], rounds: int = ROUNDS, *, warm: bool = True
 ) -> dict[str, float]:
-    """Return the median CPU seconds of each way, alternating, after one round to *warm* up."""
-    spent: dict[str, list[float]] = {name: [] for name in ways}
+    """Return the median CPU seconds of each case, alternating, after one round to *warm* up."""
+    spent: dict[str, list[float]] = {name: [] for name in cases}
     for number in range(not warm, rounds + 1):
-        for name, way in ways.items():
+        for name, case in cases.items():
             start = time.process_time()
-            way()
+            case()
             if number:
                 spent[name].append(time.process_time() - start)
     return {name: statistics.median(times) for name, times in spent.items()}
@@ -284,14 +284,18 @@ def measure(
 def main() -> None:
     """Print the medians and the ratios."""
     body = page()
-    fees = [int(fee) for fee in ours(body)["tx_fee_reward_wei"]]
-    if fees != list(users(body)["income.tx_fee_reward_wei"]):
+    fees = [int(fee) for fee in decode_with_table(body)["tx_fee_reward_wei"]]
+    if fees != list(decode_with_pandas(body)["income.tx_fee_reward_wei"]):
         raise SystemExit("the two frames differ")
     cost = measure(
-        {"ours": lambda: ours(body), "users": lambda: users(body), "floor": lambda: floor(body)}
+        {
+            "ours": lambda: decode_with_table(body),
+            "pandas": lambda: decode_with_pandas(body),
+            "floor": lambda: decode_only(body),
+        }
     )
-    print(f"{'':<28}{'ours':>9}{'users':>10}{'times':>7}    CPU, medians of {ROUNDS} rounds")
-    told("income, 10,000 records", cost)
+    print(f"{'':<28}{'ours':>9}{'pandas':>10}{'ratio':>7}    CPU, medians of {ROUNDS} rounds")
+    print_line("income, 10,000 records", cost)
     print(f"{'':<28}{cost['floor'] * 1e3:>6.1f} ms is the floor: ours is ", end="")
     print(f"{cost['ours'] / cost['floor']:.1f} times it")
     cases: list[tuple[str, type[Table], list[bytes], int]] = [
@@ -301,17 +305,20 @@ def main() -> None:
         ("yield index, 1,800 days", YieldIndex, days(1800), 3),
     ]
     for name, table, bodies, rounds in cases:
-        ways = {"ours": partial(frame_of, table, bodies), "users": partial(normalised, bodies)}
-        told(name, measure(ways, rounds))
+        cases = {
+            "ours": partial(frame_of, table, bodies),
+            "pandas": partial(normalize_with_pandas, bodies),
+        }
+        print_line(name, measure(cases, rounds))
     small = rewards(SMALL_PAGES)
-    ways = {"ours": lambda: rewards_of(small), "users": lambda: normalised(small)}
-    # Half a minute of the user's way is enough.
-    told("V2 rewards, 5,000 pages", measure(ways, rounds=1, warm=False))
+    cases = {"ours": lambda: rewards_of(small), "pandas": lambda: normalize_with_pandas(small)}
+    # One round of pandas takes half a minute.
+    print_line("V2 rewards, 5,000 pages", measure(cases, rounds=1, warm=False))
 
 
-def told(name: str, cost: dict[str, float]) -> None:
-    """Print one line."""
-    mine, theirs = cost["ours"], cost["users"]
+def print_line(name: str, cost: dict[str, float]) -> None:
+    """Print one line of the table."""
+    mine, theirs = cost["ours"], cost["pandas"]
     print(f"{name:<28}{mine * 1e3:>6.1f} ms{theirs * 1e3:>7.1f} ms{theirs / mine:>7.1f}")
 
 

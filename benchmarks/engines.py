@@ -1,8 +1,8 @@
-"""Income of 50 million rows by day and validator, beside a query by hand, on three engines.
+"""Income of 50 million rows by day and validator, compared with hand-written queries.
 
-The rows are those of a simulated chain, again and again with other validators, in a temporary
-folder. Each way runs in an interpreter of its own, in turn with the other; its CPU is that of all
-threads and its memory what it held at most. Half the rows tell whether memory grows with them.
+The rows are copies of a simulated chain with other validator indices, in a temporary folder. Each
+case runs in its own interpreter, and both alternate. CPU is that of all threads, memory is the
+peak. A run with half of the rows shows whether memory grows with the number of rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROWS = 50_000_000
 ROUNDS = 3
 VALIDATORS, EPOCHS = 2_000, 675
 MEASURED = ("wall", "cpu", "peak")
-WAYS = ("by hand", "bf.analysis.income")
+CASES = ("hand-written", "bf.analysis.income")
 PARTS = {
     "attestation_reward_gwei": [
         "attestation_head_reward_gwei",
@@ -51,7 +51,7 @@ PENALTIES = [name for name in PARTS if "penalty" in name]
 
 
 def polars_by_hand(pattern: str) -> Any:
-    """Return the sums, as one would ask polars for them."""
+    """Return the sums of a hand-written polars query."""
     import polars as pl
 
     decimal = pl.Decimal(38, 0)
@@ -73,7 +73,7 @@ def polars_by_hand(pattern: str) -> Any:
 
 
 def duckdb_by_hand(pattern: str) -> Any:
-    """Return the sums, as one would ask DuckDB for them."""
+    """Return the sums of a hand-written DuckDB query."""
     import duckdb
 
     parts = ", ".join(f"sum({' + '.join(names)}) AS {part}" for part, names in PARTS.items())
@@ -93,7 +93,7 @@ def duckdb_by_hand(pattern: str) -> Any:
 
 
 def dask_by_hand(pattern: str) -> Any:
-    """Return the sums, as one would ask Dask for them."""
+    """Return the sums of a hand-written Dask query."""
     import dask.dataframe as dd
     import pandas as pd
     import pyarrow as pa
@@ -110,14 +110,14 @@ def dask_by_hand(pattern: str) -> Any:
     )
     result["income"] = sum(result[name] for name in REWARDS) - sum(result[n] for n in PENALTIES)
     table = result.reset_index().compute()
-    # 64 bits are few for wei; Arrow has decimals.
+    # Wei needs more than 64 bits; Arrow has decimals.
     gwei = table["income"].astype(pd.ArrowDtype(pa.decimal128(19, 0)))
     wei = table["tx_fee_reward_wei"].astype(pd.ArrowDtype(pa.decimal128(28, 0)))
     table["net"] = gwei * Decimal(10**9) + wei
     return table
 
 
-def ours(engine: str, pattern: str) -> Any:
+def sum_with_analysis(engine: str, pattern: str) -> Any:
     """Return the sums of `bf.analysis.income`."""
     import beaconframes as bf
 
@@ -139,26 +139,26 @@ def ours(engine: str, pattern: str) -> Any:
 BY_HAND = {"polars": polars_by_hand, "duckdb": duckdb_by_hand, "dask": dask_by_hand}
 
 
-def run(engine: str, way: str, pattern: str) -> dict[str, Any]:
-    """Run one way here, and return what it took."""
+def run_case(engine: str, case: str, pattern: str) -> dict[str, Any]:
+    """Run one case in this process, and return its rows, time and memory."""
     importlib.import_module("dask.dataframe" if engine == "dask" else engine)
     importlib.import_module("beaconframes.analysis")
     before = time.process_time()
     begin = time.perf_counter()
-    result = BY_HAND[engine](pattern) if way == WAYS[0] else ours(engine, pattern)
+    result = BY_HAND[engine](pattern) if case == CASES[0] else sum_with_analysis(engine, pattern)
     wall = time.perf_counter() - begin
     cpu = time.process_time() - before
-    # What getrusage calls the peak is that of the parent, where it was more.
+    # getrusage returns the peak of the parent process if this was higher.
     status = Path("/proc/self/status").read_text(encoding="ascii")
     peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
-    # Both answer the same, or there is nothing to compare.
-    net = "net" if way == WAYS[0] else "net_income_wei"
+    # Both results must be equal.
+    net = "net" if case == CASES[0] else "net_income_wei"
     total = str(int(sum(result[net].to_list())))
     return {"rows": len(result), "net": total, "wall": wall, "cpu": cpu, "peak": peak}
 
 
 def write(folder: Path, rows: int) -> None:
-    """Write the dataset: a simulated chain, and copies of it with other validators."""
+    """Write the rows: a simulated chain, and copies of it with other validator indices."""
     import polars as pl
 
     from beaconframes.simulator import simulate
@@ -171,9 +171,9 @@ def write(folder: Path, rows: int) -> None:
         part.write_parquet(folder / f"{copy:03}.parquet", row_group_size=250_000)
 
 
-def measured(engine: str, way: str, pattern: str) -> dict[str, Any]:
-    """Return what one way took in an interpreter of its own."""
-    command = [sys.executable, __file__, "--engine", engine, "--way", way, "--files", pattern]
+def measure(engine: str, case: str, pattern: str) -> dict[str, Any]:
+    """Run one case in its own interpreter, and return its figures."""
+    command = [sys.executable, __file__, "--engine", engine, "--case", case, "--files", pattern]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
     return found
@@ -185,12 +185,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--engine", choices=BY_HAND)
-    parser.add_argument("--way", choices=WAYS)
+    parser.add_argument("--case", choices=CASES)
     parser.add_argument("--files")
-    parser.add_argument("--folder", type=Path, help="keep the rows there, and use them again")
+    parser.add_argument(
+        "--folder", type=Path, help="folder for the rows; existing rows are used again"
+    )
     given = parser.parse_args()
     if given.files:
-        print(json.dumps(run(given.engine, given.way, given.files)))
+        print(json.dumps(run_case(given.engine, given.case, given.files)))
         return
     import polars as pl
 
@@ -203,7 +205,7 @@ def main() -> None:
         size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
         print(f"{rows:,} rows, {size / 1e6:,.0f} MB of Parquet, {os.cpu_count()} cores")
         print(
-            f"{'engine':8} {'way':20} {'CPU s':>8} {'wall s':>8} {'peak MB':>8}   of half the rows"
+            f"{'engine':8} {'case':20} {'CPU s':>8} {'wall s':>8} {'peak MB':>8}   of half the rows"
         )
         half = Path(name) / "half"
         half.mkdir()
@@ -211,25 +213,25 @@ def main() -> None:
         for file in files[: len(files) // 2]:
             (half / file.name).symlink_to(file.resolve())
         for engine in [given.engine] if given.engine else BY_HAND:
-            taken: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+            taken: dict[str, list[dict[str, Any]]] = {case: [] for case in CASES}
             for _ in range(given.rounds):
-                for way in WAYS:
-                    taken[way].append(measured(engine, way, f"{folder}/*.parquet"))
+                for case in CASES:
+                    taken[case].append(measure(engine, case, f"{folder}/*.parquet"))
             median = {
-                way: {key: statistics.median(one[key] for one in runs) for key in MEASURED}
-                for way, runs in taken.items()
+                case: {key: statistics.median(one[key] for one in runs) for key in MEASURED}
+                for case, runs in taken.items()
             }
-            for way, found in median.items():
-                less = measured(engine, way, f"{half}/*.parquet")
+            for case, found in median.items():
+                less = measure(engine, case, f"{half}/*.parquet")
                 print(
-                    f"{engine:8} {way:20} {found['cpu']:8.1f} {found['wall']:8.1f} "
+                    f"{engine:8} {case:20} {found['cpu']:8.1f} {found['wall']:8.1f} "
                     f"{found['peak'] / 1e6:8.0f} {less['peak'] / 1e6:8.0f} MB"
                 )
-            one, other = (median[way] for way in WAYS)
+            one, other = (median[case] for case in CASES)
             answers = {(found["rows"], found["net"]) for runs in taken.values() for found in runs}
             assert len(answers) == 1, answers
             print(
-                f"{engine:8} {'times':20} {other['cpu'] / one['cpu']:8.2f} "
+                f"{engine:8} {'ratio':20} {other['cpu'] / one['cpu']:8.2f} "
                 f"{other['wall'] / one['wall']:8.2f} {other['peak'] / one['peak']:8.2f}"
             )
 

@@ -1,8 +1,8 @@
-"""What an answer of the local explorer costs, beside building the same JSON from dictionaries.
+"""CPU time of responses of the local explorer, compared with ``json.dumps`` of dictionaries.
 
-CPU of the answer alone, without the socket: select the rows, spell them, write them. Each is asked
-for again and again, as the batches and windows of one load are; ``first`` is what the first of them
-costs, which reads the rows from disk.
+The time includes the selection, the encoding and the writing of the rows, without the socket. Each
+request is repeated, as the batches and windows of a load are. ``first`` is the time of the first
+request, which reads the rows from disk.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 ROUNDS = 25
 
 
-def cpu(way: Callable[[], Any], rounds: int = ROUNDS) -> float:
-    """Return the median CPU milliseconds of *way*."""
+def measure_cpu(work: Callable[[], Any], rounds: int = ROUNDS) -> float:
+    """Return the median CPU milliseconds of *work*."""
     spent = []
     for _ in range(rounds):
         start = time.process_time()
-        way()
+        work()
         spent.append(time.process_time() - start)
     return statistics.median(spent) * 1e3
 
 
 def main() -> None:
-    """Print a line for each kind of answer."""
+    """Print one line for each kind of response."""
     service = Service(open_sample())
     head = service.head
     epoch, slot = str(head.finalized_epoch), str(head.finalized_epoch * 32)
@@ -75,9 +75,9 @@ def main() -> None:
         def answer(endpoint: Endpoint = endpoint, fields: dict[str, str] = fields) -> bytes:
             return bytes(service.answer(endpoint, fields, None).body)
 
-        first, ours = cpu(answer, 1), cpu(answer)
-        # Less than any service has to do: no names of the wire, no envelope, no inner objects.
-        dicts = cpu(lambda rows=rows: json.dumps(rows.to_dicts(), default=str))
+        first, ours = measure_cpu(answer, 1), measure_cpu(answer)
+        # Less than any service has to do: no wire names, no envelope, no nested objects.
+        dicts = measure_cpu(lambda rows=rows: json.dumps(rows.to_dicts(), default=str))
         line = f"{endpoint.name:<22}{rows.height:>7,}{len(answer()):>11,}{first:>7.1f} ms"
         print(f"{line}{ours:>7.1f} ms{dicts:>7.1f} ms{dicts / ours:>7.1f}")
 

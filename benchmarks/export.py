@@ -1,16 +1,16 @@
-"""Export income to partitioned Parquet: time and memory, beside polars' own partitioned sink.
+"""Time and memory of exports to partitioned Parquet, compared with the partitioned sink of polars.
 
-``python benchmarks/export.py [rows in millions] [way ...]``. Each way runs in processes of its own,
-over the same rows, the ways in turn and that several times: seconds are medians, and memory is the
-greatest peak of a process over what it had when the rows were about to be read, seen every 5 ms.
+``python benchmarks/export.py [rows in millions] [case ...]``. Each case runs in its own process
+over the same rows; the cases alternate for several rounds. Seconds are medians. Memory is the
+highest peak of a process above its memory before reading, sampled every 5 ms.
 
-``export`` and ``sink`` are given pages of 10,000 rows, in order, as they come from a service; what
-``reading`` them alone takes is subtracted for what is net. ``dataset-export`` and ``dataset-sink``
-read the same rows from a dataset, which polars can do by itself.
+``export`` and ``sink`` get pages of 10,000 rows in order, as a service sends them. The time of
+``reading`` the pages alone is subtracted for the net time. ``dataset-export`` and ``dataset-sink``
+read the same rows from a dataset, which polars can read itself.
 
-The sink writes the same columns into the same folders, with the same codec, level, statistics and
-row groups. It does less than the export: rows stay in the order in which they came, nothing is
-hashed or made durable, and there is no manifest.
+The sink writes the same columns to the same folders, with the same codec, level, statistics and row
+groups. It does less than the export: it does not sort rows, compute checksums, sync files to disk
+or write a manifest.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ ROUNDS = 7
 
 
 def make(folder: Path, millions: int) -> None:
-    """Write rows as they are in life: most amounts are alike, fees are rare."""
+    """Write rows like real ones: most amounts are similar, fees are rare."""
     rng = np.random.default_rng(0)
     schema = IncomeHistory.schema()
     size = EPOCHS_AT_ONCE * VALIDATORS
-    dataset = Dataset.create(folder, meta={"service": "made up", "simulated": True})
+    dataset = Dataset.create(folder, meta={"service": "synthetic", "simulated": True})
     pages = pages_of(folder)
     pages.mkdir()
     written: list[int] = []
@@ -76,17 +76,17 @@ def make(folder: Path, millions: int) -> None:
 
 
 def pages_of(source: Path) -> Path:
-    """Return where the same rows are in files of 10,000, which take little memory to be read."""
+    """Return the folder with the same rows in files of 10,000 rows."""
     return source.with_name(f"{source.name}-pages")
 
 
 def pages(source: Path) -> Iterator[pl.DataFrame]:
-    """Yield pages of 10,000 rows, as they come from a service."""
+    """Yield pages of 10,000 rows, as a service sends them."""
     return map(pl.read_parquet, sorted(pages_of(source).iterdir()))
 
 
 def with_pages(source: Path, _: Path) -> int:
-    """Take the pages and do nothing with them: what comes before any way that is given them."""
+    """Read the pages only: every case with pages includes this."""
     return sum(page.height for page in pages(source))
 
 
@@ -96,12 +96,14 @@ def with_export(source: Path, target: Path) -> int:
 
 
 def with_sink(source: Path, target: Path) -> int:
-    """Let polars take the pages and divide them."""
+    """Write the pages with the sink of polars."""
 
-    def give(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
+    def read_pages(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
         yield from (page.select(columns or pl.all()) for page in pages(source))
 
-    return divided(register_io_source(give, schema=IncomeHistory.schema()), source, target)
+    return write_with_sink(
+        register_io_source(read_pages, schema=IncomeHistory.schema()), source, target
+    )
 
 
 def with_dataset(source: Path, target: Path) -> int:
@@ -115,12 +117,12 @@ def with_lazy(source: Path, target: Path) -> int:
 
 
 def with_scan_sink(source: Path, target: Path) -> int:
-    """Let polars read the dataset's files and divide them."""
-    return divided(Dataset.open(source).scan("income_history"), source, target)
+    """Read and write with polars."""
+    return write_with_sink(Dataset.open(source).scan("income_history"), source, target)
 
 
-def divided(rows: pl.LazyFrame, source: Path, target: Path) -> int:
-    """Let polars write: no order by validator, no manifest, nothing hashed or made durable."""
+def write_with_sink(rows: pl.LazyFrame, source: Path, target: Path) -> int:
+    """Write with the sink of polars: no sorting, no manifest, no checksums, no sync to disk."""
     parts = pl.PartitionBy(target, key=["date"], include_key=False)
     rows.with_columns(date=pl.col("time").dt.date()).sink_parquet(
         parts, mkdir=True, compression="zstd", compression_level=1, row_group_size=131_072
@@ -128,7 +130,7 @@ def divided(rows: pl.LazyFrame, source: Path, target: Path) -> int:
     return sum(segment.rows for segment in Dataset.open(source).segments("income_history"))
 
 
-WAYS = {
+CASES = {
     "reading": with_pages,
     "export": with_export,
     "sink": with_sink,
@@ -144,9 +146,9 @@ def resident() -> int:
     return int(text.partition("VmRSS:")[2].split()[0]) * 1024
 
 
-def measure(way: str, source: Path, target: Path, told: Connection) -> None:
-    """Run one way and tell seconds, processor seconds and the peak of memory."""
-    # What is loaded by any first use is not what rows cost.
+def measure(case: str, source: Path, target: Path, results: Connection) -> None:
+    """Run one case; send its seconds, CPU seconds and peak memory."""
+    # The first use of each library loads its modules: this is not part of the figures.
     pl.scan_parquet(min(source.rglob("*.parquet"))).head(1).collect()
     bf.export(pl.DataFrame({"n": [1]}), target.with_name("warm"))
     start, peak, ended = resident(), [0], threading.Event()
@@ -158,56 +160,56 @@ def measure(way: str, source: Path, target: Path, told: Connection) -> None:
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     wall, cpu = time.perf_counter(), time.process_time()
-    rows = WAYS[way](source, target)
+    rows = CASES[case](source, target)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     ended.set()
     watcher.join()
-    told.send({"rows": rows, "wall": wall, "cpu": cpu, "peak": peak[0] - start})
+    results.send({"rows": rows, "wall": wall, "cpu": cpu, "peak": peak[0] - start})
 
 
-def run(way: str, source: Path, target: Path) -> dict[str, float]:
-    """Measure one way in a process of its own, and remove what it wrote."""
+def run(case: str, source: Path, target: Path) -> dict[str, float]:
+    """Measure one case in its own process, and remove its files."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=measure, args=(way, source, target, there))
+    process = context.Process(target=measure, args=(case, source, target, there))
     process.start()
-    told = here.recv()
+    figures = here.recv()
     process.join()
-    told["size"] = sum(path.stat().st_size for path in target.rglob("*.parquet"))
+    figures["size"] = sum(path.stat().st_size for path in target.rglob("*.parquet"))
     if target.exists():
         written = (
             pl.scan_parquet(sorted(target.rglob("*.parquet"))).select(pl.len()).collect().item()
         )
-        assert written == told["rows"]
+        assert written == figures["rows"]
         shutil.rmtree(target)
-    return told
+    return figures
 
 
 def main() -> None:
-    """Measure the ways that were asked for, or all of them."""
+    """Measure the cases of the command line, or all of them."""
     millions = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    ways = sys.argv[2:] or list(WAYS)
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+    cases = sys.argv[2:] or list(CASES)
+    found: dict[str, list[dict[str, float]]] = {case: [] for case in cases}
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source"
         make(source, millions)
         for _ in range(ROUNDS):
-            for way in ways:
-                found[way].append(run(way, source, Path(folder) / f"to-{way}"))
+            for case in cases:
+                found[case].append(run(case, source, Path(folder) / f"to-{case}"))
     print(f"{millions}M rows of 18 columns into one folder a day, {ROUNDS} rounds")
-    print(f"{'way':<16}{'s':>8}{'net s':>8}{'CPU s':>8}{'net':>8}{'peak MB':>10}{'size MB':>10}")
+    print(f"{'case':<16}{'s':>8}{'net s':>8}{'CPU s':>8}{'net':>8}{'peak MB':>10}{'size MB':>10}")
     middle = {
-        way: {key: median(told[key] for told in rounds) for key in ("wall", "cpu", "size")}
-        for way, rounds in found.items()
+        case: {key: median(one[key] for one in rounds) for key in ("wall", "cpu", "size")}
+        for case, rounds in found.items()
     }
     nothing = {"wall": 0.0, "cpu": 0.0}
-    for way, told in middle.items():
-        reading = middle.get("reading", nothing) if way in ("export", "sink") else nothing
+    for case, figures in middle.items():
+        reading = middle.get("reading", nothing) if case in ("export", "sink") else nothing
         seconds = "".join(
-            f"{told[key]:>8.2f}{told[key] - reading[key]:>8.2f}" for key in ("wall", "cpu")
+            f"{figures[key]:>8.2f}{figures[key] - reading[key]:>8.2f}" for key in ("wall", "cpu")
         )
-        peak = max(told["peak"] for told in found[way]) / 1e6
-        print(f"{way:<16}{seconds}{peak:>10.0f}{told['size'] / 1e6:>10.1f}")
+        peak = max(one["peak"] for one in found[case]) / 1e6
+        print(f"{case:<16}{seconds}{peak:>10.0f}{figures['size'] / 1e6:>10.1f}")
 
 
 if __name__ == "__main__":

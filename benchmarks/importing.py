@@ -1,7 +1,7 @@
-"""What `import beaconframes` costs, beside a bare interpreter and beside `import polars`.
+"""Time of `import beaconframes`, compared with the interpreter alone and with `import polars`.
 
-Every figure is the time of a whole fresh interpreter. The three run in turn, so that a busy moment
-of the machine falls on all of them.
+Every figure is the time of a new interpreter. The three programs alternate, so that other work on
+the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import sys
 import time
 
 PROGRAMS = {
-    "bare interpreter": "pass",
+    "interpreter alone": "pass",
     "import beaconframes": "import beaconframes",
     "import polars": "import polars",
 }
 
 
-def run(program: str) -> float:
-    """Return the seconds that a fresh interpreter needs for *program*."""
-    # Compiled files are kept, as they are for users.
+def measure(program: str) -> float:
+    """Return the seconds of a new interpreter for *program*."""
+    # With compiled files, as users have them.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
@@ -30,20 +30,20 @@ def run(program: str) -> float:
 
 
 def main() -> None:
-    """Run the programs in turn and print medians."""
+    """Run the programs alternately and print medians."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=41)
     rounds = parser.parse_args().rounds
 
     for program in PROGRAMS.values():
-        run(program)
+        measure(program)
     times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     for _ in range(rounds):
         for name, program in PROGRAMS.items():
-            times[name].append(run(program))
+            times[name].append(measure(program))
 
-    bare = statistics.median(times["bare interpreter"])
-    print(f"{'':<18}{'median':>11}{'over bare':>12}{'x bare':>9}   {rounds} interpreters each")
+    bare = statistics.median(times["interpreter alone"])
+    print(f"{'':<18}{'median':>11}{'difference':>12}{'ratio':>9}   {rounds} interpreters each")
     for name, taken in times.items():
         median = statistics.median(taken)
         over = median - bare

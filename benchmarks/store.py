@@ -1,10 +1,10 @@
-"""What is in the store, beside the same rows in one Parquet file; and a year without its memory.
+"""Loading from the store, compared with one Parquet file; memory of a lazy sum over a year.
 
-Income of 100 validators over 22,500 epochs, 2.25 million rows, loaded offline from a store that
-was filled window by window and compacted. In turn with it ``polars.read_parquet`` reads the same
-rows from one file, which is the floor: no finality, no coverage, no sums over content. Then a sum
-by validator over a year, 8.2 million rows, by ``lazy=True``, in an interpreter of its own whose
-peak memory is told, beside one that only imports what it needs.
+The income of 100 validators over 22,500 epochs, 2.25 million rows, is loaded offline from a store
+that was filled window by window and compacted. ``polars.read_parquet`` of the same rows in one file
+is the lower limit: it checks no finality, no coverage and no checksums. Then a sum by validator
+over a year, 8.2 million rows, runs with ``lazy=True`` in its own interpreter. Its peak memory is
+compared with that of an interpreter that only imports the same modules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GRID = Grid("validator_index", "epoch", ("validator_index", "epoch"))
 
 
 def rows(first: int, last: int) -> pl.DataFrame:
-    """Return income that differs from row to row about as much as real income does."""
+    """Return rows that vary about as much as real income."""
     schema = IncomeHistory.schema()
     keys = pl.DataFrame({"validator_index": range(VALIDATORS)}, schema_overrides=schema).join(
         pl.DataFrame({"epoch": range(first, last + 1)}, schema_overrides=schema), how="cross"
@@ -63,32 +63,32 @@ def rows(first: int, last: int) -> pl.DataFrame:
 
 
 def fill(folder: Path, epochs: int) -> None:
-    """Make a store in *folder*, as loads of one window after the other make it, and compact it."""
+    """Fill a store in *folder* window by window, as loads do, and compact it."""
     local_store = bf.Explorer(URL, store=folder).local_store
     assert local_store is not None
     for first in range(FIRST, FIRST + epochs, WINDOW):
         last = min(first + WINDOW, FIRST + epochs) - 1
-        told = {str(validator): ((first, last),) for validator in range(VALIDATORS)}
-        assert local_store.keep("income_history", rows(first, last), GRID, told, last)
+        covered = {str(validator): ((first, last),) for validator in range(VALIDATORS)}
+        assert local_store.keep("income_history", rows(first, last), GRID, covered, last)
     bf.Store(local_store.path).compact()
 
 
 def load(explorer: bf.Explorer, epochs: int, *, lazy: bool = False) -> pl.DataFrame:
-    """Load all that is in the store."""
+    """Load all rows of the store."""
     return bf.load_income_history(
         range(VALIDATORS), since=FIRST, until=FIRST + epochs - 1, explorer=explorer, lazy=lazy
     )
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Return the seconds that *work* takes."""
+def measure_seconds(work: Callable[[], object]) -> float:
+    """Return the seconds of *work*."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def beside_one_file(folder: Path, rounds: int) -> None:
-    """Load from the store and read one file in turn, and print medians."""
+def compare_with_one_file(folder: Path, rounds: int) -> None:
+    """Load from the store and read one file alternately, and print medians."""
     fill(folder / "store", EPOCHS)
     explorer = bf.Explorer(URL, store=folder / "store", offline=True)
     file = folder / "rows.parquet"
@@ -97,17 +97,17 @@ def beside_one_file(folder: Path, rounds: int) -> None:
     expected.write_parquet(file)
     assert expected.equals(pl.read_parquet(file))
     del expected
-    ways: dict[str, Callable[[], object]] = {
+    cases: dict[str, Callable[[], object]] = {
         "one Parquet file": lambda: pl.read_parquet(file),
         "the store": lambda: load(explorer, EPOCHS),
         "the store, first time": lambda: load(
             bf.Explorer(URL, store=folder / "store", offline=True), EPOCHS
         ),
     }
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    taken: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(rounds):
-        for name, way in ways.items():
-            taken[name].append(seconds(way))
+        for name, case in cases.items():
+            taken[name].append(measure_seconds(case))
     floor = statistics.median(taken["one Parquet file"])
     print(f"income of {VALIDATORS} validators over {EPOCHS:,} epochs, medians of {rounds} rounds")
     for name, found in taken.items():
@@ -115,16 +115,16 @@ def beside_one_file(folder: Path, rounds: int) -> None:
         print(f"  {name:<24}{median * 1e3:>7.0f} ms{median / floor:>7.2f} x one file")
 
 
-def a_year(folder: Path) -> None:
-    """Sum up a year in an interpreter of its own, and print the memory that it took."""
+def measure_year(folder: Path) -> None:
+    """Sum a year in its own interpreter, and print its peak memory."""
     fill(folder / "year", YEAR)
     for what in ("imports", "sum"):
         command = [sys.executable, __file__, "--inside", what, "--folder", str(folder / "year")]
         print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="")
 
 
-def inside(what: str, folder: Path) -> None:
-    """Do the one thing that this interpreter was started for, and print its peak memory."""
+def run_inside(what: str, folder: Path) -> None:
+    """Run one case in this interpreter, and print its peak memory."""
     explorer = bf.Explorer(URL, store=folder, offline=True)
     start = time.perf_counter()
     found = 0
@@ -136,11 +136,11 @@ def inside(what: str, folder: Path) -> None:
         assert found == VALIDATORS * YEAR
     taken = time.perf_counter() - start
     peak = peak_memory() / 1e6
-    print(f"  {what:<24}{found:>10,} rows {taken:>6.1f} s {peak:>7.0f} MB at most")
+    print(f"  {what:<24}{found:>10,} rows {taken:>6.1f} s {peak:>7.0f} MB peak")
 
 
 def peak_memory() -> int:
-    """Return the most bytes that this interpreter has held: not those of who started it."""
+    """Return the peak memory of this interpreter in bytes, without that of its parent."""
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -149,19 +149,19 @@ def peak_memory() -> int:
 
 
 def main() -> None:
-    """Run both and print the figures."""
+    """Run both benchmarks and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--inside", choices=["imports", "sum"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.inside:
-        inside(chosen.inside, chosen.folder)
+        run_inside(chosen.inside, chosen.folder)
         return
     with tempfile.TemporaryDirectory() as folder:
-        beside_one_file(Path(folder), chosen.rounds)
-        print(f"a year of {VALIDATORS} validators, summed up lazily")
-        a_year(Path(folder))
+        compare_with_one_file(Path(folder), chosen.rounds)
+        print(f"a year of {VALIDATORS} validators, lazy sum")
+        measure_year(Path(folder))
 
 
 if __name__ == "__main__":
