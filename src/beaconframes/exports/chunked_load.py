@@ -12,77 +12,28 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.cache.pubkey_index import resolve_pubkeys
-from beaconframes.client.connected import current
-from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
+from beaconframes.endpoint.cache_policy import CHAIN
 from beaconframes.endpoint.intervals import clip_intervals, intervals_of
-from beaconframes.errors import UsageError
 from beaconframes.exports.journal import IncompatibleExport
-from beaconframes.exports.loader_calls import (
-    LoaderCall,
-    bind_arguments,
-    find_endpoint,
-    get_function_name,
-    join_items,
-)
+from beaconframes.exports.loader_calls import join_items
 from beaconframes.exports.partitions import VALIDATORS_PER_PARTITION
-from beaconframes.exports.sources import Source, create_frame_source, is_frame
-from beaconframes.exports.table_descriptions import add_undeclared_columns, describe_endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import polars as pl
 
     from beaconframes.calendar import Chain
-    from beaconframes.client import Explorer
-    from beaconframes.endpoint.cache_policy import CacheRange
+    from beaconframes.endpoint.cache_policy import CachePolicy, CacheRange
     from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.exports.loader_calls import LoaderCall
     from beaconframes.exports.partitions import Partitioning
+    from beaconframes.exports.sources import Source
 
 CHUNK_ROWS = 131_072
 CHUNK_UNITS = 1_000
 """Units per call where the number of rows is unknown."""
 CHOOSE_FOLDER = "choose another folder, or remove this one"
-
-
-def create_call_source(
-    function: Callable[..., Any],
-    table: str | None,
-    explorer: Explorer | None,
-    arguments: dict[str, Any],
-) -> Source:
-    """Return a source for a loader with its arguments, or for a function that returns a frame."""
-    function, bound = bind_arguments(function, arguments)
-    endpoint = find_endpoint(function)
-    if endpoint is None:
-        frame = function(*bound.args, **bound.kwargs)
-        if not is_frame(frame):
-            raise UsageError(
-                f"{get_function_name(function)}() does not return a frame",
-                hint="Give a frame, a function that returns one, or a loader and its arguments",
-            )
-        return create_frame_source(frame, table)
-    used_explorer = explorer or bound.arguments.get("explorer") or current()
-    call = LoaderCall(function, endpoint, used_explorer, dict(bound.arguments))
-    source = Source(
-        describe_endpoint(endpoint, table),
-        call.load_all,
-        used_explorer.chain,
-        call.describe_service(),
-        request={"loader": function.__name__, **call.describe_arguments()},
-    )
-    if endpoint.table.keeps_every_field:
-        # The columns are unknown before the response.
-        frames = [*call.load_all()]
-        source.table = add_undeclared_columns(source.table, frames[0].schema)
-        source.frames, source.gaps = lambda: iter(frames), call.gaps
-        return source
-    policy = CachePolicy.of(endpoint)
-    requested = policy.cache_range(call.values, call.chain_head) if policy else None
-    if policy is None or requested is None or not requested.intervals or not policy.unit_name:
-        source.gaps = call.gaps
-        return source
-    return ChunkedLoad.create(source, call, policy, requested).source
 
 
 @dataclass
@@ -222,16 +173,16 @@ class ChunkedLoad:
         values += [value for gap in gaps for name, value in gap.items() if name in columns]
         if any(type(value) is not int for value in values):
             raise IncompatibleExport(
-                f"the existing dataset has a {self.policy.unit_name} that is not a number",
+                f"the existing dataset contains an invalid {self.policy.unit_name}",
                 hint=CHOOSE_FOLDER.capitalize(),
             )
 
     def _extend_bounds(self, request: dict[str, Any]) -> None:
         """Extend the bounds to those of an earlier *request*; raise if they do not fit."""
         unit = self.policy.unit_name
-        # If the service is behind an earlier state, relative bounds are behind by as much.
-        delay = max(request["until"] - self.until, 0) if self.is_relative("until") else 0
-        is_earlier = self.since < request["since"] - delay
+        # The head of the service may be behind its earlier one; relative bounds lag by as much.
+        lag = max(request["until"] - self.until, 0) if self.is_relative("until") else 0
+        is_earlier = self.since < request["since"] - lag
         if is_earlier or (request["since"] != self.since and not self.is_relative("since")):
             raise IncompatibleExport(
                 f"the existing dataset starts at {unit} {request['since']}, and this export at "
@@ -300,8 +251,8 @@ class ChunkedLoad:
         if not self.subjects:
             return [[]]
         subjects = [s for s in self.subjects if isinstance(s, str) or s >= self.first_subject]
-        reach = min(self.policy.window, max(self.until - self.start + 1, 1))
-        size = max(CHUNK_ROWS // reach // 100, 1) * 100
+        window = min(self.policy.window, max(self.until - self.start + 1, 1))
+        size = max(CHUNK_ROWS // window // 100, 1) * 100
         if not by_subject:
             return [subjects[i : i + size] for i in range(0, len(subjects), size)]
 
@@ -313,9 +264,9 @@ class ChunkedLoad:
     def split_interval(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
         """Yield the intervals of units of each call."""
         # A chunk is a whole number of requests, which the loader sends concurrently.
-        reach = min(self.policy.window, part[1] - part[0] + 1)
+        window = min(self.policy.window, part[1] - part[0] + 1)
         units = CHUNK_ROWS // len(self.subjects) if self.subjects else CHUNK_UNITS
-        length = max(units // reach, 1) * reach
+        length = max(units // window, 1) * window
         for first in range(part[0], part[1] + 1, length):
             yield first, min(first + length - 1, part[1])
 

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.client import Store
-from beaconframes.dataset import Dataset
-from beaconframes.errors import UsageError
-from beaconframes.exports.chunked_load import create_call_source
-from beaconframes.exports.dataset_sources import create_dataset_sources
 from beaconframes.exports.dataset_writer import DEFAULT, write_dataset, write_file
 from beaconframes.exports.formats import CellOptions
 from beaconframes.exports.loader_calls import replace_iterators
@@ -20,7 +14,7 @@ from beaconframes.exports.lock import ExportLocked
 from beaconframes.exports.manifest import DatasetInfo, check_creators, check_text
 from beaconframes.exports.object_store import export_to_store
 from beaconframes.exports.remote_target import parse_remote_target
-from beaconframes.exports.sources import create_frame_source, create_stream_source, is_frame
+from beaconframes.exports.source_factory import create_sources
 from beaconframes.exports.table_descriptions import check_name
 from beaconframes.exports.targets import parse_target
 
@@ -149,35 +143,6 @@ def export(
         can_resume = any(source.resume for source in sources)
         run = partial(export_to_store, remote, write, can_resume=can_resume)
     return replace(run_when_unlocked(run, wait=wait), unit=find_unit(sources))
-
-
-def create_sources(
-    what: Any, *, table: str | None, explorer: Explorer | None, arguments: dict[str, Any]
-) -> list[Source]:
-    """Return the sources of the rows of *what*, one per table."""
-    if table is not None:
-        check_name(table)
-    if callable(what) and not is_frame(what):
-        return [create_call_source(what, table, explorer, arguments)]
-    if arguments:
-        raise UsageError(
-            f"export() has no argument {min(arguments)!r}",
-            hint="Only loaders accept other arguments: bf.export(bf.load_..., target, ...)",
-        )
-    if isinstance(what, Store):
-        if what.dataset is None:
-            raise UsageError(f"the store {what.path} is empty", hint="Load something first")
-        what = what.dataset
-    if isinstance(what, Dataset):
-        return create_dataset_sources(what, table)
-    if is_frame(what):
-        return [create_frame_source(what, table)]
-    if isinstance(what, Iterable) and not isinstance(what, str | bytes | dict):
-        return [create_stream_source(what, table)]
-    raise UsageError(
-        f"a value of type {type(what).__name__} cannot be exported",
-        hint="Give a frame, a loader and its arguments, a Dataset or bf.store()",
-    )
 
 
 def run_when_unlocked(run: Callable[[], Export], *, wait: bool) -> Export:
