@@ -168,7 +168,7 @@ def balances() -> bytes:
 
 
 def days(count: int) -> list[bytes]:
-    """Return the bytes of *count* answers with one day each."""
+    """Return the bytes of *count* responses with one day each."""
     dice = random.Random(4)  # noqa: S311  # a seed is the point
     wei = [c.wire_paths[0] for c in YieldIndex.columns if c.unit == "wei"]
     rates = [c.wire_paths[0] for c in YieldIndex.columns if c.unit == "fraction"]
@@ -187,7 +187,7 @@ def days(count: int) -> list[bytes]:
 
 
 def rewards(pages: int) -> list[bytes]:
-    """Return the bytes of *pages* of rewards of generation 2, ten records each."""
+    """Return the bytes of *pages* pages of V2 rewards, with ten records each."""
     dice = random.Random(5)  # noqa: S311  # a seed is the point
     proposal = [c.wire_paths[0][9:] for c in Rewards.columns if c.wire and "proposal." in c.wire]
 

@@ -184,7 +184,7 @@ def _empty_range(
     unit: Unit,
     now: Callable[[], datetime],
 ) -> UsageError:
-    """Return the error for a range whose first unit comes after its last one."""
+    """Return the error for a range that ends before it starts."""
     (start, first), (end, last) = since, until
     if end is None or _is_latest(end):
         return UsageError(

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from beaconframes.errors import ConfigError
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -268,7 +269,7 @@ def _check_value(name: str, value: Any, source: str) -> Any:
             raise ConfigError(f"{source}: {error.message}", hint=error.hint) from None
     expected, is_valid = _RULES[name]
     if not is_valid(value):
-        raise ConfigError(f"{source} is {repr(value)[:80]}; it must be {expected}")
+        raise ConfigError(f"{source} is {shorten(value)}; it must be {expected}")
     if name in _FOLDERS and not isinstance(value, bool):
         try:
             return Path(value).expanduser()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer
 
 WITH_OPEN_EPOCH = "attestations"
-"""The loader whose current epoch has future duties, which would count as missed."""
+"""This loader returns future duties of the current epoch, which would count as missed."""
 
 UNCHANGED_HINT = "Load it without --unit and --columns"
 

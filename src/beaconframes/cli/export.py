@@ -204,7 +204,10 @@ def describe_gaps(done: Export) -> str:
 @click.command("dataset", params=export_options(table=True))
 @click.argument("folder", type=FILE)
 def dataset(folder: Path, **values: Any) -> None:
-    """Export all tables of the dataset in FOLDER: a simulation, a store or an export."""
+    """Export all tables of a dataset.
+
+    FOLDER is the folder of a simulation, a store or an export.
+    """
     from beaconframes.dataset import Dataset
     from beaconframes.exports import export
 

@@ -15,7 +15,7 @@ from beaconframes.text import visible
 
 @click.command(params=[json_option(), *connection_options()])
 def quota(as_json: bool, **values: Any) -> None:
-    """Print the request limits of the key, and the remaining requests.
+    """Print the limits of the key, and the remaining requests.
 
     No request is sent: the figures are the last ones that the service reported, and the requests
     since then.
