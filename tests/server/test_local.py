@@ -5,6 +5,11 @@ from __future__ import annotations
 import socket
 
 import httpx
+import pytest
+
+from beaconframes.dataset import Dataset
+from beaconframes.errors import DatasetError
+from beaconframes.server import Server
 
 
 def test_connections_have_tcp_nodelay(running):
@@ -18,3 +23,12 @@ def test_connections_have_tcp_nodelay(running):
             for protocol in list(running._server.server_state.connections)
         }
     assert options != 0
+
+
+@pytest.mark.parametrize("meta", [{}, {"chain": {"name": "other"}}, {"chain": None}])
+def test_a_dataset_without_its_chain_cannot_be_served(tmp_path, meta):
+    """The error says that the metadata do not state the chain and its head."""
+    dataset = Dataset.create(tmp_path / "data", meta=meta)
+
+    with pytest.raises(DatasetError, match="does not say which chain it is of"):
+        Server(dataset)
