@@ -19,9 +19,10 @@ from beaconframes.fetch.completeness import (
     KEYLESS,
     NO_GAPS,
     Requirement,
+    drop_duplicates,
+    drop_unrequested,
     find_missing,
 )
-from beaconframes.fetch.integrity import drop_duplicates, drop_unrequested
 from beaconframes.fetch.pipeline import LoadResult
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class ReadThrough:
         if not wanted.required or not wanted.intervals:
             return NO_GAPS
         selection = self.select()
-        if not self.missing and self.has_all_rows(selection):
+        if self.has_all_rows(selection):
             return NO_GAPS
         rows = selection.rows
         wanted = replace(wanted, subjects=incomplete_subjects(wanted, self.grid, rows))

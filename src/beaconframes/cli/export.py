@@ -190,7 +190,7 @@ def report_export(done: Export, *, as_json: bool) -> None:
 
 def describe_gaps(done: Export) -> str:
     """Return a message about the gaps; only a dataset has a manifest that lists them."""
-    from beaconframes.fetch.completeness import NAMED_IN_A_MESSAGE, describe_gap
+    from beaconframes.fetch.missing_report import NAMED_IN_A_MESSAGE, describe_gap
 
     if Path(done.path).is_dir():
         listed = "listed in the manifest; the same command requests them again"

@@ -67,13 +67,10 @@ class Estimate:
 
 
 @contextmanager
-def enforce_request_limit(
-    explorer: Connected, endpoint: Endpoint, values: Mapping[str, Any], most: int | None
+def limit_requests(
+    explorer: Connected, endpoint: Endpoint, values: Mapping[str, Any], most: int
 ) -> Iterator[None]:
     """Let the block send *most* requests; raise RequestLimitExceeded first if it needs more."""
-    if most is None:
-        yield
-        return
     estimate = estimate_load(explorer, endpoint, values)
     if estimate.requests > most:
         least = "at least " if estimate.may_be_more else ""

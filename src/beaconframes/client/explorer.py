@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -16,14 +17,15 @@ from beaconframes.client.defaults import (
     rate_limiter_of,
     stored_head,
 )
-from beaconframes.client.estimate import enforce_request_limit
+from beaconframes.client.estimate import limit_requests
 from beaconframes.client.quota import requests_left
 from beaconframes.config import current as current_settings
 from beaconframes.endpoint import ChainHead, Envelope, Head
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.fetch.completeness import allow_unfinalized, gap_error, missing_rows_warning
+from beaconframes.fetch.completeness import allow_unfinalized
 from beaconframes.fetch.head import HeadV1, HeadV2
-from beaconframes.fetch.pipeline import MemoryRows, load_rows
+from beaconframes.fetch.missing_report import report_missing
+from beaconframes.fetch.pipeline import MemoryRows, load_rows, load_stored
 from beaconframes.fetch.progress import show_progress
 from beaconframes.fetch.source import ApiSource
 from beaconframes.http.session import Session
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
     from typing import Self
-
-    import polars as pl
 
     from beaconframes.endpoint import Endpoint, Request
     from beaconframes.fetch.pipeline import LoadResult
@@ -236,8 +236,10 @@ class Explorer:
                 'lazy=True returns a polars LazyFrame, and frame="pandas" is given',
                 hint="Leave one of them out",
             )
+        most = settings.max_requests
+        limit = nullcontext() if most is None else limit_requests(self, endpoint, values, most)
         with (
-            enforce_request_limit(self, endpoint, values, settings.max_requests),
+            limit,
             show_progress(
                 endpoint.name,
                 show=settings.progress,
@@ -252,8 +254,10 @@ class Explorer:
             rows = to_pandas(rows) if settings.frame == "pandas" else rows
         for warning in result.warnings:
             warnings.warn(warning, stacklevel=4)
-        missing = allow_unfinalized(result.missing, self.chain_head_of(endpoint))
-        self.report_missing(endpoint, missing, rows, strict=settings.strict)
+        if not result.missing.is_empty():
+            missing = allow_unfinalized(result.missing, self.chain_head_of(endpoint))
+            warning = report_missing(endpoint, missing, rows, strict=settings.strict)
+            warnings.warn(warning, stacklevel=4)
         return rows
 
     def _load(self, endpoint: Endpoint, values: Mapping[str, Any]) -> LoadResult:
@@ -263,7 +267,7 @@ class Explorer:
         stored = None if store is None else open_rows(self, store, endpoint, values)
         if store is not None and stored is not None:
             try:
-                return load_rows(self.source, endpoint, stored, chain_head)
+                return load_stored(self.source, endpoint, stored, chain_head)
             except DatasetError as error:
                 if self.offline:
                     raise
@@ -281,15 +285,3 @@ class Explorer:
         if self.offline:
             raise UsageError("offline=True sends no requests", hint="Connect without offline=True")
         return self.source.fetch(request)
-
-    def report_missing(
-        self, endpoint: Endpoint, missing: pl.DataFrame, rows: Any, *, strict: bool
-    ) -> None:
-        """Raise for impossible gaps; warn of other missing rows, or raise with *strict*."""
-        warning = missing_rows_warning(endpoint, missing)
-        error = gap_error(endpoint, missing) or (warning if strict else None)
-        if error is not None:
-            error.rows = rows
-            raise error
-        if warning is not None:
-            warnings.warn(warning, stacklevel=5)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import msgspec
 import polars as pl
 
+from beaconframes.endpoint.parameter import Role
 from beaconframes.endpoint.request import Envelope, Request
 from beaconframes.errors import ResponseError
 from beaconframes.schema import EnvelopeContext, RequestField
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.chain_head import ChainHead
-    from beaconframes.endpoint.parameter import Batch, ExpectedRows, Fields, Parameter, Role, View
+    from beaconframes.endpoint.parameter import Batch, ExpectedRows, Fields, Parameter, View
     from beaconframes.endpoint.request import Page
     from beaconframes.schema import Table
 
@@ -151,6 +152,8 @@ class Endpoint:
 
     def split(self, call: Call, batch_limit: int, *, public: bool = False) -> list[Call]:
         """Return *call* as calls of at most *batch_limit* subjects each."""
+        if not any(parameter.has_split for parameter in self.all_parameters):
+            return [call]
         pairs = zip(self.all_parameters, call.batches, strict=True)
         choices = [parameter.split(batch, batch_limit) for parameter, batch in pairs]
         if all(len(parts) == 1 for parts in choices):
@@ -159,7 +162,7 @@ class Endpoint:
 
     def next_page(self, call: Call, page: Page, *, public: bool = False) -> Call | None:
         """Return the call after *call*, whose response was *page*; None at the end."""
-        if self.pagination is None:
+        if self.pagination is None or self.pagination.role is not Role.PAGE:
             return None
         try:
             fields = self.pagination.next_fields(call.fields, page)

@@ -110,6 +110,8 @@ class Parameter:
     """Whether `finish` changes rows."""
     resolves_pubkeys: ClassVar[bool] = False
     """Whether a subject by public key may be requested by its index instead."""
+    has_split: ClassVar[bool] = False
+    """Whether `split` divides a batch."""
     may_shift: ClassVar[bool] = False
     """Whether rows may move from one page to another while pages are read."""
 

@@ -65,6 +65,7 @@ class ValidatorsIn(Parameter):
     batched: Literal["side by side", "added", "refused"] = "side by side"
 
     filter_storage = "none"
+    has_split = True
     args = ("validators",)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from beaconframes.endpoint import Call, Endpoint
-    from beaconframes.errors import ResponseError
     from beaconframes.http.response import ResponsePage
     from beaconframes.http.session import Session
 
 CONCURRENCY = 8
 """Calls under way at once."""
+INTERRUPT_INTERVAL = 0.1
+"""Seconds after which Ctrl-C is noticed."""
 STATED_LIMIT = re.compile(r"limit of ([0-9]{1,3})\b", re.ASCII)
 
 Pages = list[tuple["Call", "ResponsePage"]]
@@ -112,6 +113,9 @@ class Paginator:
                     pending.append(pool.submit(self.fetch_call, call))
                 if not pending:
                     return
+                # Without a timeout, Ctrl-C would not end the wait once polars is imported.
+                while not pending[0].done():
+                    wait([pending[0]], timeout=INTERRUPT_INTERVAL)
                 pages = pending[0].result()
                 pending.popleft()
                 yield pages
@@ -153,20 +157,10 @@ class Paginator:
                     limit.is_known = True
         return pages
 
-    def fetch_pages(self, call: Call) -> Pages:
-        """Return every page of *call*; inconsistent pages are read a second time."""
-        try:
-            return self.read_pages(call)
-        except InconsistentPages:
-            try:
-                return self.read_pages(call)
-            except InconsistentPages as second:
-                raise second.error from None
-
-    def read_pages(self, call: Call) -> Pages:
-        """Return every page of *call*, or raise InconsistentPages."""
+    def fetch_pages(self, call: Call, *, is_retry: bool = False) -> Pages:
+        """Return every page of *call*; pages that do not belong together are read once more."""
         pages: Pages = []
-        guard = PageLoopGuard()
+        guard: PageLoopGuard | None = None
         following: Call | None = call
         while following is not None:
             call = following
@@ -178,14 +172,19 @@ class Paginator:
                 if not pages:
                     raise self.first_page_error(refusal) from None
                 # The first page was accepted with the same fields, so the cursor is refused.
-                raise InconsistentPages(expired_cursor(call, len(pages) + 1, refusal)) from None
+                if is_retry:
+                    raise expired_cursor(call, len(pages) + 1, refusal) from None
+                return self.fetch_pages(pages[0][0], is_retry=True)
             if self.progress is not None:
                 self.progress.count_request()
             pages.append((call, page))
             if is_recomputed(pages[0][1], page):
-                raise InconsistentPages(recomputed(call))
+                if is_retry:
+                    raise recomputed(call)
+                return self.fetch_pages(pages[0][0], is_retry=True)
             following = self.endpoint.next_page(call, page, public=self.public)
             if following is not None:
+                guard = guard or PageLoopGuard()
                 guard.check(call.request, page, following.request)
         return pages
 
@@ -203,17 +202,6 @@ class Paginator:
             hint="This service may not have the endpoint yet, or not the requested object",
             attempts=refusal.attempts,
         )
-
-
-class InconsistentPages(Exception):
-    """Pages that do not belong together, and may when they are read again.
-
-    ``error`` is raised if they do not. It never leaves this module.
-    """
-
-    def __init__(self, error: ResponseError) -> None:
-        super().__init__(error)
-        self.error = error
 
 
 def expired_cursor(call: Call, number: int, refusal: ServiceError) -> PaginationError:

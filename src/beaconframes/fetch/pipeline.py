@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 
 from beaconframes.errors import DatasetError, ResponseError, ServiceError, UsageError
-from beaconframes.fetch.completeness import Requirement, find_missing
-from beaconframes.fetch.integrity import drop_duplicates, drop_known, drop_unrequested
+from beaconframes.fetch.completeness import (
+    Requirement,
+    drop_duplicates,
+    drop_known,
+    drop_unrequested,
+    find_missing,
+)
 from beaconframes.fetch.refetch import refetch_arguments
 
 if TYPE_CHECKING:
@@ -46,7 +51,8 @@ class LoadResult:
             if not self.is_sorted and not has_order(rows, endpoint.table.key()):
                 rows = endpoint.table.arrange(rows)
         for parameter in endpoint.all_parameters:
-            rows = parameter.finish(rows, values)
+            if parameter.has_finish:
+                rows = parameter.finish(rows, values)
         return rows
 
     def to_lazy(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.LazyFrame:
@@ -91,7 +97,7 @@ class RowStore(Protocol):
         """Return the rows of the load."""
 
 
-def load_rows(
+def load_stored(
     source: Source, endpoint: Endpoint, rows: RowStore, chain_head: ChainHead
 ) -> LoadResult:
     """Return the wanted rows of *endpoint*; fetch from *source* what *rows* does not have.
@@ -101,21 +107,21 @@ def load_rows(
     DatasetError
         The store is damaged, or changes all the time.
     """
-    damage = DatasetError("the store changes while it is read")
+    damage: DatasetError | None = None
     for _ in range(MAX_RESTARTS):
         rows.start()
         try:
-            result = load_once(source, endpoint, rows, chain_head)
+            result = load_rows(source, endpoint, rows, chain_head)
         except DatasetError as error:
             # Damaged segments are forgotten by now, so they are fetched again like other rows.
             damage = error
             continue
         if rows.is_consistent():
             return result
-    raise damage
+    raise damage or DatasetError("the store changes while it is read")
 
 
-def load_once(
+def load_rows(
     source: Source, endpoint: Endpoint, rows: RowStore, chain_head: ChainHead
 ) -> LoadResult:
     """Return the wanted rows, or raise DatasetError for damage in the store."""
@@ -130,7 +136,7 @@ def load_once(
             warnings += fetched.warnings
             rows.put(fetched)
     missing = rows.find_missing(calls)
-    if arguments:
+    if arguments and not missing.is_empty():
         for again in refetch_arguments(endpoint, calls, not_found, rows.only_requested(missing)):
             if not again:
                 continue

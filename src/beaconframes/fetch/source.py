@@ -108,52 +108,44 @@ class ApiSource:
         specification and the public service have different paths for some endpoints. The first
         unknown path shows which ones the service has.
         """
-        public, is_served = self._public, False
-        try:
-            for fetched in self._fetch_rows(endpoint, arguments, chain_head, public=public):
-                is_served = True
-                yield fetched
-        except NotServed:
-            if is_served or endpoint.alias is None:
-                raise
-            yield from self._fetch_rows(endpoint, arguments, chain_head, public=not public)
-            self._public = not public
-
-    def _fetch_rows(
-        self,
-        endpoint: Endpoint,
-        arguments: Sequence[Mapping[str, Any]],
-        chain_head: ChainHead,
-        *,
-        public: bool,
-    ) -> Iterator[FetchedRows]:
-        calls = self.plan(endpoint, arguments, chain_head, public=public)
-        expect_requests(endpoint, calls, self.identifier_limit.at_once)
-        session = self.session_of(endpoint.envelope)
-        paginator = Paginator(endpoint, session, self.identifier_limit, public=public)
-        warnings = ResponseWarnings(endpoint, chain_head.chain)
         # The columns of some tables follow from their records: those are decoded at once.
         may_flush = not endpoint.table.keeps_every_field
-        pages: Pages = []
-        size, last_flush = 0, time.monotonic()
+        first = self._public
+        for public in (first, not first):
+            calls = self.plan(endpoint, arguments, chain_head, public=public)
+            expect_requests(endpoint, calls, self.identifier_limit.at_once)
+            session = self.session_of(endpoint.envelope)
+            paginator = Paginator(endpoint, session, self.identifier_limit, public=public)
+            warnings = ResponseWarnings(endpoint, chain_head.chain)
+            pages: Pages = []
+            has_rows, size, last_flush = False, 0, time.monotonic()
+            try:
+                for received in paginator.fetch(calls):
+                    pages += received
+                    size += sum(len(page.data) for _, page in received)
+                    is_due = size >= FLUSH_BYTES or time.monotonic() - last_flush >= FLUSH_SECONDS
+                    if may_flush and is_due:
+                        yield decode_pages(endpoint, pages, chain_head, warnings)
+                        has_rows, pages, size, last_flush = True, [], 0, time.monotonic()
+            except (Exception, KeyboardInterrupt) as error:
+                if pages:
+                    yield decode_pages(endpoint, pages, chain_head, warnings)
+                is_unknown = isinstance(error, NotServed) and not (pages or has_rows)
+                if not is_unknown or endpoint.alias is None or public is not first:
+                    raise
+            else:
+                fetched = decode_pages(endpoint, pages, chain_head, warnings)
+                yield fetched._replace(warnings=warnings.all(self._reported_sunsets))
+                self._public = public
+                return
 
-        def decode() -> FetchedRows:
-            not_found = warnings.observe(pages)
-            rows = endpoint.decode(pages, chain_head.chain)
-            count_rows(rows.height)
-            decoded = {id(call.batches): call for call, _ in pages}
-            return FetchedRows(list(decoded.values()), rows, not_found, [])
 
-        try:
-            for received in paginator.fetch(calls):
-                pages += received
-                size += sum(len(page.data) for _, page in received)
-                is_due = size >= FLUSH_BYTES or time.monotonic() - last_flush >= FLUSH_SECONDS
-                if may_flush and is_due:
-                    yield decode()
-                    pages, size, last_flush = [], 0, time.monotonic()
-        except (Exception, KeyboardInterrupt):
-            if pages:
-                yield decode()
-            raise
-        yield decode()._replace(warnings=warnings.all(self._reported_sunsets))
+def decode_pages(
+    endpoint: Endpoint, pages: Pages, chain_head: ChainHead, warnings: ResponseWarnings
+) -> FetchedRows:
+    """Return the rows of *pages*."""
+    not_found = warnings.observe(pages)
+    rows = endpoint.decode(pages, chain_head.chain)
+    count_rows(rows.height)
+    calls = {id(call.batches): call for call, _ in pages}
+    return FetchedRows(list(calls.values()), rows, not_found, [])
