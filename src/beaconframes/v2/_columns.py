@@ -59,4 +59,21 @@ class WindowColumns(Table):
     first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
     last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
     start_time = UnixTime("Start of the window, UTC.", context="range.timestamp.start")
-    end_time = UnixTime("Last second, UTC.", context="range.timestamp.end")
+    end_time = UnixTime("Last second of the window, UTC.", context="range.timestamp.end")
+
+
+class RankingColumns(Table):
+    """The requested window, and the time of the figures."""
+
+    window = Text("Requested window.", context="request.range.evaluation_window")
+    first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
+    last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
+    last_updated = UnixTime(
+        "Time at which the service computed the figures, UTC.", context="last_updated"
+    )
+
+    @classmethod
+    def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return *frame* in its order, without repeated rows."""
+        once = super().arrange(frame)
+        return frame.unique(cls.key(), keep="first", maintain_order=True) if cls.key() else once

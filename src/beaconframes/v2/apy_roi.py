@@ -51,7 +51,7 @@ class ApyRoi(Table):
     first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
     last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
     start_time = UnixTime("Start of the window, UTC.", context="range.timestamp.start")
-    end_time = UnixTime("Last second, UTC.", context="range.timestamp.end")
+    end_time = UnixTime("Last second of the window, UTC.", context="range.timestamp.end")
     execution_roi = Percent(
         "Execution-layer rewards of the window, as a fraction of the stake.",
         wire="execution_layer.roi.total",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, SortedBy, WindowIn
 from beaconframes.schema import Count, Fraction, Text
-from beaconframes.v2._ranking_columns import RankingColumns
+from beaconframes.v2._columns import RankingColumns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from beaconframes.endpoint import (
     SortedBy,
     WindowIn,
 )
-from beaconframes.v2._ranking_columns import RankingColumns
+from beaconframes.v2._columns import RankingColumns
 
 if TYPE_CHECKING:
     import pandas as pd

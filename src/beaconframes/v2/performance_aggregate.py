@@ -22,7 +22,7 @@ class PerformanceAggregate(ScoreColumns):
     first_epoch = Epoch("First epoch of the window.", context="range.epoch.start")
     last_epoch = Epoch("Last epoch of the window.", context="range.epoch.end")
     start_time = UnixTime("Start of the window, UTC.", context="range.timestamp.start")
-    end_time = UnixTime("Last second, UTC.", context="range.timestamp.end")
+    end_time = UnixTime("Last second of the window, UTC.", context="range.timestamp.end")
 
 
 PERFORMANCE_AGGREGATE = Endpoint(

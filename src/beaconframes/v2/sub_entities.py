@@ -16,7 +16,7 @@ from beaconframes.endpoint import (
     WindowIn,
 )
 from beaconframes.schema import Count, Fraction, Text
-from beaconframes.v2._ranking_columns import RankingColumns
+from beaconframes.v2._columns import RankingColumns
 
 if TYPE_CHECKING:
     import pandas as pd

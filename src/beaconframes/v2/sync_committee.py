@@ -21,7 +21,7 @@ class SyncCommittee(Table):
     start_epoch = Epoch("First epoch of the period.", context="range.epoch.start")
     end_epoch = Epoch("Last epoch of the period.", context="range.epoch.end")
     start_time = UnixTime("Start of the period, UTC.", context="range.timestamp.start")
-    end_time = UnixTime("Last second, UTC.", context="range.timestamp.end")
+    end_time = UnixTime("Last second of the period, UTC.", context="range.timestamp.end")
     finality = Text(FINALITY, final_when="finalized")
 
 
