@@ -29,7 +29,7 @@ def final(chain):
 
 def messages(stderr):
     """Lines of standard error, without those that only the first command of a process prints."""
-    once = "times are worked out for mainnet"
+    once = "times are computed for mainnet"
     return [line for line in stderr.splitlines() if once not in line]
 
 

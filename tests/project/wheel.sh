@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Build the wheel and use it in empty environments outside the repository: import it, load from a
+# small local chain, draw a chart, run the command. Once for every CPython >= 3.11 of this machine.
+# Versions are those of requirements.lock. uv caches what it downloads.
+#
+# usage: wheel.sh UV PYTHON   (PYTHON: with hatchling, to build the wheel)
+set -euo pipefail
+uv=$(realpath "$1") python=$2
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$python" -m hatchling build -t wheel -d "$work/dist" >/dev/null
+wheel=$(ls "$work"/dist/*.whl)
+sed 's/ *\\$//; /^ *--hash/d' requirements.lock >"$work/constraints.txt"
+
+# Where packages come from is known to pip; uv does not read pip's settings.
+setting() { python3 -m pip config get "$1" 2>/dev/null || true; }
+index=$(setting global.index-url)
+[ -z "$index" ] || export UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$index}
+extra=$(setting global.extra-index-url)
+[ -z "$extra" ] || export UV_INDEX=${UV_INDEX:-$extra}
+links=$(setting global.find-links)
+[ -z "$links" ] || export UV_FIND_LINKS=${UV_FIND_LINKS:-$(tr -s ' \n' ',' <<<"$links" | sed 's/,$//')}
+certificates=$(setting global.cert)
+[ -z "$certificates" ] || export SSL_CERT_FILE=${SSL_CERT_FILE:-$certificates}
+export UV_INDEX_STRATEGY=${UV_INDEX_STRATEGY:-unsafe-best-match}
+
+# One interpreter per minor version: those in PATH first, then those of pyenv.
+declare -A interpreters=()
+shopt -s nullglob
+candidates=(python3)
+IFS=: read -ra folders <<<"$PATH"
+for folder in "${folders[@]}"; do candidates+=("$folder"/python3.1[1-9]); done
+candidates+=("$HOME"/.pyenv/versions/3.1[1-9]*/bin/python3)
+for candidate in "${candidates[@]}"; do
+    found=$("$candidate" -c 'import sys; print(sys.implementation.name, *sys.version_info[:2], sys.executable)' 2>/dev/null) || continue
+    read -r name major minor path <<<"$found"
+    if [ "$name" = cpython ] && [ "$major" = 3 ] && [ "$minor" -ge 11 ] && [ -z "${interpreters[$minor]:-}" ]; then
+        interpreters[$minor]=$path
+    fi
+done
+
+cat >"$work/use.py" <<'PYTHON'
+import sys
+from pathlib import Path
+
+import beaconframes as bf
+from beaconframes.simulator import simulate
+
+assert Path(bf.__file__).is_relative_to(sys.prefix), bf.__file__
+dataset = simulate("chain", validators=64, epochs=12, seed=1)
+with bf.local(dataset):
+    income = bf.load_income_history(range(4), since=2, until=7)
+assert income.height == 24, income
+axes = bf.plot.income(income, every="epoch", unit="gwei")
+axes.figure.savefig("income.png")
+assert Path("income.png").read_bytes().startswith(b"\x89PNG")
+PYTHON
+
+for minor in $(printf '%s\n' "${!interpreters[@]}" | sort -n); do
+    environment=$work/3.$minor
+    "$uv" venv -q --no-python-downloads --python "${interpreters[$minor]}" "$environment"
+    "$uv" pip install -q --python "$environment" --constraint "$work/constraints.txt" "$wheel"
+    mkdir "$environment/use"
+    (
+        cd "$environment/use"
+        unset PYTHONPATH
+        export XDG_CACHE_HOME=$environment/cache MPLBACKEND=agg
+        # Python 3.12.0 to 3.12.3 deprecate ?1 in SQL by mistake (gh-117995).
+        "$environment/bin/python" -I -W error -W "ignore:Binding 1 ('?1') is a named" "$work/use.py"
+        "$environment/bin/beaconframes" --help | grep -q '^Usage: beaconframes'
+        "$environment/bin/beaconframes" --version | grep -q "$(basename "$wheel" | cut -d- -f2)"
+    )
+    echo "the wheel works with Python 3.$minor"
+done
+[ -n "${!interpreters[*]}" ] || { echo "no CPython >= 3.11 found" >&2; exit 1; }
