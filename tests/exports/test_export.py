@@ -337,8 +337,8 @@ def test_tilde_is_the_home_folder(tmp_path, monkeypatch):
     for target in ("~/one", Path("~/two"), "~/three.csv"):
         made = bf.export(income(0, 1), target)
         assert tmp_path / "home" == made.path.parent
-    assert Path("~nobody-at-all") == bf.export(income(0, 1), "~nobody-at-all").path
-    assert {"home", "~nobody-at-all"} == {path.name for path in tmp_path.iterdir()}
+    assert Path("~unknown-user") == bf.export(income(0, 1), "~unknown-user").path
+    assert {"home", "~unknown-user"} == {path.name for path in tmp_path.iterdir()}
 
 
 @pytest.mark.parametrize(

@@ -550,7 +550,7 @@ def test_work_folder_is_removed(tmp_path, explorer):
 
 
 ACTIVE = range(100, 150)
-"""Validators with a row in each of the epochs that are asked for."""
+"""Validators with a row in each of the requested epochs."""
 
 
 SERVICE_FAULTS = (

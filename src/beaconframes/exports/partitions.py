@@ -1,4 +1,4 @@
-"""Partitions: how the rows of a table are divided into folders, and the names of these folders."""
+"""Partitions: the division of a table into folders, and the names of these folders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNITS = {"epoch": "epoch", "slot": "slot", "block_slot": "slot", "period": "per
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How rows are divided: the *number* of each row's partition, and the *key* of the folders.
+    """The division of rows: the *number* of each row's partition, and the *key* of the folders.
 
     The key is not a column of the files, so that readers find every column once. If the rows have
     a column ``date``, the folders are called ``partition_date=...``.

@@ -36,7 +36,7 @@ class RemoteTarget:
     file_name: str = ""
     """The name of the object, if the target is one object."""
     process: str = ""
-    """What distinguishes a store in memory from others with the same address."""
+    """Distinguishes a store in memory from others with the same address."""
 
     @property
     def url(self) -> str:

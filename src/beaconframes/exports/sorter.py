@@ -160,7 +160,7 @@ class Sorter:
             part = rows.filter(pl.col(PARTITION_COLUMN).is_between(group[0], group[-1]))
             if group[0] in large and self._key:
                 for lazy in _split_by_key(part, self._key):
-                    # No variable here may keep the rows: memory holds the next ones beside them.
+                    # No variable here may reference the rows: memory also holds the next ones.
                     file = FileRows(group[0], [lazy.collect().drop(PARTITION_COLUMN)], self._key)
                     if not file.frames[0].is_empty():
                         yield file

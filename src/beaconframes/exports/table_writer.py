@@ -37,16 +37,16 @@ class PartitionState:
     """The files in the manifest."""
     written: list[Segment] = field(default_factory=list)
     file_count: int = 0
-    """How many files' rows were received so far."""
+    """The number of files whose rows were received so far."""
     matched_rows: int = 0
-    """How many of the published rows were received so far."""
+    """The number of published rows received so far."""
     unmatched: pl.DataFrame | None = None
     """The published rows not received so far; None while whole files match."""
 
 
 @dataclass
 class WriteOptions:
-    """Where and how a table is written."""
+    """The journal, the format and the partitions of a table to write."""
 
     journal: ExportJournal
     format: Format

@@ -33,15 +33,15 @@ TEXT_COLUMNS = (pl.String, pl.Categorical, pl.Enum)
 
 @dataclass(frozen=True)
 class CellOptions:
-    """How cells become text: with *raw*, formulas of spreadsheets are not escaped."""
+    """The conversion of cells to text: with *raw*, formulas of spreadsheets are not escaped."""
 
     raw: bool = False
 
 
 def escape_formulas(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
     """Return *rows* with an apostrophe before every text that a spreadsheet would run."""
-    words = pl.selectors.categorical() | pl.selectors.enum()
-    rows = rows.with_columns(words.cast(pl.String))
+    categories = pl.selectors.categorical() | pl.selectors.enum()
+    rows = rows.with_columns(categories.cast(pl.String))
     if options.raw:
         return rows
     # Amounts and indices are not text: their columns have other types and do not change.
