@@ -24,7 +24,7 @@ from beaconframes.cli import (
     loader_options,
     rendering,
 )
-from beaconframes.endpoint.identifiers import identifier
+from beaconframes.endpoint.identifiers import normalise_validator
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.server import Server
 
@@ -394,7 +394,9 @@ def test_a_million_lines(monkeypatch):
     lines = io.TextIOWrapper(io.BytesIO(b"".join(b"%d\r\n" % n for n in range(1_000_000))))
     monkeypatch.setattr("sys.stdin", lines)
 
-    assert list(range(1_000_000)) == list_argument.parse_list("--validators", ["-"], identifier)
+    assert list(range(1_000_000)) == list_argument.parse_list(
+        "--validators", ["-"], normalise_validator
+    )
 
 
 @pytest.mark.long
@@ -405,7 +407,7 @@ def test_the_last_of_a_million_lines_is_invalid(monkeypatch):
     monkeypatch.setattr("sys.stdin", lines)
 
     with pytest.raises(UsageError, match="line 1,000,000 of standard input"):
-        list_argument.parse_list("--validators", ["-"], identifier)
+        list_argument.parse_list("--validators", ["-"], normalise_validator)
 
 
 def test_a_huge_range_is_refused():

@@ -12,14 +12,6 @@ import beaconframes as bf
 ROOT = "beaconframes"
 SOURCE = Path(bf.__file__).parent
 
-KNOWN_CYCLES = frozenset(
-    {
-        "beaconframes.endpoint",
-        "beaconframes.endpoint.chain_metadata",
-    }
-)
-"""Modules that are still part of a cycle. It may only shrink."""
-
 
 def modules(source: Path, root: str) -> dict[str, Path]:
     """Return the file of each module under *source* by dotted name; a package is its __init__."""
@@ -96,11 +88,8 @@ def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def test_modules_form_no_cycle():
-    """The graph over all imports is acyclic, apart from the modules that are listed above."""
-    found = cycles(module_graph(SOURCE, ROOT))
-    new = [component for component in found if not KNOWN_CYCLES.issuperset(component)]
-
-    assert [] == new, "modules that import each other"
+    """The graph over all imports is acyclic."""
+    assert [] == cycles(module_graph(SOURCE, ROOT)), "modules that import each other"
 
 
 @pytest.mark.parametrize(

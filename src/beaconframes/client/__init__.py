@@ -1,6 +1,6 @@
 """The explorer, the shared part of all loaders, and what a call costs."""
 
-from beaconframes.client.connected import connect, quota, use
+from beaconframes.client.connection import connect, quota, use
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.loader import (
     Eager,

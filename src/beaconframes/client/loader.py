@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict
 import polars as pl
 
 from beaconframes.calendar import Moment
-from beaconframes.client.connected import current
+from beaconframes.client.connection import current
 from beaconframes.client.explorer import Explorer
 
 if TYPE_CHECKING:

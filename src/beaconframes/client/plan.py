@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from beaconframes.client.connected import current
+from beaconframes.client.connection import current
 from beaconframes.client.estimate import Estimate, estimate_load
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import quota_of
 from beaconframes.client.summary import as_html, as_text
-from beaconframes.endpoint.identifiers import LARGEST_INDEX, cut
+from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.errors import UsageError
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -112,7 +113,7 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     name = getattr(loader, "__name__", "")
     if not name.startswith("load_"):
         raise UsageError(
-            f"{cut(loader)} is no loader",
+            f"{shorten(loader)} is no loader",
             hint="Give the loader and then its arguments: bf.plan(bf.load_epochs, since=-9)",
         )
     explorer = options.pop("explorer", None)

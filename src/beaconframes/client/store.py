@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.client.connected import current
+from beaconframes.client.connection import current
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.coverage import MAX_UNIT
 from beaconframes.errors import ConfigError

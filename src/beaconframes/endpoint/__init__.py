@@ -1,15 +1,15 @@
 """Declarations of endpoints: parameters, requests, pagination, finality. Pure: no I/O."""
 
 from beaconframes.endpoint.chain_head import ChainHead, End, Head
-from beaconframes.endpoint.declaration import Call, Endpoint, Final, Post, Shape
+from beaconframes.endpoint.declaration import Call, Endpoint, Finality, Post, Shape
 from beaconframes.endpoint.pagination import Cursor, PageLoopGuard, Pages
 from beaconframes.endpoint.parameter import (
-    Absent,
     Batch,
     ExpectedRows,
     Fields,
+    ObjectNotFound,
     Parameter,
-    Refused,
+    RequestRefused,
     Role,
     View,
 )
@@ -54,7 +54,6 @@ __all__ = [
     "ENS_NAME",
     "TRANSACTION",
     "UNRESOLVED",
-    "Absent",
     "Batch",
     "Between",
     "BlockIn",
@@ -71,10 +70,11 @@ __all__ = [
     "EpochWindow",
     "ExpectedRows",
     "Fields",
-    "Final",
+    "Finality",
     "Head",
     "Identifiers",
     "MachinesIn",
+    "ObjectNotFound",
     "OnChain",
     "Page",
     "PageLoopGuard",
@@ -84,9 +84,9 @@ __all__ = [
     "PeriodIn",
     "Post",
     "RecentEpochs",
-    "Refused",
     "Region",
     "Request",
+    "RequestRefused",
     "Role",
     "Searched",
     "Shape",

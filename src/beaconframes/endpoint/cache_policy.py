@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.endpoint.cover import Rectangle, cover_missing
-from beaconframes.endpoint.declaration import Final
+from beaconframes.endpoint.declaration import Finality
 from beaconframes.endpoint.intervals import count_numbers, intervals_of, merge_intervals, numbers_of
 from beaconframes.endpoint.parameter import Batch, ExpectedRows, Role
 from beaconframes.endpoint.request import Envelope
@@ -32,7 +32,7 @@ CHAIN = ("",)
 """The only subject of rows that belong to the chain as a whole."""
 
 UNLIMITED = 2**62
-DAYS_UNTIL_ABSENT = {Final.AT_FINALITY: 1, Final.WHEN_PUBLISHED: 2}
+DAYS_UNTIL_ABSENT = {Finality.AT_FINALITY: 1, Finality.WHEN_PUBLISHED: 2}
 """Days after which a final row that was not sent will not be sent any more."""
 
 
@@ -72,7 +72,7 @@ class CachePolicy:
     @classmethod
     def of(cls, endpoint: Endpoint) -> CachePolicy | None:
         """Return the policy of *endpoint*; None if its rows are not stored."""
-        if endpoint.finality is Final.NEVER or endpoint.table.keeps_every_field:
+        if endpoint.finality is Finality.NEVER or endpoint.table.keeps_every_field:
             return None
         units = endpoint.parameters_of(Role.RANGE, Role.UNITS)
         subjects = endpoint.parameters_of(Role.SUBJECT)

@@ -60,7 +60,7 @@ class ChainHead:
         """Return the latest number of *unit*, asking the service if nobody knows yet."""
         return self.head().latest(unit, self.chain, finalized=finalized)
 
-    def refuse_future(self, unit: Unit, number: int, *, finalized: bool = False) -> None:
+    def check_not_future(self, unit: Unit, number: int, *, finalized: bool = False) -> None:
         """Raise UsageError for a *number* that cannot exist yet; never asks the service."""
         if self.known is not None:
             last = self.known.latest(unit, self.chain, finalized=finalized)
@@ -100,7 +100,7 @@ class ChainHead:
 
         for bound in (since, until):
             if isinstance(bound, int) and not isinstance(bound, bool) and bound >= 0:
-                self.refuse_future(unit, bound, finalized=finalized)
+                self.check_not_future(unit, bound, finalized=finalized)
         span = resolve_span(
             0 if since is None else since,
             "latest" if until is None else until,
@@ -111,7 +111,7 @@ class ChainHead:
         )
         if since is None:
             span = Span(max(span.last - length + 1, 0), span.last)
-        if is_time(until) and self.may_be_open(unit, span.last):
+        if is_time(until) and self.may_be_unfinalized(unit, span.last):
             last = latest()
             if span.first > last:
                 raise UsageError(
@@ -121,7 +121,7 @@ class ChainHead:
             span = Span(span.first, min(span.last, last))
         return span
 
-    def may_be_open(self, unit: Unit, number: int) -> bool:
+    def may_be_unfinalized(self, unit: Unit, number: int) -> bool:
         """Return whether *number* may lie beyond what is finalized, as far as the clock tells."""
         return not self.is_live or self.chain.time_of(unit, number) > self.now() - timedelta(days=1)
 

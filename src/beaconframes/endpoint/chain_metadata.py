@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.calendar import Chain
-from beaconframes.endpoint import Head
+from beaconframes.endpoint.chain_head import Head
 from beaconframes.errors import DatasetError
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
-class Final(Enum):
+class Finality(Enum):
     """From when on a row can no longer change."""
 
     NEVER = "never: it describes the present"
@@ -44,7 +44,7 @@ class Shape(Enum):
 
     LIST = "always a list"
     OBJECT = "one object"
-    OBJECT_IF_ALONE = "an object for one identifier, a list for several"
+    OBJECT_IF_SINGLE = "an object for one identifier, a list for several"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Endpoint:
     Loader, request plan, data dictionary and local explorer read this one declaration. ``alias``
     is the path on the public service where the specification has another one. ``absent`` is the
     text of the error by which the service says that a thing does not exist. ``accept`` is the media
-    type of the response version that the table describes. ``unbroken`` says that rows are
+    type of the response version that the table describes. ``is_contiguous`` says that rows are
     contiguous, so that a gap between two final rows is an error; elsewhere the service may have no
     row in between.
     """
@@ -87,14 +87,14 @@ class Endpoint:
     table: type[Table]
     parameters: tuple[Parameter, ...] = ()
     pagination: Parameter | None = None
-    finality: Final = Final.NEVER
+    finality: Finality = Finality.NEVER
     envelope: Envelope = Envelope.V1
     shape: Shape = Shape.LIST
     post: Post | None = None
     alias: str | None = None
     absent: str = ""
     accept: str = ""
-    unbroken: bool = False
+    is_contiguous: bool = False
 
     @property
     def method(self) -> str:
@@ -233,7 +233,9 @@ class Endpoint:
     def decode(self, fetched: Sequence[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
         """Return the rows of all *fetched* pages, each with the call that requested it."""
         if any(column.context for column in self.table.columns):
-            contexts = [EnvelopeContext(page.beside, call.fields) for call, page in fetched]
+            contexts = [
+                EnvelopeContext(page.envelope_fields, call.fields) for call, page in fetched
+            ]
             return self.table.decode((page.data for _, page in fetched), chain, contexts)
         requested = [column for column in self.table.columns if isinstance(column, RequestField)]
         if not requested:

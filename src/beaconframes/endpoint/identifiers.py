@@ -8,6 +8,7 @@ from operator import index
 from typing import Any
 
 from beaconframes.errors import UsageError
+from beaconframes.text import shorten
 
 PUBKEY = re.compile(r"(0[xX])?[0-9a-fA-F]{96}", re.ASCII)
 NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
@@ -25,7 +26,7 @@ def is_pubkey(text: str) -> bool:
     return PUBKEY.fullmatch(text) is not None
 
 
-def each(subject: Any) -> Iterator[Any]:
+def iterate_items(subject: Any) -> Iterator[Any]:
     """Yield the one thing, or each of the many, that *subject* is."""
     if isinstance(subject, str | bytes) or not isinstance(subject, Iterable):
         yield subject
@@ -33,7 +34,7 @@ def each(subject: Any) -> Iterator[Any]:
         yield from subject
 
 
-def natural(value: Any, what: str) -> int:
+def check_natural(value: Any, what: str) -> int:
     """Return a whole number from 0 up, from any integer type; bool and float are refused."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
         try:
@@ -43,36 +44,36 @@ def natural(value: Any, what: str) -> int:
         else:
             if number >= 0:
                 return number
-    raise UsageError(f"{what} {cut(value)} is not a whole number from 0 up")
+    raise UsageError(f"{what} {shorten(value)} is not a whole number from 0 up")
 
 
-def normalise(subject: Any) -> list[str]:
+def normalise_validators(subject: Any) -> list[str]:
     """Return validators as the texts to send, each once, in the order given.
 
     Takes an index, a public key (with or without ``0x``), a list, range or Series of them, mixed.
     """
-    return list(dict.fromkeys(identifier(item) for item in each(subject)))
+    return list(dict.fromkeys(normalise_validator(item) for item in iterate_items(subject)))
 
 
-def identifier(item: Any) -> str:
+def normalise_validator(item: Any) -> str:
     """Return one validator as the text to send; refuse anything that is none."""
     if isinstance(item, str):
         if is_pubkey(item):
             return f"0x{item.lower().removeprefix('0x')}"
         if not NUMBER.fullmatch(item):
-            raise UsageError(f"{cut(item)} is not a validator", hint=HINT)
+            raise UsageError(f"{shorten(item)} is not a validator", hint=HINT)
         number = int(item)
     else:
         try:
-            number = natural(item, "validator")
+            number = check_natural(item, "validator")
         except UsageError:
-            raise UsageError(f"{cut(item)} is not a validator", hint=HINT) from None
+            raise UsageError(f"{shorten(item)} is not a validator", hint=HINT) from None
     if number > LARGEST_INDEX:
-        raise UsageError(f"{cut(item)} is too large for a validator index", hint=HINT)
+        raise UsageError(f"{shorten(item)} is too large for a validator index", hint=HINT)
     return str(number)
 
 
-def numeral(text: str) -> int | None:
+def parse_number(text: str) -> int | None:
     """Return the number that *text* is in a request, None if it is none.
 
     One that no column can hold is as good as the largest that is looked for: there is no such row.
@@ -83,10 +84,10 @@ def numeral(text: str) -> int | None:
     return int(digits) if len(digits) <= LONGEST_NUMBER else 10**LONGEST_NUMBER
 
 
-def numbers(subject: Any, what: str, tags: tuple[str, ...]) -> list[int | str]:
+def parse_numbers(subject: Any, what: str, tags: tuple[str, ...]) -> list[int | str]:
     """Return numbers from 0 up, or words out of *tags*, each once, in the order given."""
     found: dict[int | str, None] = {}
-    for item in each(subject):
+    for item in iterate_items(subject):
         if isinstance(item, str) and item in tags:
             found[item] = None
         elif isinstance(item, str) and NUMBER.fullmatch(item):
@@ -94,14 +95,14 @@ def numbers(subject: Any, what: str, tags: tuple[str, ...]) -> list[int | str]:
         elif isinstance(item, str):
             words = ", ".join(map(repr, tags))
             raise UsageError(
-                f"{what}={cut(item)} is no number" + (f" and none of {words}" if tags else "")
+                f"{what}={shorten(item)} is no number" + (f" and none of {words}" if tags else "")
             )
         else:
-            found[natural(item, what)] = None
+            found[check_natural(item, what)] = None
     return list(found)
 
 
-def batches(items: list[str], at_most: int, longest: int | None) -> Iterator[list[str]]:
+def split_into_batches(items: list[str], at_most: int, longest: int | None) -> Iterator[list[str]]:
     """Yield *items* in batches of *at_most*, none longer than *longest* characters when joined."""
     batch: list[str] = []
     length = 0
@@ -113,9 +114,3 @@ def batches(items: list[str], at_most: int, longest: int | None) -> Iterator[lis
         batch.append(item)
     if batch:
         yield batch
-
-
-def cut(value: Any) -> str:
-    """Return *value* for a message, short and on one line."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."

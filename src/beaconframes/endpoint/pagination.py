@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint.identifiers import numeral
+from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Role, View
 from beaconframes.errors import PaginationError, ProtocolError
 
@@ -67,7 +67,7 @@ class Pages(Parameter):
 
 def number_or(text: str, default: int) -> int:
     """Return the number that *text* is, or else the *default*."""
-    number = numeral(text)
+    number = parse_number(text)
     return default if number is None else number
 
 

@@ -38,11 +38,11 @@ class Role(Enum):
     CONTEXT = "the same in every request, such as the chain"
 
 
-class Refused(BeaconframesError):
+class RequestRefused(BeaconframesError):
     """A request that the local explorer answers with an error; the text is the service's."""
 
 
-class Absent(Refused):
+class ObjectNotFound(RequestRefused):
     """A request for something that does not exist."""
 
 
@@ -176,7 +176,7 @@ class Parameter:
         return [batch]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the *rows* that the wire *fields* select; raise Refused for invalid fields."""
+        """Return the *rows* that *fields* select; raise RequestRefused for invalid fields."""
         raise NotImplementedError  # pragma: no cover
 
     def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:

@@ -14,11 +14,12 @@ from beaconframes.endpoint.parameter import (
     ExpectedRows,
     Fields,
     Parameter,
-    Refused,
+    RequestRefused,
     Role,
     View,
 )
 from beaconframes.errors import UsageError
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,8 +78,8 @@ class Identifiers(Parameter):
         """Return batches of at most ``at_most`` identifiers that fit into a URL."""
         return [
             Batch({self.arg: ",".join(batch)}, self.expected(batch))
-            for batch in identifiers.batches(
-                identifiers.normalise(values[self.arg]), self.at_most, self.longest
+            for batch in identifiers.split_into_batches(
+                identifiers.normalise_validators(values[self.arg]), self.at_most, self.longest
             )
         ]
 
@@ -103,22 +104,22 @@ class Identifiers(Parameter):
         indices, pubkeys = self.parse(fields)
         known = {*indices, *(n for key in pubkeys if (n := view.index_of(key)) is not None)}
         if not known:
-            raise Refused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
+            raise RequestRefused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
         return known
 
     def parse(self, fields: Fields) -> tuple[list[int], list[str]]:
         """Return the indices and the public keys in a request, or refuse it."""
         items = fields[self.arg].split(",")
         if len(items) > self.at_most:
-            raise Refused(f"only a maximum of {self.at_most} query parameters are allowed")
+            raise RequestRefused(f"only a maximum of {self.at_most} query parameters are allowed")
         indices, pubkeys = [], []
         for item in items:
             if identifiers.is_pubkey(item):
                 pubkeys.append(f"0x{item.lower().removeprefix('0x')}")
-            elif (index := identifiers.numeral(item)) is not None:
+            elif (index := identifiers.parse_number(item)) is not None:
                 indices.append(index)
             else:
-                raise Refused(f"invalid validator-parameter: {item}")
+                raise RequestRefused(f"invalid validator-parameter: {item}")
         return indices, pubkeys
 
 
@@ -148,10 +149,10 @@ class Values(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each number or word."""
-        numbers = identifiers.numbers(values[self.arg], self.arg, self.tags)
+        numbers = identifiers.parse_numbers(values[self.arg], self.arg, self.tags)
         for item in numbers:
             if isinstance(item, int) and self.column.unit == "slot":
-                chain_head.refuse_future("slot", item)
+                chain_head.check_not_future("slot", item)
         return [
             Batch({self.wire: str(item)}, (ExpectedRows({self.column.name: [item]}),))
             if isinstance(item, int)
@@ -176,10 +177,10 @@ def filter_number(
             return rows.filter(pl.col(column.name) == pl.col(column.name).max())
         else:
             number = view.head.latest(unit, view.chain, finalized=text == "finalized")
-    elif (parsed := identifiers.numeral(text)) is not None:
+    elif (parsed := identifiers.parse_number(text)) is not None:
         number = parsed
     else:
-        raise Refused(error)
+        raise RequestRefused(error)
     return rows.filter(pl.col(column.name) == number)
 
 
@@ -217,7 +218,7 @@ class Texts(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the texts in lower case, each once, ``at_once`` in a batch."""
-        texts = list(dict.fromkeys(map(self.check, identifiers.each(values[self.arg]))))
+        texts = list(dict.fromkeys(map(self.check, identifiers.iterate_items(values[self.arg]))))
         batches = []
         for start in range(0, len(texts), self.at_once):
             batch = texts[start : start + self.at_once]
@@ -229,7 +230,7 @@ class Texts(Parameter):
         """Return one text as it is sent, or raise UsageError."""
         text = self.canonical(item) if isinstance(item, str) else ""
         if not re.fullmatch(self.pattern, text):
-            raise UsageError(f"{self.arg}={identifiers.cut(item)} is not {self.what}")
+            raise UsageError(f"{self.arg}={shorten(item)} is not {self.what}")
         return text
 
     @staticmethod
@@ -242,7 +243,7 @@ class Texts(Parameter):
         """Return the rows of the named subjects."""
         texts = [self.canonical(text) for text in fields[self.wire].split(",")]
         if len(texts) > self.at_once or not all(re.fullmatch(self.pattern, text) for text in texts):
-            raise Refused(self.error)
+            raise RequestRefused(self.error)
         return rows if self.column is None else rows.filter(pl.col(self.column.name).is_in(texts))
 
 
@@ -281,7 +282,7 @@ class Region(Parameter):
         if region is None:
             return None
         try:
-            corners = [identifiers.natural(n, "region") for n in region]
+            corners = [identifiers.check_natural(n, "region") for n in region]
         except TypeError:
             corners = []
         if (
@@ -300,12 +301,12 @@ class Region(Parameter):
         last = self.size - 1
         left, top, right, bottom = (
             default
-            if (corner := identifiers.numeral(fields.get(name, ""))) is None
+            if (corner := identifiers.parse_number(fields.get(name, ""))) is None
             else min(corner, last)
             for name, default in zip(self.names, (0, 0, last, last), strict=True)
         )
         if left > right or top > bottom:
-            raise Refused("invalid area provided by the coordinates")
+            raise RequestRefused("invalid area provided by the coordinates")
         return rows.filter(self.inside(left, top, right, bottom))
 
     def inside(self, left: int, top: int, right: int, bottom: int) -> pl.Expr:
@@ -350,7 +351,7 @@ class Switch(Parameter):
         """Return the selected rows when the flag is true."""
         text = fields.get(self.wire, str(self.default)).lower()
         if text not in ("true", "false", "t", "f", "1", "0"):
-            raise Refused(f"invalid value for {self.wire} provided")
+            raise RequestRefused(f"invalid value for {self.wire} provided")
         return self.keep(rows) if text in ("true", "t", "1") else rows
 
     def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from beaconframes.calendar import instants
-from beaconframes.endpoint.identifiers import cut, each
+from beaconframes.endpoint.identifiers import iterate_items
 from beaconframes.endpoint.parameter import (
-    Absent,
     Batch,
     ExpectedRows,
     Fields,
+    ObjectNotFound,
     Parameter,
-    Refused,
+    RequestRefused,
     Role,
     View,
 )
@@ -25,6 +25,7 @@ from beaconframes.endpoint.set_members import is_natural, members_of
 from beaconframes.endpoint.validator_sets import NAMED, Entities, ValidatorSet, party, worded
 from beaconframes.endpoint.validator_sets import validators as identified
 from beaconframes.errors import UsageError
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,7 +141,7 @@ class ValidatorsIn(Parameter):
         if member is None:
             if self.optional:
                 return rows
-            raise Refused("validator is required")
+            raise RequestRefused("validator is required")
         return rows.filter(pl.col("validator_index").is_in(members_of(member, view)))
 
 
@@ -179,9 +180,9 @@ class EpochIn(Parameter):
         """Return the rows of the epoch."""
         epoch = fields.get("epoch")
         if not is_natural(epoch):
-            raise Refused("epoch must be a whole number from 0 up")
+            raise RequestRefused("epoch must be a whole number from 0 up")
         if epoch > view.head.latest("epoch", view.chain, finalized=self.finalized):
-            raise Absent(f"epoch {epoch} is not there yet")
+            raise ObjectNotFound(f"epoch {epoch} is not there yet")
         return rows.filter(pl.col(self.column.name) == epoch)
 
 
@@ -211,7 +212,7 @@ class WindowIn(Parameter):
         window = values["window"]
         if window not in self.words:
             raise UsageError(
-                f"window={cut(window)} is none of {', '.join(map(repr, self.words))}",
+                f"window={shorten(window)} is none of {', '.join(map(repr, self.words))}",
                 hint="Every window ends now; other ranges are loaded epoch by epoch",
             )
         return [Batch({"range": {"evaluation_window": window}})]
@@ -221,7 +222,7 @@ class WindowIn(Parameter):
         asked = fields.get("range")
         window = asked.get("evaluation_window") if isinstance(asked, dict) else None
         if window not in self.words:
-            raise Refused(f"range.evaluation_window must be one of {', '.join(self.words)}")
+            raise RequestRefused(f"range.evaluation_window must be one of {', '.join(self.words)}")
         last = view.head.latest("epoch", view.chain, finalized=self.finalized)
         days = WINDOWS[window]
         return 0 if days is None else max(last - days * view.chain.epochs_per_day + 1, 0), last
@@ -248,11 +249,11 @@ class SomeOf(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the words, each once; nothing for none."""
         asked = values[self.arg]
-        chosen = [] if asked is None else list(dict.fromkeys(each(asked)))
+        chosen = [] if asked is None else list(dict.fromkeys(iterate_items(asked)))
         for word in chosen:
             if word not in self.words:
                 raise UsageError(
-                    f"{self.arg}={cut(word)} is none of {', '.join(map(repr, self.words))}"
+                    f"{self.arg}={shorten(word)} is none of {', '.join(map(repr, self.words))}"
                 )
         return [Batch({self.arg: chosen}) if chosen else Batch()]
 
@@ -260,7 +261,7 @@ class SomeOf(Parameter):
         """Return the rows with any of the words; all of them for no word."""
         words = fields.get(self.arg) or []
         if not isinstance(words, list) or any(word not in self.words for word in words):
-            raise Refused(f"{self.arg} must be a list of {', '.join(self.words)}")
+            raise RequestRefused(f"{self.arg} must be a list of {', '.join(self.words)}")
         return rows.filter(pl.col(self.column.name).is_in(words)) if words else rows
 
 
@@ -281,14 +282,16 @@ class SortedBy(Parameter):
         for name, words in (("sort_by", self.words), ("sort_order", ORDERS)):
             if values[name] not in words:
                 known = ", ".join(map(repr, words))
-                raise UsageError(f"{name}={cut(values[name])} is none of {known}")
+                raise UsageError(f"{name}={shorten(values[name])} is none of {known}")
         return [Batch({name: values[name] for name in self.args})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all rows: only what is made of them is sorted. Refuse other words."""
         by, order = fields.get("sort_by", self.words[0]), fields.get("sort_order", "desc")
         if by not in self.words or order not in ORDERS:
-            raise Refused(f"sort_by must be one of {self.words}, and sort_order one of {ORDERS}")
+            raise RequestRefused(
+                f"sort_by must be one of {self.words}, and sort_order one of {ORDERS}"
+            )
         return rows
 
     def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
@@ -310,13 +313,13 @@ class EntityIn(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each name."""
-        names = dict.fromkeys(worded(name, "entity") for name in each(values["entity"]))
+        names = dict.fromkeys(worded(name, "entity") for name in iterate_items(values["entity"]))
         return [Batch({"entity": name}) for name in names]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all rows: shares are of all of them."""
         if not isinstance(fields.get("entity"), str):
-            raise Refused("entity must be a text")
+            raise RequestRefused("entity must be a text")
         return rows
 
     def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
@@ -369,17 +372,17 @@ class MachinesIn(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the names, each once."""
         asked = values["machines"]
-        names = [] if asked is None else list(dict.fromkeys(each(asked)))
+        names = [] if asked is None else list(dict.fromkeys(iterate_items(asked)))
         for name in names:
             if not isinstance(name, str) or not name:
-                raise UsageError(f"machines={cut(name)} is no name of a machine")
+                raise UsageError(f"machines={shorten(name)} is no name of a machine")
         return [Batch({"machines": names} if names else {})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the machines."""
         names = fields.get("machines") or []
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise Refused("machines must be a list of names")
+            raise RequestRefused("machines must be a list of names")
         return rows.filter(pl.col(self.column.name).is_in(names)) if names else rows
 
 
@@ -400,7 +403,7 @@ class Between(Parameter):
         start = 0 if since is None else second("since", since, last=False)
         end = LAST_SECOND if until is None else second("until", until, last=True)
         if start > end:
-            raise UsageError(f"since={cut(since)} is after until={cut(until)}")
+            raise UsageError(f"since={shorten(since)} is after until={shorten(until)}")
         return [Batch({"range": {"timestamp": {"start": start, "end": end}}})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -408,10 +411,10 @@ class Between(Parameter):
         asked = fields.get("range", {"timestamp": {}})
         bounds = asked.get("timestamp") if isinstance(asked, dict) else None
         if not isinstance(bounds, dict):
-            raise Refused("range must have a timestamp")
+            raise RequestRefused("range must have a timestamp")
         start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
         if not is_natural(start) or not is_natural(end) or start > end:
-            raise Refused("range.timestamp must have a start and an end")
+            raise RequestRefused("range.timestamp must have a start and an end")
         return rows.filter(pl.col(self.column.name).dt.epoch("s").is_between(start, end))
 
 

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.calendar import resolve_span
-from beaconframes.endpoint.identifiers import cut, each, numbers
+from beaconframes.endpoint.identifiers import iterate_items, parse_numbers
 from beaconframes.endpoint.parameter import (
-    Absent,
     Batch,
     ExpectedRows,
     Fields,
+    ObjectNotFound,
     Parameter,
-    Refused,
+    RequestRefused,
     Role,
     View,
 )
 from beaconframes.endpoint.set_members import is_natural
 from beaconframes.errors import UsageError
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,17 +59,19 @@ class SlotIn(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, those that are named twice once."""
         found: dict[int | str, None] = {}
-        for item in each(values["slots"]):
+        for item in iterate_items(values["slots"]):
             if isinstance(item, str) and ROOT.fullmatch(item):
                 if not self.roots:
-                    raise UsageError(f"slots={cut(item)} is a root", hint="Give the slot's number")
+                    raise UsageError(
+                        f"slots={shorten(item)} is a root", hint="Give the slot's number"
+                    )
                 found[f"0x{item.lower().removeprefix('0x')}"] = None
                 continue
-            (number,) = numbers(item, "slots", ("latest", "finalized"))
+            (number,) = parse_numbers(item, "slots", ("latest", "finalized"))
             if isinstance(number, str):
                 number = chain_head.latest("slot", finalized=number == "finalized")
             else:
-                chain_head.refuse_future("slot", number)
+                chain_head.check_not_future("slot", number)
             found[number] = None
         return [self.batch(item) for item in found]
 
@@ -87,11 +90,11 @@ class SlotIn(Parameter):
         """Return the slot that a request names, or refuse it."""
         asked = fields.get("slot", {"view": "latest"})
         if not isinstance(asked, dict) or len(asked) != 1:
-            raise Refused("slot must have exactly one of number, root and view")
+            raise RequestRefused("slot must have exactly one of number, root and view")
         ((way, value),) = asked.items()
         if way == "number" and is_natural(value):
             if value > view.head.slot:
-                raise Absent(f"slot {value} is not there yet")
+                raise ObjectNotFound(f"slot {value} is not there yet")
             return value
         if way == "view" and value in ("latest", "finalized"):
             return view.head.latest("slot", view.chain, finalized=value == "finalized")
@@ -100,9 +103,9 @@ class SlotIn(Parameter):
             blocks = view.scan("blocks").filter(pl.col("block_root") == root)
             found = blocks.select("slot").collect().to_series()
             if found.is_empty():
-                raise Absent(f"there is no block {root}")
+                raise ObjectNotFound(f"there is no block {root}")
             return int(found[0])
-        raise Refused("slot must have exactly one of number, root and view")
+        raise RequestRefused("slot must have exactly one of number, root and view")
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the slot, of one block only if that was asked for by its root."""
@@ -183,7 +186,7 @@ def batches_of(
         Batch({member: {"number": item}}, (ExpectedRows({column.name: [item]}),))
         if isinstance(item, int)
         else Batch({member: {"view": item}})
-        for item in numbers(asked, what, views)
+        for item in parse_numbers(asked, what, views)
     ]
 
 
@@ -194,7 +197,7 @@ def parse_position(fields: Fields, member: str, views: tuple[str, ...]) -> tuple
         ((way, value),) = asked.items()
         if (way == "number" and is_natural(value)) or (way == "view" and value in views):
             return way, value
-    raise Refused(f"{member} must have exactly one of number and view")
+    raise RequestRefused(f"{member} must have exactly one of number and view")
 
 
 LAST_SECOND = 2**31 - 1
@@ -223,7 +226,7 @@ class TimestampsIn(Parameter):
         """Return the one span; left out, it is everything until now."""
         for bound in (values["since"], values["until"]):
             if isinstance(bound, int) and not isinstance(bound, bool) and bound >= 0:
-                chain_head.refuse_future("slot", bound)
+                chain_head.check_not_future("slot", bound)
         span = resolve_span(
             values["since"],
             values["until"],
@@ -248,10 +251,12 @@ class TimestampsIn(Parameter):
         asked = fields.get("range") or {}
         bounds = asked.get("timestamp", {}) if isinstance(asked, dict) else None
         if not isinstance(bounds, dict) or set(asked) - {"timestamp"}:
-            raise Refused("range must have a timestamp, and nothing else")
+            raise RequestRefused("range must have a timestamp, and nothing else")
         start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
         if not (is_natural(start) and is_natural(end) and start <= end <= LAST_SECOND):
-            raise Refused("range.timestamp must have a start, and an end that is not before it")
+            raise RequestRefused(
+                "range.timestamp must have a start, and an end that is not before it"
+            )
         genesis, length = int(view.chain.genesis.timestamp()), view.chain.seconds_per_slot
         last = view.head.latest("slot", view.chain, finalized=True)
         first = max(-((genesis - start) // length), 0)

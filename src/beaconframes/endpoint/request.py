@@ -55,4 +55,4 @@ class Page:
 
     data: bytes = field(repr=False)
     paging: bytes | None = field(default=None, repr=False)
-    beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    envelope_fields: Mapping[str, bytes] = field(default_factory=dict, repr=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import polars as pl
 
 from beaconframes.endpoint.identifiers import is_pubkey
-from beaconframes.endpoint.parameter import Absent, Refused
+from beaconframes.endpoint.parameter import ObjectNotFound, RequestRefused
 from beaconframes.endpoint.validator_sets import CREDENTIAL, NAMED, WALLET
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ GROUPS = 4
 def members_of(member: Any, view: View) -> list[int]:
     """Return the indices of the validators that the ``validator`` of a request names."""
     if not isinstance(member, dict):
-        raise Refused("validator must be an object")
+        raise RequestRefused("validator must be an object")
     ways = set(member) & set(WAYS)
     if len(ways) != 1 or set(member) - ways - COMPANIONS:
-        raise Refused("validator must have exactly one selector")
+        raise RequestRefused("validator must have exactly one selector")
     return sorted(set(WAYS[ways.pop()](member, view)))
 
 
@@ -33,7 +33,7 @@ def identified(member: Mapping[str, Any], view: View) -> list[int]:
     """Return the validators that are named one by one; those that do not exist are left out."""
     items = member[NAMED]
     if not isinstance(items, list) or not items:
-        raise Refused(f"{NAMED} must be a list of at least one")
+        raise RequestRefused(f"{NAMED} must be a list of at least one")
     found = []
     for item in items:
         if isinstance(item, str) and is_pubkey(item):
@@ -42,7 +42,7 @@ def identified(member: Mapping[str, Any], view: View) -> list[int]:
         elif is_natural(item):
             found.append(item)
         else:
-            raise Refused(f"{NAMED} has an entry that is neither index nor public key")
+            raise RequestRefused(f"{NAMED} has an entry that is neither index nor public key")
     return found
 
 
@@ -50,12 +50,12 @@ def on_dashboard(member: Mapping[str, Any], view: View) -> list[int]:
     """Return the validators of a dashboard: number 1 has the first hundred, in four groups."""
     number, group = member["dashboard_id"], member.get("group_id")
     if not is_natural(number) or not (group is None or is_natural(group)):
-        raise Refused("dashboard_id and group_id must be whole numbers from 0 up")
+        raise RequestRefused("dashboard_id and group_id must be whole numbers from 0 up")
     first = (number - 1) * IN_A_DASHBOARD
     on_it = pl.col("validator_index").is_between(first, first + IN_A_DASHBOARD - 1)
     found = indices(view.scan("validators").filter(on_it))
     if not found:
-        raise Absent(f"there is no dashboard {number}")
+        raise ObjectNotFound(f"there is no dashboard {number}")
     return [index for index in found if group is None or index % GROUPS == group]
 
 
@@ -63,7 +63,7 @@ def withdrawing(member: Mapping[str, Any], view: View) -> list[int]:
     """Return the validators with an address or some bytes in their withdrawal credentials."""
     text = member["withdrawal"]
     if not isinstance(text, str) or not (WALLET.fullmatch(text) or CREDENTIAL.fullmatch(text)):
-        raise Refused("withdrawal must be an address or 32 bytes of credentials")
+        raise RequestRefused("withdrawal must be an address or 32 bytes of credentials")
     digits = text.lower().removeprefix("0x")
     credentials = pl.col("withdrawal_credentials")
     same = credentials == f"0x{digits}"
@@ -77,7 +77,7 @@ def deposited(member: Mapping[str, Any], view: View) -> list[int]:
     """Return the validators that an address deposited for."""
     text = member["deposit_address"]
     if not isinstance(text, str) or not WALLET.fullmatch(text):
-        raise Refused("deposit_address must be an address")
+        raise RequestRefused("deposit_address must be an address")
     address = f"0x{text.lower().removeprefix('0x')}"
     return indices(view.scan("deposit_origin").filter(pl.col("from_address") == address))
 
@@ -86,7 +86,7 @@ def of_entity(member: Mapping[str, Any], view: View) -> list[int]:
     """Return the validators that have an entity's name; its one sub-entity is called the same."""
     name, narrower = member["entity"], member.get("sub_entity")
     if not isinstance(name, str) or not (narrower is None or isinstance(narrower, str)):
-        raise Refused("entity and sub_entity must be texts")
+        raise RequestRefused("entity and sub_entity must be texts")
     return named(name, view) if name and narrower in (None, name) else []
 
 
@@ -94,7 +94,7 @@ def of_entities(member: Mapping[str, Any], view: View) -> list[int]:
     """Return the validators of an owner by path; here everybody operates their own."""
     both = member["entities"]
     if not isinstance(both, dict) or not both or set(both) - {"owner", "operator"}:
-        raise Refused("entities must have an owner, an operator, or both")
+        raise RequestRefused("entities must have an owner, an operator, or both")
     paths = [who.get("path") if isinstance(who, dict) else None for who in both.values()]
     sets = [set(named(path, view)) if isinstance(path, str) and path else set() for path in paths]
     return sorted(set.intersection(*sets))

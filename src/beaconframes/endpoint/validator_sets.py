@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.endpoint.identifiers import cut, natural, normalise
+from beaconframes.endpoint.identifiers import check_natural, normalise_validators
 from beaconframes.errors import UsageError
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,7 +113,7 @@ def validators(subjects: int | str | Iterable[int | str]) -> Identified:
     UsageError
         Something among them is no validator.
     """
-    named = normalise(subjects)
+    named = normalise_validators(subjects)
     return Identified(tuple(item if item.startswith("0x") else int(item) for item in named))
 
 
@@ -122,7 +123,8 @@ def dashboard(id: int, group: int | None = None) -> Dashboard:  # noqa: A002 - i
     For every plan; the dashboard is made on the service's own pages.
     """
     return Dashboard(
-        natural(id, "dashboard"), None if group is None else natural(group, "dashboard group")
+        check_natural(id, "dashboard"),
+        None if group is None else check_natural(group, "dashboard group"),
     )
 
 
@@ -175,18 +177,18 @@ def operator(name: int | str) -> Entities:
 
 def party(value: int | str, what: str) -> int | str:
     """Return the id or the path of an owner or operator, or refuse it."""
-    return natural(value, what) if isinstance(value, int) else worded(value, what)
+    return check_natural(value, what) if isinstance(value, int) else worded(value, what)
 
 
 def hexadecimal(text: Any, patterns: tuple[re.Pattern[str], ...], what: str) -> str:
     """Return *text* in lower case with 0x in front, if it is one of the *patterns*."""
     if not isinstance(text, str) or not any(pattern.fullmatch(text) for pattern in patterns):
-        raise UsageError(f"{cut(text)} is not {what}")
+        raise UsageError(f"{shorten(text)} is not {what}")
     return f"0x{text.lower().removeprefix('0x')}"
 
 
 def worded(text: Any, what: str) -> str:
     """Return *text*, which must say something."""
     if not isinstance(text, str) or not text.strip():
-        raise UsageError(f"{what}={cut(text)} is no name")
+        raise UsageError(f"{what}={shorten(text)} is no name")
     return text

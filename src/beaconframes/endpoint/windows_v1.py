@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from beaconframes.endpoint.identifiers import numeral
+from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.parameter import (
     Batch,
     ExpectedRows,
     Fields,
     Parameter,
-    Refused,
+    RequestRefused,
     Role,
     View,
 )
@@ -123,8 +123,8 @@ class Each(Parameter):
         """Return the rows of the one number."""
         text = fields[self.wire]
         unit: Any = self.column.unit
-        if self.refuses_future and (numeral(text) or 0) > view.head.latest(unit, view.chain):
-            raise Refused(self.error)
+        if self.refuses_future and (parse_number(text) or 0) > view.head.latest(unit, view.chain):
+            raise RequestRefused(self.error)
         return filter_number(self.column, rows, text, self.tags, view, self.error)
 
 
@@ -182,7 +182,7 @@ class SlotWindow(Parameter):
         )
         last = max(last, self.default)
         if first > last:
-            raise Refused("start slot greater than end slot")
+            raise RequestRefused("start slot greater than end slot")
         return rows.filter(pl.col(self.column.name).is_between(first, last))
 
 
@@ -297,9 +297,9 @@ def number(fields: Fields, name: str, default: int, low: int, high: int | None, 
     """Return the query parameter *name* as a number from *low* to *high*, or refuse it."""
     if name not in fields:
         return default
-    found = numeral(fields[name])
+    found = parse_number(fields[name])
     if found is None or found < low or (high is not None and found > high):
-        raise Refused(error)
+        raise RequestRefused(error)
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client import Store
-from beaconframes.client.connected import current
+from beaconframes.client.connection import current
 from beaconframes.dataset import Dataset
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.errors import UsageError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.endpoint import ExpectedRows, Final, Role
+from beaconframes.endpoint import ExpectedRows, Finality, Role
 from beaconframes.endpoint.intervals import intervals_of, merge_intervals
 from beaconframes.errors import IntegrityError
 
@@ -105,7 +105,7 @@ def find_missing(
         chain_rows = rows.with_columns(pl.lit(0).alias(CHAIN))
         chain = pl.Series(CHAIN, [0], pl.Int32)
         missing = find_gaps(endpoint, chain_rows, chain, unit, min(numbers), max(numbers))
-        if endpoint.unbroken and endpoint.finality is Final.AT_FINALITY:
+        if endpoint.is_contiguous and endpoint.finality is Finality.AT_FINALITY:
             # Every final epoch has rows, also at the ends of the interval.
             missing = missing.with_columns(pl.lit(value=True).alias(IMPOSSIBLE))
         gaps.append(missing.drop(CHAIN))
@@ -124,7 +124,7 @@ def find_missing_of(
     missing = find_subjects_without_rows(endpoint, rows, wanted)
     ranges = endpoint.parameters_of(Role.RANGE)
     column = ranges[0].rows_column if ranges else None
-    if not endpoint.unbroken or column is None or rows.is_empty():
+    if not endpoint.is_contiguous or column is None or rows.is_empty():
         return missing
     # Without a requested range its ends are unknown; gaps between rows are found all the same.
     present = rows[column.name]
@@ -140,7 +140,7 @@ def find_subjects_without_rows(
     """Return the *wanted* values without a row; one between two final rows is impossible."""
     name = wanted.name
     missing = wanted.to_frame().join(rows, on=name, how="anti", maintain_order="left")
-    if not endpoint.unbroken:
+    if not endpoint.is_contiguous:
         return missing.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
     final = rows.filter(*endpoint.final_rows) if endpoint.final_rows else rows
     between = pl.col(name).is_between(final[name].min(), final[name].max())
@@ -155,7 +155,7 @@ def find_gaps(
         pl.lit(low, pl.Int64).alias("low"), pl.lit(high, pl.Int64).alias("high")
     )
     missing = find_intervals_without_rows(rows, ends, wanted.name, unit)
-    if endpoint.unbroken:
+    if endpoint.is_contiguous:
         return missing
     return missing.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
 

@@ -215,7 +215,7 @@ def expired_cursor(call: Call, number: int, refusal: ServiceError) -> Pagination
 
 def is_recomputed(first: ResponsePage, page: ResponsePage) -> bool:
     """Return whether the service recomputed its figures since the *first* page."""
-    return first.beside.get("last_updated") != page.beside.get("last_updated")
+    return first.envelope_fields.get("last_updated") != page.envelope_fields.get("last_updated")
 
 
 def recomputed(call: Call) -> SnapshotMoved:

@@ -42,7 +42,7 @@ class ResponseWarnings:
         """Read the headers and envelopes of *pages*; return the calls that found nothing."""
         not_found = []
         for call, page in pages:
-            if (stated := page.beside.get("range")) is not None:
+            if (stated := page.envelope_fields.get("range")) is not None:
                 self._ranges.setdefault(self._range_key(call), {}).setdefault(stated)
             if "sunset" in page.headers or "deprecation" in page.headers:
                 self._sunset = page.headers.get("sunset", "")

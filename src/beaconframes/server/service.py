@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.responses import Response
 
-from beaconframes.endpoint import Endpoint, Refused
+from beaconframes.endpoint import Endpoint, RequestRefused
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.fetch.response_warnings import GENESIS
 from beaconframes.server import charts, wire
@@ -81,7 +81,7 @@ class Service:
             translated = wire.translate_fields(endpoint, fields, self, self.wire)
             records = self.table_cache.select_records(endpoint, translated, self)
             body = wire.encode_body(endpoint, records, translated, self.wire)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             message = wire.translate_error(endpoint, refusal.message, fields, self, self.wire)
             return build_error(message, 400)
         return Response(body, media_type=JSON, headers=self.headers)

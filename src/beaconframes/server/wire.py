@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from beaconframes.endpoint import Endpoint, Envelope, Refused, Shape
-from beaconframes.endpoint.identifiers import is_pubkey, numeral
+from beaconframes.endpoint import Endpoint, Envelope, RequestRefused, Shape
+from beaconframes.endpoint.identifiers import is_pubkey, parse_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +24,8 @@ Wire: TypeAlias = Literal["spec", "public"]
 
 SHAPES = {
     "yield_index": Shape.OBJECT,
-    "slot_withdrawals": Shape.OBJECT_IF_ALONE,
-    "transaction_deposits": Shape.OBJECT_IF_ALONE,
+    "slot_withdrawals": Shape.OBJECT_IF_SINGLE,
+    "transaction_deposits": Shape.OBJECT_IF_SINGLE,
 }
 """The shape of the data on the public wire, where it differs from the specification."""
 
@@ -64,13 +64,13 @@ def translate_fields(endpoint: Endpoint, fields: Fields, view: View, wire: Wire)
     if endpoint.name == "graffiti_wall":
         return {"summarize": "true", **fields}
     if endpoint.name == "proposals" and "epoch" in fields:
-        epoch = numeral(fields["epoch"])
+        epoch = parse_number(fields["epoch"])
         early = epoch is not None and epoch < MIN_PROPOSALS_EPOCH
         return {**fields, "epoch": str(MIN_PROPOSALS_EPOCH)} if early else fields
     name = "slot" if endpoint.name in NUMERIC_SLOT_ONLY else "day"
     text = fields.get(name, "")
     if endpoint.name in NUMERIC_SLOT_ONLY and not INTEGER.fullmatch(text):
-        raise Refused("invalid block slot provided")
+        raise RequestRefused("invalid block slot provided")
     if endpoint.name in {*NUMERIC_SLOT_ONLY, "yield_index"} and text.startswith("-"):
         # The public service finds no rows for a negative number.
         return {**fields, name: UNUSED_NUMBER} if INTEGER.fullmatch(text) else fields
@@ -91,7 +91,7 @@ def replace_unknown_pubkeys(identifiers: str, view: View) -> str:
 
 
 def encode_body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire: Wire) -> bytes:
-    """Return the body of an answer with *records*; raise Refused if their absence is an error."""
+    """Return the body of a response with *records*; RequestRefused if it must have some."""
     public = wire == "public"
     shape = SHAPES.get(endpoint.name, endpoint.shape) if public else endpoint.shape
     if (
@@ -99,7 +99,7 @@ def encode_body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire:
         and shape is Shape.OBJECT
         and not permits_no_records(endpoint, fields, wire)
     ):
-        raise Refused(endpoint.absent or "invalid request")
+        raise RequestRefused(endpoint.absent or "invalid request")
     before, after = b'{"status":"OK","data":', b"}"
     if endpoint.envelope is Envelope.CODE:
         before = b'{"code":200,"data":'

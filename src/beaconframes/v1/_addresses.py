@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.endpoint import Refused, Texts
+from beaconframes.endpoint import RequestRefused, Texts
 from beaconframes.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -41,5 +41,5 @@ class AddressOrName(Texts):
         except DatasetError:
             known = pl.DataFrame()
         if known.is_empty():
-            raise Refused(self.error)
+            raise RequestRefused(self.error)
         return str(known.item(0, 0)).lower()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.endpoint import Batch, ExpectedRows, Refused, Values
-from beaconframes.endpoint.identifiers import numbers, numeral
+from beaconframes.endpoint import Batch, ExpectedRows, RequestRefused, Values
+from beaconframes.endpoint.identifiers import parse_number, parse_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ class SlotItems(Values):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot."""
-        slots = numbers(values[self.arg], self.arg, self.tags)
+        slots = parse_numbers(values[self.arg], self.arg, self.tags)
         if not self.validates_slot:
             known = [chain_head.latest("slot") if item in self.tags else item for item in slots]
             slots = list(dict.fromkeys(known))
@@ -42,7 +42,7 @@ class SlotItems(Values):
         """Return the fields and the wanted rows of one slot, or of a word such as latest."""
         if not isinstance(item, int):
             return Batch({self.wire: item})
-        chain_head.refuse_future("slot", item)
+        chain_head.check_not_future("slot", item)
         return Batch(
             {self.wire: str(item)}, (ExpectedRows({self.column.name: [item]}, required=False),)
         )
@@ -51,9 +51,9 @@ class SlotItems(Values):
         """Return the items of the slot, in the order of the service."""
         text = fields[self.wire]
         if self.validates_slot and text.startswith("-") and text[1:].isdigit():
-            raise Refused("slot must be a positive number")
-        if self.validates_slot and (numeral(text) or 0) > view.head.slot:
-            raise Refused(f"slot is in the future. The latest slot is {view.head.slot}")
+            raise RequestRefused("slot must be a positive number")
+        if self.validates_slot and (parse_number(text) or 0) > view.head.slot:
+            raise RequestRefused(f"slot is in the future. The latest slot is {view.head.slot}")
         return (
             super().apply(rows, fields, view).sort(pl.col(self.order), descending=self.descending)
         )

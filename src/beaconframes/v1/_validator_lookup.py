@@ -6,7 +6,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.client import Explorer, Frame, Subjects, load
-from beaconframes.endpoint.identifiers import normalise
+from beaconframes.endpoint.identifiers import normalise_validators
 from beaconframes.v1.validators import VALIDATORS
 
 
@@ -21,7 +21,7 @@ def find_indices(
 
     Keys of no validator are left out, and reported as `MissingRows`.
     """
-    named = normalise(validators)
+    named = normalise_validators(validators)
     keys = [item for item in named if item.startswith("0x")]
     known: dict[str, int] = {}
     if keys:

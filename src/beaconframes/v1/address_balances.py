@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import ADDRESS, Batch, Endpoint, Parameter, Refused, Role, Shape, Texts
-from beaconframes.endpoint.identifiers import cut
+from beaconframes.endpoint import (
+    ADDRESS,
+    Batch,
+    Endpoint,
+    Parameter,
+    RequestRefused,
+    Role,
+    Shape,
+    Texts,
+)
 from beaconframes.errors import UsageError
 from beaconframes.schema import DecimalText, Hex, Json, RequestField, Table, Text
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -124,7 +133,7 @@ class TokenFilter(Parameter):
             return [Batch()]
         contract = Texts.canonical(token) if isinstance(token, str) else ""
         if not re.fullmatch(ADDRESS, contract):
-            raise UsageError(f"token={cut(token)} is not an address of 40 hex digits")
+            raise UsageError(f"token={shorten(token)} is not an address of 40 hex digits")
         return [Batch({"token": contract})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -134,7 +143,7 @@ class TokenFilter(Parameter):
             return rows
         contract = Texts.canonical(token)
         if not re.fullmatch(ADDRESS, contract):
-            raise Refused("error invalid token query param")
+            raise RequestRefused("error invalid token query param")
         return rows.filter(pl.col("token").is_null() | (pl.col("token") == contract))
 
 

@@ -11,7 +11,7 @@ from beaconframes.endpoint import (
     UNRESOLVED,
     Batch,
     Endpoint,
-    Final,
+    Finality,
     Identifiers,
     Parameter,
     RecentEpochs,
@@ -91,8 +91,8 @@ ATTESTATIONS = Endpoint(
     table=Attestations,
     parameters=(Identifiers("validators", Attestations.validator_index), Slim()),
     pagination=RecentEpochs(Attestations.epoch, length=100),
-    finality=Final.AT_FINALITY,
-    unbroken=True,
+    finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     absent=UNRESOLVED,
 )
 

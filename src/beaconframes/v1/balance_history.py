@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
-from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Final, Identifiers
+from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Finality, Identifiers
 from beaconframes.schema import WEEK_OF_EPOCH, Count, Epoch, EpochTime, Gwei, Table
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ BALANCE_HISTORY = Endpoint(
     table=BalanceHistory,
     parameters=(Identifiers("validators", BalanceHistory.validator_index),),
     pagination=EpochWindow(BalanceHistory.epoch),
-    finality=Final.AT_FINALITY,
-    unbroken=True,
+    finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     absent=UNRESOLVED,
 )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Refused
+from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, RequestRefused
 from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Changers(Identifiers):
         """Return the changes of the named validators, newest first."""
         _, keys = self.parse(fields)
         if any(view.index_of(key) is None for key in keys):
-            raise Refused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
+            raise RequestRefused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
         return super().apply(rows, fields, view).sort("slot", descending=True)
 
 

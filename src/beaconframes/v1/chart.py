@@ -7,10 +7,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from beaconframes.client.connected import current
+from beaconframes.client.connection import current
 from beaconframes.endpoint import Envelope, Request
-from beaconframes.endpoint.identifiers import cut
 from beaconframes.errors import ProtocolError, UsageError
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -72,7 +72,7 @@ def load_chart(name: str, *, explorer: Explorer | None = None) -> Image:
     if name not in CHARTS:
         near = get_close_matches(str(name), CHARTS, n=1)
         raise UsageError(
-            f"{cut(name)} is not a chart of the service",
+            f"{shorten(name)} is not a chart of the service",
             hint=f"Did you mean {near[0]!r}?" if near else f"Charts: {', '.join(CHARTS)}",
         )
     request = Request(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Each, Endpoint, ExpectedRows, Final
+from beaconframes.endpoint import Each, Endpoint, ExpectedRows, Finality
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ EPOCH_SLOTS = Endpoint(
         error="invalid epoch parameter",
         refuses_future=True,
     ),
-    finality=Final.AT_FINALITY,
-    unbroken=True,
+    finality=Finality.AT_FINALITY,
+    is_contiguous=True,
 )
 
 

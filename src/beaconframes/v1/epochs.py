@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Each, Endpoint, Final, Shape
+from beaconframes.endpoint import Each, Endpoint, Finality, Shape
 from beaconframes.schema import Count, Epoch, EpochTime, Flag, Fraction, Gwei, Table
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ EPOCHS = Endpoint(
         error="invalid epoch parameter",
         refuses_future=True,
     ),
-    finality=Final.AT_FINALITY,
-    unbroken=True,
+    finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     shape=Shape.OBJECT,
 )
 

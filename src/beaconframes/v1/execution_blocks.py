@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Final, Parameter, Refused, Role
-from beaconframes.endpoint.identifiers import numbers, numeral
+from beaconframes.endpoint import (
+    Batch,
+    Endpoint,
+    ExpectedRows,
+    Finality,
+    Parameter,
+    RequestRefused,
+    Role,
+)
+from beaconframes.endpoint.identifiers import parse_number, parse_numbers
 from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
@@ -50,7 +58,7 @@ class BlockNumbers(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the numbers, each once, ``at_most`` in a batch."""
-        blocks = numbers(values[self.arg], "execution block", ())
+        blocks = parse_numbers(values[self.arg], "execution block", ())
         found = []
         for start in range(0, len(blocks), self.at_most):
             batch = blocks[start : start + self.at_most]
@@ -62,10 +70,10 @@ class BlockNumbers(Parameter):
         """Return the blocks, newest first; unknown numbers are left out."""
         items = fields[self.arg].split(",")
         if len(items) > self.at_most:
-            raise Refused(f"only a maximum of {self.at_most} query parameters are allowed")
-        wanted = [n for item in items if (n := numeral(item)) is not None and n < TOO_LARGE]
+            raise RequestRefused(f"only a maximum of {self.at_most} query parameters are allowed")
+        wanted = [n for item in items if (n := parse_number(item)) is not None and n < TOO_LARGE]
         if len(wanted) < len(items):
-            raise Refused("invalid block number")
+            raise RequestRefused("invalid block number")
         return rows.filter(pl.col(self.column.name).is_in(wanted)).sort(
             self.column.name, descending=True
         )
@@ -76,8 +84,8 @@ EXECUTION_BLOCKS = Endpoint(
     route="GET /api/v1/execution/block/{blocks}",
     table=ExecutionBlocks,
     parameters=(BlockNumbers("blocks", ExecutionBlocks.block_number),),
-    finality=Final.AT_FINALITY,
-    unbroken=True,
+    finality=Finality.AT_FINALITY,
+    is_contiguous=True,
 )
 
 

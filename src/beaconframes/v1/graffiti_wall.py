@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Batch, Endpoint, Final, Region, SlotWindow, Switch
+from beaconframes.endpoint import Batch, Endpoint, Finality, Region, SlotWindow, Switch
 from beaconframes.schema import Count, Slot, SlotTime, Table, Text
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ GRAFFITI_WALL = Endpoint(
         Region(GraffitiWall.x, GraffitiWall.y),
         Summary("summarize", wire="summarize", keep=last_paint),
     ),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
 )
 
 

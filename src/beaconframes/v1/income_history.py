@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
-from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Final, Identifiers
+from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Finality, Identifiers
 from beaconframes.schema import WEEK_OF_EPOCH, Count, Epoch, EpochTime, Gwei, Table, Wei
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ INCOME_HISTORY = Endpoint(
     table=IncomeHistory,
     parameters=(Identifiers("validators", IncomeHistory.validator_index),),
     pagination=EpochWindow(IncomeHistory.epoch, finalized=True),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     absent=UNRESOLVED,
 )
 

@@ -63,7 +63,7 @@ POOL_VALIDATORS = Endpoint(
     route="GET /api/v1/poolprotocol/validator/{validators}",
     table=PoolValidators,
     parameters=(Identifiers("validators", PoolValidators.validator_index, required=False),),
-    shape=Shape.OBJECT_IF_ALONE,
+    shape=Shape.OBJECT_IF_SINGLE,
     alias="/api/v1/rocketpool/validator/{validators}",
 )
 

@@ -15,10 +15,10 @@ from beaconframes.endpoint import (
     Batch,
     Endpoint,
     ExpectedRows,
-    Final,
+    Finality,
     Pages,
     Parameter,
-    Refused,
+    RequestRefused,
     Role,
     identifiers,
 )
@@ -54,19 +54,21 @@ class Producers(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of addresses, then batches of validators."""
-        items = list(identifiers.each(values[self.arg]))
+        items = list(identifiers.iterate_items(values[self.arg]))
         addresses = list(dict.fromkeys(item.lower() for item in items if is_address(item)))
-        validators = identifiers.normalise([item for item in items if not is_address(item)])
+        validators = identifiers.normalise_validators(
+            [item for item in items if not is_address(item)]
+        )
         recipient, paid = (
             ExecutionBlocks.fee_recipient,
             ExecutionBlocks.relay_producer_fee_recipient,
         )
         proposer = ExecutionBlocks.proposer_index
         found = []
-        for batch in identifiers.batches(addresses, self.addresses_at_most, None):
+        for batch in identifiers.split_into_batches(addresses, self.addresses_at_most, None):
             wanted = ExpectedRows({recipient.name: batch, paid.name: batch}, required=False)
             found.append(Batch({self.arg: ",".join(batch)}, (wanted,)))
-        for batch in identifiers.batches(validators, self.at_most, LONGEST_IN_A_PATH):
+        for batch in identifiers.split_into_batches(validators, self.at_most, LONGEST_IN_A_PATH):
             # A block names its proposer by index alone, so keys cannot be checked.
             known = all(map(str.isdigit, batch))
             wanted = ExpectedRows({proposer.name: [int(n) for n in batch if known]}, required=False)
@@ -78,12 +80,12 @@ class Producers(Parameter):
         items = fields[self.arg].split(",")
         addresses = [item.lower() for item in items if is_address(item)]
         if len(addresses) > self.addresses_at_most:
-            raise Refused(
+            raise RequestRefused(
                 f"you are only allowed to query up to max {self.addresses_at_most} addresses"
             )
         indices = [index_of(item, view) for item in items if not is_address(item)]
         if len(items) > self.at_most or -1 in indices:
-            raise Refused(
+            raise RequestRefused(
                 "invalid address, validator index or pubkey "
                 f"or exceeded max of {self.at_most} params"
             )
@@ -120,7 +122,7 @@ def index_of(item: str, view: View) -> int:
     if identifiers.is_pubkey(item):
         index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
         return -1 if index is None else index
-    number = identifiers.numeral(item)
+    number = identifiers.parse_number(item)
     return -1 if number is None else number
 
 
@@ -130,7 +132,7 @@ PRODUCED_BLOCKS = Endpoint(
     table=ExecutionBlocks,
     parameters=(Producers("producers"), Direction()),
     pagination=Pages(at_most=100, default=10),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
 )
 
 

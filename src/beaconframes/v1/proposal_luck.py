@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Identifiers, Refused, Shape
+from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Identifiers, RequestRefused, Shape
 from beaconframes.errors import UsageError
 from beaconframes.schema import Number, RequestField, Table, Text, UnixTime
 from beaconframes.v1._proposal_luck import compute_luck
@@ -56,15 +56,15 @@ class OneSet(Identifiers):
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the luck of the set, computed from validators and blocks."""
         if not fields.get(self.arg):
-            raise Refused("no validators provided")
+            raise RequestRefused("no validators provided")
         try:
             indices, keys = self.parse(fields)
-        except Refused:
-            raise Refused("could not parse validators") from None
+        except RequestRefused:
+            raise RequestRefused("could not parse validators") from None
         known = (view.index_of(key) for key in keys)
         found = {*indices, *(index for index in known if index is not None)}
         if not found:
-            raise Refused("could not resolve pubkeys to indices")
+            raise RequestRefused("could not resolve pubkeys to indices")
         row = {"validators": fields[self.arg]} | compute_luck(found, view)
         return pl.LazyFrame([row], schema=ProposalLuck.schema())
 

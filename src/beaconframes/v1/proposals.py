@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
-from beaconframes.endpoint import Endpoint, EpochTail, Final, Identifiers
+from beaconframes.endpoint import Endpoint, EpochTail, Finality, Identifiers
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ PROPOSALS = Endpoint(
     table=Blocks,
     parameters=(Identifiers("validators", Blocks.proposer_index, required=False),),
     pagination=ProposalWindow(Blocks.epoch, length=101),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
 )
 
 

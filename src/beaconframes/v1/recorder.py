@@ -13,7 +13,7 @@ import polars as pl
 
 from beaconframes.cache.read_through import open_rows
 from beaconframes.calendar import instants, resolve_span
-from beaconframes.client.connected import current
+from beaconframes.client.connection import current
 from beaconframes.endpoint.intervals import subtract_intervals
 from beaconframes.errors import (
     ConfigError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Final
+from beaconframes.endpoint import Endpoint, Finality
 from beaconframes.schema import Count, Epoch, Hex, Indices, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
 
@@ -47,7 +47,7 @@ SLOT_ATTESTATIONS = Endpoint(
     parameters=(
         SlotItems("slots", SlotAttestations.block_slot, descending=False, validates_slot=True),
     ),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Final, Pages
+from beaconframes.endpoint import Endpoint, Finality, Pages
 from beaconframes.schema import Count, Gwei, Hex, Slot, SlotTime, Table, Text
 from beaconframes.v1._slot_items import SlotItems
 
@@ -40,7 +40,7 @@ SLOT_DEPOSITS = Endpoint(
     table=SlotDeposits,
     parameters=(SlotItems("slots", SlotDeposits.block_slot),),
     pagination=Pages(at_most=100, default=100),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
 )
 
 

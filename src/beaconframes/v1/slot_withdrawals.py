@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Final
+from beaconframes.endpoint import Endpoint, Finality
 from beaconframes.schema import Count, Gwei, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
 
@@ -34,7 +34,7 @@ SLOT_WITHDRAWALS = Endpoint(
     parameters=(
         SlotItems("slots", SlotWithdrawals.block_slot, order="withdrawal_index", descending=False),
     ),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
 )
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Final, Shape, Values
-from beaconframes.endpoint.identifiers import each, numbers
+from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Finality, Shape, Values
+from beaconframes.endpoint.identifiers import iterate_items, parse_numbers
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class SlotsOrRoots(Values):
         return list(
             {
                 batch.fields[self.wire]: batch
-                for item in each(values[self.arg])
+                for item in iterate_items(values[self.arg])
                 for batch in [self.batch(item, chain_head)]
             }.values()
         )
@@ -42,13 +42,13 @@ class SlotsOrRoots(Values):
         if isinstance(item, str) and ROOT.fullmatch(item):
             root = f"0x{item.lower().removeprefix('0x')}"
             return Batch({self.wire: root}, (wanted(roots=[root]),))
-        (slot,) = numbers(item, self.arg, self.tags)
+        (slot,) = parse_numbers(item, self.arg, self.tags)
         if slot == "latest":
             # The service fails if the latest slot has no block; a number can be missing instead.
             slot = chain_head.latest("slot")
         if isinstance(slot, str):
             return Batch({self.wire: slot})
-        chain_head.refuse_future("slot", slot)
+        chain_head.check_not_future("slot", slot)
         return Batch({self.wire: str(slot)}, (wanted(slots=[slot]),))
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -81,7 +81,7 @@ SLOTS = Endpoint(
             error="could not parse slot number",
         ),
     ),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     shape=Shape.OBJECT,
     absent="could not retrieve db results",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import MAINNET
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Final, Shape, Values
+from beaconframes.endpoint import Endpoint, Finality, Shape, Values
 from beaconframes.schema import Count, Epoch, Period, Position, Table
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ SYNC_COMMITTEES = Endpoint(
             error="invalid epoch parameter",
         ),
     ),
-    finality=Final.WHEN_PUBLISHED,
-    unbroken=True,
+    finality=Finality.WHEN_PUBLISHED,
+    is_contiguous=True,
     shape=Shape.OBJECT,
 )
 

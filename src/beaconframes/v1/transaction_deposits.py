@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import TRANSACTION, Endpoint, Final, Texts
+from beaconframes.endpoint import TRANSACTION, Endpoint, Finality, Texts
 from beaconframes.v1._deposits import Deposits
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ TRANSACTION_DEPOSITS = Endpoint(
             error="invalid eth1 tx hash provided",
         ),
     ),
-    finality=Final.WHEN_PUBLISHED,
+    finality=Finality.WHEN_PUBLISHED,
 )
 
 

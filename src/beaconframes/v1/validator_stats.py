@@ -13,13 +13,13 @@ from beaconframes.endpoint import (
     Batch,
     Endpoint,
     ExpectedRows,
-    Final,
+    Finality,
     Parameter,
-    Refused,
+    RequestRefused,
     Role,
     Values,
 )
-from beaconframes.endpoint.identifiers import numeral
+from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.schema import Count, Day, DayTime, Gwei, Table
 from beaconframes.v1._validator_lookup import find_indices
 
@@ -111,7 +111,7 @@ class DayWindow(Parameter):
         last = min(day(fields, "end_day", running), running)
         first = day(fields, "start_day", GENESIS_DEPOSITS)
         if first > last:
-            raise Refused("start_day must be less than end_day")
+            raise RequestRefused("start_day must be less than end_day")
         return rows.filter(pl.col(self.column.name).is_between(first, last)).sort(
             self.column.name, descending=True
         )
@@ -120,9 +120,9 @@ class DayWindow(Parameter):
 def day(fields: Fields, name: str, default: int) -> int:
     """Return the query parameter *name* as a day; refuse an invalid one."""
     text = fields.get(name, str(default))
-    found = GENESIS_DEPOSITS if text == str(GENESIS_DEPOSITS) else numeral(text)
+    found = GENESIS_DEPOSITS if text == str(GENESIS_DEPOSITS) else parse_number(text)
     if found is None:
-        raise Refused(f"invalid {name} parameter")
+        raise RequestRefused(f"invalid {name} parameter")
     return found
 
 
@@ -141,8 +141,8 @@ VALIDATOR_STATS = Endpoint(
         ),
     ),
     pagination=DayWindow(ValidatorStats.day),
-    finality=Final.WHEN_PUBLISHED,
-    unbroken=True,
+    finality=Finality.WHEN_PUBLISHED,
+    is_contiguous=True,
 )
 
 

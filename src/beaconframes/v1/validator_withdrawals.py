@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
-from beaconframes.endpoint import Endpoint, EpochTail, Final, Identifiers
-from beaconframes.endpoint.identifiers import numeral
+from beaconframes.endpoint import Endpoint, EpochTail, Finality, Identifiers
+from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotTime, Table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class WithdrawalWindow(EpochTail):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the withdrawals of the window, oldest first."""
-        known = {} if numeral(fields.get(self.wire, "")) is None else fields
+        known = {} if parse_number(fields.get(self.wire, "")) is None else fields
         return super().apply(rows, known, view).sort("withdrawal_index")
 
 
@@ -49,7 +49,7 @@ VALIDATOR_WITHDRAWALS = Endpoint(
     table=ValidatorWithdrawals,
     parameters=(Identifiers("validators", ValidatorWithdrawals.validator_index, required=False),),
     pagination=WithdrawalWindow(ValidatorWithdrawals.epoch, length=100),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
 )
 
 

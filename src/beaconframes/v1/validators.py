@@ -62,7 +62,7 @@ VALIDATORS = Endpoint(
             "validators", Validators.validator_index, pubkey=Validators.pubkey, longest=None
         ),
     ),
-    shape=Shape.OBJECT_IF_ALONE,
+    shape=Shape.OBJECT_IF_SINGLE,
     post=Post("/api/v1/validator", arg="validators", field="indicesOrPubkey"),
     absent=UNRESOLVED,
 )

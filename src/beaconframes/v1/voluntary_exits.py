@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Final
+from beaconframes.endpoint import Endpoint, Finality
 from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
 
@@ -35,7 +35,7 @@ VOLUNTARY_EXITS = Endpoint(
     route="GET /api/v1/slot/{slot}/voluntaryexits",
     table=VoluntaryExits,
     parameters=(SlotItems("slots", VoluntaryExits.block_slot),),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
 )
 
 

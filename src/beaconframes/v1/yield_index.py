@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Each, Endpoint, Final
+from beaconframes.endpoint import Each, Endpoint, Finality
 from beaconframes.schema import Day, DayTime, Fraction, Table, Wei
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ YIELD_INDEX = Endpoint(
     route="GET /api/v1/yieldindex/{day}",
     table=YieldIndex,
     pagination=Each(YieldIndex.day, wire="day", error="invalid day parameter"),
-    finality=Final.WHEN_PUBLISHED,
-    unbroken=True,
+    finality=Finality.WHEN_PUBLISHED,
+    is_contiguous=True,
     alias="/api/v1/ethstore/{day}",
 )
 

@@ -11,7 +11,7 @@ from beaconframes.endpoint import (
     Endpoint,
     Envelope,
     EpochIn,
-    Final,
+    Finality,
     OnChain,
     ValidatorsIn,
 )
@@ -46,7 +46,7 @@ BALANCES = Endpoint(
         EpochIn(Balances.epoch),
     ),
     pagination=Cursor(),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Final, OnChain, Shape
+from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Finality, OnChain, Shape
 from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, Table, Text, UnixTime, Wei
 from beaconframes.v2._columns import ABSENT, FINALITY
 
@@ -56,7 +56,7 @@ BLOCK = Endpoint(
     route="POST /api/v2/ethereum/block",
     table=Block,
     parameters=(OnChain(), BlockIn(Block.block_number)),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     absent=ABSENT,

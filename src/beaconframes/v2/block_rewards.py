@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Final, OnChain, Shape
+from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Finality, OnChain, Shape
 from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, Table, Text, Wei
 from beaconframes.v2._columns import ABSENT, FINALITY
 
@@ -73,7 +73,7 @@ BLOCK_REWARDS = Endpoint(
     route="POST /api/v2/ethereum/block/rewards",
     table=BlockRewards,
     parameters=(OnChain(), BlockIn(BlockRewards.block_number)),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     absent=ABSENT,

@@ -11,7 +11,7 @@ from beaconframes.endpoint import (
     Endpoint,
     Envelope,
     EpochIn,
-    Final,
+    Finality,
     OnChain,
     ValidatorsIn,
 )
@@ -43,7 +43,7 @@ PERFORMANCE = Endpoint(
         EpochIn(Performance.epoch, finalized=True),
     ),
     pagination=Cursor(),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -10,7 +10,7 @@ from beaconframes.endpoint import (
     Cursor,
     Endpoint,
     Envelope,
-    Final,
+    Finality,
     OnChain,
     TimestampsIn,
     ValidatorsIn,
@@ -48,7 +48,7 @@ PROPOSAL_SLOTS = Endpoint(
         TimestampsIn(ProposalSlots.slot),
     ),
     pagination=Cursor(),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Envelope, Final, OnChain, Shape, SlotIn
+from beaconframes.endpoint import Endpoint, Envelope, Finality, OnChain, Shape, SlotIn
 from beaconframes.schema import Count, Epoch, Hex, Period, Slot, Table, Text, UnixTime, Wei
 from beaconframes.v2._columns import ABSENT, FINALITY
 
@@ -122,7 +122,7 @@ SLOT = Endpoint(
     route="POST /api/v2/ethereum/slot",
     table=SlotOverview,
     parameters=(OnChain(), SlotIn(SlotOverview.slot, root=SlotOverview.block_root, required=True)),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     absent=ABSENT,

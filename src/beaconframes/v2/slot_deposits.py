@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    Finality,
+    OnChain,
+    SlotIn,
+    ValidatorsIn,
+)
 from beaconframes.schema import Hex, Slot, Table
 from beaconframes.v2._arguments import Validators
 
@@ -29,7 +37,7 @@ SLOT_DEPOSITS = Endpoint(
     table=SlotDeposits,
     parameters=(OnChain(), SlotIn(SlotDeposits.slot), ValidatorsIn(optional=True)),
     pagination=Cursor(),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, Final, OnChain, SlotIn, ValidatorsIn
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    Finality,
+    OnChain,
+    SlotIn,
+    ValidatorsIn,
+)
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
 from beaconframes.v2._arguments import Validators
 from beaconframes.v2._columns import FINALITY
@@ -49,7 +57,7 @@ SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
         ),
     ),
     pagination=Cursor(),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

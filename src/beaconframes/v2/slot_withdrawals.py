@@ -12,7 +12,7 @@ from beaconframes.endpoint import (
     Cursor,
     Endpoint,
     Envelope,
-    Final,
+    Finality,
     OnChain,
     SlotIn,
     SomeOf,
@@ -95,7 +95,7 @@ SLOT_WITHDRAWALS = Endpoint(
         SomeOf("type_filter", SlotWithdrawals.type, TYPES),
     ),
     pagination=Cursor(),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

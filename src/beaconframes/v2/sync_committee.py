@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Envelope, Final, OnChain, PeriodIn, Shape
+from beaconframes.endpoint import Endpoint, Envelope, Finality, OnChain, PeriodIn, Shape
 from beaconframes.schema import Epoch, Period, Table, Text, UnixTime
 from beaconframes.v2._columns import ABSENT, FINALITY
 
@@ -30,7 +30,7 @@ SYNC_COMMITTEE = Endpoint(
     route="POST /api/v2/ethereum/sync-committee",
     table=SyncCommittee,
     parameters=(OnChain(), PeriodIn(SyncCommittee.period)),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     absent=ABSENT,

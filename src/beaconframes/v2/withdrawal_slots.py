@@ -10,7 +10,7 @@ from beaconframes.endpoint import (
     Cursor,
     Endpoint,
     Envelope,
-    Final,
+    Finality,
     OnChain,
     TimestampsIn,
     ValidatorsIn,
@@ -38,7 +38,7 @@ WITHDRAWAL_SLOTS = Endpoint(
     table=WithdrawalSlots,
     parameters=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
     pagination=Cursor(),
-    finality=Final.AT_FINALITY,
+    finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
 )
 

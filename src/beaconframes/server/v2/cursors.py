@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint import Refused
+from beaconframes.endpoint import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,15 +32,15 @@ class CursorCodec:
         return base64.urlsafe_b64encode(raw + self._sign(raw, request_hash)).decode().rstrip("=")
 
     def decode(self, cursor: str, request_hash: bytes) -> int:
-        """Return the position of *cursor*, 0 for an empty one; raise Refused if it is not valid."""
+        """Return the position of *cursor*, 0 if empty; raise RequestRefused if it is not valid."""
         if not cursor:
             return 0
         try:
             raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         except ValueError:
-            raise Refused("cursor is not valid") from None
+            raise RequestRefused("cursor is not valid") from None
         if not hmac.compare_digest(raw[8:], self._sign(raw[:8], request_hash)):
-            raise Refused("cursor belongs to another request")
+            raise RequestRefused("cursor belongs to another request")
         return int(struct.unpack(">Q", raw[:8])[0])
 
     def _sign(self, raw: bytes, request_hash: bytes) -> bytes:

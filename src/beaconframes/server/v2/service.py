@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint import Absent, OnChain, Refused, Role, Shape
+from beaconframes.endpoint import ObjectNotFound, OnChain, RequestRefused, Role, Shape
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
 from beaconframes.server.v2.response_range import find_range
@@ -74,13 +74,13 @@ class ServiceV2:
             return 403, encode_error(403, message=denial)
         try:
             return 200, self.encode_answer(endpoint, fields)
-        except Absent:
+        except ObjectNotFound:
             return 404, encode_error(404)
-        except Refused:
+        except RequestRefused:
             return 400, encode_error(400)
 
     def encode_answer(self, endpoint: Endpoint, fields: dict[str, Any]) -> bytes:
-        """Return the body of an answer; raise Refused for a request that is not valid."""
+        """Return the body of an answer; raise RequestRefused for a request that is not valid."""
         if any(isinstance(parameter, OnChain) for parameter in endpoint.all_parameters):
             self.check_chain(fields.get("chain", PUBLIC_CHAINS[0]))
         request_hash = hash_request(endpoint.path, fields)
@@ -88,7 +88,7 @@ class ServiceV2:
         if endpoint.pagination is not None and endpoint.pagination.role is Role.PAGE:
             size, cursor = fields.get("page_size", PAGE_SIZE), fields.get("cursor", "")
             if type(size) is not int or not 1 <= size <= PAGE_SIZE or not isinstance(cursor, str):
-                raise Refused("page_size must be 1 to 10, and cursor a text")
+                raise RequestRefused("page_size must be 1 to 10, and cursor a text")
             first = self._cursors.decode(cursor, request_hash)
             rows = self.select_rows(endpoint, fields, request_hash)
             has_more = first + size < rows.height
@@ -101,7 +101,7 @@ class ServiceV2:
         if endpoint.shape is Shape.OBJECT:
             records = msgspec.json.decode(data, type=list[msgspec.Raw])
             if not records:
-                raise Absent(f"no {endpoint.name}")
+                raise ObjectNotFound(f"no {endpoint.name}")
             data = bytes(records[0])
         if endpoint.name in HOURLY:
             hour = int(self.view.chain.time_of("slot", self.view.head.slot).timestamp()) // HOUR
@@ -118,8 +118,8 @@ class ServiceV2:
         if chain in (own, served_as):
             return
         if chain in PUBLIC_CHAINS:
-            raise Absent(f"{chain} is not served here")
-        raise Refused(f"unknown chain {chain!r}")
+            raise ObjectNotFound(f"{chain} is not served here")
+        raise RequestRefused(f"unknown chain {chain!r}")
 
     def select_rows(
         self, endpoint: Endpoint, fields: dict[str, Any], request_hash: bytes
