@@ -28,7 +28,7 @@ def D(text):  # noqa: N802
 
 
 def column(name, values, dtype):
-    # Of ints, polars takes a list below 2**63 or above, not both in one list.
+    # polars accepts integers below 2**63 or above in a list, not both.
     if isinstance(dtype, pl.Decimal):
         values = [None if value is None else Decimal(value) for value in values]
     return pl.DataFrame({name: pl.Series(values, dtype=dtype)})

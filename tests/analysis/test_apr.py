@@ -15,7 +15,7 @@ from beaconframes.errors import UsageError
 from .test_income import EPOCH, GENESIS, history
 
 ETH = 10**9
-# A day of three epochs, so that it can be worked out by hand.
+# A day of three epochs, to compute by hand.
 SHORT = Chain("short", genesis=datetime(2026, 1, 1, tzinfo=UTC), seconds_per_slot=900)
 
 
@@ -23,7 +23,7 @@ def gained(gwei, wei=0):
     return {"attestation_head_reward_gwei": gwei, "tx_fee_reward_wei": Decimal(wei)}
 
 
-# Validator 1 has all of day 0 and of day 1, validator 2 all of day 1 alone.
+# Validator 1 has both whole days, validator 2 only day 1.
 EARNED = history(
     (1, 0, gained(1000)),
     (1, 1, gained(2000, 10**15)),
@@ -54,8 +54,8 @@ INDEX = pl.DataFrame(
 YEAR = 365 * 3  # epochs
 
 
-def by_hand():
-    """What the columns must hold, as fractions."""
+def compute_expected():
+    """The expected columns, as fractions."""
     gwei = Fraction(10**6)  # 10^15 wei
     day_0 = {
         "validator_epochs": 4,
@@ -101,7 +101,7 @@ def test_rates_match_fractions():
 
     assert [0, 1] == rows["day"].to_list()
     for expected, row, index in zip(
-        by_hand(), rows.iter_rows(named=True), INDEX.iter_rows(named=True), strict=True
+        compute_expected(), rows.iter_rows(named=True), INDEX.iter_rows(named=True), strict=True
     ):
         assert_rates(expected, row)
         for layer in ("cl_", "el_"):

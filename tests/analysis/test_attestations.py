@@ -42,8 +42,8 @@ def chain_of(first, text):
 
 
 ROWS = duties(
-    (1, 0, 1),  # as soon as can be
-    (1, 33, 36),  # slots 34 and 35 have no block: not its fault
+    (1, 0, 1),  # as soon as possible
+    (1, 33, 36),  # slots 34 and 35 have no block: not a fault of the validator
     (1, 66, 70),  # there was a block in 67
     (2, 0, None),  # there were blocks
     (2, 34, 36),  # one slot without a block, as for validator 1

@@ -24,7 +24,12 @@ ROWS = pl.DataFrame(
 STATES = {
     1: ["present", "missing", "present", "present"],
     2: ["inactive", "missing", "present", "not final"],
-    3: ["present", "present", "present", "inactive"],  # a row counts, though it left in 12
+    3: [
+        "present",
+        "present",
+        "present",
+        "inactive",
+    ],  # a row counts, in spite of the exit in epoch 12
     4: ["inactive"] * 4,
 }
 EXPECTED = pl.DataFrame(

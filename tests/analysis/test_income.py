@@ -62,7 +62,7 @@ def history(*rows):
 
 
 def varied(validators, epochs):
-    """An income history in which each amount is another one, of every kind and size."""
+    """An income history in which all amounts differ."""
     return history(
         *(
             (
@@ -83,8 +83,8 @@ def varied(validators, epochs):
     )
 
 
-def by_hand(frame, key):
-    """Net income in wei of what *key* puts together, in plain Python."""
+def compute_expected(frame, key):
+    """Net income in wei by *key*, in plain Python."""
     sums = defaultdict(int)
     for row in frame.iter_rows(named=True):
         gwei = sum(row[name] for name in REWARDS) - sum(row[name] for name in PENALTIES)
@@ -120,7 +120,7 @@ def test_income_by_calendar_matches_plain_python(every, tz):
     rows = analysis.income(frame, every=every, by="validator_index", tz=tz)
 
     found = {(day, who): int(wei) for day, who, wei in rows.select(KEYS).iter_rows()}
-    assert found == by_hand(
+    assert found == compute_expected(
         frame,
         lambda row: (start(row["time"].astimezone(ZoneInfo(tz)), every), row["validator_index"]),
     )
@@ -177,7 +177,7 @@ def test_groups_are_any_columns():
     result = analysis.income(frame, every="all", by=["operator", "big"])
 
     keyed = result.select("operator", "big", "net_income_wei").iter_rows()
-    assert by_hand(frame, lambda row: (row["operator"], row["big"])) == {
+    assert compute_expected(frame, lambda row: (row["operator"], row["big"])) == {
         (operator, big): int(wei) for operator, big, wei in keyed
     }
 
@@ -276,7 +276,9 @@ def test_coverage_of_beacon_days_epochs_and_all():
 def test_the_simulated_chain_adds_up(chain):
     """For any unit and group, the sum is that of the raw rows."""
     raw = chain.scan("income_history")
-    total = by_hand(raw.filter(pl.col("validator_index") < 50).collect(), lambda row: None)[None]
+    total = compute_expected(
+        raw.filter(pl.col("validator_index") < 50).collect(), lambda row: None
+    )[None]
     some = raw.filter(pl.col("validator_index") < 50)
 
     for options in ({"every": "day"}, {"by": "validator_index"}, {"day": "beacon"}):

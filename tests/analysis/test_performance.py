@@ -19,7 +19,7 @@ _KEYS = ["validator_index", "epoch"]
 
 @pytest.fixture(scope="module")
 def frames(chain):
-    """Two dozen peers over 120 epochs of the simulated chain, with all that happened to them."""
+    """Two dozen peers over 120 epochs of the simulated chain, with all frames."""
     span = pl.col("epoch").is_between(340, 459)
     peers = pl.col("validator_index") < 24
     blocks = chain.scan("blocks").filter(span)

@@ -15,7 +15,7 @@ from ..support.engines import assert_equal
 from .test_income import GENESIS, history
 
 ETH = 10**9
-# Two epochs: validator 1 has a half of all, then a quarter; 2 has a quarter; 3 leaves in epoch 1.
+# Validator 1 has a half of the balance, then a quarter; 2 has a quarter; 3 exits in epoch 1.
 HELD = pl.DataFrame(
     [
         (1, 0, 64 * ETH),
@@ -81,7 +81,7 @@ def test_luck_by_hand():
         low, high = compute_interval(k, n, 0.95)
         assert (low * n / mean, high * n / mean) == (row["luck_low"], row["luck_high"])
         assert compute_p_value(k, n, mean / n) == row["p_value"]
-    # A quarter of one slot each: a proposal every four slots of 12 seconds. The third has left.
+    # A quarter of one slot each: a proposal every four slots of 12 seconds. The third has exited.
     assert [4 * 12 / 86_400, 4 * 12 / 86_400, None] == rows["days_to_next"].to_list()
 
 

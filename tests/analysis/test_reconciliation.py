@@ -56,7 +56,7 @@ MOVES = pl.DataFrame(
     {"source_index": [3], "target_index": [1], "slot": [12 * 32], "amount_gwei": [1]}
 )
 KEYS = pl.DataFrame({"validator_index": [1, 2, 3], "pubkey": ["0xaa", "0xbb", "0xcc"]})
-# Worked out by hand: 64 ETH left validator 3, of which nothing is known, in epoch 10.
+# By hand: 64 ETH left validator 3 in epoch 10, without an event.
 EXPECTED = pl.DataFrame(
     [
         (1, 10, 70, 70, 0, 0, 0, 0),

@@ -40,7 +40,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # As root, in a container, its sandbox cannot be had; it opens only pages of our own.
+        # As root in a container the sandbox does not work; the browser opens only our own pages.
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield running
         running.close()
@@ -48,13 +48,13 @@ def browser():
 
 @pytest.fixture
 def short():
-    """A folder for sockets: one of pytest's may have a longer name than these are allowed."""
+    """A folder for sockets: the names of pytest's folders may be too long for sockets."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 
 
-def told_port(folder):
-    """The port that a Jupyter server has written down, or None for as long as it has not."""
+def read_port(folder):
+    """The port in the file of a Jupyter server, or None if there is none yet."""
     for file in folder.glob("jpserver-*.json"):
         with contextlib.suppress(json.JSONDecodeError):
             return json.loads(file.read_text())["port"]
@@ -63,7 +63,7 @@ def told_port(folder):
 
 @pytest.fixture
 def lab(tmp_path, short, sample_cache):
-    """A JupyterLab of its own, with nothing of the user's: the address of a folder of notebooks."""
+    """A JupyterLab without the user's settings: the address of a folder of notebooks."""
     folder, settings = tmp_path / "notebooks", tmp_path / "settings"
     shutil.copytree(NOTEBOOKS, folder)
     # Cells out of sight are in the page as well; the prompt about news is off.
@@ -87,7 +87,7 @@ def lab(tmp_path, short, sample_cache):
         "JUPYTER_DATA_DIR": str(tmp_path / "data"),
         "JUPYTERLAB_SETTINGS_DIR": str(settings),
         "IPYTHONDIR": str(tmp_path / "ipython"),
-        # As slow as a service that permits so many a second: long enough to be watched.
+        # As slow as a service with this rate limit, so that progress is visible.
         "BEACONFRAMES_RATE": "15",
     }
     with (tmp_path / "log").open("w") as log:
@@ -97,7 +97,7 @@ def lab(tmp_path, short, sample_cache):
     try:
         deadline = time.monotonic() + 180
         # The server creates its file before it writes it, so a partial file is read again.
-        while (port := told_port(short)) is None:
+        while (port := read_port(short)) is None:
             assert running.poll() is None, (tmp_path / "log").read_text()
             assert time.monotonic() < deadline, (tmp_path / "log").read_text()
             time.sleep(0.1)
@@ -108,7 +108,7 @@ def lab(tmp_path, short, sample_cache):
 
 
 @pytest.fixture
-def opened(browser, tmp_path):
+def open_figure(browser, tmp_path):
     """Save a figure, open it in a page, and return the page and its network requests."""
     pages = []
 
@@ -155,10 +155,10 @@ def span(page):
     )
 
 
-def test_an_interactive_chart_shows_hover_texts_and_zooms(opened, explorer):
+def test_an_interactive_chart_shows_hover_texts_and_zooms(open_figure, explorer):
     """Hovering shows day and amount; the wheel zooms; nothing is fetched or uploaded."""
     income = bf.load_income_history(range(5), since=0)
-    page, wanted = opened(bf.interactive.income(income, every="epoch"))
+    page, wanted = open_figure(bf.interactive.income(income, every="epoch"))
 
     page.mouse.move(*point(page, 200))
     page.locator(".hovertext").first.wait_for()
@@ -182,10 +182,10 @@ def test_an_interactive_chart_shows_hover_texts_and_zooms(opened, explorer):
     assert [] == wanted
 
 
-def test_incomplete_days_are_drawn(opened, explorer):
+def test_incomplete_days_are_drawn(open_figure, explorer):
     """A hatched bar is a bar with stripes on it, not a gap."""
     income = bf.load_income_history(range(5), since=0)
-    page, _ = opened(bf.interactive.income(income, every="day"))
+    page, _ = open_figure(bf.interactive.income(income, every="day"))
 
     fills = page.locator(".bars path").evaluate_all("all => all.map(bar => bar.style.fill)")
     ids = [fill.split("#")[1].rstrip('")') for fill in fills if "url(" in fill]
@@ -202,7 +202,7 @@ def test_incomplete_days_are_drawn(opened, explorer):
     assert [] == [found for found in backgrounds if not found]
 
 
-def test_a_million_points_open_and_pan(opened):
+def test_a_million_points_open_and_pan(open_figure):
     """A series of a million points is shown within seconds and follows the mouse."""
     epochs = np.tile(np.arange(50_000), 20)
     frame = pl.DataFrame(
@@ -217,7 +217,7 @@ def test_a_million_points_open_and_pan(opened):
         }
     )
     began = time.monotonic()
-    page, wanted = opened(bf.interactive.balances(frame))
+    page, wanted = open_figure(bf.interactive.balances(frame))
     assert time.monotonic() - began < 90
 
     before = span(page)
@@ -238,14 +238,14 @@ def test_a_million_points_open_and_pan(opened):
     assert [] == wanted
 
 
-def test_the_wall_shows_the_painter_at_the_slot_of_the_slider(opened):
+def test_the_wall_shows_the_painter_at_the_slot_of_the_slider(open_figure):
     """A pixel painted twice shows the later write, and the earlier one further back."""
     schema = ("slot", "x", "y", "color", "validator_index")
     rows = [(10, 5, 5, "ff0000", 7), (20, 5, 5, "0000ff", 8), (10, 0, 0, "00ff00", 9)]
     frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(
         time=pl.from_epoch("slot").dt.replace_time_zone("UTC").cast(pl.Datetime("us", "UTC"))
     )
-    page, wanted = opened(bf.interactive.wall(frame, region=(0, 0, 10, 10), steps=2))
+    page, wanted = open_figure(bf.interactive.wall(frame, region=(0, 0, 10, 10), steps=2))
 
     def read_hover():
         x, y = middle(page)
@@ -261,13 +261,13 @@ def test_the_wall_shows_the_painter_at_the_slot_of_the_slider(opened):
     assert [] == wanted
 
 
-def test_malicious_names_are_drawn_as_text(opened):
+def test_malicious_names_are_drawn_as_text(open_figure):
     """75 names in a legend, and one in a title: no link, tag or formula, and no script runs."""
     figure = go.Figure(layout={"height": 2500, "title": text.for_plotly(TEXTS[0])})
     for name in TEXTS:
         figure.add_scatter(x=[1, 2], y=[1, 2], name=text.for_plotly(name))
 
-    page, wanted = opened(figure)
+    page, wanted = open_figure(figure)
 
     drawn = page.locator(".legendtext").evaluate_all("all => all.map(one => one.textContent)")
     expected = [text.visible(name, text.LABEL) for name in TEXTS]

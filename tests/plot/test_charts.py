@@ -25,12 +25,12 @@ from ..support.chart_frames import (
     balances,
     blocks,
     committee,
-    flows,
     gas,
     income,
     leaderboard,
     produced,
     proposals,
+    transfers,
     yields,
 )
 
@@ -47,7 +47,7 @@ def labels(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-def named(ax):
+def lines_by_name(ax):
     """The lines by their names."""
     return {line.get_label(): line for line in ax.lines}
 
@@ -120,7 +120,7 @@ def test_cumulative_income_by_validator():
 
     assert {"1": [0.225, 0.45, 0.675], "2": [0.225, 0.45, 0.675]} == {
         name: [round(y, 9) for y in line.get_ydata()]
-        for name, line in named(ax).items()
+        for name, line in lines_by_name(ax).items()
         if not name.startswith("_")
     }
 
@@ -130,9 +130,9 @@ def test_one_balance_is_drawn_with_its_effective_balance():
     ax = plot.balances(balances(range(200, 203), [9]))
 
     assert pytest.approx([32.0, 32.000000001, 32.000000002], rel=1e-15) == list(
-        named(ax)["Balance"].get_ydata()
+        lines_by_name(ax)["Balance"].get_ydata()
     )
-    assert [32.0] * 3 == list(named(ax)["Effective balance"].get_ydata())
+    assert [32.0] * 3 == list(lines_by_name(ax)["Effective balance"].get_ydata())
     assert "Validator 9" == ax.get_legend().get_title().get_text()
     assert ("Epoch (UTC)", "Balance (ETH)") == (ax.get_xlabel(), ax.get_ylabel())
     ax.figure.canvas.draw()
@@ -144,7 +144,7 @@ def test_balances_stop_at_gaps():
     ax = plot.balances(balances([200, 201, 205], [9, 3]), unit="gwei")
 
     assert ["3", "9"] == labels(ax)
-    heights = named(ax)["9"].get_ydata()
+    heights = lines_by_name(ax)["9"].get_ydata()
     assert [32_000_000_000, 32_000_000_001, 32_000_000_005] == list(heights[np.isfinite(heights)])
     assert [False, False, True, False] == list(np.isnan(heights))
 
@@ -219,7 +219,7 @@ def test_own_validators_are_drawn_against_the_index():
 
     assert "Your validators" == labels(ax)[-1]
     assert [100 * 365 * 225 * 1_000_000 / 32e9] * 2 == pytest.approx(
-        list(named(ax)["Your validators"].get_ydata())
+        list(lines_by_name(ax)["Your validators"].get_ydata())
     )
 
 
@@ -268,12 +268,12 @@ def test_a_long_matrix_is_folded_into_shares():
 
     (image,) = ax.images
     shares = image.get_array()
-    # Each row is repeated, so that it is not mixed with the next.
+    # Each row is repeated, so that it is not blended with the next.
     rows = shares[[0, len(shares) // 2 - 1, len(shares) // 2, -1]]
     assert [[100.0] * 1024] * 2 + [[0.0] * 1024] * 2 == rows.tolist()
     assert "Slot (UTC, 2 slots per column)" == ax.get_xlabel()
     assert ["Missed block (1)"] == labels(ax)
-    assert [1] == slots(named(ax)["Missed block (1)"])
+    assert [1] == slots(lines_by_name(ax)["Missed block (1)"])
     assert "Blocks signed (%)" == ax.figure.axes[1].get_ylabel()
 
 
@@ -338,7 +338,7 @@ def test_proposals_are_a_timeline():
 
     drawn = {
         label: (slots(line), [float(y) for y in line.get_ydata()])
-        for label, line in named(ax).items()
+        for label, line in lines_by_name(ax).items()
     }
     assert {
         "Scheduled (1)": ([103], [0.0]),
@@ -367,18 +367,18 @@ def test_rewards_of_proposals():
     ax = plot.proposals(frame, produced([100, 104], wei=5 * 10**16))
 
     assert ([100, 104], [0.05, 0.05]) == (
-        slots(named(ax)["Proposed (2)"]),
-        list(named(ax)["Proposed (2)"].get_ydata()),
+        slots(lines_by_name(ax)["Proposed (2)"]),
+        list(lines_by_name(ax)["Proposed (2)"].get_ydata()),
     )
-    assert [101] == slots(named(ax)["Missed block (1)"])
-    assert [103] == slots(named(ax)["Orphaned block (1)"])
-    assert [102] == slots(named(ax)["Reward unknown (1)"])
+    assert [101] == slots(lines_by_name(ax)["Missed block (1)"])
+    assert [103] == slots(lines_by_name(ax)["Orphaned block (1)"])
+    assert [102] == slots(lines_by_name(ax)["Reward unknown (1)"])
     assert "Execution reward of the block (ETH)" == ax.get_ylabel()
 
 
 def test_withdrawals_are_summed_per_day():
     """Two withdrawals of a day make one bar; a day without any has none."""
-    ax = plot.withdrawals(flows(10**9, 2 * 10**9, 5 * 10**9, days=[0, 0, 2]))
+    ax = plot.withdrawals(transfers(10**9, 2 * 10**9, 5 * 10**9, days=[0, 0, 2]))
 
     assert [3.0, 5.0] == [bar.get_height() for bar in ax.patches]
     days = [num2date(bar.get_x() + bar.get_width() / 2) for bar in ax.patches]
@@ -388,7 +388,7 @@ def test_withdrawals_are_summed_per_day():
 
 def test_cumulative_withdrawals():
     """The sum since the first withdrawal."""
-    ax = plot.withdrawals(flows(10**9, 2 * 10**9), unit="gwei", cumulative=True)
+    ax = plot.withdrawals(transfers(10**9, 2 * 10**9), unit="gwei", cumulative=True)
 
     assert [10**9, 3 * 10**9] == list(ax.lines[0].get_ydata())
     assert "Withdrawals since Dec 1, 2020 (gwei)" == ax.get_ylabel()
@@ -396,8 +396,10 @@ def test_cumulative_withdrawals():
 
 def test_deposits_with_an_invalid_signature_have_a_colour():
     """They are stacked on the others; removed deposits are left out."""
-    frame = flows(32 * 10**9, 10**9, days=[0, 0]).with_columns(removed=pl.Series([False, False]))
-    gone = flows(7 * 10**9).with_columns(removed=pl.lit(value=True))
+    frame = transfers(32 * 10**9, 10**9, days=[0, 0]).with_columns(
+        removed=pl.Series([False, False])
+    )
+    gone = transfers(7 * 10**9).with_columns(removed=pl.lit(value=True))
 
     ax = plot.deposits(pl.concat([frame, gone]))
 
@@ -451,7 +453,7 @@ def test_readings_of_gas_fees_are_lines():
     """A line per tier, which stops at a long pause."""
     ax = plot.gas_fees(gas(0, 5, 10, 60, 65), unit="wei")
 
-    heights = named(ax)["Slow (about 10 minutes)"].get_ydata()
+    heights = lines_by_name(ax)["Slow (about 10 minutes)"].get_ydata()
     assert [False, False, False, True, False, False] == list(np.isnan(heights))
     assert {1e9} == set(heights[np.isfinite(heights)])
 

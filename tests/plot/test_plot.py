@@ -41,7 +41,23 @@ CHARTS = {
 every_chart = pytest.mark.parametrize(("chart", "frame", "others"), CHARTS.values(), ids=CHARTS)
 
 
-def starts(bars):
+def default(*names):
+    """Parametrize over every chart; those that are not in *names* are marked `more`."""
+    cases = [
+        pytest.param(*case, id=name, marks=[] if name in names else [pytest.mark.more])
+        for name, case in CHARTS.items()
+    ]
+    return pytest.mark.parametrize(("chart", "frame", "others"), cases)
+
+
+# Every kind of layer: bars, a line, steps, points and a heatmap with a reference line.
+one_per_layer = default("income", "income by epoch", "income by component and epoch", "members")
+# One chart of each function; the other options have the same axes.
+FUNCTIONS = {chart: name for name, (chart, *_) in reversed(EVERY.items())}
+one_per_function = default(*FUNCTIONS.values())
+
+
+def bar_times(bars):
     """The time at the centre of each bar."""
     return [num2date(bar.get_x() + bar.get_width() / 2) for bar in bars]
 
@@ -54,7 +70,7 @@ def labels(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-def parts(line):
+def split_at_gaps(line):
     """The intervals of a line between its gaps."""
     y = np.asarray(line.get_ydata(), float)
     return [list(y[run]) for run in np.ma.clump_unmasked(np.ma.masked_invalid(y))]
@@ -66,7 +82,7 @@ def test_bars_are_the_exact_sums():
 
     assert [0.45 + 450e-18] * 3 == [bar.get_height() for bar in ax.patches]
     days = [datetime(2020, 12, day, tzinfo=UTC) for day in (2, 3, 4)]
-    assert days == starts(ax.patches)
+    assert days == bar_times(ax.patches)
     assert "Net income per day (ETH)" == ax.get_ylabel()
     assert "Day (UTC)" == ax.get_xlabel()
     assert "" == ax.get_title()
@@ -98,7 +114,7 @@ def test_days_without_rows_have_no_bar():
 
     ax = plot.income(frame)
 
-    assert [2, 4] == [moment.day for moment in starts(ax.patches)]
+    assert [2, 4] == [moment.day for moment in bar_times(ax.patches)]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +128,7 @@ def test_weeks_and_months(every, first, name):
     """The bars start on Mondays and on the first of months."""
     ax = plot.income(income(range(0, 225 * 40, 25)), every=every)
 
-    assert first == starts(ax.patches)[0]
+    assert first == bar_times(ax.patches)[0]
     assert ax.get_xlabel().startswith(name)
 
 
@@ -122,7 +138,7 @@ def test_epochs_are_a_line_with_gaps():
 
     (line,) = plot.income(income(epochs), every="epoch").lines
 
-    assert [10, 1, 2] == [len(part) for part in parts(line)]
+    assert [10, 1, 2] == [len(part) for part in split_at_gaps(line)]
     isolated = [line.get_ydata()[i] for i in line.get_markevery()]
     assert [0.002] == isolated
     assert date2num(GENESIS + timedelta(seconds=384 * 200)) == pytest.approx(
@@ -208,7 +224,7 @@ def test_many_validators_are_grey_lines_with_a_median():
 
     assert ["Each of 50 validators", "Median"] == labels(ax)
     crowd, median = ax.lines[:2]
-    assert [3] * 50 == [len(part) for part in parts(crowd)]
+    assert [3] * 50 == [len(part) for part in split_at_gaps(crowd)]
     assert pytest.approx([24.5 * 0.225] * 3) == list(median.get_ydata())
 
 
@@ -258,8 +274,8 @@ def test_yield_has_gaps_where_days_are_missing():
 
     _, week, month = plot.yield_index(frame).lines
 
-    assert [7, 10] == [len(part) for part in parts(week)]
-    assert [10, 10] == [len(part) for part in parts(month)]
+    assert [7, 10] == [len(part) for part in split_at_gaps(week)]
+    assert [10, 10] == [len(part) for part in split_at_gaps(month)]
 
 
 def test_participation_marks_missed_and_orphaned_slots():
@@ -269,7 +285,7 @@ def test_participation_marks_missed_and_orphaned_slots():
     ax = plot.sync_participation(frame)
 
     line, missed, orphaned = ax.lines
-    assert [[50.0, 50.0], [50.0]] == parts(line)
+    assert [[50.0, 50.0], [50.0]] == split_at_gaps(line)
     assert ["All seats", "Missed block (1)", "Orphaned block (1)"] == labels(ax)
     assert [2, 4] == [
         round((num2date(mark.get_xdata(False)[0]) - GENESIS).total_seconds() / 12)
@@ -283,7 +299,7 @@ def test_participation_is_not_drawn_through_absent_slots():
     """Slots that are not in the frame are gaps as well."""
     frame = pl.concat([blocks("proposed", "proposed"), blocks("proposed", "proposed", first=9)])
 
-    assert [2, 2] == [len(part) for part in parts(plot.sync_participation(frame).lines[0])]
+    assert [2, 2] == [len(part) for part in split_at_gaps(plot.sync_participation(frame).lines[0])]
 
 
 def test_participation_by_epoch():
@@ -419,7 +435,7 @@ def test_unknown_options_are_refused():
     assert [] == plt.get_fignums()
 
 
-@every_chart
+@one_per_layer
 def test_charts_change_no_global_state(chart, frame, others):
     """Settings are the same before and after, and the caller's axes keep their style."""
     before = dict(mpl.rcParams)
@@ -490,7 +506,7 @@ def test_notebooks_stay_interactive(tmp_path):
     )
 
 
-@every_chart
+@one_per_function
 def test_nothing_is_clipped_or_overlaps(chart, frame, others):
     """All text lies within the figure, and tick labels do not overlap."""
     ax = chart(frame(), *others)
@@ -546,7 +562,7 @@ def test_extreme_values_are_a_chart_or_a_message():
     wild = blocks(*["proposed"] * 4).with_columns(
         sync_aggregate_participation=pl.Series([0.5, float("nan"), float("inf"), 0.5])
     )
-    assert [[50.0], [50.0]] == parts(plot.sync_participation(wild).lines[0])
+    assert [[50.0], [50.0]] == split_at_gaps(plot.sync_participation(wild).lines[0])
 
 
 def test_far_future_epochs_stay_off_the_axis():

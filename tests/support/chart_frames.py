@@ -164,7 +164,7 @@ def produced(slots, wei=10**16):
     )
 
 
-def flows(*amounts, days=None):
+def transfers(*amounts, days=None):
     """An amount of gwei per day, deposited or withdrawn; the last signature is invalid."""
     return (
         pl.DataFrame(
@@ -211,8 +211,13 @@ CHARTS = {
         {"by": "component", "every": "epoch"},
     ),
     "income by validator": ("income", income, (), {"by": "validator"}),
-    "income so far": ("income", income, (), {"cumulative": True}),
-    "income so far by component": ("income", income, (), {"cumulative": True, "by": "component"}),
+    "cumulative income": ("income", income, (), {"cumulative": True}),
+    "cumulative income by component": (
+        "income",
+        income,
+        (),
+        {"cumulative": True, "by": "component"},
+    ),
     "balances": ("balances", balances, (), {}),
     "balances in total": ("balances", balances, (), {"by": "total"}),
     "yield": ("yield_index", yields, (), {}),
@@ -245,11 +250,11 @@ CHARTS = {
         (produced([100, 101]),),
         {},
     ),
-    "withdrawals": ("withdrawals", lambda: flows(10**9, 2 * 10**9, 10**9), (), {}),
-    "deposits": ("deposits", lambda: flows(10**9, 2 * 10**9, 10**9), (), {}),
-    "deposits so far": (
+    "withdrawals": ("withdrawals", lambda: transfers(10**9, 2 * 10**9, 10**9), (), {}),
+    "deposits": ("deposits", lambda: transfers(10**9, 2 * 10**9, 10**9), (), {}),
+    "cumulative deposits": (
         "deposits",
-        lambda: flows(10**9, 2 * 10**9, 10**9),
+        lambda: transfers(10**9, 2 * 10**9, 10**9),
         (),
         {"cumulative": True},
     ),

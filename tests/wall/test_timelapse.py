@@ -24,7 +24,7 @@ def paint(*rows):
     )
 
 
-def crowded(count=3000, colours=40, seed=2):
+def dense_wall(count=3000, colours=40, seed=2):
     """Many writes to few pixels in the upper left corner, two of them in most slots."""
     rng = np.random.default_rng(seed)
     names = [f"{value:06x}" for value in rng.choice(2**24, colours, replace=False)]
@@ -40,7 +40,7 @@ def crowded(count=3000, colours=40, seed=2):
 
 
 def frames(path):
-    """Every frame as people see it, and how many milliseconds it is shown."""
+    """Every frame as a viewer shows it, and its milliseconds."""
     with Image.open(path) as image:
         return [
             (np.asarray(frame.convert("RGBA")).copy(), frame.info["duration"])
@@ -48,8 +48,8 @@ def frames(path):
         ]
 
 
-def painted_by_a_loop(frame, until, width, height, background=(0, 0, 0, 0)):
-    """The definition: every change up to a slot, over what was there."""
+def paint_in_a_loop(frame, until, width, height, background=(0, 0, 0, 0)):
+    """The definition: every change up to a slot, over the earlier ones."""
     pixels = np.full((height, width, 4), background, np.uint8)
     for slot, x, y, color, _ in frame.sort("slot", maintain_order=True).iter_rows():
         if slot <= until and x < width and y < height:
@@ -57,14 +57,14 @@ def painted_by_a_loop(frame, until, width, height, background=(0, 0, 0, 0)):
     return pixels
 
 
-def same(left, right):
+def look_alike(left, right):
     """Whether two pictures look the same; the colour of transparent pixels does not matter."""
     seen = (left[..., 3:] > 0) | (right[..., 3:] > 0)
     return np.array_equal(np.where(seen, left, 0), np.where(seen, right, 0))
 
 
-def parts(path):
-    """The size of the rectangle that each frame of an animated PNG holds."""
+def frame_sizes(path):
+    """The size of the rectangle of each frame of an animated PNG."""
     data, start, found = path.read_bytes(), 8, []
     while start < len(data):
         length, kind = struct.unpack_from(">I4s", data, start)
@@ -78,20 +78,20 @@ def parts(path):
 @pytest.mark.parametrize("colours", [40, 400])
 def test_every_frame_is_exact(tmp_path, form, colours):
     """Each of 15 frames matches a plain loop, with colours for one palette and for more."""
-    frame = crowded(colours=colours)
+    frame = dense_wall(colours=colours)
     path = wall.timelapse(frame, tmp_path / f"a.{form}", every=100, region=(0, 0, 29, 19))
 
     shown = frames(path)
 
     assert 15 == len(shown)
     for number, (pixels, _) in enumerate(shown):
-        assert same(painted_by_a_loop(frame, 100 * number + 99, 30, 20), pixels)
+        assert look_alike(paint_in_a_loop(frame, 100 * number + 99, 30, 20), pixels)
 
 
 @pytest.mark.parametrize("form", EXACT)
 def test_region_scale_and_background_are_as_in_render(tmp_path, form):
     """The last frame is the picture of render, enlarged and on white."""
-    frame = crowded()
+    frame = dense_wall()
     options = {"region": (3, 2, 25, 12), "scale": 3, "background": "white"}
 
     path = wall.timelapse(frame, tmp_path / f"a.{form}", frames=7, **options)
@@ -109,8 +109,8 @@ def test_more_new_colours_than_a_palette_has(tmp_path, form):
     path = wall.timelapse(frame, tmp_path / f"a.{form}", frames=2, region=(0, 0, 29, 19), fps=5)
 
     shown = frames(path)
-    assert same(painted_by_a_loop(frame, 9, 30, 20), shown[-1][0])
-    assert any(same(painted_by_a_loop(frame, 0, 30, 20), pixels) for pixels, _ in shown)
+    assert look_alike(paint_in_a_loop(frame, 9, 30, 20), shown[-1][0])
+    assert any(look_alike(paint_in_a_loop(frame, 0, 30, 20), pixels) for pixels, _ in shown)
     assert 2 * 200 + 2000 == sum(duration for _, duration in shown)
 
 
@@ -124,7 +124,7 @@ def test_only_changes_are_in_the_file(tmp_path):
     gif = wall.timelapse(frame, tmp_path / "a.gif", every=1)
 
     expected = [(1000, 1000), (1, 1), (4, 3)]
-    assert expected == parts(png)
+    assert expected == frame_sizes(png)
     with Image.open(gif) as image:
         boxes = [frame.dispose_extent for frame in ImageSequence.Iterator(image)]
     assert expected == [(x1 - x0, y1 - y0) for x0, y0, x1, y1 in boxes]
@@ -138,8 +138,8 @@ def test_paint_of_the_same_colour_is_no_change(tmp_path):
 
     path = wall.timelapse(frame, tmp_path / "a.png", every=1, region=(0, 0, 9, 9))
 
-    assert [(10, 10), (1, 1)] == parts(path)
-    assert same(frames(path)[0][0], frames(path)[1][0])
+    assert [(10, 10), (1, 1)] == frame_sizes(path)
+    assert look_alike(frames(path)[0][0], frames(path)[1][0])
 
 
 @pytest.mark.parametrize("form", EXACT)
@@ -214,7 +214,7 @@ def test_the_file_has_slots_and_chain(tmp_path, form):
 @pytest.mark.parametrize("kind", [pl.DataFrame.lazy, pl.DataFrame.to_pandas])
 def test_takes_other_frames(tmp_path, kind):
     """Lazy and pandas frames make the same file, by slot and by time."""
-    frame = crowded(300)
+    frame = dense_wall(300)
     for every in (50, "10m"):
         expected = wall.timelapse(frame, tmp_path / "a.gif", every=every).read_bytes()
         assert expected == wall.timelapse(kind(frame), tmp_path / "b.gif", every=every).read_bytes()
@@ -245,7 +245,7 @@ def test_takes_other_frames(tmp_path, kind):
 def test_invalid_arguments_are_refused(tmp_path, options, named):
     """Each error has the value, and nothing is written."""
     with pytest.raises(UsageError) as caught:
-        wall.timelapse(crowded(100), tmp_path / "a.gif", **options)
+        wall.timelapse(dense_wall(100), tmp_path / "a.gif", **options)
 
     assert named in str(caught.value)
     assert [] == list(tmp_path.iterdir())
@@ -270,7 +270,7 @@ def test_an_animation_too_large_for_webp_is_refused(tmp_path):
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     """The disk is full while writing: the old file stays, and no partial file is left."""
-    path = wall.timelapse(crowded(100), tmp_path / "a.gif", frames=5)
+    path = wall.timelapse(dense_wall(100), tmp_path / "a.gif", frames=5)
     before = path.read_bytes()
 
     def fill_the_disk(*_, **__):
@@ -278,7 +278,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr("PIL.GifImagePlugin.getdata", fill_the_disk)
     with pytest.raises(DatasetError, match="No space left"):
-        wall.timelapse(crowded(100, seed=3), path, frames=5)
+        wall.timelapse(dense_wall(100, seed=3), path, frames=5)
 
     assert before == path.read_bytes()
     assert [path] == list(tmp_path.iterdir())
@@ -289,7 +289,7 @@ def test_mp4_without_its_package_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
 
     with pytest.raises(UsageError, match=r"beaconframes\[video\]"):
-        wall.timelapse(crowded(100), tmp_path / "a.mp4", frames=5)
+        wall.timelapse(dense_wall(100), tmp_path / "a.mp4", frames=5)
 
     assert [] == list(tmp_path.iterdir())
 

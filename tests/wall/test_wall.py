@@ -18,7 +18,7 @@ def changes(*rows):
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def busy_wall(count=20_000, colours=40, seed=3):
+def dense_wall(count=20_000, colours=40, seed=3):
     """Many writes to few pixels: most of them are painted over, some twice in one slot."""
     rng = np.random.default_rng(seed)
     palette = [f"{colour:06x}" for colour in rng.integers(0, 2**24, colours)]
@@ -33,8 +33,8 @@ def busy_wall(count=20_000, colours=40, seed=3):
     )
 
 
-def painted_by_a_loop(frame):
-    """The definition: every change in the order of slots, over what was there."""
+def paint_in_a_loop(frame):
+    """The definition: every change in the order of slots, over the earlier ones."""
     pixels = np.zeros((1000, 1000, 4), np.uint8)
     for _, x, y, color in frame.sort("slot", maintain_order=True).iter_rows():
         pixels[y, x] = (*bytes.fromhex(color), 255)
@@ -48,17 +48,17 @@ def rgba(path):
 
 def test_last_write_wins_exactly():
     """After 20,000 writes to 1,600 pixels every pixel matches a plain loop."""
-    frame = busy_wall()
+    frame = dense_wall()
 
     image = wall.render(frame)
 
     assert ("RGBA", (1000, 1000)) == (image.mode, image.size)
-    assert np.array_equal(painted_by_a_loop(frame), np.asarray(image))
+    assert np.array_equal(paint_in_a_loop(frame), np.asarray(image))
 
 
 def test_the_order_of_rows_does_not_matter():
     """A shuffled frame paints the same wall."""
-    frame = busy_wall().unique(["slot", "x", "y"], keep="first")
+    frame = dense_wall().unique(["slot", "x", "y"], keep="first")
 
     expected = np.asarray(wall.render(frame.sort("slot")))
 
@@ -99,9 +99,9 @@ def test_background_fills_unpainted_pixels():
 @pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas, pl.DataFrame.to_pandas])
 def test_takes_other_frames(kind):
     """Lazy and pandas frames paint the same."""
-    frame = busy_wall(500)
+    frame = dense_wall(500)
 
-    assert np.array_equal(painted_by_a_loop(frame), np.asarray(wall.render(kind(frame))))
+    assert np.array_equal(paint_in_a_loop(frame), np.asarray(wall.render(kind(frame))))
 
 
 @pytest.mark.parametrize("kind", [pl.DataFrame, pl.DataFrame.to_pandas])
@@ -179,13 +179,13 @@ def test_invalid_backgrounds_are_refused(background):
 
 def test_saved_pixels_are_the_rendered_ones(tmp_path):
     """A frame of few colours becomes a small file with a palette, exact to the pixel."""
-    frame = busy_wall()
+    frame = dense_wall()
 
     path = wall.save(frame, tmp_path / "wall.png")
 
     with Image.open(path) as image:
         assert "P" == image.mode
-    assert np.array_equal(painted_by_a_loop(frame), rgba(path))
+    assert np.array_equal(paint_in_a_loop(frame), rgba(path))
 
 
 def test_as_many_colours_as_a_palette_holds(tmp_path):
@@ -196,7 +196,7 @@ def test_as_many_colours_as_a_palette_holds(tmp_path):
         path = wall.save(frame, tmp_path / f"{count}.png")
         with Image.open(path) as image:
             modes[count] = image.mode
-        assert np.array_equal(painted_by_a_loop(frame), rgba(path))
+        assert np.array_equal(paint_in_a_loop(frame), rgba(path))
 
     assert {255: "P", 256: "RGBA"} == modes
 
@@ -204,7 +204,7 @@ def test_as_many_colours_as_a_palette_holds(tmp_path):
 @pytest.mark.parametrize("colours", [40, 400])
 def test_saved_options_are_as_in_render(tmp_path, colours):
     """Region, scale and background of a file, with a palette and without."""
-    frame = busy_wall(colours=colours)
+    frame = dense_wall(colours=colours)
     options = {"region": (10, 950, 60, 999), "scale": 3, "background": "white"}
 
     path = wall.save(frame, tmp_path / "wall.png", **options)
@@ -316,7 +316,7 @@ def blocks(*rows):
         (b"\xff\xfe\x80 gw:001002abcdef", (1, 2, "abcdef")),
         (b"RP-N v1.0.0 (gw:050060efefef)", (50, 60, "efefef")),
         (b"gw:999000ABCDEF0000", (999, 0, "ABCDEF")),
-        # The long form is looked for first, wherever it stands.
+        # The long form has priority, at any position.
         (b"gw:1 graffitiwall:1:2:#aaaaaa", (1, 2, "aaaaaa")),
         (b"gw:xgw:001002aaaaaa", (1, 2, "aaaaaa")),
         (b"graffitiwall:1000:2:#aaaaaa", None),

@@ -111,7 +111,7 @@ def add_date(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
         ZoneInfo(tz)
     except (ValueError, OSError, TypeError, KeyError):
         raise UsageError(
-            f"tz={tz!r} is not a time zone", hint='Give a name such as "UTC" or "Europe/Berlin".'
+            f"tz={tz!r} is not a time zone", hint='Pass a name such as "UTC" or "Europe/Berlin".'
         ) from None
     if lazy.implementation.is_duckdb() or lazy.implementation.is_pyspark():
         return _add_date_in_sql(lazy, every, tz)

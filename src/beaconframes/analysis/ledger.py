@@ -123,7 +123,7 @@ def _find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
     if not rows.collect_schema()[price].is_numeric():
         raise UsageError(
             f"the column {price} of prices is not numeric",
-            hint="Give the price of 1 ETH as a number.",
+            hint="Pass the price of 1 ETH as a number.",
         )
     table = collect(rows).with_columns(pl.col(price).cast(pl.Float64)).sort("time").lazy()
     days = collect(add_date(nw.from_native(table), "day", tz))

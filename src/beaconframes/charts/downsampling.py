@@ -26,7 +26,7 @@ def thin_line(x: Positions, y: Floats, most: int) -> tuple[Positions, Floats, in
     extremes = (
         _group_neighbours(x, y, each)
         .with_columns(y=pl.Series(y).fill_nan(None))
-        .group_by("line", "hole", "group")
+        .group_by("line", "gap", "group")
         .agg(low=pl.col("row").get(lowest), high=pl.col("row").get(highest))
     )
     at = np.unique(np.concatenate((extremes["low"], extremes["high"])))
@@ -49,7 +49,7 @@ def thin_area(
             low=pl.Series(np.fmin(low, high)).fill_nan(None),
             high=pl.Series(np.fmax(low, high)).fill_nan(None),
         )
-        .group_by("line", "hole", "group")
+        .group_by("line", "gap", "group")
         .agg(pl.first("row"), pl.min("low"), pl.max("high"))
         .sort("row")
     )
@@ -67,6 +67,6 @@ def _group_neighbours(x: Positions, y: Floats, each: int) -> pl.DataFrame:
     typical = np.median(build_steps[build_steps > np.zeros(1, build_steps.dtype)])
     # The gap before another line, or one longer than a group, is a group of its own.
     long = (build_steps >= each * typical) & np.isnan(y[1:])
-    hole = np.concatenate(([False], (x[1:] < x[:-1]) | long))
+    gap = np.concatenate(([False], (x[1:] < x[:-1]) | long))
     row = np.arange(len(x))
-    return pl.DataFrame({"row": row, "line": np.cumsum(hole), "hole": hole, "group": row // each})
+    return pl.DataFrame({"row": row, "line": np.cumsum(gap), "gap": gap, "group": row // each})

@@ -21,14 +21,14 @@ def build_outline(
     parts = []
     intervals = np.ma.clump_unmasked(np.ma.masked_invalid(high + low))  # type: ignore[no-untyped-call]
     for interval in intervals:
-        places, above, beneath, amounts = x[interval], high[interval], low[interval], own[interval]
+        places, above, below, amounts = x[interval], high[interval], low[interval], own[interval]
         if steps:
             places = np.repeat(places, 2)[1:]
-            above, beneath, amounts = (np.repeat(y, 2)[:-1] for y in (above, beneath, amounts))
+            above, below, amounts = (np.repeat(y, 2)[:-1] for y in (above, below, amounts))
         parts.append(
             (
                 np.concatenate((places, places[::-1], places[:1])),
-                np.concatenate((above, beneath[::-1], [np.nan])),
+                np.concatenate((above, below[::-1], [np.nan])),
                 np.concatenate((amounts, amounts[::-1], [np.nan])),
             )
         )

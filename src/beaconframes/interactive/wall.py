@@ -67,7 +67,7 @@ def wall(
     if type(steps) is not int or not 1 <= steps <= _MOST:
         raise UsageError(
             f"steps={steps!r} is not a valid number of steps",
-            hint=f"Give an integer from 1 to {_MOST}.",
+            hint=f"Pass an integer from 1 to {_MOST}.",
         )
     corners = check_region(region)
     pixel_map = build_pixel_map(frame, show, region, groups)
