@@ -179,6 +179,14 @@ class Parameter:
         """Return the *rows* that *fields* select; raise RequestRefused for invalid fields."""
         raise NotImplementedError  # pragma: no cover
 
+    def resolve(self, fields: Fields, view: View) -> set[int]:
+        """Return the validator indices that *fields* name, for a subject; or refuse them."""
+        raise NotImplementedError  # pragma: no cover
+
+    def slot_range(self, fields: Fields, view: View) -> tuple[int, int] | None:
+        """Return the first and the last slot that *fields* select; None if they select none."""
+        return None
+
     def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
         """Return the sums that *fields* select, made from the rows that `apply` returned."""
         return rows

@@ -176,6 +176,11 @@ class EpochIn(Parameter):
             for epoch in range(span.first, span.last + 1)
         ]
 
+    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the slots of the epoch."""
+        length = view.chain.slots_per_epoch
+        return fields["epoch"] * length, (fields["epoch"] + 1) * length - 1
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the epoch."""
         epoch = fields.get("epoch")
@@ -199,7 +204,7 @@ class WindowIn(Parameter):
     finalized: bool = False
     all_time: bool = True
 
-    role = Role.CONTEXT
+    role = Role.RANGE
     args = ("window",)
 
     @property
@@ -226,6 +231,11 @@ class WindowIn(Parameter):
         last = view.head.latest("epoch", view.chain, finalized=self.finalized)
         days = WINDOWS[window]
         return 0 if days is None else max(last - days * view.chain.epochs_per_day + 1, 0), last
+
+    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the slots of the window's epochs."""
+        first, last = self.epochs(fields, view)
+        return first * view.chain.slots_per_epoch, (last + 1) * view.chain.slots_per_epoch - 1
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the window's epochs."""

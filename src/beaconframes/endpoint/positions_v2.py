@@ -107,6 +107,11 @@ class SlotIn(Parameter):
             return int(found[0])
         raise RequestRefused("slot must have exactly one of number, root and view")
 
+    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the one slot."""
+        slot = self.number(fields, view)
+        return slot, slot
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the slot, of one block only if that was asked for by its root."""
         rows = rows.filter(pl.col(self.column.name) == self.number(fields, view))
@@ -169,6 +174,12 @@ class PeriodIn(Parameter):
         if way == "number":
             return int(value)
         return view.head.latest("period", view.chain) + int(value == "next")
+
+    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the slots of the period."""
+        length = view.chain.epochs_per_sync_period * view.chain.slots_per_epoch
+        first = self.number(fields, view) * length
+        return first, first + length - 1
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the period."""
@@ -261,6 +272,10 @@ class TimestampsIn(Parameter):
         last = view.head.latest("slot", view.chain, finalized=True)
         first = max(-((genesis - start) // length), 0)
         return first, max(min((end - genesis) // length, last), first - 1)
+
+    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the slots of the span."""
+        return self.slots(fields, view)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the span's slots."""

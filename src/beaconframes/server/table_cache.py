@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from beaconframes.dataset import Dataset
-    from beaconframes.endpoint import Endpoint, Fields, Identifiers, View
+    from beaconframes.endpoint import Endpoint, Fields, Parameter, View
 
 MAX_TABLE_CELLS = 16_000_000
 """Cells up to which a whole table is cached."""
@@ -100,14 +100,14 @@ class TableCache:
         return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
 
     def _get_window(
-        self, endpoint: Endpoint, subject: Identifiers, fields: Fields, view: View
+        self, endpoint: Endpoint, subject: Parameter, fields: Fields, view: View
     ) -> Window | None:
         """Return the records that *fields* select for all validators, or None.
 
         None for the first request, because reading all validators is worth it only if other
         requests follow, and for windows that are too large.
         """
-        shared = {name: text for name, text in fields.items() if name != subject.arg}
+        shared = {name: text for name, text in fields.items() if name not in subject.arguments()}
         name = (endpoint.name, *sorted(shared.items()))
 
         def read() -> tuple[int, Window | None]:
@@ -119,7 +119,8 @@ class TableCache:
             found = rows.collect().rechunk()
             key = found.select(endpoint.table.key()).with_row_index("row")
             sent = endpoint.sort(key.lazy()).collect()["row"].to_numpy()
-            column = found[subject.column.name].to_numpy()
+            assert subject.rows_column is not None
+            column = found[subject.rows_column.name].to_numpy()
             by_validator = np.argsort(column, kind="stable")
             records = self._spell(endpoint, found, fields, view)
             window = Window(records, np.argsort(sent), column[by_validator], by_validator)
@@ -173,11 +174,11 @@ class TableCache:
             return self._cached[name]
 
 
-def find_windowed_subject(endpoint: Endpoint) -> Identifiers | None:
+def find_windowed_subject(endpoint: Endpoint) -> Parameter | None:
     """Return the validators of an endpoint whose requests cover several epochs, else None."""
     epochs = endpoint.pagination
     if epochs is None or epochs.role is not Role.RANGE or epochs.window == 1:
         return None
     subject = endpoint.all_parameters[0]
     by_index = subject.role is Role.SUBJECT and subject.resolves_pubkeys
-    return cast("Identifiers", subject) if by_index else None
+    return subject if by_index else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint import ObjectNotFound, OnChain, RequestRefused, Role, Shape
+from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
 from beaconframes.server.v2.response_range import find_range
@@ -81,7 +81,7 @@ class ServiceV2:
 
     def encode_answer(self, endpoint: Endpoint, fields: dict[str, Any]) -> bytes:
         """Return the body of an answer; raise RequestRefused for a request that is not valid."""
-        if any(isinstance(parameter, OnChain) for parameter in endpoint.all_parameters):
+        if endpoint.parameters_of(Role.CONTEXT):
             self.check_chain(fields.get("chain", PUBLIC_CHAINS[0]))
         request_hash = hash_request(endpoint.path, fields)
         parts = {}

@@ -1,0 +1,56 @@
+"""Roles of parameters: each type declares its own, and no other code infers one."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import beaconframes
+from beaconframes import v1, v2
+from beaconframes.endpoint import Parameter, Role
+
+PACKAGE = Path(beaconframes.__file__).parent
+
+
+def subclasses(kind):
+    """Yield every subclass of a type, at any depth."""
+    for child in kind.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
+def test_a_parameter_without_a_role_is_refused():
+    """A parameter type that declares no role is a TypeError when it is defined."""
+    with pytest.raises(TypeError, match="Roleless declares no role"):
+        type("Roleless", (Parameter,), {})
+
+
+@pytest.mark.parametrize("endpoint", [*v1.ENDPOINTS, *v2.ENDPOINTS], ids=lambda e: e.route)
+def test_every_parameter_has_a_role(endpoint):
+    """A stored endpoint has one unit and at most one subject."""
+    assert all(isinstance(parameter.role, Role) for parameter in endpoint.all_parameters)
+    assert 1 >= len(endpoint.parameters_of(Role.RANGE, Role.UNITS))
+    assert 1 >= len(endpoint.parameters_of(Role.SUBJECT))
+
+
+def test_no_code_infers_the_role_of_a_parameter():
+    """No isinstance, type or getattr asks what a parameter is."""
+    names = {kind.__name__ for kind in subclasses(Parameter)} | {"Parameter"}
+    probes = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            arguments = ast.unparse(node).split("(", 1)[1]
+            if node.func.id in ("isinstance", "issubclass", "type"):
+                words = set(arguments.replace("|", " ").replace(",", " ").replace(")", " ").split())
+                if words & names:
+                    probes.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+            if node.func.id in ("getattr", "hasattr") and any(
+                word in arguments.split(",")[0]
+                for word in ("parameter", "pagination", "subject", "unit")
+            ):
+                probes.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert [] == probes
