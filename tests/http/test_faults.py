@@ -32,9 +32,8 @@ from beaconframes.errors import (
     Unauthorized,
 )
 from beaconframes.http import transport
-from beaconframes.http.retry import RetryQuota, retry_call
+from beaconframes.http.retry import AttemptFailed, RetryQuota, retry_call
 from beaconframes.http.session import Session
-from beaconframes.http.status_errors import AttemptFailed
 from beaconframes.http.transport import Timeouts
 
 from ..support.faults import (

@@ -21,8 +21,12 @@ from beaconframes.config import Secret
 from beaconframes.endpoint import Request
 from beaconframes.http import rate_limiter as rate_limiter_module
 from beaconframes.http import shared_rate_limit
-from beaconframes.http.rate_limit_headers import next_month, parse_rate_limit_headers
-from beaconframes.http.rate_limiter import Clock, RateLimiter
+from beaconframes.http.rate_limiter import (
+    Clock,
+    RateLimiter,
+    next_month,
+    parse_rate_limit_headers,
+)
 from beaconframes.http.shared_rate_limit import FILE, SharedRateLimit
 
 from ..support.faults import (
@@ -430,7 +434,8 @@ def test_limits_are_parsed_from_headers():
         limits.per_second, limits.per_minute, limits.per_hour, limits.per_month, limits.remaining,
     )  # fmt: skip
     assert (9, 0) == (spent.per_month, spent.remaining)
-    assert not parse_rate_limit_headers({"content-type": "text/html"}).has_limits
+    assert isinstance(limits.reported_at, int)
+    assert parse_rate_limit_headers({"content-type": "text/html"}).reported_at is None
 
 
 def test_remaining_requests_only_decrease_within_a_month(tmp_path):
@@ -452,8 +457,8 @@ def test_remaining_requests_only_decrease_within_a_month(tmp_path):
 
 def test_failed_requests_are_not_counted():
     """The service counts neither its own failures nor rate-limited requests."""
-    assert [True, True, False, False] == [
-        parse_rate_limit_headers({}, code).is_counted for code in (200, 400, 429, 503)
+    assert [1, 1, 0, 0] == [
+        parse_rate_limit_headers({}, code).used for code in (200, 400, 429, 503)
     ]
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from beaconframes.client.summary import as_html, as_text
-from beaconframes.http.rate_limit_headers import next_month
+from beaconframes.http.rate_limiter import next_month
 
 if TYPE_CHECKING:
     from beaconframes.http.rate_limiter import RateLimiter

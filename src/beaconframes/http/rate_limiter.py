@@ -12,14 +12,14 @@ import math
 import threading
 import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from beaconframes.errors import QuotaSpent, UsageError
-from beaconframes.http.rate_limit_headers import next_month, parse_rate_limit_headers
+from beaconframes.http.retry import MAX_DATE_LENGTH, AttemptFailed
 from beaconframes.http.shared_rate_limit import KnownLimits
-from beaconframes.http.status_errors import AttemptFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +30,8 @@ TICK = 0.1
 """Seconds: how often a waiting call checks whether it should stop."""
 QUOTA_CHECK_INTERVAL = 3600
 """Seconds for which the service's report of a spent month is trusted."""
+MAX_DIGITS = 15
+"""A longer number is not a count of requests."""
 
 
 class Clock:
@@ -154,7 +156,7 @@ class RateLimiter:
             if self._learns_rate and limits.per_second is not None:
                 self._rate = float(limits.per_second)
             if self._shared is not None:
-                self._is_shared = self._is_shared or limits.has_limits
+                self._is_shared = self._is_shared or limits.reported_at is not None
                 if self._is_shared:
                     self._shared.update(limits)
 
@@ -185,7 +187,7 @@ class RateLimiter:
             self._is_rate_unknown = False
             self._unanswered -= 1
             self._windows.append(self.clock.now())
-            if self._shared is not None:
+            if self._shared is not None and number:
                 self._shared.start_window(number, self._windows[-1])
             self._condition.notify_all()
 
@@ -230,3 +232,58 @@ class RateLimiter:
     def _remove_windows(self, before: float) -> None:
         while self._windows and self._windows[0] <= before:
             self._windows.popleft()
+
+
+def parse_rate_limit_headers(headers: Mapping[str, str], status: int = 200) -> KnownLimits:
+    """Return the limits in *headers*, the headers of a response with this *status*.
+
+    Every header is optional. For a window without a limit the service repeats the limit of the next
+    longer window: so the limit of a minute counts only if it is lower than the limit of the hour.
+    A request counts as used, except with status 429, or 500 and above.
+    """
+    window = headers.get("ratelimit-window", "").strip().lower()
+    limit = parse_count(headers.get("ratelimit-limit"))
+    minute = parse_count(headers.get("x-ratelimit-limit-minute"))
+    hour = parse_count(headers.get("x-ratelimit-limit-hour"))
+    month = parse_count(headers.get("x-ratelimit-limit-month"))
+    remaining = parse_count(headers.get("x-ratelimit-remaining-month"), minimum=0)
+    if window == "month":
+        month, remaining = limit, parse_count(headers.get("ratelimit-remaining"), minimum=0)
+    if window == "hour":
+        hour = limit
+    second = limit if window == "second" else None
+    has_limits = any(one is not None for one in (second, minute, hour, month))
+    return KnownLimits(
+        per_second=second,
+        per_minute=minute if hour is None or (minute or hour) < hour else None,
+        per_hour=hour if month is None or (hour or month) < month else None,
+        per_month=month,
+        # Without a limit the remaining requests mean nothing.
+        remaining=remaining if month is not None else None,
+        month=parse_month(headers.get("date")),
+        used=int(status < 500 and status != 429),
+        reported_at=int(time.time()) if has_limits else None,
+    )
+
+
+def parse_month(date: str | None) -> str:
+    """Return the month of a Date header, or the current month if the header is missing."""
+    when = datetime.now(UTC)
+    if date is not None and len(date) <= MAX_DATE_LENGTH:
+        with suppress(ValueError, OverflowError, TypeError, IndexError):
+            when = parsedate_to_datetime(date).astimezone(UTC)
+    return f"{when:%Y-%m}"
+
+
+def next_month(now: datetime) -> datetime:
+    """Return the start of the month after *now*."""
+    year, month = divmod(now.year * 12 + now.month, 12)
+    return datetime(year, month + 1, 1, tzinfo=UTC)
+
+
+def parse_count(text: str | None, minimum: int = 1) -> int | None:
+    """Return the whole number in *text*; None for other text or a number below *minimum*."""
+    text = "" if text is None else text.strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
+        return None
+    return int(text) if int(text) >= minimum else None

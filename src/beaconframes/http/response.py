@@ -15,10 +15,10 @@ import msgspec
 
 from beaconframes.endpoint import Page
 from beaconframes.errors import ConnectionFailed, ProtocolError, ServerError
+from beaconframes.http.retry import AttemptFailed
 from beaconframes.http.status_errors import (
     BOM,
     NOT_JSON,
-    AttemptFailed,
     error_for_status,
     error_message,
     error_text,

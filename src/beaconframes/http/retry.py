@@ -1,17 +1,34 @@
-"""Retries: how often, with which backoff, and the quota that limits them in an outage."""
+"""Retries: after which failure, how often, when, and the quota that limits them in an outage."""
 
 from __future__ import annotations
 
+import re
 import threading
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
-from beaconframes.errors import BeaconframesError, RequestTimeout
-from beaconframes.http.status_errors import AttemptFailed
+from beaconframes.errors import (
+    BadRequest,
+    BeaconframesError,
+    ChallengePage,
+    ConnectionFailed,
+    NotFound,
+    NotServed,
+    ProtocolError,
+    QuotaSpent,
+    RateLimited,
+    RequestTimeout,
+    ServerError,
+    TierTooLow,
+    TooManyIdentifiers,
+    Unauthorized,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 BACKOFF = wait_random_exponential(multiplier=0.5, max=8, min=0.05)
 """Exponential backoff with full jitter; never zero."""
@@ -19,8 +36,78 @@ QUOTA = 500
 RETRY_COST = 5
 TIMEOUT_RETRY_COST = 10
 """A retry after a timeout costs more: the timed-out request has kept the service busy."""
+MAX_RETRY_AFTER = 120.0
+"""Seconds: the longest wait that the service may request and that a call still waits for."""
+MAX_DATE_LENGTH = 64
+SECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
+MAX_ATTEMPTS = 4
+MAX_QUOTED = 200
+"""Characters of the service's own text in an error."""
+
+HINTS: dict[type[BeaconframesError], str] = {
+    ConnectionFailed: "Check the address and the network, or try again later",
+    RequestTimeout: "Try again later, or request less in one call",
+    RateLimited: "Lower the request rate: bf.connect(rate=...), in requests per second",
+    QuotaSpent: "Another key or plan may have requests left",
+    Unauthorized: "Set the key with bf.connect(api_key=...) or in BEACONFRAMES_API_KEY",
+    TierTooLow: "The plan of this key does not include it; another plan or key may",
+    TooManyIdentifiers: "Request fewer validators, or use a key of a larger plan",
+    BadRequest: "Check the arguments of the call",
+    NotFound: "Check the arguments of the call",
+    NotServed: "Check the address: this service may not have the endpoint, or no longer",
+    ServerError: "The problem is on the service's side: try again later",
+    ChallengePage: "Use a key, wait a while, or try from another network",
+    ProtocolError: "Check that the address is that of a chain explorer, or try again later",
+}
 
 T = TypeVar("T")
+
+
+class AttemptFailed(Exception):
+    """One failed attempt: the error for the user, and whether and when to retry.
+
+    It never leaves this package. The public error is created from it, so that no traceback leads
+    into frames that hold headers or bodies.
+    """
+
+    def __init__(
+        self,
+        kind: type[BeaconframesError],
+        message: str,
+        *,
+        quoted: str = "",
+        hint: str | None = None,
+        max_attempts: int = MAX_ATTEMPTS,
+        retry_after: float | None = None,
+        pauses_all: bool = False,
+    ) -> None:
+        """State the *kind* of the public error and how many attempts it permits in all.
+
+        *quoted* is text of the service, of any length and content. *retry_after* is the wait that
+        the service requested, in seconds. With *pauses_all* no thread sends during the wait.
+        """
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.quoted = quoted
+        self.hint = hint
+        self.max_attempts = max_attempts
+        self.retry_after = retry_after
+        self.pauses_all = pauses_all
+
+    def public_error(
+        self, endpoint: str, attempts: int, redact: Callable[[str], str]
+    ) -> BeaconframesError:
+        """Return the error for the user, without the key."""
+        # Redacted before it is shortened: half a key is a leak too.
+        quoted = _shorten(redact(self.quoted))
+        return self.kind(
+            redact(f"{self.message}: {quoted}" if quoted else self.message),
+            hint=self.hint or HINTS.get(self.kind),
+            endpoint=endpoint or None,
+            retry_after=self.retry_after,
+            attempts=attempts,
+        )
 
 
 class RetryQuota:
@@ -97,7 +184,63 @@ def retry_call(
     return result
 
 
+def parse_retry_after(status: int, headers: Mapping[str, str]) -> float | None:
+    """Return the seconds after which the service permits a retry.
+
+    None if it states none, or a value that makes no sense: zero, the past, words.
+    """
+    if status not in {408, 429} and status < 500:
+        return None
+    # Every response states when its window resets; only under 429 is that a request to wait.
+    names = ("retry-after", "ratelimit-reset") if status == 429 else ("retry-after",)
+    for name in names:
+        text = headers.get(name)
+        seconds = _parse_wait(text, headers.get("date")) if text else None
+        if seconds is not None and seconds > 0:
+            return seconds
+    return None
+
+
+def format_retry_date(seconds: float, headers: Mapping[str, str]) -> str:
+    """Return the date *seconds* after the response, by the service's own clock."""
+    try:
+        date = datetime.fromtimestamp(_response_time(headers.get("date")) + seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return "a date out of range"
+    return f"{date:%Y-%m-%d %H:%M} UTC"
+
+
 def _failure(state: RetryCallState) -> AttemptFailed:
     failure = state.outcome.exception() if state.outcome else None
     assert isinstance(failure, AttemptFailed)
     return failure
+
+
+def _parse_wait(text: str, date: str | None) -> float | None:
+    text = text.strip()
+    if SECONDS.fullmatch(text):
+        return float(text)
+    when = _parse_timestamp(text)
+    # The service's clock may be hours off; both of its dates are off by the same amount.
+    return None if when is None else when - _response_time(date)
+
+
+def _response_time(date: str | None) -> float:
+    sent = _parse_timestamp(date) if date else None
+    return datetime.now(UTC).timestamp() if sent is None else sent
+
+
+def _parse_timestamp(text: str) -> float | None:
+    if len(text) > MAX_DATE_LENGTH:
+        return None
+    try:
+        date = parsedate_to_datetime(text)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
+
+
+def _shorten(text: str) -> str:
+    """Return *text* on one line, without control characters, shortened to MAX_QUOTED."""
+    shown = " ".join("".join(c if c.isprintable() else " " for c in text[: 2**16]).split())
+    return shown if len(shown) <= MAX_QUOTED else f"{shown[: MAX_QUOTED - 1]}…"

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 
 from beaconframes.config import check_url
 from beaconframes.errors import BeaconframesError, ConnectionFailed, RequestTimeout, UsageError
-from beaconframes.http.rate_limit_headers import MAX_RETRY_AFTER, parse_retry_after
 from beaconframes.http.rate_limiter import TICK, Clock, RateLimiter
 from beaconframes.http.redact import Redactor
 from beaconframes.http.response import ResponsePage, parse_page
-from beaconframes.http.retry import RetryQuota, retry_call
-from beaconframes.http.status_errors import AttemptFailed
+from beaconframes.http.retry import (
+    MAX_RETRY_AFTER,
+    AttemptFailed,
+    RetryQuota,
+    parse_retry_after,
+    retry_call,
+)
 from beaconframes.http.transport import MAX_BODY, Timeouts, Transport
 
 if TYPE_CHECKING:

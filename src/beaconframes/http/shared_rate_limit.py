@@ -12,21 +12,19 @@ import math
 import os
 import secrets
 import sqlite3
-import time
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
-from beaconframes.http.rate_limit_headers import MAX_RETRY_AFTER
+from beaconframes.http.retry import MAX_RETRY_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from beaconframes.config import Secret
-    from beaconframes.http.rate_limit_headers import RateLimitHeaders
 
 T = TypeVar("T")
 
@@ -87,7 +85,9 @@ UPDATE_LIMITS = (
 class KnownLimits:
     """The limits of one key that the service has reported, and the requests used this month.
 
-    ``reported_at`` is the Unix time of the service's latest report.
+    The limits are permitted requests per window, None if unknown. ``remaining`` are those of
+    ``month``, such as ``"2026-11"``. ``reported_at`` is the Unix time of the service's latest
+    report. The limits that one response reports have the same form: ``used`` is then 0 or 1.
     """
 
     per_second: int | None = None
@@ -130,20 +130,18 @@ class SharedRateLimit:
 
     def start_window(self, number: int, now: float) -> None:
         """Record that the response to request *number* began at *now*."""
-        if number:
-            self._write(SET_ANSWERED, now, number)
+        self._write(SET_ANSWERED, now, number)
 
     def pause(self, until: float) -> None:
         """Stop all requests until this time."""
         self._write(PAUSE, until, MAX_RETRY_AFTER)
 
-    def update(self, headers: RateLimitHeaders) -> None:
-        """Record the limits in *headers*, and count the request."""
+    def update(self, limits: KnownLimits) -> None:
+        """Record the *limits* that a response reports, and count the request."""
         self._write(
             UPDATE_LIMITS,
-            *(headers.per_second, headers.per_minute, headers.per_hour, headers.per_month),
-            *(headers.month, headers.remaining, int(headers.is_counted)),
-            int(time.time()) if headers.has_limits else None,
+            *(limits.per_second, limits.per_minute, limits.per_hour, limits.per_month),
+            *(limits.month, limits.remaining, limits.used, limits.reported_at),
         )
 
     def close(self) -> None:

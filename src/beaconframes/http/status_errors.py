@@ -1,4 +1,4 @@
-"""Failed attempts: which error a response is, how often to retry it, and when."""
+"""Errors of responses: which error a status and a body mean, how often to retry it, and when."""
 
 from __future__ import annotations
 
@@ -10,49 +10,29 @@ import msgspec
 
 from beaconframes.errors import (
     BadRequest,
-    BeaconframesError,
     ChallengePage,
-    ConnectionFailed,
     NotFound,
     NotServed,
     ProtocolError,
     QuotaSpent,
     RateLimited,
-    RequestTimeout,
     ServerError,
     ServiceError,
     TierTooLow,
     TooManyIdentifiers,
     Unauthorized,
 )
-from beaconframes.http.rate_limit_headers import (
+from beaconframes.http.retry import (
+    MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
+    AttemptFailed,
     format_retry_date,
     parse_retry_after,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-MAX_ATTEMPTS = 4
-MAX_QUOTED = 200
-"""Characters of the service's own text in an error."""
-
-HINTS: dict[type[BeaconframesError], str] = {
-    ConnectionFailed: "Check the address and the network, or try again later",
-    RequestTimeout: "Try again later, or request less in one call",
-    RateLimited: "Lower the request rate: bf.connect(rate=...), in requests per second",
-    QuotaSpent: "Another key or plan may have requests left",
-    Unauthorized: "Set the key with bf.connect(api_key=...) or in BEACONFRAMES_API_KEY",
-    TierTooLow: "The plan of this key does not include it; another plan or key may",
-    TooManyIdentifiers: "Request fewer validators, or use a key of a larger plan",
-    BadRequest: "Check the arguments of the call",
-    NotFound: "Check the arguments of the call",
-    NotServed: "Check the address: this service may not have the endpoint, or no longer",
-    ServerError: "The problem is on the service's side: try again later",
-    ChallengePage: "Use a key, wait a while, or try from another network",
-    ProtocolError: "Check that the address is that of a chain explorer, or try again later",
-}
 STATUS_ERRORS: dict[int, type[ServiceError]] = {
     401: Unauthorized,
     403: TierTooLow,
@@ -73,53 +53,6 @@ NO_SUCH_PATH = re.compile(r"page not found|no such (route|endpoint|path)", re.IG
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str | None)
-
-
-class AttemptFailed(Exception):
-    """One failed attempt: the error for the user, and whether and when to retry.
-
-    It never leaves this package. The public error is created from it, so that no traceback leads
-    into frames that hold headers or bodies.
-    """
-
-    def __init__(
-        self,
-        kind: type[BeaconframesError],
-        message: str,
-        *,
-        quoted: str = "",
-        hint: str | None = None,
-        max_attempts: int = MAX_ATTEMPTS,
-        retry_after: float | None = None,
-        pauses_all: bool = False,
-    ) -> None:
-        """State the *kind* of the public error and how many attempts it permits in all.
-
-        *quoted* is text of the service, of any length and content. *retry_after* is the wait that
-        the service requested, in seconds. With *pauses_all* no thread sends during the wait.
-        """
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.quoted = quoted
-        self.hint = hint
-        self.max_attempts = max_attempts
-        self.retry_after = retry_after
-        self.pauses_all = pauses_all
-
-    def public_error(
-        self, endpoint: str, attempts: int, redact: Callable[[str], str]
-    ) -> BeaconframesError:
-        """Return the error for the user, without the key."""
-        # Redacted before it is shortened: half a key is a leak too.
-        quoted = _shorten(redact(self.quoted))
-        return self.kind(
-            redact(f"{self.message}: {quoted}" if quoted else self.message),
-            hint=self.hint or HINTS.get(self.kind),
-            endpoint=endpoint or None,
-            retry_after=self.retry_after,
-            attempts=attempts,
-        )
 
 
 def error_for_status(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFailed:
@@ -272,9 +205,3 @@ def _rate_limited(headers: Mapping[str, str], body: bytes) -> AttemptFailed:
             max_attempts=1,
         )
     return AttemptFailed(RateLimited, "too many requests", quoted=text, pauses_all=True)
-
-
-def _shorten(text: str) -> str:
-    """Return *text* on one line, without control characters, shortened to MAX_QUOTED."""
-    shown = " ".join("".join(c if c.isprintable() else " " for c in text[: 2**16]).split())
-    return shown if len(shown) <= MAX_QUOTED else f"{shown[: MAX_QUOTED - 1]}…"

@@ -23,7 +23,7 @@ import httpx
 
 from beaconframes.errors import ConfigError, ConnectionFailed, ProtocolError, RequestTimeout
 from beaconframes.http.response import HttpResponse, decode_body
-from beaconframes.http.status_errors import AttemptFailed
+from beaconframes.http.retry import AttemptFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
