@@ -110,7 +110,7 @@ class WallGroup(click.Group):
         if cmd_name == "save":
             command = build_command(cmd_name, "Write the wall as a PNG image.", _save)
         elif cmd_name == "timelapse":
-            text = "Write an animation of the wall: .gif, .png, .webp or .mp4."
+            text = "Write an animation of the wall: .gif or .png."
             more = ("frames", "every", "fps", "hold")
             command = build_command(cmd_name, text, _timelapse, *more)
         else:

@@ -43,8 +43,6 @@ class Animation:
     width: int
     height: int
     scale: int
-    tick: int
-    """Milliseconds of one frame."""
     delays: list[int]
     """Milliseconds for which each frame is shown, more if the next frames change nothing."""
     changes: Iterator[FrameChange]
@@ -89,16 +87,6 @@ class Animation:
         pixels[change.y, change.x] = change.value << 8 | 0xFF
         large = self._enlarge(pixels)
         return Image.fromarray(large.view(np.uint8).reshape(*large.shape, 4))
-
-    def build_canvases(self) -> Iterator[Image.Image]:
-        """Yield every whole frame. It is one image object, changed from frame to frame."""
-        first = self.build_image(next(self.changes))
-        yield first
-        for change in self.changes:
-            overlay = self.build_image(change)
-            corner = (change.left * self.scale, change.top * self.scale)
-            first.paste(overlay, corner, mask=overlay.convert("RGBA").getchannel("A"))
-            yield first
 
     def _enlarge(self, pixels: NDArray[Any]) -> NDArray[Any]:
         return pixels.repeat(self.scale, 0).repeat(self.scale, 1)

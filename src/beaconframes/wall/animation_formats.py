@@ -1,4 +1,4 @@
-"""Animation formats, written frame by frame: GIF, PNG, WebP and MP4."""
+"""Animation formats, written frame by frame: GIF and animated PNG."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import ExifTags, GifImagePlugin, Image, PngImagePlugin
+from PIL import GifImagePlugin, Image, PngImagePlugin
 
 from beaconframes.errors import UsageError
 from beaconframes.wall.images import PALETTE
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from beaconframes.wall.animation import Animation
 
-_MEMORY = 2**30  # Maximum bytes of frames in memory; the WebP encoder needs all of them at once.
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _SHORTEST = 20  # Milliseconds; browsers slow down shorter frames.
 
@@ -27,8 +26,8 @@ def choose_writer(target: Path) -> Callable[[Animation, Path], None]:
     """Return the writer for the file's extension."""
     if (found := _WRITERS.get(target.suffix.lower())) is None:
         raise UsageError(
-            f"{target.name!r} is not the name of an animation",
-            hint=f"Use a name that ends in {', '.join(_WRITERS)}.",
+            f"{target.name!r} cannot be written: time-lapses are GIF or animated PNG files",
+            hint=f"Use a name that ends in {' or '.join(_WRITERS)}.",
         )
     return found
 
@@ -118,65 +117,4 @@ def _split_chunks(
     return parts
 
 
-def _write_webp(animation: Animation, path: Path) -> None:
-    """Write with libwebp, which finds the changes by itself."""
-    needed = (
-        animation.width
-        * animation.height
-        * animation.scale**2
-        * len(animation.delays)
-        * (1 if animation.fits_palette else 4)
-    )
-    if needed > _MEMORY:
-        raise UsageError(
-            f"{len(animation.delays)} frames of this size are too large for WebP",
-            hint='Write a ".gif" or a ".png", fewer frames, or a part of the wall.',
-        )
-    exif = Image.Exif()
-    exif[ExifTags.Base.ImageDescription] = animation.description
-    frames = [canvas.copy() for canvas in animation.build_canvases()]
-    with path.open("xb") as file:
-        frames[0].save(
-            file,
-            format="WEBP",
-            save_all=True,
-            append_images=frames[1:],
-            duration=animation.delays,
-            loop=0,
-            lossless=True,
-            kmin=0,
-            kmax=0,  # Write no key frames between the changes.
-            exif=exif,
-        )
-
-
-def _write_mp4(animation: Animation, path: Path) -> None:
-    """Write with ffmpeg, which is part of imageio-ffmpeg."""
-    try:
-        import imageio_ffmpeg
-    except ImportError:
-        raise UsageError(
-            "writing MP4 requires the package imageio-ffmpeg",
-            hint='Run pip install "beaconframes[video]", or write a ".gif".',
-        ) from None
-    width, height = animation.width * animation.scale, animation.height * animation.scale
-    even = width + width % 2, height + height % 2  # MP4 stores colours in squares of 2 x 2 pixels.
-    sink = imageio_ffmpeg.write_frames(
-        str(path),
-        even,
-        fps=1000 / animation.tick,
-        quality=None,
-        macro_block_size=2,
-        ffmpeg_log_level="error",
-        output_params=["-crf", "18", "-f", "mp4", "-metadata", f"comment={animation.description}"],
-    )
-    sink.send(None)
-    for canvas, delay in zip(animation.build_canvases(), animation.delays, strict=True):
-        picture = Image.new("RGB", even)
-        picture.paste(canvas.convert("RGBA").convert("RGB"))
-        for _ in range(round(delay / animation.tick)):
-            sink.send(picture.tobytes())
-    sink.close()
-
-
-_WRITERS = {".gif": _write_gif, ".png": _write_png, ".webp": _write_webp, ".mp4": _write_mp4}
+_WRITERS = {".gif": _write_gif, ".png": _write_png}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _FRAMES = 200
 _MOST = 5000
-_LONGEST = 16_383  # Pixels of a side; WebP has no more.
+_LONGEST = 65_535  # Pixels of a side; GIF has no more.
 
 
 def timelapse(
@@ -47,17 +47,16 @@ def timelapse(
 ) -> Path:
     """Write an animation of how the wall was painted, atomically, and return the file's path.
 
-    The extension chooses the format. GIF and (animated) PNG are small: they store only the changes
-    between frames, and writing them needs little memory. Like WebP they are exact to the pixel in
-    every frame. MP4, which requires ``pip install "beaconframes[video]"``, blurs colours and has no
-    transparency, but works where only videos are accepted.
+    The extension chooses the format: GIF or animated PNG. Every frame is exact to the pixel. The
+    file contains only the changes between frames, so it is small, and writing it needs little
+    memory.
 
     Parameters
     ----------
     frame
         Result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``, in any order.
     path
-        A name that ends in .gif, .png, .webp or .mp4.
+        A name that ends in .gif or .png.
     frames
         Number of frames, of equally many slots each. Default, without *every*: 200.
     every
@@ -68,7 +67,7 @@ def timelapse(
     hold
         Seconds for which the last frame is shown before the animation starts again.
     region, scale, background
-        As in ``render``. Unpainted pixels are transparent, in MP4 black.
+        As in ``render``. Unpainted pixels are transparent.
     chain, simulated
         As in ``save``: metadata of the file, besides the first and the last slot.
     """
@@ -97,7 +96,6 @@ def timelapse(
         width=width,
         height=height,
         scale=scale,
-        tick=tick,
         delays=shown,
         changes=_build_changes(writes, [stop for stop, _ in merged], corners, unpainted),
         colours=_find_colours(writes, unpainted),
