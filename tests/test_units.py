@@ -78,7 +78,7 @@ class TestExact:
         assert_frame_equal(amounts, to_gwei(inwei))
         assert_frame_equal(amounts, to_gwei(inether))
 
-    @settings(deadline=None)
+    @settings(deadline=None, max_examples=50)
     @given(st.lists(st.none() | st.integers(-MOST, MOST)))
     def test_wei_through_ether_is_identical(self, values):
         """Any wei amounts come back from exact ether as they were, through polars and pandas."""
@@ -87,7 +87,7 @@ class TestExact:
         there = to_wei(to_eth(to_pandas(amounts), exact=True))
         assert values == [None if pd.isna(v) else int(v) for v in there["fee_wei"]]
 
-    @settings(deadline=None)
+    @settings(deadline=None, max_examples=50)
     @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)))
     def test_gwei_through_wei_and_ether_is_identical(self, values):
         """Any gwei amounts come back from wei, and from there over exact ether, as they were."""
@@ -127,7 +127,7 @@ class TestFloats:
         )
         assert_frame_equal(expected, to_eth(frame), check_exact=True)
 
-    @settings(deadline=None)
+    @settings(deadline=None, max_examples=50)
     @given(st.lists(st.integers(-MOST, MOST), min_size=1))
     def test_floats_are_accurate_to_almost_the_last_bit(self, values):
         """The relative error stays below 3e-16."""

@@ -155,6 +155,7 @@ def test_nothing_is_unexplained_on_the_simulated_chain(chain):
     assert_explained(chain)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", [11, 12])
 def test_nothing_is_unexplained_with_other_seeds(tmp_path, seed):
     """The same for chains of other seeds."""

@@ -144,8 +144,9 @@ def test_empty_walls_have_a_note(show):
         assert ["No pixels to draw"] == [note.text for note in figure.layout.annotations]
 
 
-@pytest.mark.parametrize("show", SHOWS)
-@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas])
+@pytest.mark.parametrize(
+    ("show", "kind"), [*zip(SHOWS, [pl.DataFrame.lazy, to_pandas] * 2, strict=True)]
+)
 def test_other_frames_draw_the_same(show, kind):
     """Lazy and pandas frames."""
     expected = plot.wall(WALL, show=show, region=REGION)
