@@ -23,7 +23,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import IntegrityError, ProtocolError, ResponseError, SchemaError
-from beaconframes.schema import Count, Fraction, Gwei, Table, Text, Wei, decode_fast
+from beaconframes.schema import Count, Fraction, Gwei, Table, Text, Wei
 from beaconframes.schema import decode as decode_module
 from beaconframes.v1 import ENDPOINTS
 
@@ -824,7 +824,7 @@ def test_unknown_fields_are_ignored_and_logged_once(table, extra, caplog):
     one = {"validator_index": 1, "validatorindex": 1, "epoch": 1, "currentSlot": 1}
     known = {name: value for name, value in one.items() if any(
         name in line.wire for line in TABLES[table])} | NEEDED.get(table, {})  # fmt: skip
-    decode_fast.warn_unknown_fields.cache_clear()
+    decode_module.warn_unknown_fields.cache_clear()
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):
         frames = [decode(table, known | extra) for _ in range(3)]
@@ -840,7 +840,7 @@ def test_unknown_fields_are_ignored_and_logged_once(table, extra, caplog):
 @pytest.mark.parametrize("table", ["income_history", "balance_history"])
 def test_the_week_of_an_epoch_needs_no_column_and_is_not_logged(table, caplog):
     """The calendar implies it."""
-    decode_fast.warn_unknown_fields.cache_clear()
+    decode_module.warn_unknown_fields.cache_clear()
     week = {"week": 0, "week_start": "", "week_end": 5}
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):

@@ -8,12 +8,16 @@ in wire form (``encode``, used by the local explorer).
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import polars as pl
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
+
+BUILD_ERRORS = (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError)
+"""What `Column.build` raises for a value that the column cannot hold."""
 
 
 @dataclass(eq=False)
@@ -119,3 +123,13 @@ class TableSpec:
     columns: tuple[Column, ...] = ()
     calendar_fields: tuple[CalendarField, ...] = ()
     public_spelling: int = 0
+
+    @cached_property
+    def list_columns(self) -> list[Column]:
+        """Return the columns whose values are the items of a list in the record."""
+        return [c for c in self.columns if any(path.endswith("[]") for path in c.wire_paths)]
+
+    @cached_property
+    def context_columns(self) -> list[Column]:
+        """Return the columns whose values are in the response's envelope or in the request."""
+        return [column for column in self.columns if column.context]

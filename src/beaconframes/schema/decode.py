@@ -1,35 +1,51 @@
-"""Decode pages of wire JSON into one frame: exact and typed."""
+"""Decode pages of wire JSON into one frame: exact and typed.
+
+Pages are parsed into typed records, which become a list of values per column, then a frame. A value
+of another JSON type than the column's is invalid in a typed record. Its page goes to
+`decode_checked`, which defines what a value means.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from datetime import UTC, datetime
+from functools import cache
 from itertools import islice, repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
-from beaconframes.errors import SchemaError
+from beaconframes.errors import ProtocolError, SchemaError
+from beaconframes.schema.columns import BUILD_ERRORS
 from beaconframes.schema.decode_checked import Cells, build_cell_error, decode_cells
-from beaconframes.schema.decode_fast import FieldChecker, build_decoder, collect_cells
 from beaconframes.schema.envelope_context import NO_CONTEXT, build_context_cells
+from beaconframes.schema.list_columns import build_lists, explode_lists
 from beaconframes.schema.numbers import Position
+from beaconframes.schema.record_layout import build_decoder
 from beaconframes.schema.times import TimeOf
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.schema.columns import Column, TableSpec
     from beaconframes.schema.envelope_context import EnvelopeContext
+    from beaconframes.schema.record_layout import Leaf, Node
 
 log = logging.getLogger("beaconframes")
 
 RECORDS_PER_FRAME = 10_000
 """Small enough that parsed records are still in the processor's cache when columns are built."""
 
-BUILD_ERRORS = (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError)
+SMALL_PAGE = 16 * 2**10
+"""Bytes of a page whose fields are checked only if its number of colons is new."""
+FIELD = re.compile(rb'"\s*:')
+BETWEEN = re.compile(rb"\}\s*,\s*\{")
 LAST_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -47,7 +63,8 @@ def decode(
     def add_frame(cells: Cells) -> None:
         """Build a frame of the pages since the last one."""
         nonlocal first_row
-        cells |= build_context_cells(table, islice(remaining_contexts, len(heights)), heights)
+        if table.context_columns:
+            cells |= build_context_cells(table, islice(remaining_contexts, len(heights)), heights)
         frames.append(build_frame(table, cells, first_row, chain))
         first_row += sum(heights)
         heights.clear()
@@ -77,9 +94,33 @@ def decode(
     return pl.concat(frames) if len(frames) > 1 else frames[0]
 
 
+def collect_cells(node: Node, records: list[Any]) -> Cells:
+    """Return the values of each column from typed *records*, the first spelling that has one."""
+    cells: Cells = {}
+    for leaf, holders in find_holders(node, records):
+        name, values = leaf.column.name, map(attrgetter(leaf.attribute), holders)
+        if leaf.spelling == 0:
+            cells[name] = list(values)
+        elif None in cells[name]:
+            cells[name] = [b if a is None else a for a, b in zip(cells[name], values, strict=True)]
+    return cells
+
+
+def find_holders(node: Node, records: list[Any]) -> Iterator[tuple[Leaf, list[Any]]]:
+    """Yield every leaf with the objects that hold its values, one for each of *records*."""
+    for leaf in node.leaves:
+        yield leaf, records
+    for head, inner in node.inner.items():
+        parents = list(map(attrgetter(node.attributes[head]), records))
+        if not all(parents):
+            blank = inner.record()
+            parents = [blank if parent is None else parent for parent in parents]
+        yield from find_holders(inner, parents)
+
+
 def build_frame(table: TableSpec, cells: Cells, first_row: int, chain: Chain) -> pl.DataFrame:
     """Return the frame of *cells* with derived columns, in the table's column order."""
-    lists = [c for c in table.columns if any(path.endswith("[]") for path in c.wire_paths)]
+    lists = table.list_columns
     series = [
         build_lists(table, column, cells[column.name], first_row)
         if column in lists
@@ -101,46 +142,6 @@ def build_frame(table: TableSpec, cells: Cells, first_row: int, chain: Chain) ->
             # The caller fills it in.
             more.append(pl.lit(None, column.dtype).alias(column.name))
     return frame.with_columns(more).select([column.name for column in table.columns])
-
-
-def explode_lists(table: TableSpec, frame: pl.DataFrame, lists: list[Column]) -> pl.DataFrame:
-    """Return one row per item of the *lists*, which have the same length, with its positions."""
-    items = pl.col(lists[0].name).list.len()
-    positions = [c for c in table.columns if isinstance(c, Position)]
-    for position in positions:
-        warn_list_length(table, lists[0], position, frame.select(items).to_series())
-    names = [position.name for position in positions]
-    frame = frame.with_columns(pl.int_ranges(items).alias(name) for name in names)
-    return frame.explode(*(c.name for c in lists), *names, empty_as_null=False)
-
-
-def warn_list_length(
-    table: TableSpec, column: Column, position: Position, lengths: pl.Series
-) -> None:
-    """Log each list with another length than the *position* column declares."""
-    for length in lengths:
-        if position.of not in (None, length):
-            log.warning(
-                "%s: a list of %s has %d items instead of %d: the %s of each item may be wrong",
-                *(table.table_name, column.name, length, position.of, position.name),
-            )
-
-
-def build_lists(table: TableSpec, column: Column, values: list[Any], first_row: int) -> pl.Series:
-    """Return a series of lists, null as the empty list; raise SchemaError for an invalid one."""
-    lists = [value or [] for value in values]
-    if not can_build(column, [item for value in lists for item in value]):
-        row = next(row for row, value in enumerate(lists) if not can_build(column, value))
-        raise build_cell_error(table, column, column.wire_paths[0], lists[row], first_row + row)
-    return pl.Series(column.name, lists, dtype=pl.List(column.dtype))
-
-
-def can_build(column: Column, values: list[Any]) -> bool:
-    """Return whether *column* can hold all *values*, none of them null."""
-    try:
-        return not column.build(values).null_count()
-    except BUILD_ERRORS:
-        return False
 
 
 def check_calendar_range(
@@ -174,3 +175,92 @@ def build_series(table: TableSpec, column: Column, values: list[Any], first_row:
             hint="The service omitted or emptied a field that the API documents",
         )
     return series
+
+
+class FieldChecker:
+    """Checks the first record of each page for fields that the decoder would drop silently.
+
+    These are unknown fields and duplicate fields. A small page with the same number of colons as an
+    earlier one is assumed to have the same fields: a load may have thousands of one-record pages.
+    """
+
+    def __init__(self, table: TableSpec, node: Node) -> None:
+        self._table = table
+        self._node = node
+        self._calendar_fields = {field.wire for field in table.calendar_fields}
+        self._checked: set[int] = set()
+
+    def check(self, page: bytes) -> None:
+        """Log fields without a column; raise ProtocolError for a duplicate field."""
+        if len(page) < SMALL_PAGE:
+            colons = page.count(b":")
+            if colons in self._checked:
+                return
+            self._checked.add(colons)
+        try:
+            head = find_first_record(page)
+            record = msgspec.json.decode(head)
+            if count_fields(record) != len(FIELD.findall(head)):
+                refuse_duplicate_fields(self._table, head)
+        except (msgspec.MsgspecError, RecursionError, ValueError):
+            # The decoder reports invalid JSON.
+            return
+        unknown = set(find_unknown_fields(self._node, record)) - self._calendar_fields
+        if unknown:
+            names = tuple(sorted(shorten(name) for name in unknown))
+            warn_unknown_fields(self._table.table_name, names)
+
+
+def find_unknown_fields(node: Node, record: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the paths in *record*, as plain JSON, that belong to no column."""
+    if not isinstance(record, dict):
+        return
+    for name, value in record.items():
+        if name not in node.names:
+            yield prefix + name
+        elif name in node.inner:
+            yield from find_unknown_fields(node.inner[name], value, f"{prefix}{name}.")
+
+
+def find_first_record(page: bytes) -> bytes:
+    """Return the first record of *page*, as it is written."""
+    start = page.find(b"{")
+    end = BETWEEN.search(page, start)
+    if end is None:
+        return page[start:].rstrip(b"] \t\r\n")
+    head = page[start : end.start() + 1]
+    if head.count(b"[") == head.count(b"]"):
+        return head
+    # The match was inside a list of the record.
+    text = page[start : start + 200_000].decode(errors="replace")
+    return text[: json.JSONDecoder().raw_decode(text)[1]].encode()
+
+
+def count_fields(value: Any) -> int:
+    """Return the number of fields in *value*, at every depth."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(count_fields, value.values()))
+    return sum(map(count_fields, value)) if isinstance(value, list) else 0
+
+
+def refuse_duplicate_fields(table: TableSpec, record: bytes) -> None:
+    """Raise ProtocolError if an object in *record* has a field twice."""
+
+    def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ProtocolError(
+                    f"a record of {table.table_name} has {shorten(name)} twice",
+                    hint="Either value could be the right one; nothing was guessed",
+                )
+        return dict(pairs)
+
+    json.loads(record.decode(errors="replace"), object_pairs_hook=build_object)
+
+
+@cache
+def warn_unknown_fields(table: str, fields: tuple[str, ...]) -> None:
+    """Log the fields that have no column, once for each set of fields."""
+    names = ", ".join(fields)
+    log.warning("%s: the service also sends %s, for which there is no column", table, names)

@@ -50,12 +50,11 @@ def build_context_cells(
     """Return the cells of the columns outside the records; a page has one of *heights* rows."""
     pages = list(contexts)
     cells: dict[str, list[Any]] = {}
-    for column in table.columns:
-        if column.context:
-            paths = column.context_paths
-            values = (find_cell(table, column, paths, page) for page in pages)
-            parts = (repeat(value, n) for value, n in zip(values, heights, strict=True))
-            cells[column.name] = list(chain.from_iterable(parts))
+    for column in table.context_columns:
+        paths = column.context_paths
+        values = (find_cell(table, column, paths, page) for page in pages)
+        parts = (repeat(value, n) for value, n in zip(values, heights, strict=True))
+        cells[column.name] = list(chain.from_iterable(parts))
     return cells
 
 
