@@ -18,7 +18,7 @@ MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 { pri
 PYTEST  = $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test test-more test-long test-wheel check format bench docs lock clean
+.PHONY: help setup demo lab test test-more test-long test-crash test-wheel check format bench docs lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -67,6 +67,10 @@ test-more: setup ## run the notebooks, the gallery, a browser, and more seeds, e
 
 test-long: setup ## run the tests that take minutes
 	$(PYTEST) -m long
+
+test-crash: setup ## kill processes and let disks fail at a random sample of the points of test-long
+	$(PYTEST) -m long --sample 12 tests/exports/test_kills.py tests/cache/test_store_kills.py \
+		tests/cache/test_store_faults.py::TestDisk tests/dataset/test_coverage.py
 
 test-wheel: setup | $(UV) ## build the wheel and use it in empty environments, with every Python of this machine
 	tests/project/wheel.sh $(UV) $(BIN)/python

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import random
 import shutil
 import sys
 
@@ -21,6 +22,44 @@ if sys.platform != "win32":
     import fcntl
 
 NUMBERS = itertools.count()
+SAMPLE_SEED = 20261122
+
+
+def pytest_addoption(parser):
+    """Add the option --sample."""
+    parser.addoption(
+        "--sample", type=int, metavar="N",
+        help="kill processes and let disks fail at N random points at most, instead of at all",
+    )  # fmt: skip
+
+
+def pytest_report_header(config):
+    """Say which points are chosen."""
+    most = config.getoption("--sample")
+    return [] if most is None else [f"sample: {most} points per test, seed {SAMPLE_SEED}"]
+
+
+class Sample:
+    """Chooses the points at which a test kills processes or lets disks fail."""
+
+    def __init__(self, most):
+        self.most = most
+
+    def limit(self, count):
+        """Return how many of *count* random points to test."""
+        return count if self.most is None else min(count, self.most)
+
+    def choose(self, points):
+        """Return all of the points, or a random sample of them in their order."""
+        count = self.limit(len(points))
+        chosen = sorted(random.Random(SAMPLE_SEED).sample(range(len(points)), count))
+        return [points[number] for number in chosen]
+
+
+@pytest.fixture(scope="session")
+def sample(pytestconfig):
+    """Which points to test: all, or as many as the option --sample says."""
+    return Sample(pytestconfig.getoption("--sample"))
 
 
 @contextlib.contextmanager

@@ -107,14 +107,14 @@ def exporters(server):
 @pytest.mark.parametrize(
     "kills", [pytest.param(3, marks=pytest.mark.more), pytest.param(500, marks=pytest.mark.long)]
 )
-def test_killed_at_random(server, states, tmp_path, exporters, kills):
+def test_killed_at_random(server, states, tmp_path, exporters, kills, sample):
     """Killed at any moment, also several times in a row, and then resumed."""
     dice, count, rounds = random.Random(1), 0, 0
     exporters.run(prepare_target(states, tmp_path, extends=False))
     started = time.monotonic()
     exporters.run(prepare_target(states, tmp_path, extends=False))
     took = time.monotonic() - started
-    while count < kills:
+    while count < sample.limit(kills):
         extends = rounds % 2 == 0
         target, rounds = prepare_target(states, tmp_path, extends=extends), rounds + 1
         for _ in range(dice.choice((1, 1, 2, 3))):
@@ -159,13 +159,13 @@ def inject_fault(exporters, target, point, inject):
 
 @pytest.mark.long
 @pytest.mark.parametrize("extends", [True, False])
-def test_killed_at_every_writing_call(server, states, tmp_path, strace, exporters, extends):
+def test_killed_at_every_writing_call(server, states, tmp_path, strace, exporters, extends, sample):
     """Killed before each call that changes something, and then resumed."""
     every = list_calls(exporters, states, tmp_path, extends=extends)
     assert {"write", "fsync", "rename", "openat", "mkdir", "unlink", "rmdir"} <= {
         p[0] for p in every
     }
-    kills = 0
+    every, kills = sample.choose(every), 0
     for point in every:
         target = prepare_target(states, tmp_path, extends=extends)
         status = inject_fault(exporters, target, point, "signal=SIGKILL")
@@ -179,9 +179,11 @@ def test_killed_at_every_writing_call(server, states, tmp_path, strace, exporter
 @pytest.mark.long
 @pytest.mark.parametrize("extends", [True, False])
 @pytest.mark.parametrize("reason", ["ENOSPC", "EIO", "EACCES", "EDQUOT"])
-def test_disk_fails_at_every_call(server, states, tmp_path, strace, exporters, reason, extends):
+def test_disk_fails_at_every_call(
+    server, states, tmp_path, strace, exporters, reason, extends, sample
+):
     """A full, broken or read-only disk: a clear error, and published rows stay."""
-    every = list_calls(exporters, states, tmp_path, extends=extends)
+    every = sample.choose(list_calls(exporters, states, tmp_path, extends=extends))
     words = os.strerror(getattr(errno, reason))
     refused, silent = 0, []
     for point in every:
@@ -205,7 +207,7 @@ def test_disk_fails_at_every_call(server, states, tmp_path, strace, exporters, r
         check_resumed(server, states, target, extends=extends)
     log.info("%s: refused at %d of %d calls, not at %s", reason, refused, len(every), silent)
     # Some faults are harmless: a file that exists already, a lock that is retried.
-    assert refused >= len(every) - 12
+    assert refused >= max(1, len(every) - 12)
 
 
 @pytest.mark.long
