@@ -1,4 +1,4 @@
-"""Turn a proof-of-stake chain explorer into DataFrames.
+"""Load Ethereum beacon chain data into DataFrames.
 
 ::
 
