@@ -1,4 +1,4 @@
-"""Where the chain ends: what "latest" means, on both sides of the wire."""
+"""The head of the chain: the meaning of "latest", for clients and for the local explorer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class End(Protocol):
-    """The end of the chain, however it is known."""
+    """The latest numbers of a chain, from any source."""
 
     def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
         """Return the latest slot, epoch or period; of days, the latest that is complete."""
@@ -24,7 +24,7 @@ class End(Protocol):
 
 @dataclass(frozen=True)
 class Head:
-    """The end of the chain as somebody saw it: the latest processed epoch and slot."""
+    """The head of the chain at one moment: the latest processed epoch and slot."""
 
     epoch: int
     finalized_epoch: int
@@ -36,18 +36,18 @@ class Head:
         if unit == "slot":
             return (epoch + 1) * chain.slots_per_epoch - 1 if finalized else self.slot
         if unit == "day":
-            # A day is published when it is over and final, so the running one is not the latest.
+            # A day is published once it is over and final, so the current day is not the latest.
             return max(chain.at("day", chain.time_of("epoch", self.finalized_epoch + 1)) - 1, 0)
         return chain.at(unit, chain.time_of("epoch", epoch))
 
 
 @dataclass(frozen=True)
 class ChainHead:
-    """What a client knows of the end of the chain, and how it learns more.
+    """The chain, and its head as far as a client knows it.
 
-    ``head`` may cost a request; it is called only when an answer depends on it. ``known`` is a
-    head that cannot move any more, as that of a dataset served locally. ``at_once`` is how many
-    validators one request may name, as far as the service has said.
+    ``head`` may cost a request, so it is called only if the plan depends on it. ``known`` is a
+    head that no longer moves, such as that of a dataset served locally. ``at_once`` is how many
+    validators one request may name, as far as the client has learned it.
     """
 
     chain: Chain
@@ -57,27 +57,27 @@ class ChainHead:
     at_once: int = 100
 
     def latest(self, unit: Unit, *, finalized: bool = False) -> int:
-        """Return the latest number of *unit*, asking the service if nobody knows yet."""
+        """Return the latest number of *unit*; the first call may send a request."""
         return self.head().latest(unit, self.chain, finalized=finalized)
 
     def check_not_future(self, unit: Unit, number: int, *, finalized: bool = False) -> None:
-        """Raise UsageError for a *number* that cannot exist yet; never asks the service."""
+        """Raise UsageError for a *number* that cannot exist yet; sends no request."""
         if self.known is not None:
             last = self.known.latest(unit, self.chain, finalized=finalized)
-            seen = "latest finalized" if finalized else "latest"
+            label = "latest finalized" if finalized else "latest"
         elif self.is_live:
-            last, seen = self.chain.at(unit, self.now()), "current"
+            last, label = self.chain.at(unit, self.now()), "current"
         else:
             return
         if number > last:
             raise UsageError(
-                f"{unit} {number} is in the future: the {seen} {unit} is {last}",
-                hint=f"Ask for {unit}s up to {last}, or leave until out for the latest",
+                f"{unit} {number} is in the future: the {label} {unit} is {last}",
+                hint=f"Give a {unit} up to {last}, or omit until to load up to the latest",
             )
 
     @property
     def is_live(self) -> bool:
-        """Whether the chain's own clock tells what can exist: not so for simulated chains."""
+        """Whether the real clock applies: it does to public chains, not to simulated ones."""
         return self.chain in (MAINNET, HOODI)
 
     def span(
@@ -89,10 +89,10 @@ class ChainHead:
         length: int,
         finalized: bool = False,
     ) -> Span:
-        """Return the range that *since* and *until* mean.
+        """Return the range from *since* to *until*.
 
-        A missing *until* is the latest; a missing *since* makes the range *length* long. A bound
-        given as a time never reaches beyond the latest; a number beyond it is refused.
+        The default of *until* is the latest; without *since* the range has *length* units. A time
+        after the latest is reduced to the latest; a number after it raises UsageError.
         """
 
         def latest() -> int:
@@ -116,16 +116,16 @@ class ChainHead:
             if span.first > last:
                 raise UsageError(
                     f"since={since!r} is after the latest {unit}, {last}",
-                    hint="The chain has not come that far yet",
+                    hint="The chain has not reached that time yet. Give an earlier since",
                 )
             span = Span(span.first, min(span.last, last))
         return span
 
     def may_be_unfinalized(self, unit: Unit, number: int) -> bool:
-        """Return whether *number* may lie beyond what is finalized, as far as the clock tells."""
+        """Return whether *number* may not be finalized yet, judged by the clock."""
         return not self.is_live or self.chain.time_of(unit, number) > self.now() - timedelta(days=1)
 
 
 def is_time(bound: Any) -> bool:
-    """Return whether a bound was given as a time and not as a number."""
+    """Return whether a bound is a time instead of a number."""
     return isinstance(bound, str | date | timedelta) and bound != "latest"

@@ -28,7 +28,7 @@ class ChainMetadata:
         Raises
         ------
         DatasetError
-            The metadata do not state them.
+            The metadata do not have them.
         """
         try:
             described: dict[str, Any] = dict(meta["chain"])
@@ -37,7 +37,7 @@ class ChainMetadata:
             head = Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
         except (KeyError, TypeError, ValueError) as error:
             raise DatasetError(
-                f"the dataset does not say which chain it is of, or where it ends ({error})",
+                f"the dataset does not state its chain and its head ({error})",
                 hint="Use a dataset that beaconframes wrote",
             ) from None
         return cls(chain, head)

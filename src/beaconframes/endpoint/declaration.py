@@ -32,7 +32,7 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class Finality(Enum):
-    """From when on a row can no longer change."""
+    """The moment from which a row no longer changes."""
 
     NEVER = "never: it describes the present"
     AT_FINALITY = "once its epoch is finalized"
@@ -40,7 +40,7 @@ class Finality(Enum):
 
 
 class Shape(Enum):
-    """How the specification writes the data of an answer."""
+    """The JSON form of the data in a response."""
 
     LIST = "always a list"
     OBJECT = "one object"
@@ -49,7 +49,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Post:
-    """The POST twin of a route: the same identifiers, in a field of a JSON body."""
+    """The POST form of a route: the same identifiers, in a field of a JSON body."""
 
     path: str
     arg: str
@@ -58,9 +58,9 @@ class Post:
 
 @dataclass(frozen=True)
 class Call:
-    """One planned request, its fields, and the rows that these select.
+    """One planned request, its fields, and the rows that they select.
 
-    ``batches`` are those of the parameters, from which the request was built.
+    ``batches`` has one batch of each parameter; the request is built from them.
     """
 
     request: Request
@@ -74,11 +74,10 @@ class Endpoint:
     """One endpoint of the API: its route, its table, its parameters, its finality.
 
     Loader, request plan, data dictionary and local explorer read this one declaration. ``alias``
-    is the path on the public service where the specification has another one. ``absent`` is the
-    text of the error by which the service says that a thing does not exist. ``accept`` is the media
-    type of the response version that the table describes. ``is_contiguous`` says that rows are
-    contiguous, so that a gap between two final rows is an error; elsewhere the service may have no
-    row in between.
+    is the path on the public service, where it differs from the specification. ``absent`` is the
+    text of the error by which the service says that an object does not exist. ``accept`` is the
+    media type of the response version that the table describes. With ``is_contiguous`` a gap
+    between two final rows is an error; without it, units may have no row.
     """
 
     name: str
@@ -118,7 +117,7 @@ class Endpoint:
 
     @property
     def final_rows(self) -> tuple[pl.Expr, ...]:
-        """Return the conditions by which rows themselves say that they are final."""
+        """Return the conditions under which a row states that it is final."""
         return tuple(
             (pl.col(column.name) == column.final_when).fill_null(value=False)
             for column in self.table.columns
@@ -140,7 +139,7 @@ class Endpoint:
         for parameter in self.all_parameters:
             choices.append(parameter.batches(values, chain_head))
             if not choices[-1]:
-                # No rows are requested, so the end of the chain is not needed either.
+                # No rows are requested, so the head of the chain is not needed either.
                 return []
         return [self.call(batches, public=public) for batches in product(*choices)]
 
@@ -174,22 +173,22 @@ class Endpoint:
         return Call(self.request(fields, public=public), call.expected, fields, call.batches)
 
     def count_pages(self, call: Call) -> tuple[int, bool]:
-        """Return how many pages *call* has, or at least has, and whether that is certain."""
+        """Return how many pages *call* has, and whether the number is exact or a minimum."""
         if self.pagination is None:
             return 1, True
         return self.pagination.page_count(self.count_rows([call]))
 
     def count_rows(self, calls: Iterable[Call]) -> int | None:
-        """Return how many rows *calls* request; None unless they name the whole key of each."""
+        """Return how many rows *calls* request; None unless they state the whole key of each."""
         key = set(self.table.key())
         count = 0
         for call in calls:
-            named: set[str] = set()
+            requested: set[str] = set()
             for expected in call.expected:
                 if not expected.required or expected.trim:
                     return None
-                named |= {*expected.values, *([expected.parts[0]] if expected.parts else [])}
-            if not key <= named:
+                requested |= {*expected.values, *([expected.parts[0]] if expected.parts else [])}
+            if not key <= requested:
                 return None
             count += prod(
                 (sum(map(len, expected.values.values())) + len(expected.pubkeys))
@@ -199,7 +198,7 @@ class Endpoint:
         return count
 
     def request(self, fields: Fields, *, public: bool = False) -> Request:
-        """Return the request that sends *fields*; V2 takes all of them in its body."""
+        """Return the request that sends *fields*; in V2 all of them are in the body."""
         if self.envelope is Envelope.V2:
             return Request(
                 self.method,
@@ -254,7 +253,7 @@ class Endpoint:
         return {name for p in self.all_parameters for name in p.omitted_fields(fields)}
 
     def select(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the *rows* that a request with *fields* selects: the server's half."""
+        """Return the *rows* that a request with *fields* selects, as the local explorer does."""
         for parameter in self.all_parameters:
             rows = parameter.apply(rows, fields, view)
         return self.sort(rows)
@@ -267,4 +266,4 @@ class Endpoint:
 
 
 LONGEST_IN_A_PATH = 7_500
-"""Characters of identifiers that still make a URL which every proxy accepts (8 KiB in all)."""
+"""Most characters of identifiers in a URL: proxies accept URLs of 8 KiB."""

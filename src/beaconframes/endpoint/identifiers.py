@@ -1,4 +1,4 @@
-"""What people write when they mean validators, slots, periods: one thing or many, of any kind."""
+"""Parsers of the numbers and validators in arguments: one or many, of any type."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from beaconframes.text import shorten
 PUBKEY = re.compile(r"(0[xX])?[0-9a-fA-F]{96}", re.ASCII)
 NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 LARGEST_INDEX = 2**31 - 2
-"""The service keeps indices in 32 bits and silently drops larger ones."""
+"""The service stores indices in 32 bits and silently drops larger ones."""
 
 LONGEST_NUMBER = 18
-"""Digits of a number in a request that any column can hold."""
+"""Most digits of a number that fits into any column."""
 
 HINT = "A validator is an index such as 1435245, or a public key of 96 hex digits"
 
@@ -27,15 +27,15 @@ def is_pubkey(text: str) -> bool:
 
 
 def iterate_items(subject: Any) -> Iterator[Any]:
-    """Yield the one thing, or each of the many, that *subject* is."""
+    """Yield the items of *subject*, or *subject* itself if it is a single value."""
     if isinstance(subject, str | bytes) or not isinstance(subject, Iterable):
         yield subject
     else:
         yield from subject
 
 
-def check_natural(value: Any, what: str) -> int:
-    """Return a whole number from 0 up, from any integer type; bool and float are refused."""
+def check_natural(value: Any, argument: str) -> int:
+    """Return *value* as a number from 0 up, from any integer type but bool, or raise UsageError."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
         try:
             number = index(value)
@@ -44,7 +44,7 @@ def check_natural(value: Any, what: str) -> int:
         else:
             if number >= 0:
                 return number
-    raise UsageError(f"{what} {shorten(value)} is not a whole number from 0 up")
+    raise UsageError(f"{argument} {shorten(value)} is not a whole number from 0 up")
 
 
 def normalise_validators(subject: Any) -> list[str]:
@@ -56,7 +56,7 @@ def normalise_validators(subject: Any) -> list[str]:
 
 
 def normalise_validator(item: Any) -> str:
-    """Return one validator as the text to send; refuse anything that is none."""
+    """Return one validator as the text to send, or raise UsageError."""
     if isinstance(item, str):
         if is_pubkey(item):
             return f"0x{item.lower().removeprefix('0x')}"
@@ -74,9 +74,9 @@ def normalise_validator(item: Any) -> str:
 
 
 def parse_number(text: str) -> int | None:
-    """Return the number that *text* is in a request, None if it is none.
+    """Return the number in a *text* of a request; None if it is not a number.
 
-    One that no column can hold is as good as the largest that is looked for: there is no such row.
+    A number too large for a column becomes the largest one: no row has it either way.
     """
     if not (text.isascii() and text.isdigit()):
         return None
@@ -84,22 +84,23 @@ def parse_number(text: str) -> int | None:
     return int(digits) if len(digits) <= LONGEST_NUMBER else 10**LONGEST_NUMBER
 
 
-def parse_numbers(subject: Any, what: str, tags: tuple[str, ...]) -> list[int | str]:
-    """Return numbers from 0 up, or words out of *tags*, each once, in the order given."""
-    found: dict[int | str, None] = {}
+def parse_numbers(subject: Any, argument: str, tags: tuple[str, ...]) -> list[int | str]:
+    """Return numbers from 0 up, or words of *tags*, each once, in the order given."""
+    numbers: dict[int | str, None] = {}
     for item in iterate_items(subject):
         if isinstance(item, str) and item in tags:
-            found[item] = None
+            numbers[item] = None
         elif isinstance(item, str) and NUMBER.fullmatch(item):
-            found[int(item)] = None
+            numbers[int(item)] = None
         elif isinstance(item, str):
             words = ", ".join(map(repr, tags))
             raise UsageError(
-                f"{what}={shorten(item)} is no number" + (f" and none of {words}" if tags else "")
+                f"{argument}={shorten(item)} is not a number"
+                + (f" or one of {words}" if tags else "")
             )
         else:
-            found[check_natural(item, what)] = None
-    return list(found)
+            numbers[check_natural(item, argument)] = None
+    return list(numbers)
 
 
 def split_into_batches(items: list[str], at_most: int, longest: int | None) -> Iterator[list[str]]:

@@ -61,11 +61,11 @@ class Pages(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the page; a limit above the largest is read as the largest."""
-        limit = number_or(fields.get("limit", ""), self.default)
-        return rows.slice(number_or(fields.get("offset", ""), 0), min(limit, self.at_most))
+        limit = parse_number_or(fields.get("limit", ""), self.default)
+        return rows.slice(parse_number_or(fields.get("offset", ""), 0), min(limit, self.at_most))
 
 
-def number_or(text: str, default: int) -> int:
+def parse_number_or(text: str, default: int) -> int:
     """Return the number that *text* is, or else the *default*."""
     number = parse_number(text)
     return default if number is None else number

@@ -1,4 +1,4 @@
-"""Parameters of V1: validators, listed numbers, texts, and the filters of the graffiti wall."""
+"""Parameters of V1: validators, lists of numbers, texts, and the filters of the graffiti wall."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BARE_HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 class Identifiers(Parameter):
     """Validators by index or public key, in batches; ``arg`` is also the path placeholder.
 
-    ``required`` says that each validator must have rows. Lists of events are not required.
+    ``required`` says that each validator must have rows; endpoints of events do not require any.
     """
 
     arg: str
@@ -100,7 +100,7 @@ class Identifiers(Parameter):
         return rows.filter(pl.col(self.column.name).is_in(sorted(self.resolve(fields, view))))
 
     def resolve(self, fields: Fields, view: View) -> set[int]:
-        """Return the validator indices in a request; refuse a request without a known one."""
+        """Return the validator indices in a request; raise RequestRefused if all are unknown."""
         indices, pubkeys = self.parse(fields)
         known = {*indices, *(n for key in pubkeys if (n := view.index_of(key)) is not None)}
         if not known:
@@ -108,7 +108,7 @@ class Identifiers(Parameter):
         return known
 
     def parse(self, fields: Fields) -> tuple[list[int], list[str]]:
-        """Return the indices and the public keys in a request, or refuse it."""
+        """Return the indices and the public keys in a request, or raise RequestRefused."""
         items = fields[self.arg].split(",")
         if len(items) > self.at_most:
             raise RequestRefused(f"only a maximum of {self.at_most} query parameters are allowed")
@@ -125,7 +125,7 @@ class Identifiers(Parameter):
 
 @dataclass(frozen=True)
 class Values(Parameter):
-    """Numbers listed one by one, such as slots or periods: one request each.
+    """A list of numbers, such as slots or periods: one request for each.
 
     ``tags`` are the words that the service accepts instead of a number.
     """
@@ -168,7 +168,7 @@ class Values(Parameter):
 def filter_number(
     column: Column, rows: pl.LazyFrame, text: str, tags: tuple[str, ...], view: View, error: str
 ) -> pl.LazyFrame:
-    """Return the rows with the number *text*, or with the number that a tag stands for."""
+    """Return the rows with the number in *text*, or with the number of a tag such as "latest"."""
     if text in tags:
         unit: Any = column.unit
         if text == "next":
@@ -186,10 +186,10 @@ def filter_number(
 
 @dataclass(frozen=True)
 class Texts(Parameter):
-    """Subjects named by a text that matches ``pattern``; one request takes ``at_once`` of them.
+    """Subjects given as texts that match ``pattern``; one request takes ``at_once`` of them.
 
-    ``what`` describes such a text in an error. ``column`` is where rows have it, if they do; then
-    completeness is checked by it.
+    ``what`` describes such a text in an error. ``column`` is the column of the text, if rows have
+    it; then completeness is checked by it.
     """
 
     arg: str
@@ -240,7 +240,7 @@ class Texts(Parameter):
         return f"0x{lower}" if BARE_HEX.fullmatch(lower) else lower
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the named subjects."""
+        """Return the rows of the subjects."""
         texts = [self.canonical(text) for text in fields[self.wire].split(",")]
         if len(texts) > self.at_once or not all(re.fullmatch(self.pattern, text) for text in texts):
             raise RequestRefused(self.error)
@@ -297,7 +297,7 @@ class Region(Parameter):
         return corners
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the pixels inside; an invalid corner is read as the corner of the wall."""
+        """Return the pixels inside; an invalid corner becomes the corner of the wall."""
         last = self.size - 1
         left, top, right, bottom = (
             default
@@ -316,14 +316,14 @@ class Region(Parameter):
         )
 
     def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
-        """Return the pixels inside: stored rows are those of the whole wall."""
+        """Return the pixels inside; the store has the whole wall."""
         corners = self.corners(values["region"])
         return rows if corners is None else rows.filter(self.inside(*corners))
 
 
 @dataclass(frozen=True)
 class Switch(Parameter):
-    """A flag that selects rows; always sent, since its default is not the same everywhere."""
+    """A flag that selects rows; always sent, since its default differs between services."""
 
     arg: str
     _: KW_ONLY
@@ -344,7 +344,7 @@ class Switch(Parameter):
         """Return ``true`` or ``false``."""
         value = values[self.arg]
         if not isinstance(value, bool):
-            raise UsageError(f"{self.arg}={value!r} is neither True nor False")
+            raise UsageError(f"{self.arg}={value!r} is not True or False")
         return [Batch({self.wire: "true" if value else "false"})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:

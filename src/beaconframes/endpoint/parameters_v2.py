@@ -1,4 +1,4 @@
-"""Parameters of V2: members of the JSON body of a request."""
+"""Parameters of V2: fields of the JSON body of a request."""
 
 from __future__ import annotations
 
@@ -21,9 +21,15 @@ from beaconframes.endpoint.parameter import (
     View,
 )
 from beaconframes.endpoint.positions_v2 import LAST_SECOND
-from beaconframes.endpoint.set_members import is_natural, members_of
-from beaconframes.endpoint.validator_sets import NAMED, Entities, ValidatorSet, party, worded
-from beaconframes.endpoint.validator_sets import validators as identified
+from beaconframes.endpoint.set_members import is_natural, resolve_members
+from beaconframes.endpoint.validator_sets import (
+    IDENTIFIERS,
+    Entities,
+    ValidatorSet,
+    check_id_or_path,
+    check_text,
+)
+from beaconframes.endpoint.validator_sets import validators as build_identifier_set
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
 
@@ -36,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OnChain(Parameter):
-    """The chain, which every request names."""
+    """The chain; every request states it."""
 
     role = Role.CONTEXT
 
@@ -45,17 +51,17 @@ class OnChain(Parameter):
         return [Batch({"chain": chain_head.chain.name})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all rows: a dataset has one chain, and who asks for another is told before."""
+        """Return all rows: requests for another chain are refused before."""
         return rows
 
 
 @dataclass(frozen=True)
 class ValidatorsIn(Parameter):
-    """The set of validators: identifiers, in batches, or one of the other ways to name it.
+    """The set of validators: identifiers, in batches, or another kind of set in one request.
 
-    ``column`` and ``pubkey`` are where the rows say which validator they are of, if they do.
-    ``batched`` says what becomes of more identifiers than one request takes: rows stand side by
-    side, amounts are added, and anything else is refused. ``optional`` means that no set is all.
+    ``column`` and ``pubkey`` are the columns of the validator, if rows have them. ``batched``
+    says how several batches combine: rows side by side, amounts added, or refused because the
+    result for a set does not follow from its parts. ``optional``: no set selects all validators.
     """
 
     column: Column | None = None
@@ -71,7 +77,7 @@ class ValidatorsIn(Parameter):
 
     @property
     def role(self) -> Role:
-        """Return SUBJECT, or FILTER where a request may go without a set."""
+        """Return SUBJECT, or FILTER where the set is optional."""
         return Role.FILTER if self.optional else Role.SUBJECT
 
     @property
@@ -85,27 +91,29 @@ class ValidatorsIn(Parameter):
         return self.pubkey
 
     def batch_limit(self, chain_head: ChainHead) -> int:
-        """Return how many identifiers one request may name: the plan of the key decides."""
+        """Return how many identifiers one request may name; this depends on the plan of the key."""
         return chain_head.at_once
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one batch for a set by name, and batches of identifiers as many as allowed."""
-        asked = values["validators"]
-        if asked is None:
+        """Return batches of identifiers as large as allowed, or one batch for any other set."""
+        validators = values["validators"]
+        if validators is None:
             if self.optional:
                 return [Batch()]
             raise UsageError(
-                "validators=None names no validators",
+                "validators=None selects no validators",
                 hint="Give indices or public keys, or a set such as bf.v2.dashboard(1)",
             )
-        named = asked if isinstance(asked, ValidatorSet) else identified(asked)
-        member = named.member()
-        if NAMED not in member:
-            return [Batch({"validator": member})]
-        return self.split(self.batch(member[NAMED]), chain_head.at_once) if member[NAMED] else []
+        if not isinstance(validators, ValidatorSet):
+            validators = build_identifier_set(validators)
+        validator_set = validators.to_json()
+        if IDENTIFIERS not in validator_set:
+            return [Batch({"validator": validator_set})]
+        items = validator_set[IDENTIFIERS]
+        return self.split(self.batch(items), chain_head.at_once) if items else []
 
     def batch(self, items: list[int | str]) -> Batch:
-        """Return what naming *items* sends and selects."""
+        """Return the fields that request *items*, and the rows that they select."""
         wanted: tuple[ExpectedRows, ...] = ()
         if self.column is not None and self.pubkey is not None:
             indices = [item for item in items if isinstance(item, int)]
@@ -113,41 +121,41 @@ class ValidatorsIn(Parameter):
             wanted = (
                 ExpectedRows({self.column.name: indices, self.pubkey.name: keys}, self.required),
             )
-        return Batch({"validator": {NAMED: items}}, wanted)
+        return Batch({"validator": {IDENTIFIERS: items}}, wanted)
 
     def split(self, batch: Batch, at_most: int) -> list[Batch]:
-        """Return the identifiers in parts of *at_most*, or refuse where parts make no whole."""
-        items = (batch.fields.get("validator") or {}).get(NAMED, [])
+        """Return the identifiers in parts of *at_most*; raise UsageError if they do not combine."""
+        items = (batch.fields.get("validator") or {}).get(IDENTIFIERS, [])
         if len(items) <= at_most:
             return [batch]
         if self.batched == "refused":
             raise UsageError(
-                f"{len(items)} validators are more than the {at_most} of one request, and what it "
-                "gives for a set does not follow from what it gives for parts of it",
-                hint=f"Ask for {at_most} at most, or for all of them by a set that the service "
-                "keeps, such as bf.v2.dashboard(1)",
+                f"{len(items)} validators are more than the {at_most} of one request, and the "
+                "result for a set cannot be computed from the results for its parts",
+                hint=f"Give at most {at_most} validators, or a set that the service stores, such "
+                "as bf.v2.dashboard(1)",
             )
         if self.batched == "added" and len({type(item) for item in items}) > 1:
             raise UsageError(
-                f"{len(items)} validators take several requests, and a validator named by its "
-                "index in one and by its key in another would count twice",
-                hint="Name all of them by index, or all by public key",
+                f"{len(items)} validators take several requests, and a validator with its index "
+                "in one and its public key in another would count twice",
+                hint="Give all validators by index, or all by public key",
             )
         return [self.batch(items[n : n + at_most]) for n in range(0, len(items), at_most)]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the validators in the set."""
-        member = fields.get("validator")
-        if member is None:
+        validator_set = fields.get("validator")
+        if validator_set is None:
             if self.optional:
                 return rows
             raise RequestRefused("validator is required")
-        return rows.filter(pl.col("validator_index").is_in(members_of(member, view)))
+        return rows.filter(pl.col("validator_index").is_in(resolve_members(validator_set, view)))
 
 
 @dataclass(frozen=True)
 class EpochIn(Parameter):
-    """One epoch a request: a plain number, never a word. Left out, the latest there is."""
+    """Epochs, one per request, always as a number. Default: the latest epoch."""
 
     column: Column
     _: KW_ONLY
@@ -158,7 +166,7 @@ class EpochIn(Parameter):
 
     @property
     def window(self) -> int | None:
-        """Return one: an epoch a request."""
+        """Return 1: one epoch per request."""
         return 1
 
     @property
@@ -187,7 +195,7 @@ class EpochIn(Parameter):
         if not is_natural(epoch):
             raise RequestRefused("epoch must be a whole number from 0 up")
         if epoch > view.head.latest("epoch", view.chain, finalized=self.finalized):
-            raise ObjectNotFound(f"epoch {epoch} is not there yet")
+            raise ObjectNotFound(f"epoch {epoch} does not exist yet")
         return rows.filter(pl.col(self.column.name) == epoch)
 
 
@@ -197,7 +205,7 @@ WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90, "all_time": None}
 
 @dataclass(frozen=True)
 class WindowIn(Parameter):
-    """A rolling window that ends at the newest epoch there is."""
+    """A rolling window that ends at the latest epoch."""
 
     column: Column
     _: KW_ONLY
@@ -209,7 +217,7 @@ class WindowIn(Parameter):
 
     @property
     def words(self) -> list[str]:
-        """Return the windows that there are."""
+        """Return the names of the windows."""
         return [word for word, days in WINDOWS.items() if days is not None or self.all_time]
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
@@ -217,15 +225,15 @@ class WindowIn(Parameter):
         window = values["window"]
         if window not in self.words:
             raise UsageError(
-                f"window={shorten(window)} is none of {', '.join(map(repr, self.words))}",
-                hint="Every window ends now; other ranges are loaded epoch by epoch",
+                f"window={shorten(window)} is not one of {', '.join(map(repr, self.words))}",
+                hint="Every window ends now. For another range, load single epochs",
             )
         return [Batch({"range": {"evaluation_window": window}})]
 
-    def epochs(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the first and the last epoch of the window, or refuse it."""
-        asked = fields.get("range")
-        window = asked.get("evaluation_window") if isinstance(asked, dict) else None
+    def parse_epochs(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the first and the last epoch of the window, or raise RequestRefused."""
+        interval = fields.get("range")
+        window = interval.get("evaluation_window") if isinstance(interval, dict) else None
         if window not in self.words:
             raise RequestRefused(f"range.evaluation_window must be one of {', '.join(self.words)}")
         last = view.head.latest("epoch", view.chain, finalized=self.finalized)
@@ -239,12 +247,12 @@ class WindowIn(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the window's epochs."""
-        return rows.filter(pl.col(self.column.name).is_between(*self.epochs(fields, view)))
+        return rows.filter(pl.col(self.column.name).is_between(*self.parse_epochs(fields, view)))
 
 
 @dataclass(frozen=True)
 class SomeOf(Parameter):
-    """Some of the words that a column may have: a list in the body, or nothing for all of them."""
+    """Some of the values of a column: a list in the body; no list selects all of them."""
 
     arg: str
     column: Column
@@ -253,22 +261,22 @@ class SomeOf(Parameter):
     role = Role.FILTER
 
     def arguments(self) -> tuple[str, ...]:
-        """Return the one argument, which is also the member's name."""
+        """Return the one argument, which is also the name of the field."""
         return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the words, each once; nothing for none."""
-        asked = values[self.arg]
-        chosen = [] if asked is None else list(dict.fromkeys(iterate_items(asked)))
+        """Return the values, each once; no field for none."""
+        words = values[self.arg]
+        chosen = [] if words is None else list(dict.fromkeys(iterate_items(words)))
         for word in chosen:
             if word not in self.words:
                 raise UsageError(
-                    f"{self.arg}={shorten(word)} is none of {', '.join(map(repr, self.words))}"
+                    f"{self.arg}={shorten(word)} is not one of {', '.join(map(repr, self.words))}"
                 )
         return [Batch({self.arg: chosen}) if chosen else Batch()]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows with any of the words; all of them for no word."""
+        """Return the rows with one of the values; all rows without a list."""
         words = fields.get(self.arg) or []
         if not isinstance(words, list) or any(word not in self.words for word in words):
             raise RequestRefused(f"{self.arg} must be a list of {', '.join(self.words)}")
@@ -280,7 +288,7 @@ ORDERS = ("asc", "desc")
 
 @dataclass(frozen=True)
 class SortedBy(Parameter):
-    """What to sort by, out of *words*, and which way round."""
+    """The column to sort by, one of *words*, and the direction."""
 
     words: tuple[str, ...]
 
@@ -288,15 +296,15 @@ class SortedBy(Parameter):
     args = ("sort_by", "sort_order")
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the two words."""
+        """Return column and direction."""
         for name, words in (("sort_by", self.words), ("sort_order", ORDERS)):
             if values[name] not in words:
                 known = ", ".join(map(repr, words))
-                raise UsageError(f"{name}={shorten(values[name])} is none of {known}")
+                raise UsageError(f"{name}={shorten(values[name])} is not one of {known}")
         return [Batch({name: values[name] for name in self.args})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all rows: only what is made of them is sorted. Refuse other words."""
+        """Return all rows, since only their sums are sorted; check column and direction."""
         by, order = fields.get("sort_by", self.words[0]), fields.get("sort_order", "desc")
         if by not in self.words or order not in ORDERS:
             raise RequestRefused(
@@ -305,7 +313,7 @@ class SortedBy(Parameter):
         return rows
 
     def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
-        """Return *rows* in their order; where they are alike, in the order they had."""
+        """Return *rows* sorted; equal rows stay in their order."""
         return rows.sort(
             fields.get("sort_by", self.words[0]),
             descending=fields.get("sort_order", "desc") == "desc",
@@ -316,18 +324,20 @@ class SortedBy(Parameter):
 
 @dataclass(frozen=True)
 class EntityIn(Parameter):
-    """Entities by name, one a request."""
+    """Entities by name, one per request."""
 
     role = Role.SUBJECT
     args = ("entity",)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each name."""
-        names = dict.fromkeys(worded(name, "entity") for name in iterate_items(values["entity"]))
+        names = dict.fromkeys(
+            check_text(name, "entity") for name in iterate_items(values["entity"])
+        )
         return [Batch({"entity": name}) for name in names]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all rows: shares are of all of them."""
+        """Return all rows: shares are computed from all of them."""
         if not isinstance(fields.get("entity"), str):
             raise RequestRefused("entity must be a text")
         return rows
@@ -339,40 +349,40 @@ class EntityIn(Parameter):
 
 @dataclass(frozen=True)
 class Searched(Parameter):
-    """A text to look for. How it is looked for is the service's business, and not published."""
+    """A text to search for. The service does not document how it searches."""
 
     role = Role.FILTER
     args = ("search",)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the text, or nothing."""
+        """Return the text; no field without one."""
         text = values["search"]
-        return [Batch() if text is None else Batch({"search": worded(text, "search")})]
+        return [Batch() if text is None else Batch({"search": check_text(text, "search")})]
 
 
 @dataclass(frozen=True)
 class PartyIn(Parameter):
-    """An owner or an operator, by id or path: only who has validators in common with them."""
+    """An owner or an operator, by id or path: selects entities that share validators with it."""
 
     arg: str
 
     role = Role.FILTER
 
     def arguments(self) -> tuple[str, ...]:
-        """Return the one argument, which is also the member's name."""
+        """Return the one argument, which is also the name of the field."""
         return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the owner or operator as a set of validators names them, or nothing."""
+        """Return the owner or operator in the form of a set of validators; no field without one."""
         if values[self.arg] is None:
             return [Batch()]
-        value = party(values[self.arg], self.arg)
-        return [Batch(Entities(**{self.arg: value}).member()["entities"])]
+        value = check_id_or_path(values[self.arg], self.arg)
+        return [Batch(Entities(**{self.arg: value}).to_json()["entities"])]
 
 
 @dataclass(frozen=True)
 class MachinesIn(Parameter):
-    """Some machines by name; all of them when none is named."""
+    """Machines by name; all of them by default."""
 
     column: Column
 
@@ -381,11 +391,11 @@ class MachinesIn(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the names, each once."""
-        asked = values["machines"]
-        names = [] if asked is None else list(dict.fromkeys(iterate_items(asked)))
+        machines = values["machines"]
+        names = [] if machines is None else list(dict.fromkeys(iterate_items(machines)))
         for name in names:
             if not isinstance(name, str) or not name:
-                raise UsageError(f"machines={shorten(name)} is no name of a machine")
+                raise UsageError(f"machines={shorten(name)} is not the name of a machine")
         return [Batch({"machines": names} if names else {})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -398,7 +408,7 @@ class MachinesIn(Parameter):
 
 @dataclass(frozen=True)
 class Between(Parameter):
-    """Instants from one to another, both included; left out, all there are."""
+    """A range of times, both ends included. Default: all times."""
 
     column: Column
 
@@ -406,20 +416,20 @@ class Between(Parameter):
     args = ("since", "until")
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the seconds that are asked for; no range for all of them."""
+        """Return the range in seconds; no field for all times."""
         since, until = values["since"], values["until"]
         if since is None and until is None:
             return [Batch()]
-        start = 0 if since is None else second("since", since, last=False)
-        end = LAST_SECOND if until is None else second("until", until, last=True)
+        start = 0 if since is None else resolve_second("since", since, last=False)
+        end = LAST_SECOND if until is None else resolve_second("until", until, last=True)
         if start > end:
             raise UsageError(f"since={shorten(since)} is after until={shorten(until)}")
         return [Batch({"range": {"timestamp": {"start": start, "end": end}}})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows between the instants."""
-        asked = fields.get("range", {"timestamp": {}})
-        bounds = asked.get("timestamp") if isinstance(asked, dict) else None
+        """Return the rows in the range."""
+        interval = fields.get("range", {"timestamp": {}})
+        bounds = interval.get("timestamp") if isinstance(interval, dict) else None
         if not isinstance(bounds, dict):
             raise RequestRefused("range must have a timestamp")
         start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
@@ -428,11 +438,11 @@ class Between(Parameter):
         return rows.filter(pl.col(self.column.name).dt.epoch("s").is_between(start, end))
 
 
-def second(argument: str, moment: Any, *, last: bool) -> int:
-    """Return the first or the *last* second that a moment means."""
+def resolve_second(argument: str, moment: Any, *, last: bool) -> int:
+    """Return the first or the *last* second of a time argument."""
 
     def now() -> datetime:
-        # A machine's clock is that of its user, whatever the chain's says.
+        # The times of machines come from the real clock, also on a simulated chain.
         return datetime.now(UTC)
 
     return int(instants(argument, moment, now)[last].timestamp())

@@ -1,4 +1,4 @@
-"""Parameters of V2 that name a position of the chain: slots, blocks, periods, spans of time."""
+"""Parameters of V2 for positions on the chain: slots, blocks, periods, ranges of time."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ ROOT = re.compile(r"(0[xX])?[0-9a-fA-F]{64}", re.ASCII)
 
 @dataclass(frozen=True)
 class SlotIn(Parameter):
-    """Slots, one a request: by number, by the root of a block, or by a view of the chain.
+    """Slots, one per request: by number, by block root, or "latest" and "finalized".
 
-    A view is looked up first, once, so that all pages of a call are of one slot. ``roots`` says
-    whether the endpoint takes those; ``root`` is where the rows say which block they are of, if
-    they do; ``required`` that each slot must have rows.
+    These two words become a number once, before the first request, so that all pages are of the
+    same slot. ``roots`` says whether the endpoint accepts block roots. ``root`` is the column of
+    the block root, if rows have it. ``required`` says that each slot must have rows.
     """
 
     column: Column
@@ -57,54 +57,55 @@ class SlotIn(Parameter):
         return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one batch for each slot, those that are named twice once."""
-        found: dict[int | str, None] = {}
+        """Return one batch for each slot, without duplicates."""
+        positions: dict[int | str, None] = {}
         for item in iterate_items(values["slots"]):
             if isinstance(item, str) and ROOT.fullmatch(item):
                 if not self.roots:
                     raise UsageError(
-                        f"slots={shorten(item)} is a root", hint="Give the slot's number"
+                        f"slots={shorten(item)} is a block root, not a slot",
+                        hint="Give the number of the slot",
                     )
-                found[f"0x{item.lower().removeprefix('0x')}"] = None
+                positions[f"0x{item.lower().removeprefix('0x')}"] = None
                 continue
             (number,) = parse_numbers(item, "slots", ("latest", "finalized"))
             if isinstance(number, str):
                 number = chain_head.latest("slot", finalized=number == "finalized")
             else:
                 chain_head.check_not_future("slot", number)
-            found[number] = None
-        return [self.batch(item) for item in found]
+            positions[number] = None
+        return [self.batch(item) for item in positions]
 
     def batch(self, item: int | str) -> Batch:
-        """Return what one slot sends and selects."""
-        by_root = isinstance(item, str)
-        fields = {"slot": {"root" if by_root else "number": item}}
+        """Return the fields that request one slot, and the rows that they select."""
+        is_root = isinstance(item, str)
+        fields = {"slot": {"root" if is_root else "number": item}}
         if self.root is not None:
-            both = {self.column.name: [item][by_root:], self.root.name: [item][: int(by_root)]}
+            both = {self.column.name: [item][is_root:], self.root.name: [item][: int(is_root)]}
             return Batch(fields, (ExpectedRows(both, self.required),))
         return Batch(
-            fields, () if by_root else (ExpectedRows({self.column.name: [item]}, self.required),)
+            fields, () if is_root else (ExpectedRows({self.column.name: [item]}, self.required),)
         )
 
-    def number(self, fields: Fields, view: View) -> int:
-        """Return the slot that a request names, or refuse it."""
-        asked = fields.get("slot", {"view": "latest"})
-        if not isinstance(asked, dict) or len(asked) != 1:
+    def parse_slot(self, fields: Fields, view: View) -> int:
+        """Return the slot that a request selects, or raise RequestRefused."""
+        position = fields.get("slot", {"view": "latest"})
+        if not isinstance(position, dict) or len(position) != 1:
             raise RequestRefused("slot must have exactly one of number, root and view")
-        ((way, value),) = asked.items()
-        if way == "number" and is_natural(value):
+        ((kind, value),) = position.items()
+        if kind == "number" and is_natural(value):
             if value > view.head.slot:
-                raise ObjectNotFound(f"slot {value} is not there yet")
+                raise ObjectNotFound(f"slot {value} does not exist yet")
             return value
-        if way == "view" and value in ("latest", "finalized"):
+        if kind == "view" and value in ("latest", "finalized"):
             return view.head.latest("slot", view.chain, finalized=value == "finalized")
-        if way == "root" and self.roots and isinstance(value, str) and ROOT.fullmatch(value):
+        if kind == "root" and self.roots and isinstance(value, str) and ROOT.fullmatch(value):
             root = f"0x{value.lower().removeprefix('0x')}"
             blocks = view.scan("blocks").filter(pl.col("block_root") == root)
-            found = blocks.select("slot").collect().to_series()
-            if found.is_empty():
-                raise ObjectNotFound(f"there is no block {root}")
-            return int(found[0])
+            slots = blocks.select("slot").collect().to_series()
+            if slots.is_empty():
+                raise ObjectNotFound(f"block {root} does not exist")
+            return int(slots[0])
         raise RequestRefused("slot must have exactly one of number, root and view")
 
     def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
@@ -113,8 +114,8 @@ class SlotIn(Parameter):
         return slot, slot
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the slot, of one block only if that was asked for by its root."""
-        rows = rows.filter(pl.col(self.column.name) == self.number(fields, view))
+        """Return the rows of the slot, or of the one block that is requested by its root."""
+        rows = rows.filter(pl.col(self.column.name) == self.parse_slot(fields, view))
         root = fields.get("slot", {}).get("root")
         if self.root is None or root is None:
             return rows
@@ -123,7 +124,7 @@ class SlotIn(Parameter):
 
 @dataclass(frozen=True)
 class BlockIn(Parameter):
-    """Execution blocks, one a request: by number, or by a view of the chain."""
+    """Execution blocks, one per request: by number, or "latest" and "finalized"."""
 
     column: Column
 
@@ -137,13 +138,15 @@ class BlockIn(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each block."""
-        return batches_of("block", values["blocks"], "blocks", ("latest", "finalized"), self.column)
+        return build_batches(
+            "block", values["blocks"], "blocks", ("latest", "finalized"), self.column
+        )
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the block, if there is one."""
+        """Return the block, if it exists."""
         number = pl.col(self.column.name)
-        way, value = parse_position(fields, "block", ("latest", "finalized"))
-        if way == "view":
+        kind, value = parse_position(fields, "block", ("latest", "finalized"))
+        if kind == "view":
             if value == "finalized":
                 rows = rows.filter(pl.col("finality") == "finalized")
             return rows.filter(number == number.max())
@@ -152,7 +155,7 @@ class BlockIn(Parameter):
 
 @dataclass(frozen=True)
 class PeriodIn(Parameter):
-    """Sync-committee periods, one a request: by number, or by a view of the chain."""
+    """Sync-committee periods, one per request: by number, or "latest" and "next"."""
 
     column: Column
 
@@ -166,12 +169,14 @@ class PeriodIn(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each period."""
-        return batches_of(MEMBER, values["periods"], "periods", ("latest", "next"), self.column)
+        return build_batches(
+            PERIOD_FIELD, values["periods"], "periods", ("latest", "next"), self.column
+        )
 
-    def number(self, fields: Fields, view: View) -> int:
-        """Return the period that a request names, or refuse it."""
-        way, value = parse_position(fields, MEMBER, ("latest", "next"))
-        if way == "number":
+    def parse_period(self, fields: Fields, view: View) -> int:
+        """Return the period that a request selects, or raise RequestRefused."""
+        kind, value = parse_position(fields, PERIOD_FIELD, ("latest", "next"))
+        if kind == "number":
             return int(value)
         return view.head.latest("period", view.chain) + int(value == "next")
 
@@ -183,44 +188,44 @@ class PeriodIn(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the period."""
-        return rows.filter(pl.col(self.column.name) == self.number(fields, view))
+        return rows.filter(pl.col(self.column.name) == self.parse_period(fields, view))
 
 
-MEMBER = "sync_committee_period"
+PERIOD_FIELD = "sync_committee_period"
 
 
-def batches_of(
-    member: str, asked: Any, what: str, views: tuple[str, ...], column: Column
+def build_batches(
+    field: str, positions: Any, argument: str, views: tuple[str, ...], column: Column
 ) -> list[Batch]:
-    """Return a batch for each number, and for each view, that was *asked* for."""
+    """Return a batch for each of the *positions*: numbers, or names out of *views*."""
     return [
-        Batch({member: {"number": item}}, (ExpectedRows({column.name: [item]}),))
+        Batch({field: {"number": item}}, (ExpectedRows({column.name: [item]}),))
         if isinstance(item, int)
-        else Batch({member: {"view": item}})
-        for item in parse_numbers(asked, what, views)
+        else Batch({field: {"view": item}})
+        for item in parse_numbers(positions, argument, views)
     ]
 
 
-def parse_position(fields: Fields, member: str, views: tuple[str, ...]) -> tuple[str, Any]:
-    """Return which of number and view a request names, and its value; refuse anything else."""
-    asked = fields.get(member)
-    if isinstance(asked, dict) and len(asked) == 1:
-        ((way, value),) = asked.items()
-        if (way == "number" and is_natural(value)) or (way == "view" and value in views):
-            return way, value
-    raise RequestRefused(f"{member} must have exactly one of number and view")
+def parse_position(fields: Fields, field: str, views: tuple[str, ...]) -> tuple[str, Any]:
+    """Return "number" or "view", and its value, from a request, or raise RequestRefused."""
+    position = fields.get(field)
+    if isinstance(position, dict) and len(position) == 1:
+        ((kind, value),) = position.items()
+        if (kind == "number" and is_natural(value)) or (kind == "view" and value in views):
+            return kind, value
+    raise RequestRefused(f"{field} must have exactly one of number and view")
 
 
 LAST_SECOND = 2**31 - 1
-"""What the service takes for the end where none is given."""
+"""End of a range for the service, where a request states none."""
 
 
 @dataclass(frozen=True)
 class TimestampsIn(Parameter):
-    """The slots of a span of time, all of it at once; of these, the service tells what is final.
+    """The slots of a range of time, in one request. The service returns only finalized slots.
 
-    The end is always sent, though it need not be: an open one would move from page to page.
-    ``column`` is where the rows say their slot, if they do.
+    The end is always sent, although it is optional: an open end would move between pages.
+    ``column`` is the column of the slot, if rows have it.
     """
 
     column: Column | None = None
@@ -234,7 +239,7 @@ class TimestampsIn(Parameter):
         return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the one span; left out, it is everything until now."""
+        """Return the one range. Default: all slots until now."""
         for bound in (values["since"], values["until"]):
             if isinstance(bound, int) and not isinstance(bound, bool) and bound >= 0:
                 chain_head.check_not_future("slot", bound)
@@ -257,11 +262,11 @@ class TimestampsIn(Parameter):
         )
         return [Batch({"range": {"timestamp": seconds}}, wanted)]
 
-    def slots(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the first and the last slot that a request selects, or refuse it."""
-        asked = fields.get("range") or {}
-        bounds = asked.get("timestamp", {}) if isinstance(asked, dict) else None
-        if not isinstance(bounds, dict) or set(asked) - {"timestamp"}:
+    def parse_slots(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the first and the last slot that a request selects, or raise RequestRefused."""
+        interval = fields.get("range") or {}
+        bounds = interval.get("timestamp", {}) if isinstance(interval, dict) else None
+        if not isinstance(bounds, dict) or set(interval) - {"timestamp"}:
             raise RequestRefused("range must have a timestamp, and nothing else")
         start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
         if not (is_natural(start) and is_natural(end) and start <= end <= LAST_SECOND):
@@ -278,12 +283,12 @@ class TimestampsIn(Parameter):
         return self.slots(fields, view)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the span's slots."""
-        return rows.filter(pl.col("slot").is_between(*self.slots(fields, view)))
+        """Return the rows of the slots in the range."""
+        return rows.filter(pl.col("slot").is_between(*self.parse_slots(fields, view)))
 
 
 def current_slot(chain_head: ChainHead) -> int:
-    """Return the slot that is running, by the clock if that tells."""
+    """Return the current slot: by the clock, or the latest slot of a chain without a clock."""
     if chain_head.is_live or chain_head.known is not None:
         return chain_head.chain.at("slot", chain_head.now())
     return chain_head.latest("slot")

@@ -1,4 +1,4 @@
-"""One HTTP request and what it brings, as plain data."""
+"""A request and a page of its response, as plain data."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ if TYPE_CHECKING:
 
 
 class Envelope(StrEnum):
-    """What the service wraps its data in."""
+    """The JSON object around the data of a response."""
 
     V1 = "v1"
     """``{"status": "OK", "data": ...}``"""
     BARE = "bare"
-    """No envelope at all, or the usual one."""
+    """No envelope, or that of V1."""
     CODE = "code"
     """``{"code": 200, "data": ...}``"""
     PNG = "png"
-    """None: the body is a picture."""
+    """No envelope: the body is a picture."""
     V2 = "v2"
     """``{"data": ..., "paging": ...}``"""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to ask, without where and without the key.
+    """A request, without the host and the key.
 
-    ``path`` begins with ``/api/``; ``endpoint`` is the route with its placeholders, which is
-    what errors name. ``absent`` are the words of the error by which this endpoint says that
-    there is no such thing: no failure, but an answer without rows. ``accept`` is the version of
-    the answer that is asked for, where the service has several.
+    ``path`` begins with ``/api/``; ``endpoint`` is the route with its placeholders, for errors.
+    ``absent`` is the text of the error by which the service says that an object does not exist;
+    such a response has no rows, and is no error. ``accept`` is the requested version of the
+    response, where the service has several.
     """
 
     method: str
@@ -47,10 +47,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Page:
-    """What one request brought, out of its envelope: raw JSON (or a picture), and what is beside.
+    """The data of one response without its envelope: raw JSON, or a picture.
 
-    ``beside`` are the envelope's other members, raw: such as ``range``, the part of the chain that
-    the data is of.
+    ``envelope_fields`` are the other fields of the envelope, as raw JSON: for example ``range``,
+    the part of the chain that the data covers.
     """
 
     data: bytes = field(repr=False)

@@ -1,4 +1,4 @@
-"""Which validators a set is: what the local explorer makes of the ways to name one."""
+"""The members of a set of validators, as the local explorer resolves them."""
 
 from __future__ import annotations
 
@@ -8,123 +8,127 @@ import polars as pl
 
 from beaconframes.endpoint.identifiers import is_pubkey
 from beaconframes.endpoint.parameter import ObjectNotFound, RequestRefused
-from beaconframes.endpoint.validator_sets import CREDENTIAL, NAMED, WALLET
+from beaconframes.endpoint.validator_sets import ADDRESS_PATTERN, CREDENTIALS_PATTERN, IDENTIFIERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from beaconframes.endpoint.parameter import View
 
-IN_A_DASHBOARD = 100
-GROUPS = 4
+DASHBOARD_SIZE = 100
+GROUP_COUNT = 4
 
 
-def members_of(member: Any, view: View) -> list[int]:
-    """Return the indices of the validators that the ``validator`` of a request names."""
-    if not isinstance(member, dict):
+def resolve_members(validator_set: Any, view: View) -> list[int]:
+    """Return the indices of the validators in the ``validator`` field of a request."""
+    if not isinstance(validator_set, dict):
         raise RequestRefused("validator must be an object")
-    ways = set(member) & set(WAYS)
-    if len(ways) != 1 or set(member) - ways - COMPANIONS:
-        raise RequestRefused("validator must have exactly one selector")
-    return sorted(set(WAYS[ways.pop()](member, view)))
+    kinds = set(validator_set) & set(RESOLVERS)
+    if len(kinds) != 1 or set(validator_set) - kinds - OPTIONAL_FIELDS:
+        raise RequestRefused("validator must have exactly one kind of set")
+    return sorted(set(RESOLVERS[kinds.pop()](validator_set, view)))
 
 
-def identified(member: Mapping[str, Any], view: View) -> list[int]:
-    """Return the validators that are named one by one; those that do not exist are left out."""
-    items = member[NAMED]
+def resolve_identifiers(validator_set: Mapping[str, Any], view: View) -> list[int]:
+    """Return the validators of a list of indices and public keys, without unknown keys."""
+    items = validator_set[IDENTIFIERS]
     if not isinstance(items, list) or not items:
-        raise RequestRefused(f"{NAMED} must be a list of at least one")
-    found = []
+        raise RequestRefused(f"{IDENTIFIERS} must be a list of at least one")
+    members = []
     for item in items:
         if isinstance(item, str) and is_pubkey(item):
             index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
-            found += [] if index is None else [index]
+            members += [] if index is None else [index]
         elif is_natural(item):
-            found.append(item)
+            members.append(item)
         else:
-            raise RequestRefused(f"{NAMED} has an entry that is neither index nor public key")
-    return found
+            raise RequestRefused(f"{IDENTIFIERS} has an entry that is neither index nor public key")
+    return members
 
 
-def on_dashboard(member: Mapping[str, Any], view: View) -> list[int]:
+def resolve_dashboard(validator_set: Mapping[str, Any], view: View) -> list[int]:
     """Return the validators of a dashboard: number 1 has the first hundred, in four groups."""
-    number, group = member["dashboard_id"], member.get("group_id")
+    number, group = validator_set["dashboard_id"], validator_set.get("group_id")
     if not is_natural(number) or not (group is None or is_natural(group)):
         raise RequestRefused("dashboard_id and group_id must be whole numbers from 0 up")
-    first = (number - 1) * IN_A_DASHBOARD
-    on_it = pl.col("validator_index").is_between(first, first + IN_A_DASHBOARD - 1)
-    found = indices(view.scan("validators").filter(on_it))
-    if not found:
-        raise ObjectNotFound(f"there is no dashboard {number}")
-    return [index for index in found if group is None or index % GROUPS == group]
+    first = (number - 1) * DASHBOARD_SIZE
+    in_dashboard = pl.col("validator_index").is_between(first, first + DASHBOARD_SIZE - 1)
+    members = collect_indices(view.scan("validators").filter(in_dashboard))
+    if not members:
+        raise ObjectNotFound(f"dashboard {number} does not exist")
+    return [index for index in members if group is None or index % GROUP_COUNT == group]
 
 
-def withdrawing(member: Mapping[str, Any], view: View) -> list[int]:
-    """Return the validators with an address or some bytes in their withdrawal credentials."""
-    text = member["withdrawal"]
-    if not isinstance(text, str) or not (WALLET.fullmatch(text) or CREDENTIAL.fullmatch(text)):
+def resolve_withdrawal(validator_set: Mapping[str, Any], view: View) -> list[int]:
+    """Return the validators with a withdrawal address, or with full withdrawal credentials."""
+    text = validator_set["withdrawal"]
+    if not isinstance(text, str) or not (
+        ADDRESS_PATTERN.fullmatch(text) or CREDENTIALS_PATTERN.fullmatch(text)
+    ):
         raise RequestRefused("withdrawal must be an address or 32 bytes of credentials")
     digits = text.lower().removeprefix("0x")
     credentials = pl.col("withdrawal_credentials")
-    same = credentials == f"0x{digits}"
+    matches = credentials == f"0x{digits}"
     if len(digits) == 40:
-        # Credentials of the kinds 1 and 2 end with the address, and begin with a kind and zeros.
-        same = credentials.is_in([f"0x{kind}{'0' * 22}{digits}" for kind in ("01", "02")])
-    return indices(view.scan("validators").filter(same))
+        # Credentials of types 1 and 2 are the type, zeros, and the address.
+        matches = credentials.is_in([f"0x{kind}{'0' * 22}{digits}" for kind in ("01", "02")])
+    return collect_indices(view.scan("validators").filter(matches))
 
 
-def deposited(member: Mapping[str, Any], view: View) -> list[int]:
-    """Return the validators that an address deposited for."""
-    text = member["deposit_address"]
-    if not isinstance(text, str) or not WALLET.fullmatch(text):
+def resolve_deposit_address(validator_set: Mapping[str, Any], view: View) -> list[int]:
+    """Return the validators that received a deposit from an address."""
+    text = validator_set["deposit_address"]
+    if not isinstance(text, str) or not ADDRESS_PATTERN.fullmatch(text):
         raise RequestRefused("deposit_address must be an address")
     address = f"0x{text.lower().removeprefix('0x')}"
-    return indices(view.scan("deposit_origin").filter(pl.col("from_address") == address))
+    return collect_indices(view.scan("deposit_origin").filter(pl.col("from_address") == address))
 
 
-def of_entity(member: Mapping[str, Any], view: View) -> list[int]:
-    """Return the validators that have an entity's name; its one sub-entity is called the same."""
-    name, narrower = member["entity"], member.get("sub_entity")
-    if not isinstance(name, str) or not (narrower is None or isinstance(narrower, str)):
+def resolve_entity(validator_set: Mapping[str, Any], view: View) -> list[int]:
+    """Return the validators of an entity; its only sub-entity has the same name."""
+    name, sub_entity = validator_set["entity"], validator_set.get("sub_entity")
+    if not isinstance(name, str) or not (sub_entity is None or isinstance(sub_entity, str)):
         raise RequestRefused("entity and sub_entity must be texts")
-    return named(name, view) if name and narrower in (None, name) else []
+    return find_by_name(name, view) if name and sub_entity in (None, name) else []
 
 
-def of_entities(member: Mapping[str, Any], view: View) -> list[int]:
-    """Return the validators of an owner by path; here everybody operates their own."""
-    both = member["entities"]
-    if not isinstance(both, dict) or not both or set(both) - {"owner", "operator"}:
+def resolve_entities(validator_set: Mapping[str, Any], view: View) -> list[int]:
+    """Return the validators of an owner or operator by path; each owner is its own operator."""
+    entities = validator_set["entities"]
+    if not isinstance(entities, dict) or not entities or set(entities) - {"owner", "operator"}:
         raise RequestRefused("entities must have an owner, an operator, or both")
-    paths = [who.get("path") if isinstance(who, dict) else None for who in both.values()]
-    sets = [set(named(path, view)) if isinstance(path, str) and path else set() for path in paths]
+    paths = [item.get("path") if isinstance(item, dict) else None for item in entities.values()]
+    sets = [
+        set(find_by_name(path, view)) if isinstance(path, str) and path else set() for path in paths
+    ]
     return sorted(set.intersection(*sets))
 
 
-WAYS: Mapping[str, Callable[[Mapping[str, Any], View], list[int]]] = {
-    NAMED: identified,
-    "dashboard_id": on_dashboard,
-    "withdrawal": withdrawing,
-    "deposit_address": deposited,
-    "entity": of_entity,
-    "entities": of_entities,
+RESOLVERS: Mapping[str, Callable[[Mapping[str, Any], View], list[int]]] = {
+    IDENTIFIERS: resolve_identifiers,
+    "dashboard_id": resolve_dashboard,
+    "withdrawal": resolve_withdrawal,
+    "deposit_address": resolve_deposit_address,
+    "entity": resolve_entity,
+    "entities": resolve_entities,
 }
-"""The ways to name validators."""
+"""The function for each kind of set, by the field that a request names it with."""
 
-COMPANIONS = {"group_id", "sub_entity"}
-PREMIUM = {"withdrawal", "deposit_address", "entity", "entities"}
-"""Ways that only the larger plans have."""
-
-
-def named(name: str, view: View) -> list[int]:
-    """Return the validators that somebody gave a name."""
-    return indices(view.scan("validators").filter(pl.col("name") == name))
+OPTIONAL_FIELDS = {"group_id", "sub_entity"}
+PREMIUM_FIELDS = {"withdrawal", "deposit_address", "entity", "entities"}
+"""Kinds of sets that only the larger plans include."""
 
 
-def indices(rows: pl.LazyFrame) -> list[int]:
-    """Return the indices of the validators in *rows*."""
+def find_by_name(name: str, view: View) -> list[int]:
+    """Return the validators with a name."""
+    return collect_indices(view.scan("validators").filter(pl.col("name") == name))
+
+
+def collect_indices(rows: pl.LazyFrame) -> list[int]:
+    """Return the validator indices in *rows*."""
     return rows.select("validator_index").collect().to_series().drop_nulls().to_list()
 
 
 def is_natural(value: Any) -> TypeGuard[int]:
-    """Tell whether a JSON value is a whole number from 0 up that a column can hold."""
+    """Return whether a JSON value is a whole number from 0 up that fits into a column."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63

@@ -1,4 +1,4 @@
-"""Sets of validators, in each way that generation 2 lets one name them."""
+"""Sets of validators in V2 requests: a list, a dashboard, an address, an entity."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from beaconframes.text import shorten
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NAMED = "validator_identifiers"
-WALLET = re.compile(r"(0[xX])?[0-9a-fA-F]{40}", re.ASCII)
-CREDENTIAL = re.compile(r"(0[xX])?0[012][0-9a-fA-F]{62}", re.ASCII)
+IDENTIFIERS = "validator_identifiers"
+ADDRESS_PATTERN = re.compile(r"(0[xX])?[0-9a-fA-F]{40}", re.ASCII)
+CREDENTIALS_PATTERN = re.compile(r"(0[xX])?0[012][0-9a-fA-F]{62}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class ValidatorSet:
-    """Validators as a request names them; made by `validators`, `dashboard` and their like."""
+    """A set of validators, as `validators`, `dashboard` and the other functions return it."""
 
-    def member(self) -> dict[str, Any]:
-        """Return what stands under ``validator`` in the body of a request."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of ``validator`` in the body of a request."""
         raise NotImplementedError  # pragma: no cover
 
 
@@ -33,19 +33,19 @@ class Identified(ValidatorSet):
 
     identifiers: tuple[int | str, ...]
 
-    def member(self) -> dict[str, Any]:
-        """Return indices as numbers and keys as text."""
-        return {NAMED: list(self.identifiers)}
+    def to_json(self) -> dict[str, Any]:
+        """Return the list: indices as numbers, public keys as text."""
+        return {IDENTIFIERS: list(self.identifiers)}
 
 
 @dataclass(frozen=True)
 class Dashboard(ValidatorSet):
-    """The validators of a saved dashboard, or of one group of it."""
+    """The validators of a saved dashboard, or of one of its groups."""
 
     dashboard_id: int
     group_id: int | None = None
 
-    def member(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the dashboard, and the group if there is one."""
         group = {} if self.group_id is None else {"group_id": self.group_id}
         return {"dashboard_id": self.dashboard_id, **group}
@@ -53,74 +53,74 @@ class Dashboard(ValidatorSet):
 
 @dataclass(frozen=True)
 class Withdrawal(ValidatorSet):
-    """The validators that withdraw to an address, or by some credentials."""
+    """The validators with a withdrawal address, or with full withdrawal credentials."""
 
     withdrawal: str
 
-    def member(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the address or the credentials."""
         return {"withdrawal": self.withdrawal}
 
 
 @dataclass(frozen=True)
 class DepositAddress(ValidatorSet):
-    """The validators that an address deposited for."""
+    """The validators that received a deposit from an address."""
 
     deposit_address: str
 
-    def member(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the address."""
         return {"deposit_address": self.deposit_address}
 
 
 @dataclass(frozen=True)
 class Entity(ValidatorSet):
-    """The validators that are taken for somebody's."""
+    """The validators that the service assigns to an entity, or to one of its sub-entities."""
 
     entity: str
     sub_entity: str | None = None
 
-    def member(self) -> dict[str, Any]:
-        """Return the entity, and what narrows it."""
-        narrower = {} if self.sub_entity is None else {"sub_entity": self.sub_entity}
-        return {"entity": self.entity, **narrower}
+    def to_json(self) -> dict[str, Any]:
+        """Return the entity, and the sub-entity if there is one."""
+        sub_entity = {} if self.sub_entity is None else {"sub_entity": self.sub_entity}
+        return {"entity": self.entity, **sub_entity}
 
 
 @dataclass(frozen=True)
 class Entities(ValidatorSet):
-    """The validators of an owner, of an operator, or of both at once."""
+    """The validators of an owner, of an operator, or of both."""
 
     owner: int | str | None = None
     operator: int | str | None = None
 
-    def member(self) -> dict[str, Any]:
-        """Return each by its id, when that is a number, or else by its path."""
-        given = {"owner": self.owner, "operator": self.operator}
+    def to_json(self) -> dict[str, Any]:
+        """Return the owner and the operator, by id (a number) or by path (a text)."""
+        entities = {"owner": self.owner, "operator": self.operator}
         return {
             "entities": {
                 name: {"id" if isinstance(value, int) else "path": value}
-                for name, value in given.items()
+                for name, value in entities.items()
                 if value is not None
             }
         }
 
 
 def validators(subjects: int | str | Iterable[int | str]) -> Identified:
-    """Name validators by index or public key: one or many, mixed. For every plan.
+    """Return a set of validators by index or public key: one or many, mixed. For every plan.
 
     Raises
     ------
     UsageError
-        Something among them is no validator.
+        An item is not a validator.
     """
-    named = normalise_validators(subjects)
-    return Identified(tuple(item if item.startswith("0x") else int(item) for item in named))
+    texts = normalise_validators(subjects)
+    return Identified(tuple(text if text.startswith("0x") else int(text) for text in texts))
 
 
-def dashboard(id: int, group: int | None = None) -> Dashboard:  # noqa: A002 - its name there
-    """Name the validators of your dashboard number *id*, or of one *group* of it.
+def dashboard(id: int, group: int | None = None) -> Dashboard:  # noqa: A002 - the name in the API
+    """Return the validators of your dashboard number *id*, or of one *group* of it.
 
-    For every plan; the dashboard is made on the service's own pages.
+    For every plan. Dashboards are created on the website of the service.
     """
     return Dashboard(
         check_natural(id, "dashboard"),
@@ -129,66 +129,71 @@ def dashboard(id: int, group: int | None = None) -> Dashboard:  # noqa: A002 - i
 
 
 def withdrawal(credential: str) -> Withdrawal:
-    """Name the validators that withdraw to an address, or by 32 bytes of credentials.
+    """Return the validators with a withdrawal address, or with 32 bytes of credentials.
 
     For the larger plans only. The service refreshes the set once per epoch.
     """
-    return Withdrawal(hexadecimal(credential, (WALLET, CREDENTIAL), "an address or credentials"))
+    return Withdrawal(
+        normalise_hex(
+            credential, (ADDRESS_PATTERN, CREDENTIALS_PATTERN), "an address or credentials"
+        )
+    )
 
 
 def deposit_address(address: str) -> DepositAddress:
-    """Name the validators that *address* deposited for.
+    """Return the validators that received a deposit from *address*.
 
     For the larger plans only. The service refreshes the set once per epoch.
     """
-    return DepositAddress(hexadecimal(address, (WALLET,), "an address of 40 hex digits"))
+    return DepositAddress(normalise_hex(address, (ADDRESS_PATTERN,), "an address of 40 hex digits"))
 
 
 def entity(name: str, sub_entity: str | None = None) -> Entity:
-    """Name the validators of an entity; upper and lower case matter.
+    """Return the validators of an entity; its name is case-sensitive.
 
-    For the larger plans only. The service refreshes the set once per day, and has announced that
-    owners and operators replace it (see `owner` and `operator`).
+    For the larger plans only. The service refreshes the set once per day. It has announced
+    that owners and operators replace entities (see `owner` and `operator`).
     """
     return Entity(
-        worded(name, "entity"), None if sub_entity is None else worded(sub_entity, "sub_entity")
+        check_text(name, "entity"),
+        None if sub_entity is None else check_text(sub_entity, "sub_entity"),
     )
 
 
 def owner(name: int | str, operator: int | str | None = None) -> Entities:
-    """Name the validators of an owner and of the owners below it; or those that *operator* runs.
+    """Return the validators of an owner and of the owners below it, or only those of *operator*.
 
     Each is an id (a number) or a path (a text such as ``"lido/csm"``). For the larger plans only.
     The service has not published how ids are written: every number is sent as an id.
     """
     return Entities(
-        owner=party(name, "owner"),
-        operator=None if operator is None else party(operator, "operator"),
+        owner=check_id_or_path(name, "owner"),
+        operator=None if operator is None else check_id_or_path(operator, "operator"),
     )
 
 
 def operator(name: int | str) -> Entities:
-    """Name the validators that an operator runs, and the operators below it.
+    """Return the validators of an operator and of the operators below it.
 
     An id (a number) or a path (a text such as ``"lido/csm"``). For the larger plans only.
     """
-    return Entities(operator=party(name, "operator"))
+    return Entities(operator=check_id_or_path(name, "operator"))
 
 
-def party(value: int | str, what: str) -> int | str:
-    """Return the id or the path of an owner or operator, or refuse it."""
-    return check_natural(value, what) if isinstance(value, int) else worded(value, what)
+def check_id_or_path(value: int | str, argument: str) -> int | str:
+    """Return the id or the path of an owner or operator, or raise UsageError."""
+    return check_natural(value, argument) if isinstance(value, int) else check_text(value, argument)
 
 
-def hexadecimal(text: Any, patterns: tuple[re.Pattern[str], ...], what: str) -> str:
-    """Return *text* in lower case with 0x in front, if it is one of the *patterns*."""
+def normalise_hex(text: Any, patterns: tuple[re.Pattern[str], ...], expected: str) -> str:
+    """Return *text* in lower case with 0x in front, if it matches one of the *patterns*."""
     if not isinstance(text, str) or not any(pattern.fullmatch(text) for pattern in patterns):
-        raise UsageError(f"{shorten(text)} is not {what}")
+        raise UsageError(f"{shorten(text)} is not {expected}")
     return f"0x{text.lower().removeprefix('0x')}"
 
 
-def worded(text: Any, what: str) -> str:
-    """Return *text*, which must say something."""
+def check_text(text: Any, argument: str) -> str:
+    """Return *text*, or raise UsageError if it is blank or not a text."""
     if not isinstance(text, str) or not text.strip():
-        raise UsageError(f"{what}={shorten(text)} is no name")
+        raise UsageError(f"{argument}={shorten(text)} is not a name")
     return text

@@ -1,4 +1,4 @@
-"""Parameters of V1 for ``since`` and ``until``: one class for each way to write a range."""
+"""Parameters of V1 for ``since`` and ``until``: one class for each form of a range."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EpochWindow(Parameter):
-    """At most 100 epochs a request, counted backwards: ``latest_epoch``, ``offset``, ``limit``."""
+    """At most 100 epochs per request, counted backwards: ``latest_epoch``, ``offset``, ``limit``."""
 
     column: Column
     _: KW_ONLY
@@ -52,7 +52,7 @@ class EpochWindow(Parameter):
         return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the fewest windows that cover the range; the last ``at_most`` epochs if none."""
+        """Return the fewest windows that cover the range. Default: the last ``at_most`` epochs."""
         span = chain_head.span(
             values["since"], values["until"], "epoch", length=self.at_most, finalized=self.finalized
         )
@@ -68,20 +68,24 @@ class EpochWindow(Parameter):
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the window."""
         newest = view.head.latest("epoch", view.chain, finalized=self.finalized)
-        latest = number(fields, "latest_epoch", newest, 0, newest, "invalid latest epoch parameter")
-        offset = number(fields, "offset", 0, 0, latest, "invalid offset parameter")
-        limit = number(fields, "limit", self.at_most, 1, self.at_most, "invalid limit parameter")
+        latest = parse_field(
+            fields, "latest_epoch", newest, 0, newest, "invalid latest epoch parameter"
+        )
+        offset = parse_field(fields, "offset", 0, 0, latest, "invalid offset parameter")
+        limit = parse_field(
+            fields, "limit", self.at_most, 1, self.at_most, "invalid limit parameter"
+        )
         last = latest - offset
         return rows.filter(pl.col(self.column.name).is_between(last - limit + 1, last))
 
     def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the newest epoch first, then by validator."""
-        return newest_first(rows, self.column)
+        """Return *rows* sorted by epoch, newest first, and then by validator."""
+        return sort_newest_first(rows, self.column)
 
 
 @dataclass(frozen=True)
 class Each(Parameter):
-    """One epoch or day a request; ``wire`` is the path placeholder, which also takes ``tags``."""
+    """One epoch or day per request; ``wire`` is the path placeholder, which also takes ``tags``."""
 
     column: Column
     _: KW_ONLY
@@ -95,7 +99,7 @@ class Each(Parameter):
 
     @property
     def window(self) -> int | None:
-        """Return 1: one number a request."""
+        """Return 1: one number per request."""
         return 1
 
     @property
@@ -104,7 +108,7 @@ class Each(Parameter):
         return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one batch for each number of the range; the latest one if there is no range."""
+        """Return one batch for each number of the range. Default: the latest number."""
         unit: Any = self.column.unit
         since, until = values["since"], values["until"]
         if since is None and until is None:
@@ -115,9 +119,9 @@ class Each(Parameter):
             for n in range(span.first, span.last + 1)
         ]
 
-    def expected(self, number: int, chain_head: ChainHead) -> ExpectedRows:
-        """Return what one *number* selects."""
-        return ExpectedRows({self.column.name: [number]})
+    def expected(self, parse_field: int, chain_head: ChainHead) -> ExpectedRows:
+        """Return the rows that one *number* selects."""
+        return ExpectedRows({self.column.name: [parse_field]})
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the one number."""
@@ -132,8 +136,8 @@ class Each(Parameter):
 class SlotWindow(Parameter):
     """A range of slots, both ends included: ``startSlot`` and ``slot``.
 
-    The service sets no largest range; ``at_most`` keeps one answer below what a client reads. It
-    knows no end below ``default``, so that what lies beyond an earlier end is dropped here.
+    The service has no largest range; ``at_most`` limits the size of one response. The service
+    raises an end below ``default`` to ``default``; rows after the requested end are dropped here.
     """
 
     column: Column
@@ -156,7 +160,7 @@ class SlotWindow(Parameter):
         return self.at_most
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the range; the last 10,001 slots, as the service itself would, if none."""
+        """Return windows of the range. Default: none; the service returns the last 10,001 slots."""
         since, until = values["since"], values["until"]
         if since is None and until is None:
             return [Batch()]
@@ -164,8 +168,8 @@ class SlotWindow(Parameter):
         windows = []
         for first in range(span.first, span.last + 1, self.at_most):
             last = min(first + self.at_most - 1, span.last)
-            asked = {self.column.name: range(first, last + 1)}
-            wanted = ExpectedRows(asked, required=False, trim=last < self.default)
+            slots = {self.column.name: range(first, last + 1)}
+            wanted = ExpectedRows(slots, required=False, trim=last < self.default)
             windows.append(Batch({"startSlot": str(first), "slot": str(last)}, (wanted,)))
         return windows
 
@@ -176,8 +180,8 @@ class SlotWindow(Parameter):
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the range."""
         newest = view.head.slot
-        last = number(fields, "slot", newest, 0, None, "invalid slot provided")
-        first = number(
+        last = parse_field(fields, "slot", newest, 0, None, "invalid slot provided")
+        first = parse_field(
             fields, "startSlot", max(last - self.default, 0), 0, None, "invalid startSlot provided"
         )
         last = max(last, self.default)
@@ -188,9 +192,9 @@ class SlotWindow(Parameter):
 
 @dataclass(frozen=True)
 class EpochTail(Parameter):
-    """The epochs that end at ``epoch``: the service gives the last ``length`` up to it.
+    """The last ``length`` epochs up to ``epoch``.
 
-    It always gives that many, so what was not asked for is dropped here.
+    The service always returns all of them; rows outside of the requested range are dropped here.
     """
 
     column: Column
@@ -203,7 +207,7 @@ class EpochTail(Parameter):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Return the wire fields that say which window it is."""
+        """Return the wire field that sets the window."""
         return (self.wire,)
 
     @property
@@ -217,27 +221,29 @@ class EpochTail(Parameter):
         return self.length
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the fewest windows that cover the range, the last ``length`` epochs if none."""
+        """Return the fewest windows that cover the range. Default: the last ``length`` epochs."""
         span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
         batches = []
         for last in range(span.last, span.first - 1, -self.length):
             first = max(last - self.length + 1, span.first)
-            asked = ExpectedRows(
+            wanted = ExpectedRows(
                 {self.column.name: range(first, last + 1)}, required=False, trim=True
             )
-            batches.append(Batch({self.wire: str(last)}, (asked,)))
+            batches.append(Batch({self.wire: str(last)}, (wanted,)))
         return batches
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the window."""
         newest = view.head.latest("epoch", view.chain)
-        last = number(fields, self.wire, newest, 0, None, f"invalid {self.wire} parameter")
+        last = parse_field(
+            fields, self.wire, newest, 0, None, f"invalid {self.wire} parameter"
+        )
         return rows.filter(pl.col(self.column.name).is_between(last - self.length + 1, last))
 
 
 @dataclass(frozen=True)
 class RecentEpochs(Parameter):
-    """A range within the last ``length`` epochs, which is all that the service still has."""
+    """A range within the last ``length`` epochs; the service stores no older ones."""
 
     column: Column
     _: KW_ONLY
@@ -258,23 +264,23 @@ class RecentEpochs(Parameter):
         return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the one range; one that begins earlier is refused, since nobody can serve it."""
+        """Return the one range; raise UsageError if it starts before the stored epochs."""
         latest = chain_head.latest("epoch")
         span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
         if span.first < latest - self.length + 1:
             raise UsageError(
-                f"epoch {span.first} is no longer served: the service keeps the last "
+                f"epoch {span.first} is no longer available: the service has only the last "
                 f"{self.length} epochs, {latest - self.length + 1} to {latest}",
-                hint=f"Leave since out for all of them, or give since={-self.length} or later",
+                hint=f"Omit since to load all of them, or give since={-self.length} or later",
             )
         fields = {"startEpoch": str(span.first), "endEpoch": str(span.last)}
-        asked = ExpectedRows({self.column.name: range(span.first, span.last + 1)})
-        return [Batch(fields, (asked,))]
+        wanted = ExpectedRows({self.column.name: range(span.first, span.last + 1)})
+        return [Batch(fields, (wanted,))]
 
     def requested_units(
         self, values: Mapping[str, Any], chain_head: ChainHead
     ) -> list[ExpectedRows]:
-        """Return the range, even if the service has it no more: it may be stored."""
+        """Return the range, even if the service no longer has it: it may be in the store."""
         span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
         return [ExpectedRows({self.column.name: range(span.first, span.last + 1)})]
 
@@ -283,26 +289,28 @@ class RecentEpochs(Parameter):
         latest = view.head.latest("epoch", view.chain)
         oldest = max(latest - self.length + 1, 0)
         error = "invalid end epoch parameter"
-        last = number(fields, "endEpoch", latest, oldest, latest, error)
+        last = parse_field(fields, "endEpoch", latest, oldest, latest, error)
         error = "invalid start epoch parameter"
-        first = number(fields, "startEpoch", oldest, oldest, last, error)
+        first = parse_field(fields, "startEpoch", oldest, oldest, last, error)
         return rows.filter(pl.col(self.column.name).is_between(first, last))
 
     def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the newest epoch first, then by validator."""
-        return newest_first(rows, self.column)
+        """Return *rows* sorted by epoch, newest first, and then by validator."""
+        return sort_newest_first(rows, self.column)
 
 
-def number(fields: Fields, name: str, default: int, low: int, high: int | None, error: str) -> int:
-    """Return the query parameter *name* as a number from *low* to *high*, or refuse it."""
+def parse_field(
+    fields: Fields, name: str, default: int, low: int, high: int | None, error: str
+) -> int:
+    """Return the field *name* as a number from *low* to *high*, or raise RequestRefused."""
     if name not in fields:
         return default
-    found = parse_number(fields[name])
-    if found is None or found < low or (high is not None and found > high):
+    number = parse_number(fields[name])
+    if number is None or number < low or (high is not None and number > high):
         raise RequestRefused(error)
-    return found
+    return number
 
 
-def newest_first(rows: pl.LazyFrame, epoch: Column) -> pl.LazyFrame:
-    """Return *rows* by epoch, the newest first, and then by validator."""
+def sort_newest_first(rows: pl.LazyFrame, epoch: Column) -> pl.LazyFrame:
+    """Return *rows* sorted by epoch, newest first, and then by validator."""
     return rows.sort(epoch.name, "validator_index", descending=[True, False])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from beaconframes.endpoint.set_members import PREMIUM
-from beaconframes.endpoint.validator_sets import NAMED
+from beaconframes.endpoint.set_members import PREMIUM_FIELDS
+from beaconframes.endpoint.validator_sets import IDENTIFIERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,9 +27,9 @@ def find_denial(endpoint: str, fields: Mapping[str, Any], tier: Tier) -> str | N
     validator = fields.get("validator")
     if not isinstance(validator, dict):
         return None
-    if tier != "premium" and (premium := PREMIUM & set(validator)):
+    if tier != "premium" and (premium := PREMIUM_FIELDS & set(validator)):
         return f"the selector {min(premium)} is not allowed for your subscription tier. {UPGRADE}"
-    identifiers, limit = validator.get(NAMED), MAX_VALIDATORS[tier]
+    identifiers, limit = validator.get(IDENTIFIERS), MAX_VALIDATORS[tier]
     if isinstance(identifiers, list) and len(identifiers) > limit:
         return (
             f"number of validator identifiers exceeds allowed limit of {limit} for your "
