@@ -13,7 +13,7 @@ import platformdirs
 import pytest
 
 from beaconframes import config
-from beaconframes.client import Explorer, use
+from beaconframes.client import Explorer, set_explorer
 from beaconframes.dataset import Dataset
 from beaconframes.server import Server
 from beaconframes.simulator import open_or_simulate, open_sample, sample_path
@@ -95,7 +95,7 @@ def clean_surroundings(clean_environment, tmp_path_factory):
     state = tmp_path_factory.getbasetemp() / f"state-{next(NUMBERS)}"
     os.environ["XDG_STATE_HOME"] = str(state)
     yield
-    use(None)
+    set_explorer(None)
     config.reset()
 
 
@@ -138,5 +138,5 @@ def explorer(running):
     """That explorer with its request count at zero, and a client that loaders use."""
     running.service.requests = 0
     with Explorer(running.url, chain=running.service.chain, head=running.service.head) as client:
-        use(client)
+        set_explorer(client)
         yield running

@@ -637,7 +637,7 @@ class TestWhere:
                 assert bf.store().dataset.meta["simulated"]
         with bf.local(chain, store=False):
             bf.load_balance_history([1, 2], **call)
-            with pytest.raises(errors.ConfigError, match="keeps nothing"):
+            with pytest.raises(errors.ConfigError, match="has no store"):
                 bf.store()
 
     def test_another_dataset_has_another_store(self, chain, store, tmp_path):
@@ -949,7 +949,7 @@ class TestSeen:
         kept = bf.store(connect(server, store))
 
         assert (0, 0, []) == (kept.size, kept.tables().height, kept.verify())
-        with pytest.raises(errors.ConfigError, match="keeps nothing"):
+        with pytest.raises(errors.ConfigError, match="has no store"):
             bf.store(connect(server, False))
 
     def test_many_loads_stay_few_files(self, server, store):

@@ -17,7 +17,7 @@ def run():
 
 
 def test_an_unknown_quota(run, running):
-    """The output says that it is not known; no request is sent."""
+    """The output says that it is unknown; no request is sent."""
     before = running.requests
 
     result = run("quota", "--url", running.url)
@@ -25,7 +25,7 @@ def test_an_unknown_quota(run, running):
 
     assert (0, "", before) == (result.exit_code, result.stderr, running.requests)
     assert f"127.0.0.1:{running.url.rpartition(':')[2]}" in result.stdout.splitlines()[0]
-    assert "not known" in result.stdout
+    assert "unknown" in result.stdout
     assert (None, 0) == (report["left"], report["used"])
 
 

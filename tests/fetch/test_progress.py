@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import beaconframes as bf
-from beaconframes.client import Explorer, use
+from beaconframes.client import Explorer, set_explorer
 from beaconframes.config import settings
 from beaconframes.errors import ServerError
 from beaconframes.fetch import progress
@@ -56,7 +56,7 @@ def slowly(running):
             service = running.service
             explorer = Explorer(server.url, chain=service.chain, head=service.head, **said)
             opened.append(explorer)
-            use(explorer)
+            set_explorer(explorer)
             explorer.server = server
             return explorer
 

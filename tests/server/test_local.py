@@ -30,5 +30,5 @@ def test_a_dataset_without_its_chain_cannot_be_served(tmp_path, meta):
     """The error says that the metadata do not state the chain and its head."""
     dataset = Dataset.create(tmp_path / "data", meta=meta)
 
-    with pytest.raises(DatasetError, match="does not say which chain it is of"):
+    with pytest.raises(DatasetError, match="does not state its chain"):
         Server(dataset)

@@ -101,7 +101,7 @@ def is_local(chosen: dict[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def _open_chosen(chosen: dict[str, Any]) -> Iterator[Explorer]:
-    from beaconframes.client import Explorer, use
+    from beaconframes.client import Explorer, set_explorer
 
     if chosen["local"] or chosen["dataset"] is not None:
         _check_local(chosen)
@@ -117,11 +117,11 @@ def _open_chosen(chosen: dict[str, Any]) -> Iterator[Explorer]:
         store=False if chosen["no_store"] else chosen["store"],
         offline=chosen["offline"] or None,
     ) as explorer:
-        before = use(explorer)
+        before = set_explorer(explorer)
         try:
             yield explorer
         finally:
-            use(before)
+            set_explorer(before)
 
 
 def is_simulated(values: dict[str, Any]) -> bool | None:

@@ -31,7 +31,7 @@ def open_store(url: str | None, chain: str | None, store: Any) -> Store:
     """Open the store of the settings, which must exist."""
     from beaconframes.calendar import get_chain
     from beaconframes.client import Store
-    from beaconframes.client.defaults import local_store_of, public_url
+    from beaconframes.client.defaults import create_local_store, public_url
     from beaconframes.config import current
 
     settings = current(url=url, chain=chain, store=store)
@@ -40,7 +40,7 @@ def open_store(url: str | None, chain: str | None, store: Any) -> Store:
             "the store is turned off", hint="Unset BEACONFRAMES_STORE, or give --store"
         )
     known = get_chain(settings.chain)
-    local_store = local_store_of(
+    local_store = create_local_store(
         settings.store, settings.url or public_url(known, has_key=True), known, needed=True
     )
     assert local_store is not None

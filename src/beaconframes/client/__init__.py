@@ -1,6 +1,6 @@
 """The explorer, the shared part of all loaders, and what a call costs."""
 
-from beaconframes.client.connection import connect, quota, use
+from beaconframes.client.connection import connect, quota, set_explorer
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.loader import (
     Eager,
@@ -34,6 +34,6 @@ __all__ = [
     "load",
     "plan",
     "quota",
+    "set_explorer",
     "store",
-    "use",
 ]

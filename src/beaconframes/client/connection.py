@@ -1,11 +1,11 @@
-"""Which explorer loaders ask when they are not told."""
+"""The explorer that loaders use by default."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
 from beaconframes.client.explorer import Explorer
-from beaconframes.client.quota import Quota, quota_of
+from beaconframes.client.quota import Quota, read_quota
 from beaconframes.config import configure
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
 
-_current: Explorer | None = None
+_explorer: Explorer | None = None
 
 
 def connect(
@@ -30,10 +30,10 @@ def connect(
     progress: bool | None = None,
     state: bool | str | os.PathLike[str] | None = None,
 ) -> Explorer:
-    """Make an explorer and let every loader ask it from now on.
+    """Create an explorer, make it the default of all loaders, and return it.
 
-    Takes what `Explorer` takes, and returns the explorer. What is left out comes from the
-    environment; but a key from there is not sent to an address given here.
+    Takes the arguments of `Explorer`. Defaults come from the environment; but a key from the
+    environment is not sent to an address given here.
     """
     explorer = Explorer(
         url,
@@ -44,30 +44,29 @@ def connect(
         offline=offline,
         state=state,
     )
-    said = {"frame": frame, "strict": strict, "max_requests": max_requests, "progress": progress}
-    configure(**{name: value for name, value in said.items() if value is not None})
-    use(explorer)
+    options = {"frame": frame, "strict": strict, "max_requests": max_requests, "progress": progress}
+    configure(**{name: value for name, value in options.items() if value is not None})
+    set_explorer(explorer)
     return explorer
 
 
-def use(explorer: Explorer | None) -> Explorer | None:
-    """Make *explorer* the one that loaders ask; return the one before."""
-    global _current
-    before, _current = _current, explorer
-    return before
+def set_explorer(explorer: Explorer | None) -> Explorer | None:
+    """Make *explorer* the default of all loaders; return the previous one."""
+    global _explorer
+    previous, _explorer = _explorer, explorer
+    return previous
 
 
-def current() -> Explorer:
-    """Return the explorer that loaders ask: the connected one, or one made from the environment."""
-    explorer = Explorer() if _current is None else _current
-    use(explorer)
+def get_explorer() -> Explorer:
+    """Return the default explorer: the connected one, or a new one from the environment."""
+    explorer = Explorer() if _explorer is None else _explorer
+    set_explorer(explorer)
     return explorer
 
 
 def quota(explorer: Explorer | None = None) -> Quota:
-    """Return what the key of *explorer*, or of the connected one, may ask for, and what is left.
+    """Return the quota of *explorer*, or of the connected one: permitted and remaining requests.
 
-    Nothing is sent: the figures are those that came with earlier answers, to whatever process of
-    this machine.
+    Sends no request: the figures are from earlier responses to any process on this machine.
     """
-    return quota_of((current() if explorer is None else explorer).rate_limiter)
+    return read_quota((get_explorer() if explorer is None else explorer).rate_limiter)

@@ -1,4 +1,4 @@
-"""Where things are: the public service, and the store of what it tells."""
+"""Defaults of an explorer: the addresses of the public service, its rate limit, its store."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.config import Secret, Settings
 
-PUBLIC = {"mainnet": "https://beaconcha.in", "hoodi": "https://hoodi.beaconcha.in"}
-"""Where the public service answers generation 1, by chain."""
+PUBLIC_URLS = {"mainnet": "https://beaconcha.in", "hoodi": "https://hoodi.beaconcha.in"}
+"""The V1 address of the public service, by chain."""
 
-PUBLIC_V2 = PUBLIC["mainnet"]
-"""Where it answers generation 2, whose requests name the chain themselves."""
+PUBLIC_URL_V2 = PUBLIC_URLS["mainnet"]
+"""The V2 address of the public service; V2 requests state the chain."""
 
 
 def public_url(chain: Chain, *, has_key: bool) -> str:
-    """Return the public service's address for *chain*."""
-    if chain.name not in PUBLIC:
+    """Return the V1 address of the public service for *chain*."""
+    if chain.name not in PUBLIC_URLS:
         raise ConfigError(
-            f"the public service does not know the chain {chain.name!r}",
-            hint="Say where its explorer is: bf.connect(url, chain=...)",
+            f"the public service does not support the chain {chain.name!r}",
+            hint="Give the address of its explorer: bf.connect(url, chain=...)",
         )
     if not has_key:
         raise ConfigError(
@@ -39,18 +39,18 @@ def public_url(chain: Chain, *, has_key: bool) -> str:
             hint="Set BEACONFRAMES_API_KEY or call bf.connect(api_key=...); "
             "without a key, bf.local() serves a simulated chain on this machine",
         )
-    return PUBLIC[chain.name]
+    return PUBLIC_URLS[chain.name]
 
 
-def rate_limiter_of(
+def create_rate_limiter(
     settings: Settings, url: str, key: Secret | None, *, public: bool
 ) -> RateLimiter:
-    """Return the pace of *key* at *url*, shared with the other processes of this machine.
+    """Return the rate limiter of *key* at *url*, shared with other processes on this machine.
 
-    What needs no key, on this machine, mostly has no limits that anybody would have to share.
+    A service on this machine that needs no key usually has no limits, so nothing is shared.
     """
     state = settings.state
-    address = urlsplit(PUBLIC_V2 if public else url)
+    address = urlsplit(PUBLIC_URL_V2 if public else url)
     host = address.hostname or ""
     folder: Path | None = None
     if state is not False:
@@ -58,7 +58,7 @@ def rate_limiter_of(
         folder = state if isinstance(state, Path) else own
     return RateLimiter(
         settings.rate,
-        # One key, one allowance: whichever generation and chain of the public service is asked.
+        # The key has one quota for V1 and V2 and for all chains of the public service.
         shared_rate_limit=SharedRateLimit(
             folder, f"{host}:{address.port}" if address.port else host, key
         ),
@@ -69,7 +69,7 @@ def rate_limiter_of(
     )
 
 
-def local_store_of(
+def create_local_store(
     store: Path | bool | None,
     url: str,
     chain: Chain,
@@ -77,26 +77,29 @@ def local_store_of(
     needed: bool = False,
     simulated: bool = False,
 ) -> LocalStore | None:
-    """Return where to keep what *url* tells, None where it is not kept.
+    """Return the store for the rows of the service at *url*; None if they are not stored.
 
-    What a service on this machine tells can be had again at no cost.
+    By default, the rows of a service on this machine are not stored: requests to it cost nothing.
     """
     if store is None:
         store = needed or not is_loopback(urlsplit(url).hostname or "")
     if store is False:
         if needed:
-            raise ConfigError("offline=True needs a store, and store=False is none")
+            raise ConfigError(
+                "offline=True needs a store, and store=False turns it off",
+                hint="Give store=True, or the folder of the store",
+            )
         return None
     root = store if isinstance(store, Path) else None
     return LocalStore(store_folder(root, url, chain), url=url, chain=chain, simulated=simulated)
 
 
-def stored_head(local_store: LocalStore | None, chain: Chain) -> Head:
-    """Return the end of the chain as the store knows it."""
+def read_stored_head(local_store: LocalStore | None, chain: Chain) -> Head:
+    """Return the head of the chain as recorded in the store."""
     finalized = -1 if local_store is None else local_store.finalized
     if finalized < 0:
         raise ConfigError(
-            f"offline=True needs a store with something in it, and there is none in {local_store}",
-            hint="Load something without offline=True first, or say where: store=...",
+            f"offline=True needs stored rows, and {local_store} has none",
+            hint="Load rows without offline=True first, or give another folder: store=...",
         )
     return Head(finalized, finalized, (finalized + 1) * chain.slots_per_epoch - 1)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from beaconframes.cache.read_through import open_rows
 from beaconframes.calendar import Chain, get_chain
 from beaconframes.client.defaults import (
-    PUBLIC,
-    PUBLIC_V2,
-    local_store_of,
+    PUBLIC_URL_V2,
+    PUBLIC_URLS,
+    create_local_store,
+    create_rate_limiter,
     public_url,
-    rate_limiter_of,
-    stored_head,
+    read_stored_head,
 )
 from beaconframes.client.estimate import limit_requests
-from beaconframes.client.quota import requests_left
+from beaconframes.client.quota import count_requests_left
 from beaconframes.config import current as current_settings
 from beaconframes.endpoint import ChainHead, Envelope, Head
 from beaconframes.errors import DatasetError, UsageError
@@ -122,18 +122,20 @@ class Explorer:
         self.chain = get_chain(settings.chain)
         self.offline = settings.offline
         self.url = settings.url or public_url(self.chain, has_key=key is not None or self.offline)
-        public = self.url in PUBLIC.values()
-        self.rate_limiter = rate_limiter_of(settings, self.url, key, public=public)
+        public = self.url in PUBLIC_URLS.values()
+        self.rate_limiter = create_rate_limiter(settings, self.url, key, public=public)
         session = session_v2 = Session(self.url, key, rate_limiter=self.rate_limiter)
-        if public and self.url != PUBLIC_V2:
+        if public and self.url != PUBLIC_URL_V2:
             # The key has one quota for V1 and V2.
             session_v2 = Session(
-                PUBLIC_V2, key, rate_limiter=self.rate_limiter, retry_quota=session.retry_quota
+                PUBLIC_URL_V2, key, rate_limiter=self.rate_limiter, retry_quota=session.retry_quota
             )
         self.source = ApiSource(session, session_v2, public=public)
-        self.local_store = local_store_of(settings.store, self.url, self.chain, needed=self.offline)
+        self.local_store = create_local_store(
+            settings.store, self.url, self.chain, needed=self.offline
+        )
         if self.offline and head is None:
-            head = stored_head(self.local_store, self.chain)
+            head = read_stored_head(self.local_store, self.chain)
         self._head = HeadV1(self.fetch, known=head)
         self._head_v2 = HeadV2(self.fetch, self.chain)
 
@@ -243,7 +245,7 @@ class Explorer:
             show_progress(
                 endpoint.name,
                 show=settings.progress,
-                requests_left=lambda: requests_left(self.rate_limiter),
+                requests_left=lambda: count_requests_left(self.rate_limiter),
             ),
         ):
             result = self._load(endpoint, values)

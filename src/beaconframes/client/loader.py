@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict
 import polars as pl
 
 from beaconframes.calendar import Moment
-from beaconframes.client.connection import current
+from beaconframes.client.connection import get_explorer
 from beaconframes.client.explorer import Explorer
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def load(
     max_requests: int | None = None,
 ) -> Frame:
     """Return the rows of *endpoint* that *values* select, from *explorer* or the connected one."""
-    source = current() if explorer is None else explorer
+    source = get_explorer() if explorer is None else explorer
     rows: Frame = source.load(
         endpoint, values, strict=strict, lazy=lazy, frame=frame, max_requests=max_requests
     )

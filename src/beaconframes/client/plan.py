@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from beaconframes.client.connection import current
+from beaconframes.client.connection import get_explorer
 from beaconframes.client.estimate import Estimate, estimate_load
 from beaconframes.client.explorer import Explorer
-from beaconframes.client.quota import quota_of
-from beaconframes.client.summary import as_html, as_text
+from beaconframes.client.quota import read_quota
+from beaconframes.client.summary import render_html, render_text
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
@@ -91,13 +91,13 @@ class Plan:
 
     def __str__(self) -> str:
         """Return the plan, one line for each figure."""
-        return as_text(self.loader, self.lines())
+        return render_text(self.loader, self.lines())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the plan as a table, for a notebook."""
-        return as_html(self.loader, self.lines())
+        return render_html(self.loader, self.lines())
 
 
 def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
@@ -117,7 +117,7 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
             hint="Give the loader and then its arguments: bf.plan(bf.load_epochs, since=-9)",
         )
     explorer = options.pop("explorer", None)
-    planned = PlanningExplorer(current() if explorer is None else explorer)
+    planned = PlanningExplorer(get_explorer() if explorer is None else explorer)
     with suppress(PlanningEnded):
         loader(*arguments, explorer=planned, **options)
     return make_plan(name, planned.estimates, planned)
@@ -133,7 +133,7 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: Explorer) -> P
     # The last load returns the rows; those before it look something up.
     last = estimates[-1] if estimates else Estimate(0, None)
     requests = sum(estimate.requests for estimate in estimates)
-    allowed = quota_of(explorer.rate_limiter)
+    allowed = read_quota(explorer.rate_limiter)
     return Plan(
         name,
         requests,

@@ -1,4 +1,4 @@
-"""The quota: what a key may ask for, and what is left of it, told without asking."""
+"""The quota of a key, as reported by earlier responses."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from beaconframes.client.summary import as_html, as_text
+from beaconframes.client.summary import render_html, render_text
 from beaconframes.http.rate_limiter import next_month
 
 if TYPE_CHECKING:
     from beaconframes.http.rate_limiter import RateLimiter
 
-UNKNOWN = "not known"
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Quota:
-    """What is permitted, and what is left; it prints well in a terminal and in a notebook.
+    """The permitted and the remaining requests; prints as a table in a terminal or a notebook.
 
-    ``second``, ``minute``, ``hour`` and ``month`` are the requests that are permitted in each, None
-    where the service has no such limit or did not tell. ``used`` of the month are counted, and
-    ``left`` is None where nobody knows. ``renewed`` is when the month's count starts anew.
-    ``source`` says where the figures come from.
+    ``second``, ``minute``, ``hour`` and ``month`` are the permitted requests in each, None if the
+    service has no such limit or has not reported it. ``used`` are the requests of this month, and
+    ``left`` the remaining ones, None if unknown. ``renewed`` is the start of the next month, when
+    the count is reset. ``source`` is the origin of the figures.
     """
 
     host: str
@@ -33,37 +33,37 @@ class Quota:
     used: int = 0
     left: int | None = None
     renewed: datetime | None = None
-    source: str = "nobody: the service has not been asked yet"
+    source: str = "no response of the service so far"
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return what there is to say, by what it is about."""
+        """Return the figures, each with its label."""
         plural = "" if self.second == 1 else "s"
         rate = UNKNOWN if self.second is None else f"{self.second:g} request{plural}"
-        told = [("a second", rate)]
-        for name, limit in (("a minute", self.minute), ("an hour", self.hour)):
+        lines = [("per second", rate)]
+        for name, limit in (("per minute", self.minute), ("per hour", self.hour)):
             if limit is not None:
-                told.append((name, f"{limit:,} requests"))
-        told.append(("a month", UNKNOWN if self.month is None else f"{self.month:,} requests"))
-        told.append(("used", f"{self.used:,} this month"))
+                lines.append((name, f"{limit:,} requests"))
+        lines.append(("per month", UNKNOWN if self.month is None else f"{self.month:,} requests"))
+        lines.append(("used", f"{self.used:,} this month"))
         if self.left is not None:
-            told.append(("left", f"{self.left:,} this month"))
+            lines.append(("left", f"{self.left:,} this month"))
         if self.renewed is not None:
-            told.append(("starts anew", f"{self.renewed:%Y-%m-%d %H:%M} UTC"))
-        return [*told, ("told by", self.source)]
+            lines.append(("reset", f"{self.renewed:%Y-%m-%d %H:%M} UTC"))
+        return [*lines, ("source", self.source)]
 
     def __str__(self) -> str:
-        """Return the quota, a line for each thing that there is to say."""
-        return as_text(self.host, self.lines())
+        """Return the quota, one line for each figure."""
+        return render_text(self.host, self.lines())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the quota as a table, for a notebook."""
-        return as_html(self.host, self.lines())
+        return render_html(self.host, self.lines())
 
 
-def quota_of(rate_limiter: RateLimiter) -> Quota:
-    """Return the quota of the allowance that *pacer* keeps to."""
+def read_quota(rate_limiter: RateLimiter) -> Quota:
+    """Return the quota of the key that *rate_limiter* belongs to."""
     limits, now = rate_limiter.known_limits, datetime.now(UTC)
     this_month = limits.month == f"{now:%Y-%m}"
     left = limits.remaining if this_month else limits.per_month
@@ -87,7 +87,7 @@ def quota_of(rate_limiter: RateLimiter) -> Quota:
     )
 
 
-def requests_left(rate_limiter: RateLimiter) -> int | None:
-    """Return how many requests are left of the month, None if nobody knows."""
+def count_requests_left(rate_limiter: RateLimiter) -> int | None:
+    """Return how many requests are left this month; None if unknown."""
     limits = rate_limiter.known_limits
     return limits.remaining if limits.month == f"{datetime.now(UTC):%Y-%m}" else None

@@ -1,4 +1,4 @@
-"""The store as users see it: what it holds, and how to look after it."""
+"""The store of final rows: its contents, and the operations on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.client.connection import current
+from beaconframes.client.connection import get_explorer
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.coverage import MAX_UNIT
 from beaconframes.errors import ConfigError
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """What was loaded and is final: one dataset for each service and chain.
+    """The final rows of earlier loads: one dataset for each service and chain.
 
-    It needs no care. Deleting its folder, ``path``, costs nothing but the requests to load again.
+    It needs no maintenance. If its folder, ``path``, is deleted, rows are requested again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Look at the store in the folder *path*; it need not be there yet."""
+        """Open the store in the folder *path*, which need not exist yet."""
         self.path = Path(path)
 
     @property
     def dataset(self) -> Dataset | None:
-        """Return the dataset that the store is; None while nothing was kept."""
+        """Return the dataset of the store; None if nothing was stored yet."""
         return Dataset.open(self.path) if (self.path / "ledger.sqlite").exists() else None
 
     @property
     def size(self) -> int:
-        """Return the bytes that it takes on disk."""
+        """Return the size on disk in bytes."""
         files = self.path.rglob("*") if self.path.exists() else ()
         return sum(file.stat().st_size for file in files if file.is_file())
 
     def tables(self) -> pl.DataFrame:
-        """Return what there is, one row per table.
+        """Return the stored tables, one row per table.
 
-        ``subjects`` counts the validators that it is of (1 for what is of the chain), and
-        ``first`` and ``last`` are the ends of what is covered, in epochs, slots or days (``unit``).
+        ``subjects`` is the number of validators (1 for a table of the whole chain). ``first`` and
+        ``last`` are the ends of the stored range, in epochs, slots or days (``unit``).
         """
         schema = {
             "table": pl.String, "rows": pl.Int64, "bytes": pl.Int64, "segments": pl.Int64,
@@ -54,37 +54,37 @@ class Store:
         dataset = self.dataset
         if dataset is None:
             return pl.DataFrame(schema=schema)
-        sizes, found = dataset.tables(), []
+        sizes, rows = dataset.tables(), []
         for table, grid in dataset.grids().items():
-            told = dataset.coverage(table)
-            ends = [end for parts in told.values() for end in (parts[0][0], parts[-1][1])]
+            covered = dataset.coverage(table)
+            ends = [end for parts in covered.values() for end in (parts[0][0], parts[-1][1])]
             size = sizes.get(table)
             cells = (size.rows, size.bytes, size.segments) if size else (0, 0, 0)
             span = (min(ends), max(ends)) if ends else (None, None)
-            found.append((table, *cells, len(told), grid.unit, *span))
-        return pl.DataFrame(found, schema=schema, orient="row").sort("table")
+            rows.append((table, *cells, len(covered), grid.unit, *span))
+        return pl.DataFrame(rows, schema=schema, orient="row").sort("table")
 
     def coverage(self, table: str, subjects: Iterable[int | str] | None = None) -> pl.DataFrame:
-        """Return what of *table* is there in full, one row per subject and run of units."""
+        """Return the complete parts of *table*, one row per subject and interval of units."""
         dataset = self.dataset
         names = None if subjects is None else [str(subject) for subject in subjects]
-        told = {} if dataset is None else dataset.coverage(table, names)
-        runs = [(subject, *run) for subject, parts in told.items() for run in parts]
+        covered = {} if dataset is None else dataset.coverage(table, names)
+        intervals = [(subject, *ends) for subject, parts in covered.items() for ends in parts]
         schema = {"subject": pl.String, "first": pl.Int64, "last": pl.Int64}
-        return pl.DataFrame(runs, schema=schema, orient="row")
+        return pl.DataFrame(intervals, schema=schema, orient="row")
 
     def verify(self) -> list[Damage]:
-        """Read everything, and return the files that are not what was written."""
+        """Read all files, and return the damaged ones."""
         dataset = self.dataset
         return [] if dataset is None else dataset.verify()
 
     def mend(self) -> list[Damage]:
-        """Forget what damaged files held, so that loaders ask for it again; return the files."""
+        """Remove the rows of damaged files, so that they are requested again; return the files."""
         dataset = self.dataset
         return [] if dataset is None else dataset.mend()
 
     def compact(self) -> None:
-        """Make the many small files of many loads into few large ones, sorted by key."""
+        """Merge the small files of many loads into a few large ones, sorted by key."""
         dataset = self.dataset
         if dataset is not None:
             dataset.compact()
@@ -97,16 +97,16 @@ class Store:
         first: int = 0,
         last: int = MAX_UNIT,
     ) -> None:
-        """Forget a table, or some of its *subjects* and units, or with no table everything."""
+        """Delete a table, or some of its *subjects* and units; without *table*, all tables."""
         dataset = self.dataset
         if dataset is None:
             return
-        names = None if subjects is None else [str(subject) for subject in subjects]
-        for each in [table] if table is not None else list(dataset.grids()):
-            dataset.prune(each, names, first=first, last=last)
+        texts = None if subjects is None else [str(subject) for subject in subjects]
+        for name in [table] if table is not None else list(dataset.grids()):
+            dataset.prune(name, texts, first=first, last=last)
 
     def __repr__(self) -> str:
-        """Return where it is, how large, and what there is."""
+        """Return the path, the size and the tables."""
         tables = self.tables()
         rows = int(tables["rows"].sum())
         head = f"Store({str(self.path)!r}: {rows:,} rows, {self.size / 1e6:,.1f} MB)"
@@ -118,7 +118,7 @@ class Store:
         return "\n".join([head, *lines])
 
     def _repr_html_(self) -> str:
-        """Return the same for a notebook."""
+        """Return the tables for a notebook."""
         return self.tables()._repr_html_()
 
 
@@ -127,14 +127,14 @@ def store(explorer: Explorer | None = None) -> Store:
 
     ::
 
-        bf.store()                # where it is, how large, what there is
-        bf.store().tables()       # the same as a frame
+        bf.store()                # path, size and tables
+        bf.store().tables()       # the tables as a frame
         bf.store().prune("attestations_slim", last=300_000)
     """
-    asked = explorer if explorer is not None else current()
-    if asked.local_store is None:
+    used_explorer = explorer if explorer is not None else get_explorer()
+    if used_explorer.local_store is None:
         raise ConfigError(
-            f"{asked!r} keeps nothing",
-            hint="Connect with store=True, or with the folder that it is to keep things in",
+            f"{used_explorer!r} has no store",
+            hint="Connect with store=True, or with the folder of the store: store=...",
         )
-    return Store(asked.local_store.path)
+    return Store(used_explorer.local_store.path)

@@ -1,4 +1,4 @@
-"""How a plan and a quota show themselves: a line for each thing that there is to say."""
+"""The printed form of plans and quotas: one line for each figure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     Lines = Sequence[tuple[str, str]]
 
 
-def as_text(caption: str, lines: Lines) -> str:
-    """Return *lines* for a terminal."""
+def render_text(caption: str, lines: Lines) -> str:
+    """Return *lines* as text for a terminal."""
     width = max(len(name) for name, _ in lines)
     return "\n".join([f"{caption}:", *(f"  {name:<{width}}  {text}" for name, text in lines)])
 
 
-def as_html(caption: str, lines: Lines) -> str:
+def render_html(caption: str, lines: Lines) -> str:
     """Return *lines* as a table for a notebook."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'

@@ -242,7 +242,7 @@ class WindowIn(Parameter):
 
     def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
         """Return the slots of the window's epochs."""
-        first, last = self.epochs(fields, view)
+        first, last = self.parse_epochs(fields, view)
         return first * view.chain.slots_per_epoch, (last + 1) * view.chain.slots_per_epoch - 1
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:

@@ -110,7 +110,7 @@ class SlotIn(Parameter):
 
     def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
         """Return the one slot."""
-        slot = self.number(fields, view)
+        slot = self.parse_slot(fields, view)
         return slot, slot
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -183,7 +183,7 @@ class PeriodIn(Parameter):
     def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
         """Return the slots of the period."""
         length = view.chain.epochs_per_sync_period * view.chain.slots_per_epoch
-        first = self.number(fields, view) * length
+        first = self.parse_period(fields, view) * length
         return first, first + length - 1
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -262,7 +262,7 @@ class TimestampsIn(Parameter):
         )
         return [Batch({"range": {"timestamp": seconds}}, wanted)]
 
-    def parse_slots(self, fields: Fields, view: View) -> tuple[int, int]:
+    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
         """Return the first and the last slot that a request selects, or raise RequestRefused."""
         interval = fields.get("range") or {}
         bounds = interval.get("timestamp", {}) if isinstance(interval, dict) else None
@@ -278,13 +278,9 @@ class TimestampsIn(Parameter):
         first = max(-((genesis - start) // length), 0)
         return first, max(min((end - genesis) // length, last), first - 1)
 
-    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the slots of the span."""
-        return self.slots(fields, view)
-
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the slots in the range."""
-        return rows.filter(pl.col("slot").is_between(*self.parse_slots(fields, view)))
+        return rows.filter(pl.col("slot").is_between(*self.slot_range(fields, view)))
 
 
 def current_slot(chain_head: ChainHead) -> int:

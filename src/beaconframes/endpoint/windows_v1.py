@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EpochWindow(Parameter):
-    """At most 100 epochs per request, counted backwards: ``latest_epoch``, ``offset``, ``limit``."""
+    """At most 100 epochs per request, counted back by ``latest_epoch``, ``offset``, ``limit``."""
 
     column: Column
     _: KW_ONLY
@@ -235,9 +235,7 @@ class EpochTail(Parameter):
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the window."""
         newest = view.head.latest("epoch", view.chain)
-        last = parse_field(
-            fields, self.wire, newest, 0, None, f"invalid {self.wire} parameter"
-        )
+        last = parse_field(fields, self.wire, newest, 0, None, f"invalid {self.wire} parameter")
         return rows.filter(pl.col(self.column.name).is_between(last - self.length + 1, last))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client import Store
-from beaconframes.client.connection import current
+from beaconframes.client.connection import get_explorer
 from beaconframes.dataset import Dataset
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.errors import UsageError
@@ -82,7 +82,7 @@ def create_call_source(
                 hint="Give a frame, a function that returns one, or a loader and its arguments",
             )
         return create_frame_source(frame, table)
-    used_explorer = explorer or bound.arguments.get("explorer") or current()
+    used_explorer = explorer or bound.arguments.get("explorer") or get_explorer()
     call = LoaderCall(function, endpoint, used_explorer, dict(bound.arguments))
     source = Source(
         describe_endpoint(endpoint, table),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 import uvicorn
 
-from beaconframes.client import Explorer, use
-from beaconframes.client.defaults import local_store_of
+from beaconframes.client import Explorer, set_explorer
+from beaconframes.client.defaults import create_local_store
 from beaconframes.config import current as current_settings
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
@@ -144,12 +144,12 @@ class Local(Server):
         self.explorer = Explorer(self.url, chain=chain, head=head, store=False)
         location = current_settings(store=store).store if store else False
         if location:
-            self.explorer.local_store = local_store_of(
+            self.explorer.local_store = create_local_store(
                 location, build_store_address(dataset), chain, simulated=True
             )
         meta = dataset.meta
         self.explorer.about = {name: meta.get(name) for name in ("service", "simulated")}
-        self._previous_explorer = use(self.explorer)
+        self._previous_explorer = set_explorer(self.explorer)
 
     def __repr__(self) -> str:
         """Return the address and the name of the dataset."""
@@ -157,9 +157,9 @@ class Local(Server):
 
     def close(self) -> None:
         """Stop the server; loaders use the previous explorer again."""
-        current = use(self._previous_explorer)
+        current = set_explorer(self._previous_explorer)
         if current is not self.explorer:
-            use(current)
+            set_explorer(current)
         self.explorer.close()
         super().close()
 

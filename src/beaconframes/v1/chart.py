@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from beaconframes.client.connection import current
+from beaconframes.client.connection import get_explorer
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import ProtocolError, UsageError
 from beaconframes.text import shorten
@@ -81,7 +81,7 @@ def load_chart(name: str, *, explorer: Explorer | None = None) -> Image:
         endpoint=f"GET {CHART_PATH}",
         envelope=Envelope.PNG,
     )
-    source = current() if explorer is None else explorer
+    source = get_explorer() if explorer is None else explorer
     return decode_image(source.fetch(request))
 
 

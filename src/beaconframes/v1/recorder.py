@@ -13,7 +13,7 @@ import polars as pl
 
 from beaconframes.cache.read_through import open_rows
 from beaconframes.calendar import instants, resolve_span
-from beaconframes.client.connection import current
+from beaconframes.client.connection import get_explorer
 from beaconframes.endpoint.intervals import subtract_intervals
 from beaconframes.errors import (
     ConfigError,
@@ -110,7 +110,7 @@ def record(
             f"{what!r} cannot be recorded",
             hint='Only "attestations" can: the service keeps all other data',
         )
-    source = current() if explorer is None else explorer
+    source = get_explorer() if explorer is None else explorer
     if source.local_store is None or source.offline:
         raise ConfigError(
             f"{source!r} cannot record: it has no store, or is offline",
