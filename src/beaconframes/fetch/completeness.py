@@ -225,7 +225,7 @@ def count_keys_without_rows(subjects: RequiredRows, rows: pl.DataFrame) -> int:
     """Return how many public keys have no rows, where rows do not have the key.
 
     The service silently drops unknown keys. A validator that was requested by its index as well
-    counts as one without rows: the two cannot be told apart.
+    counts as one without rows: the two cannot be distinguished.
     """
     if not subjects.pubkeys:
         return 0
