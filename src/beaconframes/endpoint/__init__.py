@@ -19,9 +19,10 @@ from beaconframes.endpoint.parameters_v1 import (
     ENS_NAME,
     TRANSACTION,
     UNRESOLVED,
+    Each,
+    EpochTail,
+    EpochWindow,
     Identifiers,
-    Region,
-    Switch,
     Texts,
     Values,
 )
@@ -40,13 +41,6 @@ from beaconframes.endpoint.parameters_v2 import (
 )
 from beaconframes.endpoint.positions_v2 import BlockIn, PeriodIn, SlotIn, TimestampsIn
 from beaconframes.endpoint.request import Envelope, Page, Request
-from beaconframes.endpoint.windows_v1 import (
-    Each,
-    EpochTail,
-    EpochWindow,
-    RecentEpochs,
-    SlotWindow,
-)
 
 __all__ = [
     "ADDRESS",
@@ -83,18 +77,14 @@ __all__ = [
     "PartyIn",
     "PeriodIn",
     "Post",
-    "RecentEpochs",
-    "Region",
     "Request",
     "RequestRefused",
     "Role",
     "Searched",
     "Shape",
     "SlotIn",
-    "SlotWindow",
     "SomeOf",
     "SortedBy",
-    "Switch",
     "Texts",
     "TimestampsIn",
     "ValidatorsIn",

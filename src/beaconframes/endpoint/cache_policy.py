@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint.cover import Rectangle, cover_missing
 from beaconframes.endpoint.declaration import Finality
-from beaconframes.endpoint.intervals import count_numbers, intervals_of, merge_intervals, numbers_of
+from beaconframes.endpoint.intervals import (
+    Rectangle,
+    count_numbers,
+    cover_missing,
+    intervals_of,
+    merge_intervals,
+    numbers_of,
+)
 from beaconframes.endpoint.parameter import Batch, ExpectedRows, Role
 from beaconframes.endpoint.request import Envelope
 

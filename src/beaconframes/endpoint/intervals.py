@@ -1,11 +1,19 @@
-"""Intervals of epochs, slots or days: sorted, disjoint, both ends included."""
+"""Intervals of epochs, slots or days, and the fewest requests that cover them.
+
+Intervals are sorted and disjoint; both ends are included. A request takes some subjects, in any
+combination, and one interval. Each subject is missing a list of intervals. The requests are
+rectangles that together cover all of them. They may cover more: to request a stored unit again
+costs nothing extra.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 Interval: TypeAlias = "tuple[int, int]"
 """The first and the last unit."""
@@ -67,3 +75,154 @@ def subtract_intervals(wanted: Sequence[Interval], covered: Sequence[Interval]) 
         if start <= last:
             rest.append((start, last))
     return tuple(rest)
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """One request: its subjects, and its units from first to last."""
+
+    subjects: tuple[str, ...]
+    first: int
+    last: int
+
+
+def cover_missing(
+    missing: Mapping[str, Intervals], *, batch_limit: int, window: int
+) -> list[Rectangle]:
+    """Return the fewest rectangles of *batch_limit* subjects and *window* units for *missing*.
+
+    The result is minimal as long as all subjects fit into one request. With more subjects the
+    grouping is a hard problem: two greedy sweeps are compared, and the smaller result is returned.
+    """
+    missing = {subject: intervals for subject, intervals in missing.items() if intervals}
+    forwards = sweep(missing, batch_limit, window)
+    if len(missing) <= batch_limit or window == 1:
+        return forwards
+    mirrored = {subject: mirror(intervals) for subject, intervals in missing.items()}
+    backwards = sweep(mirrored, batch_limit, window)
+    if len(forwards) <= len(backwards):
+        return forwards
+    return [Rectangle(r.subjects, -r.last, -r.first) for r in reversed(backwards)]
+
+
+def mirror(intervals: Intervals) -> Intervals:
+    """Return *intervals* with the order of units reversed."""
+    return tuple((-last, -first) for first, last in reversed(intervals))
+
+
+def sweep(missing: Mapping[str, Intervals], batch_limit: int, window: int) -> list[Rectangle]:
+    """Return rectangles that cover *missing*, in one pass over the units.
+
+    A request has to start at the first missing unit, for each subject that is missing it: an
+    earlier start gains nothing. Free places go to subjects with missing units further on in the
+    window, first to those that then need one request less.
+    """
+    groups: dict[Intervals, list[str]] = {}
+    for subject, intervals in missing.items():
+        groups.setdefault(intervals, []).append(subject)
+    queue = SubjectQueue()
+    for intervals, names in groups.items():
+        queue.add(intervals[0][0], MissingLine(intervals, window), names)
+    rectangles: list[Rectangle] = []
+    while queue.starts:
+        first = queue.starts[0]
+        end = first + window - 1
+        chosen = queue.pop(first)
+        free = -sum(len(names) for _, names in chosen) % batch_limit
+        if free:
+            chosen += queue.pop_up_to(end, free)
+        names = [name for _, some in chosen for name in some]
+        lasts = [last for line, some in chosen for last in [line.last_missing(end)] * len(some)]
+        for start in range(0, len(names), batch_limit):
+            part = slice(start, start + batch_limit)
+            rectangles.append(Rectangle(tuple(names[part]), first, max(lasts[part])))
+        for line, some in chosen:
+            following = line.next_missing(end + 1)
+            if following is not None:
+                queue.add(following, line, some)
+    return rectangles
+
+
+class MissingLine:
+    """The missing intervals of one or several subjects that are missing the same."""
+
+    def __init__(self, intervals: Intervals, window: int) -> None:
+        self.intervals = intervals
+        self._window = window
+        self._lasts = [last for _, last in intervals]
+        self._counts: dict[int | None, int] = {None: 0}
+
+    def next_missing(self, unit: int) -> int | None:
+        """Return the first missing unit from *unit* on."""
+        index = bisect_left(self._lasts, unit)
+        return None if index == len(self.intervals) else max(self.intervals[index][0], unit)
+
+    def last_missing(self, end: int) -> int:
+        """Return the last missing unit up to *end*."""
+        index = bisect_left(self._lasts, end)
+        if index < len(self.intervals) and self.intervals[index][0] <= end:
+            return end
+        return self._lasts[index - 1]
+
+    def count_requests(self, start: int | None) -> int:
+        """Return how many requests this line alone takes from *start* on."""
+        chain: list[int] = []
+        while start not in self._counts:
+            chain.append(start)  # type: ignore[arg-type]  # None is in the dictionary
+            start = self.next_missing(chain[-1] + self._window)
+        known = self._counts[start]
+        for count, unit in enumerate(reversed(chain), known + 1):
+            self._counts[unit] = count
+        return known + len(chain)
+
+    def count_requests_after(self, end: int) -> int:
+        """Return how many requests this line alone takes after *end*."""
+        return self.count_requests(self.next_missing(end + 1))
+
+
+class SubjectQueue:
+    """Subjects by their first missing unit; subjects that are missing the same share a line."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self._lines: dict[int, dict[MissingLine, list[str]]] = {}
+
+    def add(self, start: int, line: MissingLine, names: list[str]) -> None:
+        """Add the subjects *names* with *line* at their first missing unit."""
+        if start not in self._lines:
+            self._lines[start] = {}
+            insort(self.starts, start)
+        self._lines[start].setdefault(line, []).extend(names)
+
+    def pop(self, start: int) -> list[tuple[MissingLine, list[str]]]:
+        """Remove and return all subjects at *start*."""
+        del self.starts[bisect_left(self.starts, start)]
+        return list(self._lines.pop(start).items())
+
+    def pop_up_to(self, end: int, free: int) -> list[tuple[MissingLine, list[str]]]:
+        """Remove and return up to *free* subjects that start by *end*.
+
+        Subjects that then need one request less come first, then the others by their start.
+        """
+        chosen: list[tuple[MissingLine, list[str]]] = []
+        for must_save in (True, False):
+            for start in self.starts[: bisect_left(self.starts, end + 1)]:
+                for line in list(self._lines[start]):
+                    saves = line.count_requests(start) != line.count_requests_after(end)
+                    if must_save and not saves:
+                        continue
+                    names = self._lines[start][line]
+                    chosen.append((line, names[:free]))
+                    free -= len(chosen[-1][1])
+                    self._put_back(start, line, names[len(chosen[-1][1]) :])
+                    if not free:
+                        return chosen
+        return chosen
+
+    def _put_back(self, start: int, line: MissingLine, names: list[str]) -> None:
+        if names:
+            self._lines[start][line] = names
+            return
+        del self._lines[start][line]
+        if not self._lines[start]:
+            self.pop(start)

@@ -1,4 +1,4 @@
-"""Parameters of V1: validators, lists of numbers, texts, and the filters of the graffiti wall."""
+"""Parameters of V1 that several endpoints share: validators, numbers, texts, ranges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from beaconframes.errors import UsageError
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
@@ -248,112 +248,172 @@ class Texts(Parameter):
 
 
 @dataclass(frozen=True)
-class Region(Parameter):
-    """A rectangle of the graffiti wall, both corners included."""
+class EpochWindow(Parameter):
+    """At most 100 epochs per request, counted back by ``latest_epoch``, ``offset``, ``limit``."""
 
-    x: Column
-    y: Column
-    size: int = 1000
+    column: Column
+    _: KW_ONLY
+    at_most: int = 100
+    finalized: bool = False
 
-    role = Role.FILTER
-    filter_storage = "shared"
-    has_finish = True
-    args = ("region",)
-    names: ClassVar = ("startx", "starty", "endx", "endy")
+    role = Role.RANGE
+    args = ("since", "until")
+    fields: ClassVar = ("latest_epoch", "offset", "limit")
+
+    @property
+    def window(self) -> int | None:
+        """Return how many epochs one request covers."""
+        return self.at_most
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the range's unit."""
+        return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the four coordinates, or nothing for the whole wall."""
-        corners = self.corners(values["region"])
-        if corners is None:
-            return [Batch()]
-        left, top, right, bottom = corners
-        return [
-            Batch(
-                dict(zip(self.names, map(str, corners), strict=True)),
-                (
-                    ExpectedRows({self.x.name: range(left, right + 1)}, required=False),
-                    ExpectedRows({self.y.name: range(top, bottom + 1)}, required=False),
-                ),
+        """Return the fewest windows that cover the range. Default: the last ``at_most`` epochs."""
+        span = chain_head.span(
+            values["since"], values["until"], "epoch", length=self.at_most, finalized=self.finalized
+        )
+        windows = []
+        for first in range(span.first, span.last + 1, self.at_most):
+            last = min(first + self.at_most - 1, span.last)
+            fields = {"latest_epoch": str(last), "limit": str(last - first + 1)}
+            windows.append(
+                Batch(fields, (ExpectedRows({self.column.name: range(first, last + 1)}),))
             )
-        ]
-
-    def corners(self, region: Any) -> list[int] | None:
-        """Return left, top, right and bottom of *region*; None for the whole wall."""
-        if region is None:
-            return None
-        try:
-            corners = [identifiers.check_natural(n, "region") for n in region]
-        except TypeError:
-            corners = []
-        if (
-            len(corners) != 4
-            or max(corners) >= self.size
-            or not (corners[0] <= corners[2] and corners[1] <= corners[3])
-        ):
-            raise UsageError(
-                f"region={region!r} is not a rectangle on the wall",
-                hint=f"Write region=(left, top, right, bottom), each from 0 to {self.size - 1}",
-            )
-        return corners
+        return windows
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the pixels inside; an invalid corner becomes the corner of the wall."""
-        last = self.size - 1
-        left, top, right, bottom = (
-            default
-            if (corner := identifiers.parse_number(fields.get(name, ""))) is None
-            else min(corner, last)
-            for name, default in zip(self.names, (0, 0, last, last), strict=True)
+        """Return the rows of the window."""
+        newest = view.head.latest("epoch", view.chain, finalized=self.finalized)
+        latest = parse_field(
+            fields, "latest_epoch", newest, 0, newest, "invalid latest epoch parameter"
         )
-        if left > right or top > bottom:
-            raise RequestRefused("invalid area provided by the coordinates")
-        return rows.filter(self.inside(left, top, right, bottom))
-
-    def inside(self, left: int, top: int, right: int, bottom: int) -> pl.Expr:
-        """Return whether a pixel is in the rectangle."""
-        return pl.col(self.x.name).is_between(left, right) & pl.col(self.y.name).is_between(
-            top, bottom
+        offset = parse_field(fields, "offset", 0, 0, latest, "invalid offset parameter")
+        limit = parse_field(
+            fields, "limit", self.at_most, 1, self.at_most, "invalid limit parameter"
         )
+        last = latest - offset
+        return rows.filter(pl.col(self.column.name).is_between(last - limit + 1, last))
 
-    def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
-        """Return the pixels inside; the store has the whole wall."""
-        corners = self.corners(values["region"])
-        return rows if corners is None else rows.filter(self.inside(*corners))
+    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return *rows* sorted by epoch, newest first, and then by validator."""
+        return sort_newest_first(rows, self.column)
 
 
 @dataclass(frozen=True)
-class Switch(Parameter):
-    """A flag that selects rows; always sent, since its default differs between services."""
+class Each(Parameter):
+    """One epoch or day per request; ``wire`` is the path placeholder, which also takes ``tags``."""
 
-    arg: str
+    column: Column
     _: KW_ONLY
     wire: str
-    keep: Callable[[pl.LazyFrame], pl.LazyFrame]
-    default: bool = False
+    tags: tuple[str, ...] = ("latest",)
+    error: str = "invalid request"
+    refuses_future: bool = False
 
-    role = Role.FILTER
-    filter_storage = "shared"
-    unfiltered = False
-    has_finish = True
+    role = Role.RANGE
+    args = ("since", "until")
 
-    def arguments(self) -> tuple[str, ...]:
-        """Return the one argument."""
-        return (self.arg,)
+    @property
+    def window(self) -> int | None:
+        """Return 1: one number per request."""
+        return 1
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the range's unit."""
+        return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return ``true`` or ``false``."""
-        value = values[self.arg]
-        if not isinstance(value, bool):
-            raise UsageError(f"{self.arg}={value!r} is not True or False")
-        return [Batch({self.wire: "true" if value else "false"})]
+        """Return one batch for each number of the range. Default: the latest number."""
+        unit: Any = self.column.unit
+        since, until = values["since"], values["until"]
+        if since is None and until is None:
+            return [Batch({self.wire: "latest"})]
+        span = chain_head.span(since, until, unit, length=1)
+        return [
+            Batch({self.wire: str(n)}, (self.expected(n, chain_head),))
+            for n in range(span.first, span.last + 1)
+        ]
+
+    def expected(self, parse_field: int, chain_head: ChainHead) -> ExpectedRows:
+        """Return the rows that one *number* selects."""
+        return ExpectedRows({self.column.name: [parse_field]})
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the selected rows when the flag is true."""
-        text = fields.get(self.wire, str(self.default)).lower()
-        if text not in ("true", "false", "t", "f", "1", "0"):
-            raise RequestRefused(f"invalid value for {self.wire} provided")
-        return self.keep(rows) if text in ("true", "t", "1") else rows
+        """Return the rows of the one number."""
+        text = fields[self.wire]
+        unit: Any = self.column.unit
+        if self.refuses_future and (identifiers.parse_number(text) or 0) > view.head.latest(
+            unit, view.chain
+        ):
+            raise RequestRefused(self.error)
+        return filter_number(self.column, rows, text, self.tags, view, self.error)
 
-    def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
-        """Return the selected rows of several requests."""
-        return self.keep(rows.lazy()).collect() if values[self.arg] else rows
+
+@dataclass(frozen=True)
+class EpochTail(Parameter):
+    """The last ``length`` epochs up to ``epoch``.
+
+    The service always returns all of them; rows outside of the requested range are dropped here.
+    """
+
+    column: Column
+    _: KW_ONLY
+    length: int
+    wire: str = "epoch"
+
+    role = Role.RANGE
+    args = ("since", "until")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the wire field that sets the window."""
+        return (self.wire,)
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the range's unit."""
+        return self.column
+
+    @property
+    def window(self) -> int | None:
+        """Return how many epochs one request covers."""
+        return self.length
+
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
+        """Return the fewest windows that cover the range. Default: the last ``length`` epochs."""
+        span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
+        batches = []
+        for last in range(span.last, span.first - 1, -self.length):
+            first = max(last - self.length + 1, span.first)
+            wanted = ExpectedRows(
+                {self.column.name: range(first, last + 1)}, required=False, trim=True
+            )
+            batches.append(Batch({self.wire: str(last)}, (wanted,)))
+        return batches
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the window."""
+        newest = view.head.latest("epoch", view.chain)
+        last = parse_field(fields, self.wire, newest, 0, None, f"invalid {self.wire} parameter")
+        return rows.filter(pl.col(self.column.name).is_between(last - self.length + 1, last))
+
+
+def parse_field(
+    fields: Fields, name: str, default: int, low: int, high: int | None, error: str
+) -> int:
+    """Return the query parameter *name* as a number from *low* to *high*, or refuse it."""
+    if name not in fields:
+        return default
+    found = identifiers.parse_number(fields[name])
+    if found is None or found < low or (high is not None and found > high):
+        raise RequestRefused(error)
+    return number
+
+
+def sort_newest_first(rows: pl.LazyFrame, epoch: Column) -> pl.LazyFrame:
+    """Return *rows* sorted by epoch, newest first, and then by validator."""
+    return rows.sort(epoch.name, "validator_index", descending=[True, False])

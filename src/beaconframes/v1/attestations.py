@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, overload
+
+import polars as pl
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
@@ -11,12 +13,13 @@ from beaconframes.endpoint import (
     UNRESOLVED,
     Batch,
     Endpoint,
+    ExpectedRows,
     Finality,
     Identifiers,
     Parameter,
-    RecentEpochs,
     Role,
 )
+from beaconframes.endpoint.parameters_v1 import newest_first, parse_field
 from beaconframes.errors import UsageError
 from beaconframes.schema import (
     WEEK_OF_EPOCH,
@@ -32,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
-    import polars as pl
 
     from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.schema import Column
 
 
 class Attestations(Table):
@@ -83,6 +86,64 @@ class Slim(Parameter):
         if fields.get("slim") != "true":
             return ()
         return ("week", "week_start", "week_end", "committeeindex")
+
+
+@dataclass(frozen=True)
+class RecentEpochs(Parameter):
+    """A range within the last ``length`` epochs; the service stores no older ones."""
+
+    column: Column
+    _: KW_ONLY
+    length: int = 100
+
+    role = Role.RANGE
+    args = ("since", "until")
+    fields: ClassVar = ("startEpoch", "endEpoch")
+
+    @property
+    def window(self) -> int | None:
+        """Return how many epochs one request covers."""
+        return self.length
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the range's unit."""
+        return self.column
+
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
+        """Return the one range; raise UsageError if it starts before the stored epochs."""
+        latest = chain_head.latest("epoch")
+        span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
+        if span.first < latest - self.length + 1:
+            raise UsageError(
+                f"epoch {span.first} is no longer available: the service has only the last "
+                f"{self.length} epochs, {latest - self.length + 1} to {latest}",
+                hint=f"Omit since to load all of them, or give since={-self.length} or later",
+            )
+        fields = {"startEpoch": str(span.first), "endEpoch": str(span.last)}
+        wanted = ExpectedRows({self.column.name: range(span.first, span.last + 1)})
+        return [Batch(fields, (wanted,))]
+
+    def requested_units(
+        self, values: Mapping[str, Any], chain_head: ChainHead
+    ) -> list[ExpectedRows]:
+        """Return the range, even if the service no longer has it: it may be in the store."""
+        span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
+        return [ExpectedRows({self.column.name: range(span.first, span.last + 1)})]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of the range."""
+        latest = view.head.latest("epoch", view.chain)
+        oldest = max(latest - self.length + 1, 0)
+        error = "invalid end epoch parameter"
+        last = parse_field(fields, "endEpoch", latest, oldest, latest, error)
+        error = "invalid start epoch parameter"
+        first = parse_field(fields, "startEpoch", oldest, oldest, last, error)
+        return rows.filter(pl.col(self.column.name).is_between(first, last))
+
+    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return *rows* sorted by epoch, newest first, and then by validator."""
+        return sort_newest_first(rows, self.column)
 
 
 ATTESTATIONS = Endpoint(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Batch, Endpoint, Finality, Region, SlotWindow, Switch
+from beaconframes.endpoint import Batch, Endpoint, Finality
 from beaconframes.schema import Count, Slot, SlotTime, Table, Text
+from beaconframes.v1._wall_parameters import Region, SlotWindow, Switch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,13 @@ from itertools import combinations
 
 import pytest
 
-from beaconframes.endpoint.cover import Rectangle, cover_missing
-from beaconframes.endpoint.intervals import clip_intervals, intervals_of, subtract_intervals
+from beaconframes.endpoint.intervals import (
+    Rectangle,
+    clip_intervals,
+    cover_missing,
+    intervals_of,
+    subtract_intervals,
+)
 
 ALL = ((0, 199),)
 
