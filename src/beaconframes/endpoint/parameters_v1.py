@@ -405,11 +405,11 @@ class EpochTail(Parameter):
 def parse_field(
     fields: Fields, name: str, default: int, low: int, high: int | None, error: str
 ) -> int:
-    """Return the query parameter *name* as a number from *low* to *high*, or refuse it."""
+    """Return the field *name* as a number from *low* to *high*, or raise RequestRefused."""
     if name not in fields:
         return default
-    found = identifiers.parse_number(fields[name])
-    if found is None or found < low or (high is not None and found > high):
+    number = identifiers.parse_number(fields[name])
+    if number is None or number < low or (high is not None and number > high):
         raise RequestRefused(error)
     return number
 
