@@ -19,7 +19,7 @@ from beaconframes.endpoint import (
     Parameter,
     Role,
 )
-from beaconframes.endpoint.parameters_v1 import parse_field
+from beaconframes.endpoint.parameters_v1 import parse_field, sort_newest_first
 from beaconframes.errors import UsageError
 from beaconframes.schema import (
     WEEK_OF_EPOCH,
