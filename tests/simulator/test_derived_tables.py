@@ -85,8 +85,8 @@ class TestTables:
         """Every table of the catalogue has rows, with the columns of its loader."""
         for endpoint in ENDPOINTS:
             table = endpoint.table
-            rows = getattr(world, table.table_name)
-            assert rows.height, table.table_name
+            rows = getattr(world, table.table_name, pl.DataFrame())
+            assert rows.height, f"no module of simulator/derived adds rows of {table.__name__}"
             assert table.schema() == rows.schema
 
     def test_keys(self, world):

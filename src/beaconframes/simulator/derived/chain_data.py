@@ -111,8 +111,13 @@ class ChainData:
         return [hash_bytes(self.seed, f"{what} {key}", size) for key in keys]
 
     def add(self, table: type[Table], rows: pl.DataFrame) -> None:
-        """Write rows of a table; columns may have any order, and types that can be cast."""
+        """Write rows of a table, sorted by its key.
+
+        Columns and rows may have any order, and columns any type that can be cast.
+        """
         columns = [pl.col(name).cast(dtype) for name, dtype in table.schema().items()]
+        if table.key():
+            rows = rows.sort(table.key(), nulls_last=True)
         self.writer.add(table.table_name, table.empty())
         for part in rows.iter_slices(_CHUNK_ROWS):
             self.writer.add(table.table_name, part.select(columns))
