@@ -14,11 +14,11 @@ durable, and lists them in one transaction of the ledger. A file that the ledger
 not part of the dataset.
 """
 
-from beaconframes.dataset.coverage import Covered, Grid
-from beaconframes.dataset.covered_tables import Damage, Selection
+from beaconframes.dataset.coverage import Covered, Grid, Selection
 from beaconframes.dataset.dataset import Dataset, PublishedDataset, TableSize
-from beaconframes.dataset.segments import Segment
-from beaconframes.dataset.writer import Writer
+from beaconframes.dataset.ledger import Segment
+from beaconframes.dataset.maintenance import Damage
+from beaconframes.dataset.segments import Writer
 
 __all__ = [
     "Covered",

@@ -1,4 +1,4 @@
-"""Coverage: which units of each subject are complete in a table, as intervals.
+"""Coverage: which units of each subject are complete in a table, and the selection of its rows.
 
 A subject is what rows are of, such as a validator, as text; ``""`` for rows of the whole chain. A
 unit is an epoch, a slot or a day. A covered unit has all of its rows in the segments, also when
@@ -9,23 +9,33 @@ covered before, so no row is stored twice.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from beaconframes.dataset import ledger
+
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from beaconframes.dataset.ledger import Segment
 
 Covered: TypeAlias = "dict[str, tuple[tuple[int, int], ...]]"
 """The covered intervals of each subject: first and last unit, sorted, with gaps between them."""
+
+Schema: TypeAlias = "Mapping[str, pl.DataType | type[pl.DataType]]"
 
 WHOLE_CHAIN = ""
 """The subject of rows of the whole chain."""
 
 MAX_UNIT = 2**63 - 1
 GRIDS = "_grids"
+PRUNE_MARK = "_forgotten"
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,107 @@ class Grid:
     subject: str | None
     unit: str
     key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Selected rows of a table, with their number where the ledger states it.
+
+    ``ordered`` is true if the rows are certainly sorted by the key of their grid.
+    """
+
+    rows: pl.LazyFrame
+    height: int | None
+    ordered: bool
+
+
+class CoveredTables(ABC):
+    """The part of a `Dataset` that depends on coverage."""
+
+    path: Path
+
+    @abstractmethod
+    def _check_segment(self, segment: Segment) -> None:
+        """Raise DatasetError for a damaged segment."""
+
+    def grids(self) -> dict[str, Grid]:
+        """Return the columns of subject and unit of each table with coverage."""
+        with ledger.read_transaction(self.path) as connection:
+            return decode_grids(ledger.get_meta(connection, inner=True))
+
+    def coverage(
+        self,
+        table: str,
+        subjects: Iterable[str] | None = None,
+        *,
+        first: int = 0,
+        last: int = MAX_UNIT,
+    ) -> Covered:
+        """Return the complete units of a table, as intervals of each subject that has any.
+
+        Rows of the whole chain have the subject ``""``.
+        """
+        with ledger.read_transaction(self.path) as connection:
+            return read(connection, table, subjects, first, last)
+
+    def select(
+        self,
+        table: str,
+        subjects: Collection[str] | None,
+        parts: Sequence[tuple[int, int]],
+        *,
+        schema: Schema,
+    ) -> pl.LazyFrame:
+        """Return the rows of some *subjects* (None: of all) in *parts*, intervals of units.
+
+        A table without coverage has no rows. A segment that was changed on disk raises
+        DatasetError; `mend` repairs the dataset. Segments come in the order of their keys; after
+        `compact` so do the rows.
+        """
+        return self.selection(table, subjects, parts, schema=schema).rows
+
+    def selection(
+        self,
+        table: str,
+        subjects: Collection[str] | None,
+        parts: Sequence[tuple[int, int]],
+        *,
+        schema: Schema,
+    ) -> Selection:
+        """Return the rows of `select`, with their number and order if the ledger states them."""
+        with ledger.read_transaction(self.path) as connection:
+            grid = decode_grids(ledger.get_meta(connection, inner=True)).get(table)
+            segments = ledger.get_segments(connection, table)
+        if grid is None or not segments or not parts:
+            return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
+        bounds = {grid.unit: (parts[0][0], parts[-1][1])}
+        numbers = [int(subject) for subject in subjects or () if subject.isdecimal()]
+        if grid.subject is not None and subjects and len(numbers) == len(subjects):
+            bounds[grid.subject] = (min(numbers), max(numbers))
+        chosen = [segment for segment in segments if segment.rows and segment.may_contain(bounds)]
+        for segment in chosen:
+            self._check_segment(segment)
+        if not chosen:
+            return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
+        chosen.sort(key=lambda segment: sort_key(segment, grid))
+        rows = pl.scan_parquet([self.path / segment.path for segment in chosen], glob=False)
+        ordered = are_disjoint(chosen, grid)
+        if all(segment.is_within(grid.unit, parts) for segment in chosen) and (
+            grid.subject is None
+            or subjects is None
+            or all(segment.is_within(grid.subject, find_intervals(numbers)) for segment in chosen)
+        ):
+            return Selection(rows, sum(segment.rows for segment in chosen), ordered)
+        names = list(subjects) if subjects is not None else None
+        selected = build_filter(grid, names, parts, rows.collect_schema())
+        return Selection(rows.filter(selected), None, ordered)
+
+    @property
+    def prune_mark(self) -> str:
+        """Return a text that changes when any process prunes rows."""
+        with ledger.read_transaction(self.path) as connection:
+            mark = ledger.get_meta(connection, inner=True).get(PRUNE_MARK, "")
+        return f"{mark} {(self.path / ledger.NAME).stat().st_ino}"
 
 
 def read(
@@ -167,3 +278,31 @@ def build_filter(
         return in_time
     named = pl.Series(subjects, dtype=pl.String).cast(schema[grid.subject], strict=False)
     return pl.col(grid.subject).is_in(named.drop_nulls().implode()) & in_time
+
+
+def sort_key(segment: Segment, grid: Grid) -> tuple[Any, ...]:
+    """Return the lowest key of a segment, by which segments are sorted."""
+    return tuple(segment.ranges[name][0] for name in grid.key if name in segment.ranges)
+
+
+def are_disjoint(ordered: Sequence[Segment], grid: Grid) -> bool:
+    """Return whether the key ranges of segments, in order, certainly do not overlap."""
+    ranges = [segment.ranges.get(grid.key[0]) for segment in ordered]
+    if len(ordered) == 1:
+        return True
+    return all(
+        one is not None and following is not None and one[1] < following[0]  # type: ignore[operator]
+        for one, following in pairwise(ranges)
+    )
+
+
+def find_intervals(numbers: Collection[int]) -> list[tuple[int, int]]:
+    """Return *numbers* as intervals, first and last number."""
+    # Endpoints have a similar function, but the format depends on no other package.
+    found: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found

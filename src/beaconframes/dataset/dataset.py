@@ -6,22 +6,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import polars as pl
 
 from beaconframes.dataset import ledger, maintenance, published, segments
-from beaconframes.dataset.covered_tables import CoveredTables, Damage
-from beaconframes.dataset.writer import Writer
+from beaconframes.dataset.maintenance import Damage, MaintainedTables
+from beaconframes.dataset.segments import Writer
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping
 
-    from beaconframes.dataset.coverage import Grid
-    from beaconframes.dataset.covered_tables import Schema
-    from beaconframes.dataset.segments import Segment
+    from beaconframes.dataset.coverage import Grid, Schema
+    from beaconframes.dataset.ledger import Segment
 
 RESTORE = "Restore the file from a copy, or create the dataset again"
 
@@ -35,17 +34,20 @@ class TableSize:
     segments: int
 
 
-class Dataset(CoveredTables):
+class Dataset(MaintainedTables):
     """A folder of tables; ``Dataset.create`` makes one, ``Dataset.open`` opens one.
 
     It holds no open file, so several threads and processes can use it at once: readers never wait,
     writers take turns.
     """
 
+    _damage_hint: ClassVar = "Run mend(): it removes the damaged rows and leaves the others"
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._cleaned = False
         self._verified: dict[str, tuple[int, ...]] = {}
+        """The state of each file whose content this process has checked or written."""
 
     def __repr__(self) -> str:
         return f"Dataset({str(self.path)!r})"
@@ -63,7 +65,7 @@ class Dataset(CoveredTables):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if private:
-                folder.chmod(segments.PRIVATE_FOLDER)
+                folder.chmod(ledger.PRIVATE_FOLDER)
             if (folder / ledger.NAME).exists():
                 raise DatasetError(f"{folder} is already a dataset", hint="Choose another folder")
             if any(folder.iterdir()):
@@ -146,7 +148,7 @@ class Dataset(CoveredTables):
         """
         for segment in self.segments():
             reason = self._find_damage(segment, thorough=False)
-            if reason := reason or segment.find_invalid_claim(self.path):
+            if reason := reason or segments.find_invalid_claim(segment, self.path):
                 raise self._damage_error(segment, reason, RESTORE)
 
     def write(
@@ -187,11 +189,13 @@ class Dataset(CoveredTables):
             if not self._cleaned:
                 listed = {segment.path for segment in ledger.get_segments(connection)}
                 retired = maintenance.list_retired_files(connection)
-                segments.delete_unlisted(self.path, listed | retired)
+                maintenance.delete_unlisted(self.path, listed | retired)
                 self._cleaned = True
             writer = Writer(self.path, connection)
             yield writer
             writer.flush()
+            for segment in writer.written:
+                self._verified[segment.path] = file_state(self.path / segment.path)
 
     def verify(self) -> list[Damage]:
         """Read every segment and return the damaged ones."""
@@ -200,6 +204,30 @@ class Dataset(CoveredTables):
             for segment in self.segments()
             if (reason := self._find_damage(segment, thorough=True))
         ]
+
+    def _check_segment(self, segment: Segment) -> None:
+        """Raise DatasetError for a damaged segment; read a file only when it has changed."""
+        reason = self._find_damage(segment, thorough=False)
+        if reason is None:
+            now = file_state(self.path / segment.path)
+            if self._verified.get(segment.path) == now:
+                return
+            reason = self._find_damaged_content(segment)
+            self._verified[segment.path] = now
+        if reason is not None:
+            self._verified.pop(segment.path, None)
+            raise self._damage_error(segment, reason, self._damage_hint)
+
+    def _find_damage(self, segment: Segment, *, thorough: bool) -> str | None:
+        return segments.find_damage(segment, self.path, thorough=thorough)
+
+    def _find_damaged_content(self, segment: Segment) -> str | None:
+        return self._find_damage(segment, thorough=True)
+
+    def _damage_error(self, segment: Segment, reason: str, hint: str) -> DatasetError:
+        return DatasetError(
+            f"table {segment.table} of {self.path} is damaged: {segment.path} {reason}", hint=hint
+        )
 
     def _scan_missing_table(self, table: str, schema: Schema | None) -> pl.LazyFrame:
         if schema is not None:
@@ -287,5 +315,11 @@ class PublishedDataset(Dataset):
         return published.find_damage(segment, self.path, thorough=thorough)
 
     def _find_damaged_content(self, segment: Segment) -> str | None:
-        reason = segment.find_invalid_claim(self.path)
+        reason = segments.find_invalid_claim(segment, self.path)
         return reason or published.find_other_column(self.manifest, segment, self.path)
+
+
+def file_state(path: Path) -> tuple[int, ...]:
+    """Return the times, the size and the identity of a file, which change with its content."""
+    status = path.stat()
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)

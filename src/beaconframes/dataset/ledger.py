@@ -11,11 +11,12 @@ import json
 import os
 import secrets
 import sqlite3
+import stat
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from beaconframes.dataset.segments import PRIVATE_FILE, Segment, is_private
 from beaconframes.errors import BeaconframesError, DatasetBusy, DatasetError, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 NAME = "ledger.sqlite"
 FORMAT = 1
 LAST_NUMBER = "_last_number"
+PRIVATE_FOLDER = 0o700
+PRIVATE_FILE = 0o600
 
 DISK_ERRORS = ("disk I/O", "unable to open", "readonly")
 """Parts of SQLite's messages about the disk; other messages are about the file's content."""
@@ -52,6 +55,39 @@ CREATE TABLE coverage (
     CHECK (first <= last)
 ) WITHOUT ROWID;
 """
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One file of a table, as the ledger lists it.
+
+    ``path`` is relative to the dataset, with forward slashes. ``ranges`` has the lowest and the
+    highest value of the first two columns, and of the grid's columns, where these are integers or
+    text.
+    """
+
+    table: str
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+    ranges: Mapping[str, tuple[int | str, int | str]] = field(default_factory=dict)
+
+    def may_contain(self, bounds: Mapping[str, tuple[int, int]]) -> bool:
+        """Return whether there may be rows whose columns are within these *bounds*."""
+        for name, (low, high) in bounds.items():
+            least, greatest = self.ranges.get(name, (low, high))
+            known = isinstance(least, int) and isinstance(greatest, int)
+            if known and (greatest < low or least > high):  # type: ignore[operator]
+                return False
+        return True
+
+    def is_within(self, column: str, parts: Iterable[tuple[int, int]]) -> bool:
+        """Return whether *column* of all rows is certainly inside one of *parts*."""
+        least, greatest = self.ranges.get(column, ("", ""))
+        if not isinstance(least, int) or not isinstance(greatest, int):
+            return False
+        return any(first <= least and greatest <= last for first, last in parts)
 
 
 def create(folder: Path, meta: Mapping[str, Any]) -> None:
@@ -118,6 +154,11 @@ def is_intact(folder: Path) -> bool:
         return True
     except DatasetError:
         return False
+
+
+def is_private(folder: Path) -> bool:
+    """Return whether only the owner may read *folder*, and so its files."""
+    return stat.S_IMODE(folder.stat().st_mode) & 0o077 == 0
 
 
 @contextmanager

@@ -8,46 +8,95 @@ from __future__ import annotations
 
 import secrets
 import time
+from abc import abstractmethod
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.dataset import coverage, ledger, segments
-from beaconframes.errors import DatasetError
+from beaconframes.dataset.coverage import MAX_UNIT, PRUNE_MARK, CoveredTables, sort_key
+from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from beaconframes.dataset.coverage import Grid
-    from beaconframes.dataset.segments import Segment
-    from beaconframes.dataset.writer import Writer
+    from beaconframes.dataset.ledger import Segment
+    from beaconframes.dataset.segments import Writer
 
 SEGMENTS_PER_READ = 2
 """Segments that `compact` builds from one read of the old ones."""
 
-PRUNE_MARK = "_forgotten"
 RETIRED = "_retired"
 RETIRED_FOR = 3_600.0
 """Seconds until a file that the ledger no longer lists is deleted."""
 
 
-def sort_key(segment: Segment, grid: Grid) -> tuple[Any, ...]:
-    """Return the lowest key of a segment, by which segments are sorted."""
-    return tuple(segment.ranges[name][0] for name in grid.key if name in segment.ranges)
+@dataclass(frozen=True)
+class Damage:
+    """A segment that differs from what was written, and why."""
+
+    table: str
+    path: str
+    reason: str
 
 
-def are_disjoint(ordered: Sequence[Segment], grid: Grid) -> bool:
-    """Return whether the key ranges of segments, in order, certainly do not overlap."""
-    ranges = [segment.ranges.get(grid.key[0]) for segment in ordered]
-    if len(ordered) == 1:
-        return True
-    return all(
-        one is not None and following is not None and one[1] < following[0]  # type: ignore[operator]
-        for one, following in pairwise(ranges)
-    )
+class MaintainedTables(CoveredTables):
+    """The part of a `Dataset` that compacts, prunes and repairs tables with coverage."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Writer]:
+        """Open a commit."""
+
+    @abstractmethod
+    def verify(self) -> list[Damage]:
+        """Return the damaged segments."""
+
+    def compact(self, table: str | None = None) -> None:
+        """Rewrite one table with coverage, or all of them, in large segments sorted by key.
+
+        Memory holds two segments at a time. The old files stay readable for an hour.
+        """
+        for name, grid in self.grids().items():
+            if table in (None, name):
+                with self.writing() as writer:
+                    compact(self.path, writer, name, grid)
+
+    def prune(
+        self,
+        table: str,
+        subjects: Collection[str] | None = None,
+        *,
+        first: int = 0,
+        last: int = MAX_UNIT,
+    ) -> None:
+        """Remove the rows of a table, or of some subjects and units, and their coverage."""
+        grid = self.grids().get(table)
+        if grid is None:
+            raise UsageError(
+                f"{self.path} has no coverage of a table {table!r}",
+                hint=f"It has: {', '.join(self.grids()) or 'none'}",
+            )
+        with self.writing() as writer:
+            prune(self.path, writer, table, grid, subjects, first, last)
+
+    def mend(self) -> list[Damage]:
+        """Remove damaged segments and their coverage, so that they can be loaded again.
+
+        Returns the damaged segments.
+        """
+        damaged = self.verify()
+        grids = self.grids()
+        for table in dict.fromkeys(damage.table for damage in damaged):
+            if table in grids:
+                with self.writing() as writer:
+                    prune_damaged(self.path, writer, table, grids[table])
+        return damaged
 
 
 def list_retired_files(connection: sqlite3.Connection) -> set[str]:
@@ -67,6 +116,18 @@ def retire_segments(connection: sqlite3.Connection, retiring: Collection[Segment
     retired = ledger.get_meta(connection, inner=True).get(RETIRED, {})
     now = time.time()
     ledger.set_meta(connection, {RETIRED: retired | {segment.path: now for segment in retiring}})
+
+
+def delete_unlisted(folder: Path, listed: Collection[str]) -> None:
+    """Delete the files of unfinished commits: drafts, and segments that are not *listed*."""
+    for home in folder.iterdir():
+        if home.is_symlink() or not home.is_dir() or not segments.is_table_name(home.name):
+            continue
+        for file in home.iterdir():
+            path = f"{home.name}/{file.name}"
+            draft = file.name.startswith(".") and file.name.endswith(".tmp")
+            if draft or (segments.PATH.fullmatch(path) and path not in listed):
+                file.unlink(missing_ok=True)
 
 
 def compact(folder: Path, writer: Writer, table: str, grid: Grid) -> None:
@@ -117,7 +178,7 @@ def split_key_ranges(rows: pl.LazyFrame, key: str) -> list[tuple[Any, Any]]:
 def scan_segments(folder: Path, chosen: list[Segment]) -> pl.LazyFrame:
     """Return the rows of *chosen* segments; raise DatasetError for the first damaged one."""
     for segment in chosen:
-        if reason := segment.find_damage(folder, thorough=True):
+        if reason := segments.find_damage(segment, folder, thorough=True):
             raise DatasetError(
                 f"{folder / segment.path} {reason}",
                 hint="Run mend(): it removes the damaged rows and leaves the others",
@@ -136,7 +197,7 @@ def prune(
 ) -> None:
     """Remove the rows of some *subjects* (None: of all), *first* to *last*, and their coverage."""
     listed = ledger.get_segments(writer.connection, table)
-    if subjects is None and first <= 0 and last >= coverage.MAX_UNIT:
+    if subjects is None and first <= 0 and last >= MAX_UNIT:
         retire_segments(writer.connection, listed)
         writer.drop_table(table)
     else:
@@ -156,12 +217,12 @@ def prune(
 def prune_damaged(folder: Path, writer: Writer, table: str, grid: Grid) -> None:
     """Remove damaged segments, and the coverage of every row that they may have held."""
     listed = ledger.get_segments(writer.connection, table)
-    damaged = [segment for segment in listed if segment.find_damage(folder, thorough=True)]
+    damaged = [one for one in listed if segments.find_damage(one, folder, thorough=True)]
     retire_segments(writer.connection, damaged)
     for segment in damaged:
         if not segment.rows:
             continue
-        low, high = segment.ranges.get(grid.unit, (0, coverage.MAX_UNIT))
+        low, high = segment.ranges.get(grid.unit, (0, MAX_UNIT))
         subjects = None
         if grid.subject is not None and grid.subject in segment.ranges:
             least, greatest = segment.ranges[grid.subject]

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import polars as pl
 from msgspec import Meta, Struct, ValidationError, convert
 
-from beaconframes.dataset.segments import Segment
+from beaconframes.dataset import segments
+from beaconframes.dataset.ledger import Segment
 from beaconframes.errors import DatasetError
 from beaconframes.text import type_name, visible
 
@@ -182,7 +183,7 @@ def find_last_epoch(manifest: dict[str, Any], slots_per_epoch: int) -> int | Non
 
 def find_damage(segment: Segment, folder: Path, *, thorough: bool) -> str | None:
     """Return what is wrong with a file, None if nothing is; *thorough* reads all of it."""
-    return segment.find_damage(folder, thorough=thorough, is_valid=is_safe_path)
+    return segments.find_damage(segment, folder, thorough=thorough, is_valid=is_safe_path)
 
 
 def find_other_column(manifest: dict[str, Any], segment: Segment, folder: Path) -> str | None:

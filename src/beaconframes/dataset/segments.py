@@ -1,4 +1,4 @@
-"""Segments: Parquet files that are written once and never changed."""
+"""Segments: Parquet files that are written once and never changed, and the writer of a commit."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import hashlib
 import os
 import re
 import stat
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.dataset.parquet_footer import find_invalid_claim
+from beaconframes.dataset import coverage, ledger, parquet_footer
+from beaconframes.dataset.ledger import PRIVATE_FILE, PRIVATE_FOLDER, Segment, is_private
+from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    import sqlite3
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+
+    from beaconframes.dataset.coverage import Covered, Grid
 
 ROW_GROUP = 131_072
 WIDE_ROW_GROUP = 2_048  # for rows that are mostly text: reading a few of them unpacks little
@@ -24,83 +28,196 @@ WIDE = 8  # more text columns make a row wide
 ROWS = 2 * ROW_GROUP  # rows of a full segment, which a writer holds in memory
 BYTES = 2**26  # memory of a full segment: with wide rows it has fewer rows
 
-_TABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_PATH = re.compile(r"[a-z][a-z0-9_]{0,63}/[0-9]{6,}-[0-9a-f]{12}\.parquet")
-PRIVATE_FOLDER = 0o700
-PRIVATE_FILE = 0o600
+TABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+PATH = re.compile(r"[a-z][a-z0-9_]{0,63}/[0-9]{6,}-[0-9a-f]{12}\.parquet")
 
 _LEADING = 2  # first columns whose range the ledger stores
 
 
-@dataclass(frozen=True)
-class Segment:
-    """One file of a table, as the ledger lists it.
+class _Buffer:
+    """Rows of a table that do not fill a segment yet."""
 
-    ``path`` is relative to the dataset, with forward slashes. ``ranges`` has the lowest and the
-    highest value of the first two columns, and of the grid's columns, where these are integers or
-    text.
-    """
+    def __init__(self) -> None:
+        self.frames: list[pl.DataFrame] = []
+        self.rows = self.bytes = 0
 
-    table: str
-    path: str
-    rows: int
-    bytes: int
-    sha256: str
-    ranges: Mapping[str, tuple[int | str, int | str]] = field(default_factory=dict)
+    def add(self, frame: pl.DataFrame) -> None:
+        self.frames.append(frame)
+        self.rows += frame.height
+        self.bytes += int(frame.estimated_size()) if frame.height else 0
 
-    def may_contain(self, bounds: Mapping[str, tuple[int, int]]) -> bool:
-        """Return whether there may be rows whose columns are within these *bounds*."""
-        for name, (low, high) in bounds.items():
-            least, greatest = self.ranges.get(name, (low, high))
-            known = isinstance(least, int) and isinstance(greatest, int)
-            if known and (greatest < low or least > high):  # type: ignore[operator]
-                return False
-        return True
+    def take_all(self) -> pl.DataFrame:
+        """Return the rows as one frame, and clear the buffer."""
+        rows = pl.concat(self.frames)
+        self.frames, self.rows, self.bytes = [], 0, 0
+        return rows
 
-    def is_within(self, column: str, parts: Iterable[tuple[int, int]]) -> bool:
-        """Return whether *column* of all rows is certainly inside one of *parts*."""
-        least, greatest = self.ranges.get(column, ("", ""))
-        if not isinstance(least, int) or not isinstance(greatest, int):
-            return False
-        return any(first <= least and greatest <= last for first, last in parts)
 
-    def find_damage(
-        self, folder: Path, *, thorough: bool, is_valid: Callable[[str], object] = _PATH.fullmatch
-    ) -> str | None:
-        """Return what is wrong with the file, None if nothing is; *thorough* reads all of it."""
-        if not is_valid(self.path):
-            return "is not a valid path of a segment"
-        if any((folder / above).is_symlink() for above in PurePosixPath(self.path).parents[:-1]):
-            return "is behind a symbolic link"
+class Writer:
+    """Adds frames to a dataset in one commit; see ``Dataset.writing``."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        self._folder = folder
+        self.connection = connection
+        self._schemas: dict[str, pl.Schema] = {}
+        self._buffers: dict[str, _Buffer] = {}
+        self._grids = coverage.decode_grids(ledger.get_meta(connection, inner=True))
+        self._number = ledger.next_number(connection)
+        self.written: list[Segment] = []
+        """The segments of this commit so far."""
+
+    def add(self, table: str, frame: pl.DataFrame) -> None:
+        """Append rows to a table.
+
+        The frame must have the columns of the table. The first frame of a new table defines them,
+        and may be empty. Without coverage, rows are stored in the order of adding.
+        """
+        if not is_table_name(table):
+            raise UsageError(
+                f"{table!r} is not a valid name of a table",
+                hint="Use lower-case letters, digits and underscores, and start with a letter",
+            )
+        schema = self._schema(table, frame)
+        if frame.schema != schema:
+            raise UsageError(
+                f"the rows do not fit table {table}: {_describe_difference(frame.schema, schema)}",
+                hint="Give a frame with the columns of the table, in their order",
+            )
+        buffer = self._buffers.setdefault(table, _Buffer())
+        buffer.add(frame)
+        if buffer.rows >= ROWS:
+            rows = buffer.take_all()
+            for start in range(0, rows.height - ROWS + 1, ROWS):
+                self._write(table, rows.slice(start, ROWS))
+            buffer.add(rows.slice(rows.height - rows.height % ROWS))
+        elif buffer.bytes >= BYTES:
+            self._write(table, buffer.take_all())
+
+    def add_covered(self, table: str, rows: pl.DataFrame, grid: Grid, complete: Covered) -> None:
+        """Add rows together with the coverage *complete*.
+
+        Rows outside *complete* are ignored, and so are rows that were covered before. So it is safe
+        to add the same rows twice, also from several processes.
+        """
+        if self._grids.get(table) != grid:
+            if table in self._grids:
+                raise UsageError(
+                    f"table {table} is covered by other columns: {self._grids[table]}",
+                    hint="Use the same grid, or prune the table first",
+                )
+            self._grids[table] = grid
+            ledger.set_meta(self.connection, coverage.encode_grids(self._grids))
+        intervals = [part for parts in complete.values() for part in parts]
+        if not intervals:
+            return
+        first, last = min(part[0] for part in intervals), max(part[1] for part in intervals)
+        with ledger.translate_errors(self._folder):
+            known = coverage.read(self.connection, table, complete, first, last)
+            coverage.add(self.connection, table, complete)
+        rows = coverage.filter_covered(rows, grid, complete)
+        self.add(table, coverage.filter_covered(rows, grid, known, inside=False) if known else rows)
+
+    def add_segment(self, table: str, rows: pl.DataFrame) -> None:
+        """Add *rows*, if there are any, as one separate segment."""
+        if not rows.is_empty():
+            self._write(table, rows)
+
+    def drop_table(self, table: str) -> None:
+        """Forget the columns and the grid of a table whose segments were removed."""
+        self._schemas.pop(table, None)
+        self._grids.pop(table, None)
+        ledger.set_meta(self.connection, coverage.encode_grids(self._grids))
+
+    def has_table(self, table: str) -> bool:
+        """Return whether the table exists, or will after this commit."""
+        return table in self._schemas or bool(self._segments(table))
+
+    def set_meta(self, facts: Mapping[str, Any]) -> None:
+        """Set facts of ``meta`` in this commit."""
+        ledger.set_meta(self.connection, facts)
+
+    def flush(self) -> None:
+        """Write the buffered rows; called at the end of ``Dataset.writing``."""
+        for table, buffer in self._buffers.items():
+            # An empty table stores its columns in an empty segment.
+            if buffer.rows or not self._segments(table):
+                self._write(table, buffer.take_all())
+
+    def _schema(self, table: str, frame: pl.DataFrame) -> pl.Schema:
+        if table not in self._schemas:
+            listed = self._segments(table)
+            schema = read_schema(self._folder, listed) if listed else frame.schema
+            if schema is None:
+                raise DatasetError(
+                    f"no segment of table {table} in {self._folder} can be read",
+                    hint="Run verify()",
+                )
+            self._schemas[table] = schema
+        return self._schemas[table]
+
+    def _segments(self, table: str) -> list[Segment]:
+        return ledger.get_segments(self.connection, table)
+
+    def _write(self, table: str, rows: pl.DataFrame) -> None:
+        grid = self._grids.get(table)
+        grid_columns = () if grid is None else tuple(filter(None, (grid.subject, grid.unit)))
+        if grid is not None:
+            rows = rows.sort(grid.key, nulls_last=True, maintain_order=True)
         try:
-            status = (folder / self.path).lstat()
-        except FileNotFoundError:
-            return "is missing"
+            segment = write_segment(self._folder, table, self._number, rows, grid_columns)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise DatasetError(
+                f"table {table} cannot be written to {self._folder}: {reason}",
+                hint="The dataset is unchanged",
+            ) from error
+        ledger.add_segment(self.connection, self._number, segment)
+        self.written.append(segment)
+        self._number += 1
+
+
+def find_damage(
+    segment: Segment,
+    folder: Path,
+    *,
+    thorough: bool,
+    is_valid: Callable[[str], object] = PATH.fullmatch,
+) -> str | None:
+    """Return what is wrong with a segment, None if nothing is; *thorough* reads all of its file."""
+    if not is_valid(segment.path):
+        return "is not a valid path of a segment"
+    if any((folder / above).is_symlink() for above in PurePosixPath(segment.path).parents[:-1]):
+        return "is behind a symbolic link"
+    try:
+        status = (folder / segment.path).lstat()
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if not stat.S_ISREG(status.st_mode):
+        return "is not a regular file"
+    if status.st_size != segment.bytes:
+        return f"has {status.st_size:,} bytes instead of {segment.bytes:,}"
+    if thorough:
+        try:
+            if digest(folder / segment.path) != segment.sha256:
+                return "does not have the content that was written"
         except OSError as error:
             return f"cannot be read: {error.strerror}"
-        if not stat.S_ISREG(status.st_mode):
-            return "is not a regular file"
-        if status.st_size != self.bytes:
-            return f"has {status.st_size:,} bytes instead of {self.bytes:,}"
-        if thorough:
-            try:
-                if digest(folder / self.path) != self.sha256:
-                    return "does not have the content that was written"
-            except OSError as error:
-                return f"cannot be read: {error.strerror}"
-            return self.find_invalid_claim(folder)
-        return None
+        return find_invalid_claim(segment, folder)
+    return None
 
-    def find_invalid_claim(self, folder: Path) -> str | None:
-        """Return what is wrong with the metadata in a Parquet file, None if nothing is."""
-        if not self.path.endswith(".parquet"):
-            return None
-        return find_invalid_claim(folder / self.path, self.rows)
+
+def find_invalid_claim(segment: Segment, folder: Path) -> str | None:
+    """Return what is wrong with the metadata in a Parquet file, None if nothing is."""
+    if not segment.path.endswith(".parquet"):
+        return None
+    return parquet_footer.find_invalid_claim(folder / segment.path, segment.rows)
 
 
 def is_table_name(name: object) -> bool:
     """Return whether *name* is valid for a table: lower-case words joined by underscores."""
-    return isinstance(name, str) and _TABLE.fullmatch(name) is not None
+    return isinstance(name, str) and TABLE.fullmatch(name) is not None
 
 
 def write_segment(
@@ -147,23 +264,6 @@ def read_schema(folder: Path, segments: Iterable[Segment]) -> pl.Schema | None:
     return None
 
 
-def is_private(folder: Path) -> bool:
-    """Return whether only the owner may read *folder*, and so its files."""
-    return stat.S_IMODE(folder.stat().st_mode) & 0o077 == 0
-
-
-def delete_unlisted(folder: Path, listed: Collection[str]) -> None:
-    """Delete the files of unfinished commits: drafts, and segments that are not *listed*."""
-    for home in folder.iterdir():
-        if home.is_symlink() or not home.is_dir() or not is_table_name(home.name):
-            continue
-        for file in home.iterdir():
-            path = f"{home.name}/{file.name}"
-            draft = file.name.startswith(".") and file.name.endswith(".tmp")
-            if draft or (_PATH.fullmatch(path) and path not in listed):
-                file.unlink(missing_ok=True)
-
-
 def sync(path: Path) -> None:
     """Write a file or a folder to the disk with fsync."""
     try:
@@ -196,3 +296,13 @@ def _find_ranges(
         for name, (low, high) in ranges.items()
         if isinstance(low, int | str) and isinstance(high, int | str)
     }
+
+
+def _describe_difference(given: pl.Schema, wanted: pl.Schema) -> str:
+    """Return in a few words how two schemas differ."""
+    if missing := [name for name in wanted if name not in given]:
+        return f"{', '.join(missing)} missing"
+    if extra := [name for name in given if name not in wanted]:
+        return f"{', '.join(extra)} not expected"
+    changed = [f"{n} is {given[n]}, not {wanted[n]}" for n in wanted if given[n] != wanted[n]]
+    return ", ".join(changed) or "the order of the columns differs"
