@@ -76,6 +76,8 @@ def confirmed_final_epoch(load: StoredLoad) -> int:
 
 def last_final_epoch(load: StoredLoad, last: int) -> int:
     """Return the last epoch whose rows may be stored, for a load up to the unit *last*."""
+    if is_known_final(load, last):
+        return load.store.finalized
     stated = stated_final_epoch(load, last)
     if needs_second_response(load, last, stated):
         load.connection.agreed_finality(load.endpoint, ask=True)
