@@ -858,13 +858,13 @@ class TestOffline:
         """Without a store, or with nothing in it, offline cannot be."""
         with pytest.raises(errors.ConfigError, match="needs a store"):
             connect(server, False, offline=True)
-        with pytest.raises(errors.ConfigError, match="with something in it"):
+        with pytest.raises(errors.ConfigError, match="needs stored rows"):
             connect(server, store, offline=True)
 
     def test_without_a_key(self, monkeypatch, tmp_path):
         """The public service's store is there without a key."""
         monkeypatch.setenv("BEACONFRAMES_OFFLINE", "1")
-        with pytest.raises(errors.ConfigError, match="with something in it"):
+        with pytest.raises(errors.ConfigError, match="needs stored rows"):
             bf.Explorer(store=tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The plan says what a call takes before it is made; the server counts what it took."""
+"""The plan states the requests of a call in advance; the server counts the actual ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from beaconframes.server import Server
 
 @pytest.fixture(scope="module")
 def server(chain):
-    """The local explorer, which counts what it is asked."""
+    """The local explorer, which counts its requests."""
     with Server(chain) as running:
         yield running
 
@@ -27,7 +27,7 @@ def store(tmp_path):
 
 
 def connect(server, store, **more):
-    """An explorer that knows nothing yet but the store."""
+    """Return an explorer without any state but the store."""
     return bf.Explorer(server.url, chain=server.service.chain, store=store, **more)
 
 
@@ -54,65 +54,66 @@ CALLS = {
     "execution blocks": ((), bf.load_execution_blocks, range(1000, 1120), {}),
     "now": ((), bf.load_latest_state, None, {}),
     "picture": ((), bf.load_chart, "validators", {}),
-    "25 of generation 2": ((), bf.v2.load_validators, range(25), {}),
-    "120 of generation 2": ((), bf.v2.load_balances, range(120), {"since": 200, "until": 200}),
+    "25 of V2": ((), bf.v2.load_validators, range(25), {}),
+    "120 of V2": ((), bf.v2.load_balances, range(120), {"since": 200, "until": 200}),
     "three epochs": ((), bf.v2.load_rewards, range(12), {"since": 100, "until": 102}),
     "one slot": ((), bf.v2.load_slot, range(3200, 3203), {}),
-    "everything kept": (HALF, BALANCES, range(0, 100, 2), {"since": 0, "until": 150}),
-    "half of the validators kept": (HALF, BALANCES, range(100), {"since": 0, "until": 150}),
-    "half of the range kept": (HALF, BALANCES, range(0, 100, 2), {"since": 100, "until": 299}),
+    "everything stored": (HALF, BALANCES, range(0, 100, 2), {"since": 0, "until": 150}),
+    "half of the validators stored": (HALF, BALANCES, range(100), {"since": 0, "until": 150}),
+    "half of the range stored": (HALF, BALANCES, range(0, 100, 2), {"since": 100, "until": 299}),
     "the other windows": (HALF, BALANCES, range(0, 120, 3), {"since": 40, "until": 240}),
-    "relative, kept": (HALF, BALANCES, range(0, 100, 2), {"since": -400, "until": 160}),
+    "relative, stored": (HALF, BALANCES, range(0, 100, 2), {"since": -400, "until": 160}),
     "another table": (HALF, INCOME, range(5), {"since": 0, "until": 20}),
-    "rewards kept": (
+    "rewards stored": (
         [(bf.v2.load_rewards, range(12), {"since": 100, "until": 101})],
         bf.v2.load_rewards, range(25), {"since": 100, "until": 102},
     ),
-    "slots kept": ([(bf.load_slots, [3200, 3202, 3209], {})], bf.load_slots, range(3200, 3210), {}),
+    "slots stored": ([(bf.load_slots, [3200, 3202, 3209], {})],
+                     bf.load_slots, range(3200, 3210), {}),
 }  # fmt: skip
-"""What was loaded before, a loader, whom or what it is asked for, and its other arguments."""
+"""Earlier loads, a loader, its subject, and its other arguments."""
 
 
-def called(loader, subject, more, explorer):
-    """Call, without what it has to say of rows that there are none of."""
-    whom = () if subject is None else (subject,)
+def call_quietly(loader, subject, more, explorer):
+    """Call the loader without warnings of missing rows."""
+    positional = () if subject is None else (subject,)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.MissingRows)
-        return loader(*whom, **more, explorer=explorer)
+        return loader(*positional, **more, explorer=explorer)
 
 
 @pytest.mark.parametrize(
-    ("name", "keeps"), [(name, place % 2 or CALLS[name][0]) for place, name in enumerate(CALLS)]
+    ("name", "has_store"), [(name, place % 2 or CALLS[name][0]) for place, name in enumerate(CALLS)]
 )
-def test_request_for_request(server, store, name, keeps):
-    """What the plan says is what the call then takes, by the server's own count."""
+def test_the_plan_is_the_number_of_requests(server, store, name, has_store):
+    """The plan equals the number of requests that the server counts."""
     before, loader, subject, more = CALLS[name]
     for call in before:
-        called(*call, connect(server, store))
-    with connect(server, store if keeps else False) as explorer:
-        at_first = server.requests
-        whom = () if subject is None else (subject,)
-        plan = bf.plan(loader, *whom, **more, explorer=explorer)
+        call_quietly(*call, connect(server, store))
+    with connect(server, store if has_store else False) as explorer:
+        before_plan = server.requests
+        positional = () if subject is None else (subject,)
+        plan = bf.plan(loader, *positional, **more, explorer=explorer)
         planned = server.requests
-        rows = called(loader, subject, more, explorer)
+        rows = call_quietly(loader, subject, more, explorer)
 
-    assert planned - at_first <= 1
+    assert planned - before_plan <= 1
     assert plan.requests == server.requests - planned
     if plan.rows is not None:
         assert rows.height == plan.rows + plan.kept_rows
 
 
-class TestWhatCannotBeKnown:
+class TestBounds:
     def test_pages(self, server):
-        """Where the number of pages depends on the answers, it is at least so many, and why."""
+        """If the number of pages is unknown, the plan is a lower bound, with the reason."""
         with connect(server, False) as explorer:
             plan = bf.plan(bf.v2.load_entities, explorer=explorer)
 
         assert (1, "at least", None) == (plan.requests, plan.bound, plan.rows)
         assert "not known before the last one" in str(plan)
 
-    def test_how_many_at_once(self, server):
-        """How many validators a request may name is not known before the service said so."""
+    def test_identifier_limit(self, server):
+        """The limit of identifiers per request is unknown before the first response."""
         with connect(server, False) as explorer:
             call = {"since": 200, "until": 200, "explorer": explorer}
             before = bf.plan(bf.v2.load_balances, range(30), **call)
@@ -123,7 +124,7 @@ class TestWhatCannotBeKnown:
         assert "100 validators" in before.why[0]
 
     def test_unknown_keys(self, server, store):
-        """Keys cost a request to look up; what is kept of them is known only then."""
+        """Public keys cost a request to look up; their stored rows are known only afterwards."""
         with connect(server, store) as explorer:
             keys = bf.load_validators([3, 4], explorer=explorer)["pubkey"].to_list()
             BALANCES([3], since=0, until=9, explorer=explorer)
@@ -135,32 +136,32 @@ class TestWhatCannotBeKnown:
         assert [(2, "at most"), (0, "exactly")] == [(p.requests, p.bound) for p in (first, second)]
 
     def test_days_of_keys(self, server):
-        """An endpoint that takes no keys is planned with the request that looks them up."""
+        """If an endpoint accepts no keys, the plan includes the request that looks them up."""
         with connect(server, False) as explorer:
             keys = bf.load_validators([3, 4], explorer=explorer)["pubkey"].to_list()
             plan = bf.plan(bf.load_validator_stats, keys, since=0, until=1, explorer=explorer)
 
         assert (1 + 2, "exactly") == (plan.requests, plan.bound)
 
-    def test_no_loader(self, server):
-        """What is no loader is refused, and bad arguments are what they are in the loader."""
+    def test_invalid_arguments(self, server):
+        """A function that is no loader raises UsageError; other arguments raise as in the loader."""
         with connect(server, False) as explorer:
             with pytest.raises(errors.UsageError, match="is no loader"):
                 bf.plan(print, 1)
             with pytest.raises(errors.UsageError, match="is not a validator"):
-                bf.plan(INCOME, "nobody", explorer=explorer)
+                bf.plan(INCOME, "x", explorer=explorer)
             with pytest.raises(TypeError):
                 bf.plan(INCOME, [1], sincce=1, explorer=explorer)
 
 
-class TestShown:
+class TestDisplay:
     plan = Plan(
         "load_income_history", 822, rows=2_600_000, kept_rows=900_000, requests_saved=300,
         rate=1.0, month_left=900, month_limit=1000,
     )  # fmt: skip
 
     def test_terminal(self):
-        """A terminal shows a line for each thing: requests, rows, store, time, quota."""
+        """A terminal shows one line for each figure: requests, rows, store, time, quota."""
         assert """load_income_history:
   requests      822
   new rows      2,600,000
@@ -174,8 +175,8 @@ class TestShown:
 
         assert ("<table>", True) == (html[:7], "14 min at 1 requests a second" in html)
 
-    def test_nothing_to_do(self):
-        """Where everything is in the store, no time is needed."""
+    def test_everything_stored(self):
+        """If all rows are stored, no time is needed."""
         plan = Plan("load_epochs", 0, rows=0, kept_rows=11, requests_saved=11)
 
         assert (0.0, None, "11 rows, which saves 11 requests") == (
@@ -187,46 +188,46 @@ class TestShown:
         [(1, "1 s"), (119, "119 s"), (7140, "119 min"), (90_000, "25 h"), (500_000, "5.8 days")],
     )
     def test_durations(self, requests, words):
-        """Times are as exact as one wants to know."""
+        """Times are rounded to a useful unit."""
         assert Plan("load_x", requests, rate=1.0).time().startswith(f"{words} at ")
 
 
 class TestLimit:
     call: ClassVar = {"since": 0, "until": 249}
 
-    def refused(self, server, explorer, **more):
+    def check_refused(self, server, explorer, **more):
         before = server.requests
         with pytest.raises(
             errors.RequestLimitExceeded, match="takes 3 requests, and max_requests=2"
-        ) as told:
+        ) as caught:
             INCOME(range(50), **self.call, explorer=explorer, **more)
-        assert (before, "bf.plan" in str(told.value)) == (server.requests, True)
+        assert (before, "bf.plan" in str(caught.value)) == (server.requests, True)
 
     def test_every_way_to_set_it(self, server, monkeypatch):
-        """As an argument, in a block, of the explorer, in the environment: nothing is sent."""
+        """As an argument, in a block, of the explorer, in the environment: no request is sent."""
         with connect(server, False) as explorer:
-            self.refused(server, explorer, max_requests=2)
+            self.check_refused(server, explorer, max_requests=2)
             with settings(max_requests=2):
-                self.refused(server, explorer)
+                self.check_refused(server, explorer)
             monkeypatch.setenv("BEACONFRAMES_MAX_REQUESTS", "2")
-            self.refused(server, explorer)
-            # Nearer ones stand above: as many as it takes is enough.
+            self.check_refused(server, explorer)
+            # An argument overrides the environment; the limit itself is permitted.
             assert (
                 50 * 250 == INCOME(range(50), **self.call, explorer=explorer, max_requests=3).height
             )
         with connect(server, False, max_requests=2) as explorer:
-            self.refused(server, explorer)
+            self.check_refused(server, explorer)
 
-    def test_what_is_kept_costs_nothing(self, server, store):
-        """Only what is missing counts: everything may be loaded again with no request."""
+    def test_stored_rows_cost_no_request(self, server, store):
+        """Only missing rows count: a second load needs no request."""
         with connect(server, store) as explorer:
             INCOME(range(50), **self.call, explorer=explorer, max_requests=3)
             again = INCOME(range(50), **self.call, explorer=explorer, max_requests=0)
 
         assert 50 * 250 == again.height
 
-    def test_pages_that_nobody_could_foresee(self, server):
-        """What turns out to have more pages stops when so many have come."""
+    def test_limit_with_unknown_pages(self, server):
+        """A load with more pages than permitted stops at the limit."""
         with connect(server, False) as explorer:
             before = server.requests
             with pytest.raises(errors.RequestLimitExceeded, match="stopped after 2 requests"):
@@ -235,7 +236,7 @@ class TestLimit:
         assert server.requests - before <= 3
 
     @pytest.mark.parametrize("value", [-1, 1.5, True, "many"])
-    def test_what_is_no_number(self, value):
+    def test_invalid_limit(self, value):
         """A limit is a whole number from 0 up."""
         with (
             pytest.raises(errors.ConfigError, match="max_requests is"),

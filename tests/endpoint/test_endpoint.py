@@ -1,4 +1,4 @@
-"""Plans: what is asked for, in the fewest requests, and what is refused without one."""
+"""Plans: the fewest requests for the arguments; invalid arguments raise before any request."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ EPOCH_NOW = int((NOW - GENESIS).total_seconds()) // 384
 HEAD = Head(epoch=EPOCH_NOW, finalized_epoch=EPOCH_NOW - 2, slot=32 * EPOCH_NOW + 5)
 WINDOWED = ("income_history", "balance_history")
 OF_VALIDATORS = ("validators", *WINDOWED)
-calm = settings(deadline=None, derandomize=True, database=None, max_examples=60)
+thorough = settings(deadline=None, derandomize=True, database=None, max_examples=60)
 
 
 def chain_head(head=HEAD, *, chain=MAINNET, known=None):
-    """Return a horizon that counts how often it was asked for the head."""
-    asked = []
+    """Return a chain head that records each request for the head."""
+    head_requests = []
 
-    def ask():
-        asked.append(head)
+    def request_head():
+        head_requests.append(head)
         return head
 
-    made = ChainHead(chain, ask, lambda: NOW, known)
-    object.__setattr__(made, "asked", asked)
-    return made
+    chain_head = ChainHead(chain, request_head, lambda: NOW, known)
+    object.__setattr__(chain_head, "head_requests", head_requests)
+    return chain_head
 
 
-def plan(name, where=None, **values):
+def plan(name, head=None, **values):
     """Return the request lines of a plan."""
     arguments = {"since": None, "until": None, "region": None, "summarize": False} | values
-    calls = ENDPOINT[name].plan(arguments, where or chain_head())
+    calls = ENDPOINT[name].plan(arguments, head or chain_head())
     return [line(call.request) for call in calls]
 
 
@@ -57,8 +57,8 @@ def line(request):
     return f"{request.method} {request.path}" + (f"?{query}" if query else "")
 
 
-def asked_for(lines):
-    """Return every (validator, epoch) that windowed request lines select, as often as they do."""
+def parse_cells(lines):
+    """Return every (validator, epoch) that windowed request lines select, with repeats."""
     found = []
     for each in lines:
         path, _, query = each.removeprefix("GET /api/v1/validator/").partition("?")
@@ -67,9 +67,13 @@ def asked_for(lines):
         assert {"latest_epoch", "limit"} == set(fields)
         assert 1 <= limit <= 100
         assert last - limit + 1 >= 0
-        who = unquote(path.partition("/")[0]).split(",")
-        assert len(who) <= 100
-        found += [(one, epoch) for one in who for epoch in range(last - limit + 1, last + 1)]
+        validators = unquote(path.partition("/")[0]).split(",")
+        assert len(validators) <= 100
+        found += [
+            (validator, epoch)
+            for validator in validators
+            for epoch in range(last - limit + 1, last + 1)
+        ]
     return found
 
 
@@ -77,21 +81,21 @@ def keys(count):
     return [f"0x{number:096x}" for number in range(1, count + 1)]
 
 
-# The fewest requests, each thing once.
+# The fewest requests; each cell once.
 
 
 def test_250_validators_over_250_epochs_take_nine_requests():
     """Three batches of at most 100 by three windows of at most 100."""
-    where = chain_head()
+    head = chain_head()
 
-    lines = plan("income_history", where, validators=range(250), since=-250)
+    lines = plan("income_history", head, validators=range(250), since=-250)
 
     assert 9 == len(lines)
     newest = HEAD.finalized_epoch
-    wanted = {(str(v), e) for v in range(250) for e in range(newest - 249, newest + 1)}
-    assert wanted == set(asked_for(lines))
-    assert len(wanted) == len(asked_for(lines))
-    assert 1 == len(where.asked)
+    expected = {(str(v), e) for v in range(250) for e in range(newest - 249, newest + 1)}
+    assert expected == set(parse_cells(lines))
+    assert len(expected) == len(parse_cells(lines))
+    assert 1 == len(head.head_requests)
 
 
 @pytest.mark.parametrize("name", WINDOWED)
@@ -99,17 +103,17 @@ def test_250_validators_over_250_epochs_take_nine_requests():
 @pytest.mark.parametrize("length", [1, 2, 99, 100, 101, 199, 200, 201, 301])
 def test_windows_end_at_every_kind_of_border(name, first, length):
     """Epoch 0, one epoch, 99, 100, 101, the finalized one: no overlap, no gap, no underflow."""
-    where = chain_head()
+    head = chain_head()
 
-    lines = plan(name, where, validators=7, since=first, until=first + length - 1)
+    lines = plan(name, head, validators=7, since=first, until=first + length - 1)
 
     assert math.ceil(length / 100) == len(lines)
-    wanted = [("7", epoch) for epoch in range(first, first + length)]
-    assert wanted == sorted(asked_for(lines))
-    assert [] == where.asked
+    expected = [("7", epoch) for epoch in range(first, first + length)]
+    assert expected == sorted(parse_cells(lines))
+    assert [] == head.head_requests
 
 
-@calm
+@thorough
 @given(
     validators=st.integers(1, 350),
     first=st.integers(0, 400_000),
@@ -122,27 +126,27 @@ def test_plans_are_minimal_and_exact(validators, first, length):
     )
 
     assert math.ceil(validators / 100) * math.ceil(length / 100) == len(lines)
-    asked = asked_for(lines)
-    assert validators * length == len(asked) == len(set(asked))
+    head_requests = parse_cells(lines)
+    assert validators * length == len(head_requests) == len(set(head_requests))
 
 
 @pytest.mark.parametrize(
     ("name", "newest"),
     [("income_history", HEAD.finalized_epoch), ("balance_history", HEAD.epoch)],
 )
-def test_left_out_a_range_is_the_last_hundred_epochs(name, newest):
+def test_the_default_range_is_the_last_hundred_epochs(name, newest):
     """Income ends at the finalized epoch, balances at the processed one."""
     assert [f"latest_epoch={newest}&limit=100"] == [
         each.partition("?")[2] for each in plan(name, validators=1)
     ]
-    assert [("1", newest)] == asked_for(plan(name, validators=1, since=-1))
-    assert [("1", newest)] == asked_for(plan(name, validators=1, since="latest"))
-    assert [("1", newest - 1)] == asked_for(plan(name, validators=1, since=-2, until=-2))
+    assert [("1", newest)] == parse_cells(plan(name, validators=1, since=-1))
+    assert [("1", newest)] == parse_cells(plan(name, validators=1, since="latest"))
+    assert [("1", newest - 1)] == parse_cells(plan(name, validators=1, since=-2, until=-2))
 
 
 @pytest.mark.parametrize("name", WINDOWED)
-def test_on_a_young_chain_a_window_begins_at_genesis(name):
-    """With 51 epochs there are 51 to ask for, and none before the first."""
+def test_on_a_young_chain_a_window_starts_at_genesis(name):
+    """With 51 epochs, 51 are requested."""
     young = chain_head(Head(epoch=50, finalized_epoch=50, slot=1600))
 
     (only,) = plan(name, young, validators=1)
@@ -151,7 +155,7 @@ def test_on_a_young_chain_a_window_begins_at_genesis(name):
 
 
 def test_a_range_of_time_becomes_the_epochs_that_start_in_it():
-    """Bare dates are whole days, and the window ends where the last of them ends."""
+    """Bare dates are whole days, and the range ends where the last day ends."""
     start = datetime(2026, 10, 1, tzinfo=UTC)
     end = datetime(2026, 11, 1, tzinfo=UTC)
     first = math.ceil((start - GENESIS).total_seconds() / 384)
@@ -164,12 +168,12 @@ def test_a_range_of_time_becomes_the_epochs_that_start_in_it():
         ("2026-10-01T02:00:00+02:00", "2026-10-31T23:59:59Z"),
     ]:
         lines = plan("income_history", validators=1, since=since, until=until)
-        assert [("1", epoch) for epoch in range(first, last + 1)] == sorted(asked_for(lines))
+        assert [("1", epoch) for epoch in range(first, last + 1)] == sorted(parse_cells(lines))
         assert math.ceil((last - first + 1) / 100) == len(lines)
 
 
 def test_epochs_days_and_periods_take_a_request_each():
-    """What the API gives one by one is asked for one by one, and never twice."""
+    """Each is requested once, duplicates included."""
     assert ["GET /api/v1/epoch/5", "GET /api/v1/epoch/6"] == plan("epochs", since=5, until=6)
     assert ["GET /api/v1/epoch/0/slots"] == plan("epoch_slots", since=0, until=0)
     assert ["GET /api/v1/yieldindex/9"] == plan("yield_index", since=9, until=9)
@@ -188,16 +192,16 @@ def test_epochs_days_and_periods_take_a_request_each():
         ("graffiti_wall", "GET /api/v1/graffitiwall?summarize=false"),
     ],
 )
-def test_the_latest_is_asked_for_by_that_name(name, expected):
-    """One request, without another one to learn what the latest is."""
-    where = chain_head()
+def test_the_latest_is_requested_as_latest(name, expected):
+    """One request, without another one for the number of the latest."""
+    head = chain_head()
 
-    assert [expected] == plan(name, where)
-    assert [] == where.asked
+    assert [expected] == plan(name, head)
+    assert [] == head.head_requests
 
 
-def test_the_public_service_knows_the_yield_index_by_another_name():
-    """The same plan, with the path that the public service has."""
+def test_the_public_service_has_another_path_for_the_yield_index():
+    """The plan is the same, with the path of the public service."""
     values = {"since": 9, "until": 9}
 
     (call,) = ENDPOINT["yield_index"].plan(values, chain_head(), public=True)
@@ -211,10 +215,10 @@ def test_the_public_service_knows_the_yield_index_by_another_name():
 @pytest.mark.parametrize("region", [None, (0, 0, 0, 0), [1, 2, 3, 4], (0, 0, 999, 999)])
 @pytest.mark.parametrize("summarize", [True, False])
 @pytest.mark.parametrize("since", [None, 0, 5_000_000])
-def test_the_wall_is_always_told_whether_to_summarize(region, summarize, since):
-    """Its default is disputed, so it is never left to the service.
+def test_the_wall_always_states_whether_to_summarize(region, summarize, since):
+    """The default differs between services, so `summarize` is always sent.
 
-    Nor is the summary of a range that ends below slot 10,000: the service knows no such end.
+    For a range that ends below slot 10,000 it is false: the service raises such an end.
     """
     lines = plan(
         "graffiti_wall", region=region, summarize=summarize, since=since, until=since and since + 9
@@ -225,8 +229,8 @@ def test_the_wall_is_always_told_whether_to_summarize(region, summarize, since):
     assert all(f"summarize={word}" in each for each in lines)
 
 
-def test_a_million_slots_of_the_wall_come_in_windows_that_join_without_a_seam():
-    """Every slot belongs to exactly one request."""
+def test_a_million_slots_of_the_wall_take_adjacent_windows():
+    """Each slot is in exactly one request."""
     lines = plan("graffiti_wall", since=3, until=1_000_002)
 
     ends = [
@@ -239,7 +243,7 @@ def test_a_million_slots_of_the_wall_come_in_windows_that_join_without_a_seam():
 
 
 def test_a_summary_of_several_windows_is_one_summary():
-    """A pixel that was painted in two windows is there once, as it was painted last."""
+    """A pixel that is painted in two windows has one row, with the latest colour."""
     lines = plan("graffiti_wall", since=0, until=999_999, summarize=True)
     assert len(lines) > 1
     slots = [40_000 + number * (1_000_000 // len(lines)) for number in range(len(lines))]
@@ -264,25 +268,29 @@ def test_a_summary_of_several_windows_is_one_summary():
         b"\x00\x00\x01\x01x",
     ],
 )  # fmt: skip
-def test_a_region_that_is_no_rectangle_is_refused(region):
-    """Beyond the wall, reversed, of the wrong length or kind: named, and nothing is asked."""
+def test_a_region_must_be_a_rectangle_on_the_wall(region):
+    """Beyond the wall, reversed, of the wrong length or type: the error names the argument."""
     with pytest.raises(UsageError, match="region"):
         plan("graffiti_wall", region=region)
 
 
 @pytest.mark.parametrize("summarize", [1, 0, "true", None, 1.0])
-def test_summarize_is_yes_or_no(summarize):
-    """Nothing else stands for either."""
+def test_summarize_must_be_a_bool(summarize):
+    """Other values raise UsageError."""
     with pytest.raises(UsageError, match="summarize"):
         plan("graffiti_wall", summarize=summarize)
 
 
-# Validators: one or many, of any kind.
+# Validators: one or many, of any type.
 
 
-def named(lines):
-    """Return the identifiers that request lines name, in order."""
-    return [one for each in lines for one in each.split("/validator/")[1].split("/")[0].split(",")]
+def parse_identifiers(lines):
+    """Return the identifiers in request lines, in order."""
+    return [
+        validator
+        for each in lines
+        for validator in each.split("/validator/")[1].split("/")[0].split(",")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +320,7 @@ def named(lines):
 )
 def test_validators_may_be_written_in_many_ways(subject, expected):
     """Integers of any library, text, public keys in any case: each once, in the order given."""
-    assert expected == named(plan("validators", validators=subject))
+    assert expected == parse_identifiers(plan("validators", validators=subject))
 
 
 def test_a_hundred_thousand_validators_are_a_thousand_requests():
@@ -328,7 +336,7 @@ def test_a_hundred_thousand_validators_are_a_thousand_requests():
     lines = plan("validators", validators=several)
 
     assert 1000 == len(lines)
-    assert [*map(str, range(99_990)), *keys(10)] == named(lines)
+    assert [*map(str, range(99_990)), *keys(10)] == parse_identifiers(lines)
     assert all(each.count(",") == 99 for each in lines)
 
 
@@ -338,14 +346,14 @@ def test_public_keys_never_make_a_url_too_long(name, count):
     """Below 8 KiB with room for an address and a prefix; batches are smaller instead."""
     lines = plan(name, validators=keys(count), since=400_000, until=400_099)
 
-    assert keys(count) == named(lines)
+    assert keys(count) == parse_identifiers(lines)
     assert max(map(len, lines)) < 8192 - 256
     assert len(lines) <= math.ceil(count / 70)
 
 
 @pytest.mark.parametrize("count", [1, 70, 80, 100, 101, 250])
 def test_validators_by_many_keys_are_posted_a_hundred_at_a_time(count):
-    """The body has no length to mind, so there are no more requests than for indices."""
+    """A body has no length limit, so keys take as many requests as indices."""
     calls = ENDPOINT["validators"].plan({"validators": keys(count)}, chain_head())
 
     assert math.ceil(count / 100) == len(calls)
@@ -361,7 +369,7 @@ MALFORMED = [
     "../x", "1,2", "1%2C2", "1?apikey=x", "1#", "1 ", "-1", "1e3", "\u0661\u0662\u0663", "0x",
     "a" * 95, "a" * 97, True, 1.0, 2**64, "\r\nX: y", "1\x00", "9" * 10**6,
 ]  # fmt: skip
-HOSTILE = [
+INVALID = [
     "", " ", "0x" + "a" * 95, "0x" + "g" * 96, "0x0x" + "a" * 94, "a" * 96 + "\n", "1\n", "+1",
     "1_0", "0x1", "latest", "\uff11", -1, 2**31 - 1, 2**63, np.bool_(True), np.float64(1),
     np.int64(-1), float("nan"), float("inf"), Decimal(1), 1j, None, b"1", b"\x00" * 48, [[1]],
@@ -373,39 +381,40 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", OF_VALIDATORS)
 @pytest.mark.parametrize("bad", MALFORMED, ids=lambda bad: ascii(bad)[:20])
-def test_a_malformed_identifier_is_refused_here_by_name(name, bad):
-    """Eighteen ways to be no validator: the item is named, shortened, and nothing is sent."""
+def test_a_malformed_identifier_raises_before_any_request(name, bad):
+    """Eighteen malformed values: the error names the item, shortened; no request is sent."""
     for subject in (bad, [1, bad], iter([bad])):
         with (
             bf.Explorer("http://127.0.0.1:9", chain="mainnet") as explorer,
-            pytest.raises(UsageError) as told,
+            pytest.raises(UsageError) as caught,
         ):
             getattr(bf, f"load_{name}")(subject, explorer=explorer)
 
         assert 0 == explorer.requests
-        assert repr(bad)[:40] in str(told.value)
-        assert str(told.value).isprintable()
-        assert len(str(told.value)) < 300
-        assert told.value.hint
+        assert repr(bad)[:40] in str(caught.value)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 300
+        assert caught.value.hint
 
 
-@pytest.mark.parametrize("bad", HOSTILE, ids=lambda bad: ascii(bad)[:20].replace("\n", " "))
-def test_other_things_that_are_no_validators_are_refused(bad):
-    """Nulls, floats, bytes, lists of lists, frames: a usage error, whatever they are."""
+@pytest.mark.parametrize("bad", INVALID, ids=lambda bad: ascii(bad)[:20].replace("\n", " "))
+def test_values_of_other_types_are_no_validators(bad):
+    """Nulls, floats, bytes, nested lists, frames: each raises UsageError."""
     with pytest.raises(UsageError):
         plan("validators", validators=bad)
 
 
 @pytest.mark.parametrize(
-    "nothing", [[], (), range(0), iter([]), pl.Series([], dtype=pl.Int64), pd.Series([], dtype=int)]
+    "no_subjects",
+    [[], (), range(0), iter([]), pl.Series([], dtype=pl.Int64), pd.Series([], dtype=int)],
 )
 @pytest.mark.parametrize("name", [*OF_VALIDATORS, "sync_committees"])
-def test_no_subjects_are_no_rows_and_no_request(name, nothing):
+def test_no_subjects_are_no_rows_and_no_request(name, no_subjects):
     """An empty list is an empty frame with every column, even if the range needs the head."""
     windows = {"since": -5} if name in WINDOWED else {}
 
     with replaying({}) as server, bf.Explorer(server.url, chain="mainnet") as explorer:
-        frame = getattr(bf, f"load_{name}")(nothing, explorer=explorer, **windows)
+        frame = getattr(bf, f"load_{name}")(no_subjects, explorer=explorer, **windows)
 
     assert [] == server.arrived
     assert 0 == frame.height
@@ -413,13 +422,13 @@ def test_no_subjects_are_no_rows_and_no_request(name, nothing):
 
 
 @pytest.mark.parametrize("bad", ["x", "1,2", "../x", "", " 1", -1, 1.0, True, None, [None], b"1"])
-def test_a_malformed_period_is_refused_here(bad):
-    """A period is a number or one of two words."""
+def test_a_malformed_period_raises_before_any_request(bad):
+    """A period is a number, "latest" or "next"."""
     with pytest.raises(UsageError, match="periods"):
         plan("sync_committees", periods=bad)
 
 
-# Ranges that make no sense.
+# Invalid ranges.
 
 RANGED = [
     "income_history",
@@ -440,11 +449,11 @@ RANGED = [
     ],
 )  # fmt: skip
 def test_a_reversed_range_is_refused(name, since, until):
-    """Both ends are named, and no request is planned."""
-    with pytest.raises(UsageError) as told:
+    """The error names the argument, and no request is planned."""
+    with pytest.raises(UsageError) as caught:
         plan(name, validators=1, since=since, until=until)
 
-    assert "since" in str(told.value)
+    assert "since" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", RANGED)
@@ -452,45 +461,45 @@ def test_a_reversed_range_is_refused(name, since, until):
     "bad", [True, False, 1.0, float("nan"), "soon", "", "30x", "-5", "1e3", [1], b"1", (1, 2), {}]
 )
 @pytest.mark.parametrize("end", ["since", "until"])
-def test_a_bound_that_is_no_moment_is_refused_by_name(name, bad, end):
-    """Numbers that are none, words that are none: the value is named and nothing is asked."""
-    where = chain_head()
+def test_an_invalid_bound_raises_and_is_named(name, bad, end):
+    """Wrong types and invalid texts: the error names the value; no request is planned."""
+    head = chain_head()
 
-    with pytest.raises(UsageError) as told:
-        plan(name, where, validators=1, **{end: bad})
+    with pytest.raises(UsageError) as caught:
+        plan(name, head, validators=1, **{end: bad})
 
-    assert repr(bad) in str(told.value)
-    assert [] == where.asked
+    assert repr(bad) in str(caught.value)
+    assert [] == head.head_requests
 
 
 @pytest.mark.parametrize("name", ["income_history", "balance_history", "epochs", "epoch_slots"])
 @pytest.mark.parametrize("chain", [MAINNET, HOODI])
 def test_a_future_epoch_of_a_real_chain_is_refused_by_the_clock(name, chain):
-    """What cannot exist yet costs no request; what may exist is asked for."""
+    """An epoch after the current one raises without a request; the current one is requested."""
     now = int((NOW - chain.genesis).total_seconds()) // 384
-    where = chain_head(chain=chain)
+    head = chain_head(chain=chain)
 
-    assert 1 == len(plan(name, where, validators=1, since=now, until=now))
+    assert 1 == len(plan(name, head, validators=1, since=now, until=now))
     for values in ({"since": now + 1}, {"until": now + 1}, {"since": 5, "until": 10**12}):
         with pytest.raises(UsageError, match="future"):
-            plan(name, where, validators=1, **values)
-    assert [] == where.asked
+            plan(name, head, validators=1, **values)
+    assert [] == head.head_requests
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("graffiti_wall", 12), ("yield_index", 86_400)])
 def test_a_future_slot_or_day_is_refused_by_the_clock(name, seconds):
-    """The clock knows slots and days as well as epochs."""
+    """The clock limits slots and days as well as epochs."""
     now = int((NOW - GENESIS).total_seconds()) // seconds
-    where = chain_head()
+    head = chain_head()
 
-    assert 1 == len(plan(name, where, since=now, until=now))
+    assert 1 == len(plan(name, head, since=now, until=now))
     with pytest.raises(UsageError, match="future"):
-        plan(name, where, since=5, until=now + 1)
-    assert [] == where.asked
+        plan(name, head, since=5, until=now + 1)
+    assert [] == head.head_requests
 
 
-def test_the_clock_says_nothing_about_a_simulated_chain():
-    """A chain of one's own may have run faster; a dataset that is served says where it ends."""
+def test_the_clock_does_not_limit_a_simulated_chain():
+    """A simulated chain may be ahead of the clock; a served dataset has a known end."""
     genesis = datetime(2026, 10, 31, tzinfo=UTC)
     chain = Chain("simulated", genesis=genesis)
     beyond = {"validators": 1, "since": 0, "until": 99_999}
@@ -501,11 +510,11 @@ def test_the_clock_says_nothing_about_a_simulated_chain():
     assert 5 == len(plan("income_history", known, validators=1, since=0, until=467))
     with pytest.raises(UsageError, match="467"):
         plan("income_history", known, validators=1, since=0, until=468)
-    assert [] == known.asked
+    assert [] == known.head_requests
 
 
-def test_a_range_that_is_too_new_to_have_rows_is_refused_or_empty():
-    """A range that begins after the latest cannot be turned around into one that ends before."""
+def test_a_range_after_the_head_is_refused():
+    """A start after the latest epoch raises UsageError."""
     young = chain_head(Head(epoch=5, finalized_epoch=3, slot=160))
 
     with pytest.raises(UsageError):
@@ -514,7 +523,7 @@ def test_a_range_that_is_too_new_to_have_rows_is_refused_or_empty():
 
 @pytest.mark.parametrize("bound", [np.int64(400_000), np.uint32(400_000)])
 def test_a_bound_may_be_an_integer_of_another_library(bound):
-    """A number taken out of a Series or an array is a number."""
+    """Numbers of numpy are numbers."""
     lines = plan("income_history", validators=1, since=bound, until=bound)
 
-    assert [("1", 400_000)] == asked_for(lines)
+    assert [("1", 400_000)] == parse_cells(lines)

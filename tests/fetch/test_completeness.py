@@ -1,7 +1,7 @@
-"""Rows that lack, come twice, contradict or belong elsewhere: complete, or loud.
+"""Rows that are missing, duplicate, contradictory or not requested: complete, or an error.
 
-A server stands before the local explorer and spoils its answers. What must come out is what the
-local explorer alone gives.
+A server between the client and the local explorer damages the responses. The result must be the
+same as without it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ ACTIVE = range(100, 205)
 
 @pytest.fixture(scope="module")
 def upstream(chain):
-    """The explorer whose answers are spoiled."""
+    """The local explorer whose responses are damaged."""
     with Server(chain) as server:
         yield server
 
 
 @contextmanager
-def spoiling(upstream, fault):
-    """The server that spoils, and an explorer that asks it."""
+def damaging(upstream, fault):
+    """Yield the server that damages responses, and an explorer connected to it."""
     with (
         FaultServer(fault, upstream=upstream.url) as server,
         bf.Explorer(server.url, chain=upstream.service.chain, rate=10_000) as explorer,
@@ -52,19 +52,19 @@ def spoiling(upstream, fault):
         yield server, explorer
 
 
-def good(upstream, load, *args, **more):
-    """What comes without faults, which must be without gaps."""
-    with spoiling(upstream, "") as (_, explorer):
+def load_without_faults(upstream, load, *args, **more):
+    """Return the rows without faults, and without gaps."""
+    with damaging(upstream, "") as (_, explorer):
         return load(*args, **more, explorer=explorer, strict=True)
 
 
-def asked(server, part):
-    """The requests for the path with *part*, as they arrived."""
+def list_targets(server, part):
+    """Return the requested targets that contain *part*, as they arrived."""
     return [seen.target for seen in server.seen if part in seen.target]
 
 
-def cells(missing, unit):
-    """The cells that a frame of runs names."""
+def list_cells(missing, unit):
+    """Return the cells of a frame of missing intervals."""
     subject, *_ = missing.columns
     return {
         (row[subject], number)
@@ -74,12 +74,12 @@ def cells(missing, unit):
 
 
 @pytest.mark.parametrize("part", GRIDS)
-def test_rows_that_lack_once_are_asked_for_again(upstream, part):
-    """One row in eleven is dropped of the first answers: once more, and nothing lacks."""
+def test_rows_missing_once_are_requested_again(upstream, part):
+    """One row in eleven is missing from the first responses: each is requested once more."""
     load, span, windows = GRIDS[part]
-    expected = good(upstream, load, ACTIVE, **span)
+    expected = load_without_faults(upstream, load, ACTIVE, **span)
 
-    with spoiling(upstream, f"rows_drop?path=/{part}&every=11&times={2 * windows}") as (
+    with damaging(upstream, f"rows_drop?path=/{part}&every=11&times={2 * windows}") as (
         server,
         explorer,
     ):
@@ -87,47 +87,49 @@ def test_rows_that_lack_once_are_asked_for_again(upstream, part):
 
     assert_frame_equal(expected, found)
     assert expected.height == len(ACTIVE) * (span["until"] - span["since"] + 1)
-    assert 2 * windows * 2 == len(asked(server, part))
+    assert 2 * windows * 2 == len(list_targets(server, part))
 
 
-def test_only_what_lacks_is_asked_for_again(upstream):
-    """Three rows of two validators, in two batches and at a seam of windows: one request."""
-    expected = good(upstream, bf.load_balance_history, ACTIVE, since=310, until=429)
+def test_only_missing_rows_are_requested_again(upstream):
+    """Three rows of two validators, in two batches and across two windows: one request."""
+    expected = load_without_faults(upstream, bf.load_balance_history, ACTIVE, since=310, until=429)
     fault = "rows_lack?fields=epoch,validatorindex&cells=409-101,410-101,408-204&times=4"
 
-    with spoiling(upstream, f"{fault}&path=balance") as (server, explorer):
+    with damaging(upstream, f"{fault}&path=balance") as (server, explorer):
         found = bf.load_balance_history(ACTIVE, since=310, until=429, explorer=explorer)
 
     assert_frame_equal(expected, found)
     assert ["/api/v1/validator/101,204/balancehistory?latest_epoch=410&limit=3"] == (
-        asked(server, "balancehistory")[4:]
+        list_targets(server, "balancehistory")[4:]
     )
 
 
 @pytest.mark.parametrize("part", ["balancehistory", "attestations"])
-def test_a_hole_between_final_rows_is_an_error_that_keeps_the_rest(upstream, part):
-    """It was requested twice; what came, and all that did not, is in the error."""
+def test_a_gap_between_final_rows_is_an_error_with_the_other_rows(upstream, part):
+    """The error has the rows that were received and the list of the missing ones."""
     load, span, _ = GRIDS[part]
-    expected = good(upstream, load, ACTIVE, **span)
+    expected = load_without_faults(upstream, load, ACTIVE, **span)
 
     with (
-        spoiling(upstream, f"rows_drop?path=/{part}") as (_, explorer),
+        damaging(upstream, f"rows_drop?path=/{part}") as (_, explorer),
         pytest.raises(errors.IntegrityError, match="requested twice: validator_index") as caught,
     ):
         load(ACTIVE, **span, explorer=explorer)
 
     rows, missing = caught.value.rows, caught.value.missing
-    lost = expected.join(rows, on=["validator_index", "epoch"], how="anti")
-    assert_frame_equal(expected, pl.concat([rows, lost]).sort("validator_index", "epoch"))
-    assert set(lost.select("validator_index", "epoch").rows()) == cells(missing, "epoch")
-    assert 0 < lost.height < expected.height // 10
+    missing_rows = expected.join(rows, on=["validator_index", "epoch"], how="anti")
+    assert_frame_equal(expected, pl.concat([rows, missing_rows]).sort("validator_index", "epoch"))
+    assert set(missing_rows.select("validator_index", "epoch").rows()) == list_cells(
+        missing, "epoch"
+    )
+    assert 0 < missing_rows.height < expected.height // 10
 
 
-def test_income_may_have_holes(upstream):
-    """The service has no row for epochs without activity: a warning, and strict an error."""
+def test_income_may_have_gaps(upstream):
+    """The service has no row for epochs without activity: a warning, with strict an error."""
     fault = "rows_lack?fields=epoch,validatorindex&cells=300-101,301-101"
 
-    with spoiling(upstream, fault) as (_, explorer):
+    with damaging(upstream, fault) as (_, explorer):
         with pytest.warns(bf.MissingRows, match="validator_index 101, epoch 300 to 301"):
             found = bf.load_income_history([101, 102], since=290, until=310, explorer=explorer)
         with pytest.raises(bf.MissingRows, match="epoch 300 to 301") as caught:
@@ -135,15 +137,15 @@ def test_income_may_have_holes(upstream):
 
     assert 2 * 21 - 2 == found.height
     assert_frame_equal(found, caught.value.rows)
-    assert {(101, 300), (101, 301)} == cells(caught.value.missing, "epoch")
+    assert {(101, 300), (101, 301)} == list_cells(caught.value.missing, "epoch")
 
 
-def test_a_hole_that_is_not_final_yet_is_no_error(upstream):
-    """Of the last two epochs nobody can say what must be there."""
+def test_a_gap_that_is_not_final_is_no_error(upstream):
+    """For the last two epochs the expected rows are unknown."""
     fault = f"rows_lack?path=balance&fields=epoch,validatorindex&cells={FINAL + 1}-101"
 
     with (
-        spoiling(upstream, fault) as (_, explorer),
+        damaging(upstream, fault) as (_, explorer),
         pytest.warns(bf.MissingRows, match=f"validator_index 101, epoch {FINAL + 1}"),
     ):
         found = bf.load_balance_history(101, since=460, until=469, explorer=explorer)
@@ -151,35 +153,35 @@ def test_a_hole_that_is_not_final_yet_is_no_error(upstream):
     assert 9 == found.height
 
 
-def test_the_running_epoch_is_not_missing_its_slots_to_come(upstream):
-    """It has those so far; where the chain ends is asked for once, and nothing else again."""
-    with spoiling(upstream, "") as (server, explorer):
+def test_future_slots_of_the_current_epoch_are_not_missing(upstream):
+    """The head is requested once, and no slot is requested again."""
+    with damaging(upstream, "") as (server, explorer):
         slots = bf.load_epoch_slots(since=469, until=469, explorer=explorer)
 
     assert set(range(469 * 32, 15_029)) == set(slots.filter(status="proposed")["slot"]) | set(
         slots.filter(pl.col("status").is_in(["missed", "orphaned"]))["slot"]
     )
-    assert 1 == len(asked(server, "/slots"))
+    assert 1 == len(list_targets(server, "/slots"))
     assert len(server.seen) <= 2
 
 
 def test_two_blocks_of_a_slot_are_no_contradiction(upstream, chain):
-    """The orphaned one stands beside the canonical one, each by its root."""
-    torn = chain.scan("blocks").filter(status="orphaned").select("slot", "epoch").collect()
-    slot, epoch = torn.row(0)
+    """An orphaned and a canonical block have different roots."""
+    orphaned = chain.scan("blocks").filter(status="orphaned").select("slot", "epoch").collect()
+    slot, epoch = orphaned.row(0)
 
-    found = good(upstream, bf.load_epoch_slots, since=epoch, until=epoch)
+    found = load_without_faults(upstream, bf.load_epoch_slots, since=epoch, until=epoch)
 
     assert {"proposed", "orphaned"} >= set(found.filter(slot=slot)["status"]) >= {"orphaned"}
     assert 32 == found["slot"].n_unique() <= found.height
 
 
-def test_pandas_gets_the_rest_as_pandas(upstream):
-    """The error's rows are what the loader would have returned."""
+def test_the_rows_of_the_error_are_a_pandas_frame(upstream):
+    """The rows of the error have the type that the loader would return."""
     fault = "rows_lack?path=balance&fields=epoch,validatorindex&cells=300-101"
 
     with (
-        spoiling(upstream, fault) as (_, explorer),
+        damaging(upstream, fault) as (_, explorer),
         bf.settings(frame="pandas"),
         pytest.raises(errors.IntegrityError) as caught,
     ):
@@ -201,16 +203,16 @@ LISTS = {
 
 
 @pytest.mark.parametrize("part", LISTS)
-def test_an_answer_that_is_empty_once_is_asked_for_again(upstream, part):
-    """The first answer is empty: one request more, and nothing lacks."""
+def test_an_empty_response_is_requested_again(upstream, part):
+    """The first response is empty: one more request, and no row is missing."""
     load, args, span, requests = LISTS[part]
-    expected = good(upstream, load, *args, **span)
+    expected = load_without_faults(upstream, load, *args, **span)
 
-    with spoiling(upstream, f"rows_empty?path={part}&times=1") as (server, explorer):
+    with damaging(upstream, f"rows_empty?path={part}&times=1") as (server, explorer):
         found = load(*args, **span, explorer=explorer)
 
     assert_frame_equal(expected, found)
-    assert requests + 1 == len(asked(server, part))
+    assert requests + 1 == len(list_targets(server, part))
 
 
 @pytest.mark.parametrize(
@@ -228,9 +230,9 @@ def test_an_answer_that_is_empty_once_is_asked_for_again(upstream, part):
          "rows_lack?fields=blockNumber&cells=1001", "block_number 1001"),
     ],
 )  # fmt: skip
-def test_what_is_final_must_be_there(upstream, load, fault, words):
-    """An epoch, a slot of an epoch, a block before another: an error that says which."""
-    with spoiling(upstream, fault) as (_, explorer):
+def test_missing_final_rows_are_an_error(upstream, load, fault, words):
+    """An epoch, a slot of an epoch, a block before another: the error names it."""
+    with damaging(upstream, fault) as (_, explorer):
         if not fault:
             assert load(explorer).height > 0
             return
@@ -239,21 +241,21 @@ def test_what_is_final_must_be_there(upstream, load, fault, words):
 
 
 @pytest.mark.parametrize("part", GRIDS)
-def test_repeats_and_disorder_change_nothing(upstream, part):
-    """Rows that come twice and in another order are each there once, by key."""
+def test_duplicate_and_unordered_rows_change_nothing(upstream, part):
+    """Duplicate rows are used once, and rows are sorted by key."""
     load, span, windows = GRIDS[part]
-    expected = good(upstream, load, ACTIVE, **span)
+    expected = load_without_faults(upstream, load, ACTIVE, **span)
 
     for fault in ("rows_dup", "rows_shuffle"):
-        with spoiling(upstream, f"{fault}?path=/{part}") as (server, explorer):
+        with damaging(upstream, f"{fault}?path=/{part}") as (server, explorer):
             assert_frame_equal(expected, load(ACTIVE, **span, explorer=explorer))
-        assert 2 * windows == len(asked(server, part))
+        assert 2 * windows == len(list_targets(server, part))
 
 
-def test_rows_that_contradict_each_other_are_an_error(upstream):
-    """It names the key, the field and both values."""
+def test_contradictory_rows_are_an_error(upstream):
+    """The error names the key, the field and both values."""
     with (
-        spoiling(upstream, "rows_conflict?path=balance&field=balance") as (_, explorer),
+        damaging(upstream, "rows_conflict?path=balance&field=balance") as (_, explorer),
         pytest.raises(errors.IntegrityError, match=r"'validator_index': 101, 'epoch': 300.*differ "
                       "in balance_gwei"),
     ):  # fmt: skip
@@ -261,12 +263,12 @@ def test_rows_that_contradict_each_other_are_an_error(upstream):
 
 
 @pytest.mark.parametrize(("field", "value"), [("validatorindex", 7), ("epoch", 299)])
-def test_rows_that_nobody_asked_for_are_an_error(upstream, field, value):
-    """Another validator, another epoch: the service answered another question."""
+def test_rows_that_were_not_requested_are_an_error(upstream, field, value):
+    """Another validator, another epoch: the response belongs to another request."""
     fault = f"rows_extra?path=balance&field={field}&value={value}"
 
     with (
-        spoiling(upstream, fault) as (_, explorer),
+        damaging(upstream, fault) as (_, explorer),
         pytest.raises(errors.IntegrityError, match="not requested"),
     ):
         bf.load_balance_history(101, since=300, until=301, explorer=explorer)
@@ -283,71 +285,75 @@ def test_rows_that_nobody_asked_for_are_an_error(upstream, field, value):
         (lambda e: bf.load_execution_blocks(range(10**6, 10**6 + 500), explorer=e), 5 + 1),
     ],
 )  # fmt: skip
-def test_what_there_never_was_costs_one_request_more(upstream, load, requests):
-    """Validators that do not exist, periods to come: named after one more look."""
-    with spoiling(upstream, "") as (server, explorer), pytest.warns(bf.MissingRows):
+def test_rows_that_never_existed_cost_one_more_request(upstream, load, requests):
+    """Unknown validators and future blocks are reported after one more request."""
+    with damaging(upstream, "") as (server, explorer), pytest.warns(bf.MissingRows):
         load(explorer)
 
     assert requests == len(server.seen)
 
 
-def test_a_validator_that_came_later_costs_one_request_more(upstream, chain):
-    """What is next to its first row is looked at once more, not the epochs before."""
+def test_a_validator_activated_later_costs_one_more_request(upstream, chain):
+    """Only the window next to its first row is requested again."""
     since = chain.scan("validators").filter(pl.col("activation_epoch") > 150).collect()
     late, epoch = since.select("validator_index", "activation_epoch").row(0)
 
     with (
-        spoiling(upstream, "") as (server, explorer),
+        damaging(upstream, "") as (server, explorer),
         pytest.warns(bf.MissingRows, match=f"epoch 0 to {epoch - 1}"),
     ):
         bf.load_income_history([1, late], since=0, until=FINAL, explorer=explorer)
 
     last = epoch - 1
     window = f"latest_epoch={last}&limit={min(epoch, 100)}"
-    assert [f"/api/v1/validator/{late}/incomedetailhistory?{window}"] == asked(server, "income")[5:]
+    assert [f"/api/v1/validator/{late}/incomedetailhistory?{window}"] == list_targets(
+        server, "income"
+    )[5:]
 
 
-def test_further_away_is_asked_for_when_something_was_to_be_had(upstream):
-    """Two whole windows were lost once: the nearer one is asked for, and then the other."""
-    expected = good(upstream, bf.load_income_history, 101, since=0, until=FINAL)
+def test_farther_windows_are_requested_if_the_nearer_one_had_rows(upstream):
+    """Two whole windows were empty once: the nearer one is requested first, then the other."""
+    expected = load_without_faults(upstream, bf.load_income_history, 101, since=0, until=FINAL)
 
-    with spoiling(upstream, "rows_empty?path=income&times=2") as (server, explorer):
+    with damaging(upstream, "rows_empty?path=income&times=2") as (server, explorer):
         found = bf.load_income_history(101, since=0, until=FINAL, explorer=explorer)
 
     assert_frame_equal(expected, found)
-    assert 5 + 2 == len(asked(server, "income"))
+    assert 5 + 2 == len(list_targets(server, "income"))
 
 
-def test_who_was_named_by_key_is_looked_for_as_well(upstream, chain):
-    """Rows carry no key, yet what lacks is found by the index that came with the rest."""
+def test_missing_rows_of_public_keys_are_requested_again(upstream, chain):
+    """Rows have no key; missing rows are requested by the index in the other rows."""
     keys = chain.scan("validators").sort("validator_index").collect()["pubkey"][101:104]
-    expected = good(upstream, bf.load_balance_history, list(keys), since=290, until=310)
+    expected = load_without_faults(
+        upstream, bf.load_balance_history, list(keys), since=290, until=310
+    )
 
-    with spoiling(upstream, "rows_drop?path=balance&every=7&times=1") as (server, explorer):
+    with damaging(upstream, "rows_drop?path=balance&every=7&times=1") as (server, explorer):
         found = bf.load_balance_history(list(keys), since=290, until=310, explorer=explorer)
-    with spoiling(upstream, "rows_empty?path=balance&times=1") as (emptied, explorer):
+    with damaging(upstream, "rows_empty?path=balance&times=1") as (emptied, explorer):
         again = bf.load_balance_history(list(keys), since=290, until=310, explorer=explorer)
 
     assert_frame_equal(expected, found)
     assert_frame_equal(expected, again)
-    assert 2 == len(asked(server, "balance")) == len(asked(emptied, "balance"))
+    assert 2 == len(list_targets(server, "balance")) == len(list_targets(emptied, "balance"))
 
 
 @pytest.mark.parametrize("kind", [errors.ServerError, errors.ProtocolError, errors.SchemaError])
-def test_a_service_that_fails_meanwhile_loses_nothing(upstream, kind):
-    """What came stands, and what lacks is named, when asking again fails."""
+def test_a_failed_refetch_loses_no_rows(upstream, kind):
+    """Received rows are returned, and missing ones are reported, if the second request fails."""
     fault = "rows_lack?path=income&fields=epoch,validatorindex&cells=300-101"
 
     with FaultServer(fault, upstream=upstream.url) as server:
         explorer = bf.Explorer(server.url, chain=upstream.service.chain, rate=10_000)
         fetch = explorer.source._session.fetch
 
-        def once(request, **more):
-            if asked(server, "income"):
-                raise kind("gone")
+        def fail_later(request, **more):
+            if list_targets(server, "income"):
+                raise kind("failed")
             return fetch(request, **more)
 
-        explorer.source._session.fetch = once
+        explorer.source._session.fetch = fail_later
         with explorer, pytest.warns(bf.MissingRows, match="epoch 300"):
             found = bf.load_income_history(101, since=299, until=301, explorer=explorer)
 
@@ -355,45 +361,45 @@ def test_a_service_that_fails_meanwhile_loses_nothing(upstream, kind):
 
 
 @pytest.mark.parametrize(
-    ("load", "whose", "part"),
+    ("load", "subjects", "part"),
     [
         (bf.load_income_history, {"validators": range(101, 110)}, "income"),
         (bf.load_balance_history, {"validators": range(101, 110)}, "balance"),
     ],
 )
-def test_a_service_that_had_nothing_at_all_is_asked_again(upstream, tmp_path, load, whose, part):
-    """That everything lacks is no word on anybody: once the service has healed, all is there."""
-    wanted = {**whose, "since": 300, "until": 310}
-    expected = good(upstream, load, **wanted)
+def test_an_empty_result_is_not_stored(upstream, tmp_path, load, subjects, part):
+    """If all rows are missing, the next call requests them again."""
+    arguments = {**subjects, "since": 300, "until": 310}
+    expected = load_without_faults(upstream, load, **arguments)
     known = {"chain": upstream.service.chain, "rate": 10_000, "store": tmp_path}
     with (
         FaultServer(f"rows_empty?path={part}&times=2", upstream=upstream.url) as server,
         bf.Explorer(server.url, **known) as explorer,
     ):
         with pytest.warns(bf.MissingRows):
-            assert load(**wanted, explorer=explorer).is_empty()
-        assert_frame_equal(expected, load(**wanted, explorer=explorer))
+            assert load(**arguments, explorer=explorer).is_empty()
+        assert_frame_equal(expected, load(**arguments, explorer=explorer))
 
 
 STATE = {"currentSlot": 320, "currentEpoch": 10, "currentFinalizedEpoch": 8}
 
 
 @pytest.mark.parametrize("state", [STATE, [STATE], {name: str(n) for name, n in STATE.items()}])
-def test_the_head_is_read_as_any_record_is(state):
+def test_forms_of_the_latest_state(state):
     """An object or one in a list, numbers or text."""
-    told = head.parse_latest_state(json.dumps(state).encode())
-    assert (320, 10, 8) == (told.current_slot, told.current_epoch, told.current_finalized_epoch)
+    state = head.parse_latest_state(json.dumps(state).encode())
+    assert (320, 10, 8) == (state.current_slot, state.current_epoch, state.current_finalized_epoch)
 
 
 @pytest.mark.parametrize("slot", [{"slot": 7}, [{"slot": 7}], {"slot": "7"}, {"slot": 7.0}])
-def test_the_slot_of_generation_2_is_read_as_any_record_is(slot):
+def test_forms_of_the_v2_slot(slot):
     """An object or one in a list, a number or text."""
     assert 7 == head.parse_slot(json.dumps(slot).encode())
 
 
 @pytest.mark.parametrize("data", ["[]", "[{},{}]", "5", "{}", '{"slot":-1}', f'{{"slot":{2**70}}}'])
-def test_a_head_that_makes_no_sense_is_the_service_s_fault(data):
-    """Nobody guesses where the chain ends."""
+def test_an_invalid_head_is_a_protocol_error(data):
+    """No head is assumed instead."""
     with pytest.raises(errors.ProtocolError, match="cannot be read"):
         head.parse_slot(data.encode())
     with pytest.raises(errors.ProtocolError, match="cannot be read"):
@@ -403,15 +409,15 @@ def test_a_head_that_makes_no_sense_is_the_service_s_fault(data):
 ADDRESS = "0x" + "11" * 20
 
 
-def test_a_list_that_moves_while_it_is_read_is_said_so(caplog):
-    """Pages are cut by number: where a row comes twice, another may not have come at all."""
+def test_a_list_that_shifts_between_pages_is_logged(caplog):
+    """If a row is received twice, another one may be missing."""
     key = {"validatorindex": None, "valid_signature": True}
-    every = [{"publickey": f"0x{number:096x}", **key} for number in range(3000)]
+    records = [{"publickey": f"0x{number:096x}", **key} for number in range(3000)]
 
     path = f"GET /api/v1/validator/eth1/{ADDRESS}"
     pages = {
         f"{path}?offset={offset}&limit=2000": json.dumps({"status": "OK", "data": rows}).encode()
-        for offset, rows in ((0, every[:2000]), (2000, every[1995:2995]))
+        for offset, rows in ((0, records[:2000]), (2000, records[1995:2995]))
     }
     with replaying(pages) as server, bf.Explorer(server.url, rate=10_000) as explorer:
         found = bf.load_deposit_origin(ADDRESS, explorer=explorer)
@@ -423,8 +429,8 @@ def test_a_list_that_moves_while_it_is_read_is_said_so(caplog):
     )
 
 
-def test_the_calendar_of_another_chain_is_noted(upstream, caplog):
-    """A local explorer says when its chain began; it is not mainnet by having the address alone."""
+def test_the_calendar_of_another_chain_is_logged(upstream, caplog):
+    """A local explorer states its genesis; its address alone does not make it mainnet."""
     response_warnings.log_other_chain.cache_clear()
     for known in ({}, {"chain": upstream.service.chain}):
         caplog.clear()

@@ -1,6 +1,6 @@
 """Loaders against the local explorer, over a real socket: complete, exact, in the fewest requests.
 
-What is expected is read from the dataset's own files with polars alone.
+Expected rows are read from the dataset's own files with polars alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from beaconframes.server import Server
 
 
 def rows(chain, table, *conditions):
-    """The rows of a table of the dataset that meet the conditions, by key."""
+    """Return the rows of a table of the dataset that meet the conditions, by key."""
     key = {
         "income_history": ["validator_index", "epoch"],
         "balance_history": ["validator_index", "epoch"],
@@ -35,9 +35,9 @@ def between(first, last):
 
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 def test_250_validators_over_250_epochs_take_nine_requests(chain, explorer):
-    """Three batches of three windows, and every cell is the dataset's.
+    """Three batches of three windows, and every cell is that of the dataset.
 
-    Some were not active yet: one more request tells that there are no rows next to theirs.
+    Some validators were activated later: one more request confirms that they have no earlier rows.
     """
     finalized = chain.meta["finalized_epoch"]
 
@@ -74,7 +74,7 @@ def test_every_kind_of_border(chain, explorer, first, last, requests):
 
 
 def test_public_keys_and_indices_mix(chain, explorer):
-    """A validator is asked for once, however it is named."""
+    """A validator is requested once, by index or by key."""
     known = chain.scan("validators").sort("validator_index").collect()
     keys = known["pubkey"]
 
@@ -95,8 +95,8 @@ def test_validators_in_batches_of_a_hundred(chain, explorer, count, requests):
     assert 2 * requests == explorer.requests
 
 
-def test_balances_reach_to_the_head_and_count_missing_by_name(chain, explorer):
-    """Left out, since and until mean the last 100 processed epochs."""
+def test_balances_end_at_the_head(chain, explorer):
+    """Without since and until, the last 100 processed epochs are loaded."""
     latest = chain.meta["latest_epoch"]
 
     balances = bf.load_balance_history(7)
@@ -113,7 +113,7 @@ def test_balances_reach_to_the_head_and_count_missing_by_name(chain, explorer):
     [(1, 0, 0, 1), (100, 0, 99, 1), (101, 0, 100, 4), (101, 50, 349, 6), (1000, 400, 400, 10)],
 )
 def test_balances_of_many_over_windows(chain, explorer, count, first, last, requests):
-    """Batches of a hundred by windows of a hundred epochs, and every cell is the dataset's."""
+    """Batches of 100 by windows of 100 epochs, and every cell is that of the dataset."""
     known = rows(chain, "balance_history", between(first, last))
     there = known.group_by("validator_index").len().filter(len=last - first + 1)
     validators = there["validator_index"].sort()[:count]
@@ -156,8 +156,8 @@ def test_days_one_by_one(years, count):
     assert_frame_equal(known, days)
 
 
-def test_every_committee_there_is(chain, explorer):
-    """One request a period."""
+def test_all_committees(chain, explorer):
+    """One request per period."""
     known = chain.scan("sync_committees").sort("period", "seat").collect()
     periods = known["period"].unique().sort()
 
@@ -166,7 +166,7 @@ def test_every_committee_there_is(chain, explorer):
 
 
 def test_epochs_and_their_slots(chain, explorer):
-    """One request an epoch; missed and orphaned slots are rows."""
+    """One request per epoch; missed and orphaned slots are rows."""
     epochs = bf.load_epochs(since=100, until=102)
     blocks = bf.load_epoch_slots(since=100, until=163)
 
@@ -178,7 +178,7 @@ def test_epochs_and_their_slots(chain, explorer):
 
 
 def test_latest_is_one_request(chain, explorer):
-    """Without a range, the latest epoch, its slots, the latest day and committee come alone."""
+    """Without a range, the latest epoch, its slots, latest day and committee: one request each."""
     latest = chain.meta["latest_epoch"]
 
     assert [latest] == bf.load_epochs()["epoch"].to_list()
@@ -192,7 +192,7 @@ def test_latest_is_one_request(chain, explorer):
 
 
 def test_a_sync_committee_is_one_row_per_seat(chain, explorer):
-    """512 seats in order, duplicates kept."""
+    """512 seats in order, with duplicates."""
     committee = bf.load_sync_committees([0, 1])
 
     assert 2 == explorer.requests
@@ -203,8 +203,8 @@ def test_a_sync_committee_is_one_row_per_seat(chain, explorer):
     assert 512 > committee.filter(period=0)["validator_index"].n_unique()
 
 
-def painted(blocks):
-    """The pixels that the graffiti of blocks paint, by the two accepted forms."""
+def list_painted_pixels(blocks):
+    """Return the pixels that the graffiti of blocks paint, by the two accepted forms."""
     forms = (
         re.compile(r"graffitiwall:([0-9]{1,3}):([0-9]{1,3}):#([0-9a-fA-F]{6})"),
         re.compile(r"gw:([0-9]{3})([0-9]{3})([0-9a-fA-F]{6})"),
@@ -219,17 +219,17 @@ def painted(blocks):
 
 
 def test_the_wall_is_what_the_blocks_painted(chain, explorer):
-    """The endpoint and the graffiti of the blocks tell the same picture."""
+    """The endpoint and the graffiti of the blocks give the same picture."""
     wall = bf.load_graffiti_wall(since=32 * 100, until=32 * 164 - 1)
     blocks = bf.load_epoch_slots(since=100, until=163)
 
-    told = wall.select("slot", "x", "y", "color", "validator_index").rows()
-    assert painted(blocks) == told
-    assert len(told) > 100
+    pixels = wall.select("slot", "x", "y", "color", "validator_index").rows()
+    assert list_painted_pixels(blocks) == pixels
+    assert len(pixels) > 100
 
 
 def test_summarize_keeps_the_newest_paint(chain, explorer):
-    """One row a pixel, and it is the last one of the range."""
+    """One row per pixel, the latest one of the range."""
     everything = bf.load_graffiti_wall(since=0)
     newest = {(x, y): (slot, color) for slot, x, y, color in
               everything.select("slot", "x", "y", "color").rows()}  # fmt: skip
@@ -241,15 +241,15 @@ def test_summarize_keeps_the_newest_paint(chain, explorer):
     assert_frame_equal(rows(chain, "graffiti_wall"), everything)
 
 
-def test_a_summary_ends_where_it_was_told_to(explorer):
-    """A later paint hides nothing, although the service knows no end below slot 10,000."""
+def test_a_summary_ends_at_until(explorer):
+    """Later paint hides nothing, although the service raises an end below slot 10,000."""
     early = bf.load_graffiti_wall(since=0, until=5_000)
     newest = {(x, y): slot for slot, x, y in early.select("slot", "x", "y").rows()}
 
     summary = bf.load_graffiti_wall(since=0, until=5_000, summarize=True)
 
-    told = summary.select("slot", "x", "y").rows()
-    assert newest == {(x, y): slot for slot, x, y in told}
+    pixels = summary.select("slot", "x", "y").rows()
+    assert newest == {(x, y): slot for slot, x, y in pixels}
     assert 5_000 >= summary["slot"].max()
 
 
@@ -265,8 +265,8 @@ def test_a_region_of_the_wall(chain, explorer):
     assert 0 < region.height < everything.height
 
 
-def test_dates_mean_rows_that_begin_on_them(chain, explorer):
-    """A bare date is the whole UTC day; a range that runs past the head ends at the head."""
+def test_dates_select_rows_that_start_on_them(chain, explorer):
+    """A bare date is the whole UTC day; a range past the head ends at the head."""
     meta = chain.scan("balance_history").select("epoch", "time").unique().collect()
     day = meta["time"].max().date()
 
@@ -276,8 +276,8 @@ def test_dates_mean_rows_that_begin_on_them(chain, explorer):
     assert expected == balances["epoch"].to_list()
 
 
-def test_how_long_ago_counts_from_the_end_of_what_is_served(chain, explorer):
-    """A chain that stands still has its present where it ends: 384 seconds an epoch."""
+def test_ages_count_back_from_the_end_of_a_dataset(chain, explorer):
+    """The present of a dataset is its end: 384 seconds per epoch."""
     latest = chain.meta["latest_epoch"]
 
     balances = bf.load_balance_history(5, since="64m")
@@ -286,7 +286,7 @@ def test_how_long_ago_counts_from_the_end_of_what_is_served(chain, explorer):
 
 
 def test_missing_rows_are_named(explorer):
-    """A validator that does not exist is named in the warning, and an error when strict."""
+    """An unknown validator is named in the warning, and in the error with strict."""
     with pytest.warns(bf.MissingRows, match="validator_index 999999") as caught:
         found = bf.load_validators([1, 999_999])
 
@@ -302,7 +302,7 @@ def test_missing_rows_are_named(explorer):
 
 
 def test_public_keys_that_the_service_drops_are_counted(chain, explorer):
-    """Rows of income carry no key, so the warning says how many of them have none."""
+    """Rows of income have no key, so the warning counts the keys without rows."""
     key = chain.scan("validators").filter(validator_index=5).collect()["pubkey"][0]
 
     with pytest.warns(bf.MissingRows, match="public_keys_without_rows 1"):
@@ -312,8 +312,8 @@ def test_public_keys_that_the_service_drops_are_counted(chain, explorer):
     assert 3 == bf.load_income_history([key, 6], since=3, until=5).filter(validator_index=5).height
 
 
-def test_gaps_are_named_as_runs(chain, explorer):
-    """What one validator lacks is told as ranges of epochs."""
+def test_gaps_are_named_as_intervals(chain, explorer):
+    """Missing epochs of a validator are reported as intervals."""
     counts = (
         chain.scan("income_history").group_by("validator_index").len().collect()
         .filter(pl.col("len") < 468)["validator_index"].sort()
@@ -324,21 +324,21 @@ def test_gaps_are_named_as_runs(chain, explorer):
     with pytest.warns(bf.MissingRows) as caught:
         bf.load_income_history(validator, since=0, until=467)
 
-    told = {
+    missing = {
         epoch
         for _, first, last in caught[0].message.missing.rows()
         for epoch in range(first, last + 1)
     }
-    assert set(range(468)) - have == told
+    assert set(range(468)) - have == missing
 
 
 def test_zero_rows_still_mean_all_columns(explorer):
-    """Nobody asked for, nothing sent: the whole schema comes back."""
-    nobody = bf.load_validators([])
+    """Without subjects no request is sent, and the frame has the whole schema."""
+    no_rows = bf.load_validators([])
 
     assert 0 == explorer.requests
-    assert 0 == nobody.height
-    assert bf.load_validators(1).schema == nobody.schema
+    assert 0 == no_rows.height
+    assert bf.load_validators(1).schema == no_rows.schema
 
 
 @pytest.mark.parametrize(
@@ -356,8 +356,8 @@ def test_zero_rows_still_mean_all_columns(explorer):
         (lambda: bf.load_validators("abc"), "abc"),
     ],
 )
-def test_bad_input_is_refused_before_anything_is_sent(explorer, load, words):
-    """The error names the value, and the explorer never hears of it."""
+def test_invalid_input_raises_before_any_request(explorer, load, words):
+    """The error names the value, and the server receives no request."""
     with pytest.raises(errors.UsageError, match=re.escape(words)):
         load()
 
@@ -365,7 +365,7 @@ def test_bad_input_is_refused_before_anything_is_sent(explorer, load, words):
 
 
 def test_pandas_on_request(explorer):
-    """The same rows, Arrow-backed, without losing a digit."""
+    """The same rows, backed by Arrow, exact to the last digit."""
     exact = bf.load_income_history(range(3), since=0, until=9)
 
     with bf.settings(frame="pandas"):
@@ -388,7 +388,7 @@ def test_inside_a_running_event_loop(explorer):
 
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 def test_from_many_threads(explorer):
-    """One explorer, eight threads, each its own answer."""
+    """One explorer, eight threads, the right rows for each."""
     found = {}
 
     def work(number):
@@ -405,8 +405,8 @@ def test_from_many_threads(explorer):
     }
 
 
-def test_nested_local_explorers_give_back_what_was_before(chain):
-    """Closing the inner one leaves the outer one in charge."""
+def test_nested_local_explorers_restore_the_previous_one(chain):
+    """Closing the inner one makes the outer one the default again."""
     with bf.local(chain) as outer:
         with bf.local(chain) as inner:
             bf.load_latest_state()
@@ -427,8 +427,8 @@ def test_nested_local_explorers_give_back_what_was_before(chain):
         (lambda: bf.load_validators(1), "BEACONFRAMES_API_KEY"),
     ],
 )
-def test_a_connection_that_cannot_work_is_refused_at_once(connect, words):
-    """A wrong address, a missing key, an unknown chain: one clear error, and nothing is sent."""
+def test_an_invalid_connection_raises_at_once(connect, words):
+    """A wrong address, a missing key, an unknown chain: one clear error, and no request."""
     with pytest.raises(errors.ConfigError, match=words) as refused:
         connect()
 
@@ -437,7 +437,7 @@ def test_a_connection_that_cannot_work_is_refused_at_once(connect, words):
 
 
 def test_a_key_from_the_environment_stays_with_its_address(chain, monkeypatch):
-    """An address given in the call is not sent a key that was not given with it."""
+    """A key from the environment is not sent to an address given in the call."""
     monkeypatch.setenv("BEACONFRAMES_API_KEY", "secret-of-another-host")
     with Server(chain, keys=["secret-of-another-host"]) as server:
         with bf.Explorer(server.url) as explorer, pytest.raises(errors.Unauthorized):

@@ -1,4 +1,4 @@
-"""Whoever waits sees how far it is; nobody else sees anything."""
+"""The progress bar: shown in terminals and notebooks for long loads, never in files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..support.faults import FaultServer
 
 
 class Terminal(io.StringIO):
-    """Where somebody watches."""
+    """A text stream that is a terminal."""
 
     def isatty(self):
         return True
@@ -29,32 +29,32 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Make a terminal of standard error, which pytest has taken anew for the test itself."""
+    """Replace standard error by a terminal inside the test, after pytest has replaced it."""
 
-    def begin():
-        there = Terminal()
-        monkeypatch.setattr(sys, "stderr", there)
-        return there
+    def replace_stderr():
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stderr", stream)
+        return stream
 
-    return begin
+    return replace_stderr
 
 
 @pytest.fixture
-def soon(monkeypatch):
-    """What takes longer than a tenth of a second is shown, so that tests need not take longer."""
+def short_delay(monkeypatch):
+    """Show the bar after a tenth of a second, to keep tests short."""
     monkeypatch.setattr(progress, "DELAY", 0.1)
     monkeypatch.setattr(progress, "REFRESH_INTERVAL", 0.02)
 
 
 @pytest.fixture
-def slowly(running):
-    """An explorer as far away as one on another continent: settings in, explorer out."""
+def connect_slowly(running):
+    """Connect to a service with a high latency: options in, explorer out."""
     opened = []
     with FaultServer(upstream=running.url, latency=0.15) as server:
 
-        def connect(**said):
+        def connect(**options):
             service = running.service
-            explorer = Explorer(server.url, chain=service.chain, head=service.head, **said)
+            explorer = Explorer(server.url, chain=service.chain, head=service.head, **options)
             opened.append(explorer)
             set_explorer(explorer)
             explorer.server = server
@@ -65,9 +65,9 @@ def slowly(running):
             explorer.close()
 
 
-def test_requests_of_all_rows_and_time_left_are_shown(slowly, soon, capsys):
+def test_requests_of_all_rows_and_time_left_are_shown(connect_slowly, short_delay, capsys):
     """468 epochs of 150 validators are 2 x 5 requests and 70,200 rows."""
-    slowly(progress=True)
+    connect_slowly(progress=True)
     frame = bf.load_income_history(range(150), since=0)
     shown = capsys.readouterr()
 
@@ -80,12 +80,12 @@ def test_requests_of_all_rows_and_time_left_are_shown(slowly, soon, capsys):
     assert shown.err.endswith("\r")
 
 
-def test_pages_of_unknown_number_are_counted(slowly, soon, capsys, monkeypatch):
-    """A list whose end nobody knows has a count and no end that was made up."""
+def test_pages_of_unknown_number_are_counted(connect_slowly, short_delay, capsys, monkeypatch):
+    """A list with an unknown number of pages has a count and no total."""
     monkeypatch.setattr(
         "beaconframes.endpoint.Endpoint.count_pages", lambda endpoint, part: (1, False)
     )
-    slowly(progress=True)
+    connect_slowly(progress=True)
     bf.load_income_history(range(10), since=0)
     shown = capsys.readouterr().err
 
@@ -93,9 +93,9 @@ def test_pages_of_unknown_number_are_counted(slowly, soon, capsys, monkeypatch):
     assert not re.search("%|/5", shown)
 
 
-def test_quick_calls_show_nothing(slowly, terminal):
-    """Some tenths of a second are not worth a look, even where it was asked for."""
-    slowly(progress=True)
+def test_quick_calls_show_nothing(connect_slowly, terminal):
+    """Calls of some tenths of a second show no bar, even with progress=True."""
+    connect_slowly(progress=True)
     shown = terminal()
     bf.load_latest_state()
     bf.load_validators(range(10))
@@ -104,11 +104,11 @@ def test_quick_calls_show_nothing(slowly, terminal):
 
 
 @pytest.mark.parametrize("how", ["argument", "block", "variable"])
-def test_quiet_where_it_is_wanted(slowly, soon, terminal, monkeypatch, how):
-    """An argument, a block of settings or the environment keeps it quiet in a terminal."""
+def test_progress_can_be_turned_off(connect_slowly, short_delay, terminal, monkeypatch, how):
+    """An argument, a block of settings or the environment turns it off in a terminal."""
     if how == "variable":
         monkeypatch.setenv("BEACONFRAMES_PROGRESS", "false")
-    slowly(**({"progress": False} if how == "argument" else {}))
+    connect_slowly(**({"progress": False} if how == "argument" else {}))
     shown = terminal()
     with settings(**({"progress": False} if how == "block" else {})):
         bf.load_income_history(range(10), since=0)
@@ -116,33 +116,33 @@ def test_quiet_where_it_is_wanted(slowly, soon, terminal, monkeypatch, how):
     assert "" == shown.getvalue()
 
 
-def test_shown_in_a_terminal_and_not_in_a_file(slowly, soon, terminal, monkeypatch):
-    """Unless told otherwise it is shown where somebody watches, and is gone at the end."""
-    slowly()
+def test_shown_in_a_terminal_and_not_in_a_file(connect_slowly, short_delay, terminal, monkeypatch):
+    """By default it is shown in a terminal, and removed at the end."""
+    connect_slowly()
     shown = terminal()
     bf.load_income_history(range(10), since=0)
-    watched = shown.getvalue()
+    shown_in_terminal = shown.getvalue()
     file = io.StringIO()
     monkeypatch.setattr(sys, "stderr", file)
     bf.load_income_history(range(10), since=0)
 
-    assert "5/5" in watched
-    assert "" == watched.rsplit("\r", 1)[1].strip()
+    assert "5/5" in shown_in_terminal
+    assert "" == shown_in_terminal.rsplit("\r", 1)[1].strip()
     assert "" == file.getvalue()
 
 
-def test_connect_takes_it_and_every_loader_keeps_to_it(slowly, soon, terminal, running):
-    """`bf.connect(progress=False)` holds for what follows."""
-    bf.connect(slowly().url, chain=running.service.chain, progress=False)
+def test_connect_sets_it_for_all_loaders(connect_slowly, short_delay, terminal, running):
+    """`bf.connect(progress=False)` applies to later calls."""
+    bf.connect(connect_slowly().url, chain=running.service.chain, progress=False)
     shown = terminal()
     bf.load_income_history(range(10), since=0)
 
     assert "" == shown.getvalue()
 
 
-def test_an_error_ends_it_where_it_was(slowly, soon, capsys):
-    """What failed is not shown as done; the error comes as ever."""
-    explorer = slowly(progress=True)
+def test_an_error_stops_the_bar(connect_slowly, short_delay, capsys):
+    """The bar does not reach the total, and the error is raised."""
+    explorer = connect_slowly(progress=True)
     explorer.server.fault("status?code=500&path=100")
     explorer.source.sessions.copy().pop().retry_quota._available = 0
     with pytest.raises(ServerError):
@@ -151,9 +151,9 @@ def test_an_error_ends_it_where_it_was(slowly, soon, capsys):
     assert "10/10" not in capsys.readouterr().err
 
 
-def test_what_is_kept_shows_nothing(slowly, soon, capsys, tmp_path, monkeypatch):
-    """Nothing is asked for, so there is nothing to count, however long the reading takes."""
-    slowly(store=tmp_path, progress=True)
+def test_stored_rows_show_nothing(connect_slowly, short_delay, capsys, tmp_path, monkeypatch):
+    """No request is sent, so no bar is shown, however long reading takes."""
+    connect_slowly(store=tmp_path, progress=True)
     bf.load_income_history(range(10), since=0, until=399)
     first = capsys.readouterr().err
     monkeypatch.setattr(progress, "DELAY", 0.0)
@@ -164,19 +164,19 @@ def test_what_is_kept_shows_nothing(slowly, soon, capsys, tmp_path, monkeypatch)
     assert "" == capsys.readouterr().err
 
 
-def test_rows_come_though_nothing_can_be_shown(slowly, soon, monkeypatch):
-    """A closed terminal is no reason to lose what was loaded."""
-    gone = Terminal()
-    gone.close()
-    slowly(progress=True)
-    monkeypatch.setattr(sys, "stderr", gone)
+def test_a_closed_terminal_loses_no_rows(connect_slowly, short_delay, monkeypatch):
+    """The load succeeds if the bar cannot be written."""
+    closed = Terminal()
+    closed.close()
+    connect_slowly(progress=True)
+    monkeypatch.setattr(sys, "stderr", closed)
 
     assert 4_680 == bf.load_income_history(range(10), since=0).height
 
 
-def test_loads_in_threads_are_told_apart(slowly, soon, capsys):
-    """Each of three loads at once counts its own requests."""
-    slowly(progress=True)
+def test_loads_in_threads_count_separately(connect_slowly, short_delay, capsys):
+    """Each of three concurrent loads counts its own requests."""
+    connect_slowly(progress=True)
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda n: bf.load_income_history([n], since=0), range(3)))
     shown = capsys.readouterr().err
@@ -185,8 +185,8 @@ def test_loads_in_threads_are_told_apart(slowly, soon, capsys):
     assert not re.search(r" ([6-9]|1\d)/", shown)
 
 
-def test_notebook_without_widgets_is_not_warned_of_them(monkeypatch):
-    """Where ipywidgets is missing it is a line of text, and no warning."""
+def test_notebook_without_widgets(monkeypatch):
+    """Without ipywidgets the bar is a line of text, and no warning is raised."""
     monkeypatch.setattr(progress, "in_notebook", lambda: True)
     monkeypatch.setattr(progress, "find_spec", lambda name: None)
     written = io.StringIO()
@@ -197,14 +197,14 @@ def test_notebook_without_widgets_is_not_warned_of_them(monkeypatch):
     assert "epochs" in written.getvalue()
 
 
-def test_postfix_tell_what_is_left_of_the_month():
-    """Rows and requests, with commas; nothing of what nobody knows."""
+def test_postfix():
+    """Rows and requests, with commas; unknown figures are omitted."""
     assert "2,000 rows, 995 requests left this month" == postfix(2_000, 995)
     assert "" == postfix(0, None)
 
 
 def test_planned_requests_add_up_until_one_is_unknown():
-    """What is asked once more comes on top; a list without an end has no end in sum either."""
+    """Repeated requests are added; with a list of unknown length the total is unknown."""
     progress = Progress()
     progress.expect(10)
     progress.expect(2)
