@@ -144,7 +144,7 @@ class TestBounds:
         assert (1 + 2, "exactly") == (plan.requests, plan.bound)
 
     def test_invalid_arguments(self, server):
-        """A function that is no loader raises UsageError; other arguments raise as in the loader."""
+        """A function that is no loader raises UsageError; other errors are those of the loader."""
         with connect(server, False) as explorer:
             with pytest.raises(errors.UsageError, match="is no loader"):
                 bf.plan(print, 1)
