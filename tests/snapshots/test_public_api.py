@@ -3,7 +3,9 @@
 A name is one line of the file: a function with its parameters and their defaults, a class with
 those of its constructor, a module, or a constant. A public method, property or attribute of a
 class has a line of its own. An error also names the public errors that it is a kind of.
-Annotations are left out. After an intended change, write the file again and read its difference::
+Annotations are left out. Loaders of endpoints are left out too: docs/dictionary.md has the call of
+each, and the tests of the catalogue compare that page, and the options that all loaders have.
+After an intended change, write the file again and read its difference::
 
     UPDATE_SNAPSHOTS=1 pytest -n 0 tests/snapshots/test_public_api.py
 """
@@ -92,6 +94,8 @@ def public_api():
         import_namesakes(module)
         for name in module.__all__:
             lines |= describe_name(f"{namespace}.{name}", getattr(module, name))
+    for loader in bf.describe()["loader"]:
+        del lines[loader]
     for name, found in inspect.getmembers(bf.errors, inspect.isclass):
         if issubclass(found, bf.BeaconframesError):
             lines |= describe_class(f"errors.{name}", found)

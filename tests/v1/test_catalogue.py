@@ -174,8 +174,18 @@ def test_final_epochs_without_rows_raise(load):
 
 
 def test_the_dictionary_page_is_up_to_date():
-    """`make docs` ran after the last change of a table."""
-    assert dictionary.markdown() == (ROOT / "docs" / "dictionary.md").read_text()
+    """No column, argument or default of a loader changes by accident: the page has all of them."""
+    is_current = dictionary.markdown() == (ROOT / "docs" / "dictionary.md").read_text()
+
+    assert is_current, "run `make docs`, and read the difference of docs/dictionary.md"
+
+
+@EVERY
+def test_the_readme_lists_every_loader(endpoint):
+    """The loader has its place in the README's tables, with its arguments."""
+    page = (ROOT / "README.md").read_text()
+
+    assert f"`load_{endpoint.name}(" in page, "add it to a table of `## Loaders` in README.md"
 
 
 def test_a_misspelt_loader_gets_a_suggestion():
