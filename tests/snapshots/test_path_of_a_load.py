@@ -32,8 +32,8 @@ import beaconframes as bf
 
 from ..support.replay import replaying
 
-MOST_FILES = {"no store": 25, "store": 35}
-MOST_FUNCTIONS = {"no store": 210, "store": 375}
+MOST_FILES = {"no store": 25, "store": 34}
+MOST_FUNCTIONS = {"no store": 183, "store": 319}
 MOST_FRAMES = 10  # the caller's own frame not counted
 
 PACKAGE = str(Path(bf.__file__).parent)
