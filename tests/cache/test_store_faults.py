@@ -139,6 +139,8 @@ class TestDisk:
         open_file = sqlite3.connect
 
         def elsewhere(path, **options):
+            if str(store) not in str(path):
+                return open_file(path, **options)
             address = str(path) if str(path).startswith("file:") else f"file:{path}?mode=rwc"
             return open_file(f"{address}&vfs=unix-dotfile", **{**options, "uri": True})
 
