@@ -1,4 +1,4 @@
-"""What is final is kept and never asked for again; what is not final never is kept.
+"""The store: final rows are stored and not requested again; other rows are never stored.
 
 Requests are counted by the server, never by the client.
 """
@@ -35,7 +35,7 @@ FINAL = 467
 
 @pytest.fixture(scope="module")
 def server(chain):
-    """The local explorer, which counts what it is asked."""
+    """The local explorer, which counts its requests."""
     with Server(chain) as running:
         yield running
 
@@ -46,23 +46,23 @@ def store(tmp_path):
 
 
 def connect(server, store, **more):
-    """An explorer that knows nothing yet but the store."""
+    """Return an explorer without any state but the store."""
     return bf.Explorer(server.url, chain=server.service.chain, store=store, **more)
 
 
 class Counted:
-    """What a call gave, and what it took by the server's own count."""
+    """The rows, the warnings and the requests of a call, counted by the server."""
 
     def __init__(self, server, call, explorer):
         before = server.requests
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.rows = call(explorer)
-        self.told = [warning.message for warning in told]
+        self.warnings = [warning.message for warning in caught]
         self.requests = server.requests - before
 
 
-def tally(server, store, call, **more):
+def count(server, store, call, **more):
     with connect(server, store, **more) as explorer:
         return Counted(server, call, explorer)
 
@@ -92,29 +92,33 @@ CALLS = {
     ),
     "days": lambda e: bf.load_validator_stats(range(3), since=0, until=1, explorer=e),
     "execution": lambda e: bf.load_execution_blocks(range(1000, 1120), explorer=e),
-    "rewards of generation 2": lambda e: bf.v2.load_rewards(
+    "rewards of V2": lambda e: bf.v2.load_rewards(
         range(12), since=100, until=101, explorer=e
     ),
-    "slots of generation 2": lambda e: bf.v2.load_slot(range(3200, 3206), explorer=e),
-    "withdrawals of generation 2": lambda e: bf.v2.load_slot_withdrawals([3200, 3201], explorer=e),
+    "slots of V2": lambda e: bf.v2.load_slot(range(3200, 3206), explorer=e),
+    "withdrawals of V2": lambda e: bf.v2.load_slot_withdrawals([3200, 3201], explorer=e),
 }  # fmt: skip
 """Calls of every kind of loader whose rows can be final."""
 
 
-class TestNeverTwice:
+class TestSecondLoad:
     @pytest.mark.parametrize("name", CALLS)
     def test_second_call(self, server, store, name):
-        """By another explorer, the same call takes no request and gives the same frame."""
-        plain = tally(server, False, CALLS[name])
-        first, second = (tally(server, store, CALLS[name]) for _ in range(2))
+        """By another explorer, the same call sends no request and returns the same frame."""
+        plain = count(server, False, CALLS[name])
+        first, second = (count(server, store, CALLS[name]) for _ in range(2))
 
         assert_frame_equal(plain.rows, first.rows)
         assert_frame_equal(plain.rows, second.rows)
         assert 0 == second.requests < first.requests <= plain.requests + 1
-        assert [*map(str, plain.told)] == [*map(str, first.told)] == [*map(str, second.told)]
+        assert (
+            [*map(str, plain.warnings)]
+            == [*map(str, first.warnings)]
+            == [*map(str, second.warnings)]
+        )
 
     def test_other_batches_and_windows(self, server, store):
-        """What came in some batches and windows serves all others, in any order."""
+        """Rows that were stored by some batches and windows serve all others, in any order."""
         with connect(server, store) as explorer:
             bf.load_balance_history(range(130), since=0, until=249, explorer=explorer)
             before = server.requests
@@ -134,8 +138,8 @@ class TestNeverTwice:
         assert before == server.requests
 
     def test_another_process(self, server, store, chain):
-        """A process that begins anew finds what another one kept."""
-        expected = tally(server, store, CALLS["balances"]).rows
+        """A new process uses the rows that another one stored."""
+        expected = count(server, store, CALLS["balances"]).rows
         before = server.requests
         code = (
             "import sys, beaconframes as bf\n"
@@ -155,44 +159,44 @@ class TestNeverTwice:
         assert f"{expected['balance_gwei'].sum()} {expected.height}" == done.stdout.strip()
 
     def test_relative_range(self, server, store):
-        """Where the range depends on the head, that is asked for, and nothing else."""
+        """If the range depends on the head, the head is requested, and nothing else."""
         call = lambda e: bf.load_income_history(range(20), since=-50, explorer=e)  # noqa: E731
-        tally(server, store, call)
+        count(server, store, call)
 
-        again = tally(server, store, call)
-        assert (1, 1_000) == (again.requests, again.rows.height)
+        second = count(server, store, call)
+        assert (1, 1_000) == (second.requests, second.rows.height)
 
-    def test_wall_serves_every_question_about_it(self, server, store):
-        """Regions and summaries are made from the slots that are kept."""
-        tally(server, store, CALLS["wall"])
+    def test_stored_wall_serves_regions_and_summaries(self, server, store):
+        """Regions and summaries are computed from the stored slots."""
+        count(server, store, CALLS["wall"])
 
         for name in ("wall, summary", "wall, part"):
-            found = tally(server, store, CALLS[name])
+            found = count(server, store, CALLS[name])
             assert 0 == found.requests
-            assert_frame_equal(tally(server, False, CALLS[name]).rows, found.rows)
+            assert_frame_equal(count(server, False, CALLS[name]).rows, found.rows)
 
     def test_public_keys(self, server, store):
-        """Keys are asked for once; rows that came by key serve the index, and the other way."""
+        """Keys are looked up once; rows loaded by key serve the index, and the other way round."""
         keys = bf.load_validators([3, 4, 5], explorer=connect(server, False))["pubkey"].to_list()
         call = lambda e: bf.load_balance_history(keys, since=10, until=20, explorer=e)  # noqa: E731
-        first, second = tally(server, store, call), tally(server, store, call)
-        by_index = tally(
+        first, second = count(server, store, call), count(server, store, call)
+        by_index = count(
             server, store, lambda e: bf.load_balance_history([4, 5], since=12, until=15, explorer=e)
         )
 
-        assert_frame_equal(tally(server, False, call).rows, first.rows)
+        assert_frame_equal(count(server, False, call).rows, first.rows)
         assert_frame_equal(first.rows, second.rows)
         assert (0, 0, 8) == (second.requests, by_index.requests, by_index.rows.height)
 
     def test_unknown_key(self, server, store):
-        """A key that no validator has is told, now and again."""
+        """An unknown key is reported by the first call and by later ones."""
         call = lambda e: bf.load_balance_history(  # noqa: E731
             [7, "0x" + "ab" * 48], since=10, until=20, explorer=e
         )
         for _ in range(2):
-            found = tally(server, store, call)
-            (told,) = found.told
-            assert (11, "public_keys_without_rows 1" in str(told)) == (found.rows.height, True)
+            found = count(server, store, call)
+            (warning,) = found.warnings
+            assert (11, "public_keys_without_rows 1" in str(warning)) == (found.rows.height, True)
 
 
 SHAPES = {
@@ -204,25 +208,25 @@ SHAPES = {
     "all but an epoch": ([(range(50), 0, 40), (range(50), 42, 99)], (range(50), 0, 99), 1),
     "an L": ([(range(50), 0, 99)], (range(100), 0, 199), 2),
     "the other windows": ([(range(50), 37, 120)], (range(50), 0, 136), 2),
-    "two holes in a window": ([(range(9), 0, 9), (range(9), 20, 69)], (range(9), 0, 89), 1),
-    "two holes apart": ([(range(9), 0, 9), (range(9), 30, 120)], (range(9), 0, 140), 2),
+    "two gaps in a window": ([(range(9), 0, 9), (range(9), 20, 69)], (range(9), 0, 89), 1),
+    "two gaps apart": ([(range(9), 0, 9), (range(9), 30, 120)], (range(9), 0, 140), 2),
     "stairs": ([(range(n, n + 1), 0, n) for n in range(0, 60, 10)], (range(0, 60, 10), 0, 99), 1),
     "the other batches": ([(range(60, 160), 0, 9)], (range(160), 0, 9), 1),
     "two halves of many": (
         [(range(75), 0, 99), (range(75, 150), 100, 199)], (range(150), 0, 199), 2
     ),
 }  # fmt: skip
-"""What was loaded before, what is wanted, and the fewest requests that it takes."""
+"""Earlier loads, the next load, and the fewest requests that it takes."""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_half_covered(server, store, shape):
-    """Where some is there, the rest takes the fewest requests that can bring it."""
+def test_partly_stored(server, store, shape):
+    """If some rows are stored, the rest takes the fewest requests."""
     before, (validators, since, until), fewest = SHAPES[shape]
     with connect(server, store) as explorer:
         for some, first, last in before:
             bf.load_balance_history(some, since=first, until=last, explorer=explorer)
-        # Where finality is known, nothing else is asked for either.
+        # The head is known from here on, so no other request is sent.
         explorer.chain_head.latest("epoch")
         call = lambda e: bf.load_balance_history(  # noqa: E731
             validators, since=since, until=until, explorer=e
@@ -230,53 +234,57 @@ def test_half_covered(server, store, shape):
         found = Counted(server, call, explorer)
 
     assert fewest == found.requests
-    assert_frame_equal(tally(server, False, call).rows, found.rows)
+    assert_frame_equal(count(server, False, call).rows, found.rows)
 
 
 class TestAbsence:
-    """What there is not, is kept as well."""
+    """The absence of rows is stored as well."""
 
     @pytest.fixture
-    def young(self, chain):
-        """A validator that became active in the middle of the chain, and its first epoch."""
+    def late_validator(self, chain):
+        """A validator that was activated in the middle of the chain, and its first epoch."""
         first = pl.col("activation_epoch")
         rows = chain.scan("validators").filter(first.is_between(20, 300)).collect()
         return rows["validator_index"][0], rows["activation_epoch"][0]
 
     @pytest.mark.parametrize("beside", [[], [5]])
-    def test_not_active_yet(self, server, store, young, beside):
-        """Epochs before a validator was active are named each time, and asked for once."""
-        validator, first = young
+    def test_not_active_yet(self, server, store, late_validator, beside):
+        """Epochs before the activation are reported each time, but requested once."""
+        validator, first = late_validator
         call = lambda e: bf.load_income_history(  # noqa: E731
             [validator, *beside], since=0, until=first + 10, explorer=e
         )
-        plain = tally(server, False, call)
-        found, again = (tally(server, store, call) for _ in range(2))
+        plain = count(server, False, call)
+        found, second = (count(server, store, call) for _ in range(2))
 
-        assert 0 == again.requests
-        assert_frame_equal(plain.rows, again.rows)
-        assert [*map(str, plain.told)] == [*map(str, found.told)] == [*map(str, again.told)]
-        assert f"validator_index {validator}, epoch 0 to {first - 1}" in str(again.told[0])
+        assert 0 == second.requests
+        assert_frame_equal(plain.rows, second.rows)
+        assert (
+            [*map(str, plain.warnings)]
+            == [*map(str, found.warnings)]
+            == [*map(str, second.warnings)]
+        )
+        assert f"validator_index {validator}, epoch 0 to {first - 1}" in str(second.warnings[0])
 
     def test_unknown_validator(self, server, store):
-        """A validator that does not exist has no rows: known after the first call."""
+        """An unknown validator has no rows; it is not requested again."""
         call = lambda e: bf.load_income_history([5, 999_999], since=9, until=40, explorer=e)  # noqa: E731
-        tally(server, store, call)
-        again = tally(server, store, call)
+        count(server, store, call)
+        second = count(server, store, call)
 
-        assert (0, 32, 1) == (again.requests, again.rows.height, len(again.told))
+        assert (0, 32, 1) == (second.requests, second.rows.height, len(second.warnings))
 
     def test_missed_slots(self, server, store, chain):
-        """A slot without a block is no reason to ask for it again."""
+        """A slot without a block is not requested again."""
         missed = chain.scan("blocks").filter(status="missed").head(4).collect()["slot"].to_list()
         call = lambda e: bf.load_slots([*missed, 3200], explorer=e)  # noqa: E731
-        tally(server, store, call)
-        again = tally(server, store, call)
+        count(server, store, call)
+        second = count(server, store, call)
 
-        assert (0, 1, 1) == (again.requests, again.rows.height, len(again.told))
+        assert (0, 1, 1) == (second.requests, second.rows.height, len(second.warnings))
 
-    def test_what_the_service_has_not_told_yet(self, server, store):
-        """Final epochs that nobody has rows of may still get some: they are asked for again."""
+    def test_rows_that_are_not_published_yet(self, server, store):
+        """Recent final epochs without rows are requested again, since rows may follow."""
         with FaultServer(
             "rows_lack?fields=epoch&cells=466,467&path=/validator", upstream=server.url
         ) as late:
@@ -290,8 +298,8 @@ class TestAbsence:
 
 
 class TestComplete:
-    def test_holes_are_never_kept(self, server, store):
-        """A hole between final rows is an error, and is asked for again by the next call."""
+    def test_gaps_are_never_stored(self, server, store):
+        """A gap between final rows is an error, and the next call requests it again."""
         call = lambda e: bf.load_balance_history(range(9), since=0, until=150, explorer=e)  # noqa: E731
         with FaultServer("rows_drop?every=11&path=/validator", upstream=server.url) as bad:
             explorer = bf.Explorer(bad.url, chain=server.service.chain, store=store, rate=10_000)
@@ -300,15 +308,15 @@ class TestComplete:
             bad.fault("")
             seen = len(bad.seen)
             found = call(explorer)
-            asked = [s.target for s in bad.seen[seen:] if "balance" in s.target]
+            requested = [s.target for s in bad.seen[seen:] if "balance" in s.target]
             explorer.close()
 
-        assert_frame_equal(tally(server, False, call).rows, found)
-        assert 2 == len(asked)
+        assert_frame_equal(count(server, False, call).rows, found)
+        assert 2 == len(requested)
 
     @pytest.mark.parametrize("fault", ["5xx?code=503", "body?hex=7b7d", "204"])
-    def test_errors_are_never_kept(self, server, store, fault):
-        """An error leaves nothing behind, and no belief that there is nothing."""
+    def test_errors_are_never_stored(self, server, store, fault):
+        """After an error, neither rows nor their absence are stored."""
         call = lambda e: bf.load_epochs(since=100, until=103, explorer=e)  # noqa: E731
         with FaultServer(f"{fault}&path=/epoch/" if "?" in fault else f"{fault}?path=/epoch/",
                          upstream=server.url) as bad:  # fmt: skip
@@ -322,8 +330,8 @@ class TestComplete:
             assert 4 == call(explorer).height
             explorer.close()
 
-    def test_what_came_before_an_error_is_kept(self, server, store):
-        """The next call goes on where the one before was cut off."""
+    def test_rows_before_an_error_are_stored(self, server, store):
+        """The next call continues where the previous one failed."""
         call = lambda e: bf.load_epochs(since=100, until=139, explorer=e)  # noqa: E731
         with FaultServer(upstream=server.url) as bad:
             explorer = bf.Explorer(bad.url, chain=server.service.chain, store=store, rate=10_000)
@@ -337,44 +345,44 @@ class TestComplete:
             after = {s.target for s in bad.seen[seen:] if "/epoch/" in s.target}
             explorer.close()
 
-        assert_frame_equal(tally(server, False, call).rows, found)
+        assert_frame_equal(count(server, False, call).rows, found)
         assert {f"/api/v1/epoch/{epoch}" for epoch in range(130, 140)} <= after
-        # Of the 30 good ones at most those on their way are asked for twice.
+        # Of the 30 good ones, only those in flight may be requested twice.
         assert len(after & before) <= 10 + 16
 
     def test_interrupt(self, server, store, monkeypatch):
-        """Ctrl-C in the middle: what had come is kept."""
+        """Rows that were received before Ctrl-C are stored."""
         from beaconframes.fetch import source as api_source
 
         monkeypatch.setattr(api_source, "FLUSH_SECONDS", 0.0)
         call = lambda e: bf.load_epochs(since=100, until=139, explorer=e)  # noqa: E731
         with connect(server, store) as explorer:
-            pieces, count = explorer.source.fetch_rows, iter(range(99))
+            pieces, numbers = explorer.source.fetch_rows, iter(range(99))
 
-            def cut(*arguments):
+            def interrupt(*arguments):
                 for piece in pieces(*arguments):
                     yield piece
-                    if next(count) == 20:
+                    if next(numbers) == 20:
                         raise KeyboardInterrupt
 
-            explorer.source.fetch_rows = cut
+            explorer.source.fetch_rows = interrupt
             with pytest.raises(KeyboardInterrupt):
                 call(explorer)
 
-            kept = bf.store(explorer).coverage("epochs")
+            stored = bf.store(explorer).coverage("epochs")
 
-        assert 21 == (kept["last"] - kept["first"] + 1).sum()
-        assert_frame_equal(tally(server, False, call).rows, tally(server, store, call).rows)
+        assert 21 == (stored["last"] - stored["first"] + 1).sum()
+        assert_frame_equal(count(server, False, call).rows, count(server, store, call).rows)
 
 
-class Moving(FaultServer):
-    """An explorer whose chain goes on: its head, what is final, and a branch that may change."""
+class MovingChain(FaultServer):
+    """An explorer whose head and finality advance, and whose latest branch may change."""
 
     def __init__(self, upstream, *, epoch, finalized):
         super().__init__(upstream=upstream.url)
         self.epoch, self.finalized, self.branch, self.headers = epoch, finalized, 0, {}
         self.regress = iter(())
-        """What the next answers say is finalized, each another replica's."""
+        """The finalized epochs in the next responses, each of another replica."""
 
     @property
     def requests(self):
@@ -382,89 +390,89 @@ class Moving(FaultServer):
 
     def _good(self, seen):
         status, body = super()._good(seen)
-        told = json.loads(body)
+        response = json.loads(body)
         if "latestState" in seen.target:
-            state = told.get("data", told)
+            state = response.get("data", response)
             state |= {"currentEpoch": self.epoch, "currentSlot": self.epoch * 32 + 5}
             state |= {"currentFinalizedEpoch": next(self.regress, self.finalized)}
-        rows = told.get("data")
+        rows = response.get("data")
         for row in rows if isinstance(rows, list) else [rows] if isinstance(rows, dict) else []:
             if "balance" in row and row["epoch"] > 440:
                 row["balance"] += self.branch
             if "finalized" in row:
                 row["finalized"] = row["epoch"] <= self.finalized
-        return status, json.dumps(told).encode()
+        return status, json.dumps(response).encode()
 
 
 @pytest.fixture
 def moving(server):
-    with Moving(server, epoch=452, finalized=450) as running:
+    with MovingChain(server, epoch=452, finalized=450) as running:
         yield running
 
 
-def ask(moving, store, server, call, **more):
+def load_from(moving, store, server, call, **more):
     explorer = bf.Explorer(moving.url, chain=server.service.chain, store=store, rate=10_000, **more)
     with explorer:
         return Counted(moving, call, explorer)
 
 
 class TestFinality:
-    """Only what is final is kept, whatever else an answer or its headers say."""
+    """Only final rows are stored, whatever a response or its headers say."""
 
     def balances(self, since=430, until=452):
         return lambda e: bf.load_balance_history([1, 2], since=since, until=until, explorer=e)
 
-    def kept(self, store):
+    def open_dataset(self, store):
         (folder,) = store.iterdir()
         return Dataset.open(folder)
 
     def test_reorganised_epochs_leave_no_trace(self, server, store, moving):
-        """Of one window the final part is kept; the rest shows the new branch."""
+        """Only the final part of a window is stored; the rest is requested again."""
         moving.finalized = 440
-        first = ask(moving, store, server, self.balances())
-        assert 440 == self.kept(store).scan("balance_history").collect()["epoch"].max()
-        assert {"1": ((430, 440),), "2": ((430, 440),)} == self.kept(store).coverage(
+        first = load_from(moving, store, server, self.balances())
+        assert 440 == self.open_dataset(store).scan("balance_history").collect()["epoch"].max()
+        assert {"1": ((430, 440),), "2": ((430, 440),)} == self.open_dataset(store).coverage(
             "balance_history"
         )
 
         moving.branch = 7
-        second = ask(moving, store, server, self.balances())
+        second = load_from(moving, store, server, self.balances())
         changed = second.rows["balance_gwei"] - first.rows["balance_gwei"]
         assert [7 if epoch > 440 else 0 for epoch in first.rows["epoch"]] == changed.to_list()
-        assert 440 == self.kept(store).scan("balance_history").collect()["epoch"].max()
+        assert 440 == self.open_dataset(store).scan("balance_history").collect()["epoch"].max()
 
         moving.finalized, moving.epoch = 455, 457
-        ask(moving, store, server, self.balances())
-        third = ask(moving, store, server, self.balances())
+        load_from(moving, store, server, self.balances())
+        third = load_from(moving, store, server, self.balances())
         assert (0, True) == (third.requests, second.rows.equals(third.rows))
 
     def test_stalled_finality(self, server, store, moving):
-        """However far the chain goes on, nothing beyond the finalized epoch is kept."""
+        """No epoch after the finalized one is stored, however far the chain advances."""
         moving.epoch, moving.finalized = 460, 360
-        ask(moving, store, server, self.balances(340, 460))
+        load_from(moving, store, server, self.balances(340, 460))
 
-        assert 360 == self.kept(store).scan("balance_history").collect()["epoch"].max()
+        assert 360 == self.open_dataset(store).scan("balance_history").collect()["epoch"].max()
 
     def test_finality_that_goes_back(self, server, store, moving):
-        """What was final stays final when a replica lags."""
-        ask(moving, store, server, self.balances(430, 450))
+        """Stored rows stay final when a replica lags."""
+        load_from(moving, store, server, self.balances(430, 450))
         moving.finalized, moving.epoch = 420, 452
-        again = ask(moving, store, server, self.balances(430, 450))
+        second = load_from(moving, store, server, self.balances(430, 450))
 
-        assert (0, 42) == (again.requests, again.rows.height)
-        assert 450 == self.kept(store).meta["finalized_epoch"]
+        assert (0, 42) == (second.requests, second.rows.height)
+        assert 450 == self.open_dataset(store).meta["finalized_epoch"]
 
     @pytest.mark.parametrize(
-        ("told", "kept", "again"),
+        ("stated", "stored", "then_stored"),
         [([450, 440], 440, 450), ([440, 450], 440, 450), ([450] * 2, 450, 450)],
     )
-    def test_a_lone_answer_makes_nothing_young_final(
-        self, server, store, moving, monkeypatch, caplog, told, kept, again
+    def test_recent_finality_needs_two_responses(
+        self, server, store, moving, monkeypatch, caplog, stated, stored, then_stored
     ):
-        """Of what is young that is kept which two answers call final; the plan counts both."""
+        """Recent epochs are stored if two responses call them final; the plan counts both."""
         monkeypatch.setattr(finality, "YOUNG", timedelta(days=36_500))
         call = self.balances(430, 450)
-        moving.regress = iter(told)
+        moving.regress = iter(stated)
         with bf.Explorer(moving.url, chain=server.service.chain, store=store, rate=99) as explorer:
             planned = bf.plan(
                 bf.load_balance_history, [1, 2], since=430, until=450, explorer=explorer
@@ -472,38 +480,44 @@ class TestFinality:
             found = Counted(moving, call, explorer)
 
         assert planned.requests == found.requests == 2
-        assert (42, kept) == (found.rows.height, self.kept(store).meta["finalized_epoch"])
-        assert kept == self.kept(store).scan("balance_history").collect()["epoch"].max()
-        assert (told == [450, 440]) == ("440 is finalized, and stated 450" in caplog.text)
+        assert (42, stored) == (
+            found.rows.height,
+            self.open_dataset(store).meta["finalized_epoch"],
+        )
+        assert stored == self.open_dataset(store).scan("balance_history").collect()["epoch"].max()
+        assert (stated == [450, 440]) == ("440 is finalized, and stated 450" in caplog.text)
 
-        ask(moving, store, server, call)
-        assert again == self.kept(store).meta["finalized_epoch"]
-        assert 0 == ask(moving, store, server, call).requests
+        load_from(moving, store, server, call)
+        assert then_stored == self.open_dataset(store).meta["finalized_epoch"]
+        assert 0 == load_from(moving, store, server, call).requests
 
-    def test_generation_2_needs_two_answers_too(self):
-        """The boundary is a slot there; what two answers agree on is a whole epoch."""
-        told = iter([15 * 32 + 31, 14 * 32 + 31, 16 * 32])
-        views = HeadV2(lambda _: b'{"slot": %d}' % next(told), MAINNET)
+    def test_recent_finality_of_v2_needs_two_responses(self):
+        """V2 states a slot; two responses agree on a whole epoch."""
+        slots = iter([15 * 32 + 31, 14 * 32 + 31, 16 * 32])
+        views = HeadV2(lambda _: b'{"slot": %d}' % next(slots), MAINNET)
 
-        assert (15, -1) == (views.latest("epoch", MAINNET, finalized=True), views.agreed(ask=False))
+        assert (15, -1) == (
+            views.latest("epoch", MAINNET, finalized=True),
+            views.agreed(ask=False),
+        )
         assert 14 == views.agreed(ask=True)
         assert 15 == views.agreed(ask=True) == views.latest("epoch", MAINNET, finalized=True)
 
     def test_rows_that_say_that_they_are_not_final(self, server, store, moving):
-        """An epoch that calls itself not finalized is asked for again until it does."""
+        """An epoch that states that it is not finalized is requested again until it is."""
         moving.finalized = 448
         call = lambda e: bf.load_epochs(since=447, until=449, explorer=e)  # noqa: E731
         counts = []
         for finalized in (448, 448, 449, 449):
             moving.finalized = finalized
             epochs = [s.target for s in moving.seen]
-            ask(moving, store, server, call)
+            load_from(moving, store, server, call)
             counts.append(sum("/epoch/" in s.target for s in moving.seen[len(epochs) :]))
 
         assert [3, 1, 1, 0] == counts
 
-    def test_incomplete_epoch_is_not_kept(self, server, store):
-        """An epoch that lacks a slot is asked for again, though it is final."""
+    def test_incomplete_epoch_is_not_stored(self, server, store):
+        """A final epoch with a missing slot is requested again."""
         fault = "rows_drop?every=40&path=/epoch/"
         call = lambda e: bf.load_epoch_slots(since=100, until=101, explorer=e)  # noqa: E731
         with FaultServer(fault, upstream=server.url) as bad:
@@ -512,66 +526,66 @@ class TestFinality:
                 try:
                     call(explorer)
                 except errors.IntegrityError as error:
-                    lost = set(error.missing["first_epoch"])
+                    missing_epochs = set(error.missing["first_epoch"])
                 else:
-                    lost = set()
+                    missing_epochs = set()
                 bad.fault("")
                 seen = len(bad.seen)
                 found = call(explorer)
-                asked = sum("/slots" in s.target for s in bad.seen[seen:])
+                requested = sum("/slots" in s.target for s in bad.seen[seen:])
 
-        assert len(lost) == asked
-        assert_frame_equal(tally(server, False, call).rows, found)
+        assert len(missing_epochs) == requested
+        assert_frame_equal(count(server, False, call).rows, found)
 
-    def test_nothing_about_the_present_is_kept(self, server, store):
-        """Loaders of what is so now ask each time."""
+    def test_present_state_is_never_stored(self, server, store):
+        """Loaders of the present state send a request each time."""
         for call in (
             lambda e: bf.load_validators([1, 2], explorer=e),
             lambda e: bf.load_gas_fees(explorer=e),
             lambda e: bf.v2.load_machine_names(explorer=e),
         ):
-            assert [1, 1] == [tally(server, store, call).requests for _ in range(2)]
+            assert [1, 1] == [count(server, store, call).requests for _ in range(2)]
         assert not store.exists()
 
     def test_clock(self, server, store, monkeypatch):
-        """A computer's clock decides nothing; what is final does not grow old."""
+        """The clock of the machine has no effect; stored rows do not expire."""
         import time
 
-        tally(server, store, CALLS["balances"])
+        count(server, store, CALLS["balances"])
         for years in (-1, 1):
             now = time.time() + years * 365 * 86_400
             monkeypatch.setattr(time, "time", lambda now=now: now)
-            assert 0 == tally(server, store, CALLS["balances"]).requests
+            assert 0 == count(server, store, CALLS["balances"]).requests
 
 
-class TestApart:
-    """What differs is kept apart."""
+class TestSeparation:
+    """Different data is stored separately."""
 
     def test_services_and_chains(self, server, store, chain):
-        """Another address, path or chain never sees what this one told."""
-        tally(server, store, CALLS["balances"])
+        """Each address, path and chain has its own store."""
+        count(server, store, CALLS["balances"])
         with Server(chain) as other:
-            assert tally(other, store, CALLS["balances"]).requests > 0
-        kept = {bf.Explorer(url, chain=name, store=store, api_key="k").local_store.path
+            assert count(other, store, CALLS["balances"]).requests > 0
+        stored = {bf.Explorer(url, chain=name, store=store, api_key="k").local_store.path
                 for url in ("https://a.example", "https://a.example/x", "https://b.example")
                 for name in ("mainnet", "hoodi")}  # fmt: skip
 
-        assert 6 == len(kept)
+        assert 6 == len(stored)
         assert 2 == len(list(store.iterdir()))
 
     def test_slim(self, server, store):
-        """Slim attestations lack a column, so they are not those that do not."""
+        """Slim attestations have fewer columns, so they have a table of their own."""
         with connect(server, store) as explorer:
             load = lambda slim: bf.load_attestations(  # noqa: E731
                 [1], since=400, until=420, slim=slim, explorer=explorer
             )
-            slim, full = load(True), load(False)
+            slim, raise_disk_full = load(True), load(False)
 
         assert slim["committee_index"].is_null().all()
-        assert not full["committee_index"].is_null().any()
+        assert not raise_disk_full["committee_index"].is_null().any()
 
-    def test_sets_of_somebody(self, server, store):
-        """What a set of validators is may change, and depends on the key: it is not kept."""
+    def test_sets_are_not_stored(self, server, store):
+        """The members of a set may change, and depend on the key: rows of sets are not stored."""
         with connect(server, store) as explorer:
             for _ in range(2):
                 before = server.requests
@@ -579,9 +593,9 @@ class TestApart:
                 assert server.requests > before
 
 
-class TestWhere:
+class TestLocation:
     def test_off_on_this_machine(self, server, monkeypatch, tmp_path):
-        """What a service on this machine tells costs nothing, and is not kept unless asked for."""
+        """Rows of a service on this machine are stored only with store=True."""
         assert bf.Explorer(server.url, chain=server.service.chain).local_store is None
         assert (
             bf.Explorer(server.url, chain=server.service.chain, store=True).local_store is not None
@@ -589,8 +603,8 @@ class TestWhere:
         with bf.local(server.service.dataset) as local:
             assert local.explorer.local_store is None
 
-    def test_on_elsewhere(self, monkeypatch, tmp_path):
-        """Anything else is kept in the platform's folder for data, or wherever one says."""
+    def test_on_for_remote_services(self, monkeypatch, tmp_path):
+        """Rows are stored in the platform's folder for data, or in the folder of the setting."""
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
         url = "https://explorer.example/x"
         assert tmp_path / "data/beaconframes/store" == bf.Explorer(url).local_store.path.parent
@@ -607,16 +621,16 @@ class TestWhere:
             )
         assert not (tmp_path / "data").exists()
 
-    def test_nobody_else_can_read_it(self, server, store):
+    def test_permissions(self, server, store):
         """Folders are 0700 and files 0600."""
-        tally(server, store, CALLS["balances"])
+        count(server, store, CALLS["balances"])
         modes = {stat.S_IMODE(path.stat().st_mode) for path in store.rglob("*") if path.is_dir()}
         files = {stat.S_IMODE(path.stat().st_mode) for path in store.rglob("*") if path.is_file()}
 
         assert ({0o700}, {0o600}) == (modes, files)
 
-    def test_no_key_in_it(self, server, store):
-        """The key is nowhere in the store, whole or in any usual spelling."""
+    def test_no_key_in_the_store(self, server, store):
+        """The store does not contain the key, in any usual spelling."""
         key = "a-very-secret-key"
         with connect(server, store, api_key=key) as explorer:
             CALLS["balances"](explorer)
@@ -628,7 +642,7 @@ class TestWhere:
             assert spelling not in names
 
     def test_local_explorer_with_a_store(self, chain, store):
-        """Of a local explorer it is kept if one wants it, for whoever serves the dataset next."""
+        """With a store, a later local explorer of the same dataset uses the rows."""
         call = {"since": 10, "until": 20}
         for expected in (1, 0):
             with bf.local(chain, store=store) as local:
@@ -641,21 +655,21 @@ class TestWhere:
                 bf.store()
 
     def test_another_dataset_has_another_store(self, chain, store, tmp_path):
-        """Rows of one simulation never answer for another, though it lies in the same folder."""
+        """Two simulations in the same folder never share rows."""
         from beaconframes.simulator import simulate
 
         seen = []
         for seed in (1, 2):
-            made = simulate(tmp_path / str(seed) / "made", validators=64, epochs=8, seed=seed)
-            with bf.local(made, store=store):
+            simulation = simulate(tmp_path / str(seed) / "made", validators=64, epochs=8, seed=seed)
+            with bf.local(simulation, store=store):
                 seen.append(bf.load_balance_history(range(32), since=0, until=3))
 
         assert 2 == len(list(store.iterdir()))
         assert not seen[0].equals(seen[1])
 
     def test_store_can_be_served(self, server, store):
-        """The store is a dataset like any other: the local explorer answers from it."""
-        tally(server, store, CALLS["balances"])
+        """The store is a dataset: a local explorer can serve it."""
+        count(server, store, CALLS["balances"])
         (folder,) = store.iterdir()
         with bf.local(folder) as local:
             found = bf.load_balance_history([3, 4], since=10, until=20)
@@ -664,13 +678,13 @@ class TestWhere:
         assert 22 == found.height
 
 
-class TestTrouble:
-    """Trouble with the store stops no load."""
+class TestFailures:
+    """Failures of the store stop no load."""
 
     call = staticmethod(CALLS["balances"])
 
-    def test_no_place(self, server, tmp_path):
-        """Where nothing can be written, it is told once, and loading goes on."""
+    def test_unwritable_folder(self, server, tmp_path):
+        """If the store cannot be written, one warning is raised, and loads continue."""
         (tmp_path / "file").write_text("in the way")
         with connect(server, tmp_path / "file" / "store") as explorer:
             with pytest.warns(errors.StoreUnavailable, match="the store is not used"):
@@ -678,32 +692,32 @@ class TestTrouble:
             second = self.call(explorer)
 
         assert_frame_equal(first, second)
-        assert_frame_equal(tally(server, False, self.call).rows, first)
+        assert_frame_equal(count(server, False, self.call).rows, first)
 
     def test_disk_full(self, server, store, monkeypatch):
-        """What does not fit is not kept; what was kept before still serves."""
+        """Rows that do not fit are not stored; rows stored before are still used."""
         part = lambda e: bf.load_balance_history(range(120), since=0, until=50, explorer=e)  # noqa: E731
-        tally(server, store, part)
+        count(server, store, part)
 
-        def full(self, *_, **__):
+        def raise_disk_full(self, *_, **__):
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(pl.DataFrame, "write_parquet", full)
-            found = tally(server, store, self.call)
-        assert_frame_equal(tally(server, False, self.call).rows, found.rows)
-        (told,) = found.told
-        assert "No space left on device" in str(told)
+            patch.setattr(pl.DataFrame, "write_parquet", raise_disk_full)
+            found = count(server, store, self.call)
+        assert_frame_equal(count(server, False, self.call).rows, found.rows)
+        (warning,) = found.warnings
+        assert "No space left on device" in str(warning)
 
-        tally(server, store, self.call)
-        assert 0 == tally(server, store, self.call).requests
+        count(server, store, self.call)
+        assert 0 == count(server, store, self.call).requests
 
     @pytest.mark.parametrize("how", ["flip", "cut", "gone", "folder", "link"])
     def test_damaged_segment(self, server, store, how):
-        """What was damaged is asked for again; nothing else is, and nothing is wrong."""
+        """The rows of a damaged file are requested again, and no others."""
         other = lambda e: bf.load_balance_history([900], since=0, until=9, explorer=e)  # noqa: E731
-        expected = tally(server, store, self.call).rows
-        tally(server, store, other)
+        expected = count(server, store, self.call).rows
+        count(server, store, other)
         (folder,) = store.iterdir()
         path = folder / Dataset.open(folder).segments("balance_history")[0].path
         content = bytearray(path.read_bytes())
@@ -716,16 +730,16 @@ class TestTrouble:
         elif how != "gone":
             path.write_bytes(content[: -3 if how == "cut" else None])
 
-        found = tally(server, store, self.call)
+        found = count(server, store, self.call)
         assert_frame_equal(expected, found.rows)
-        assert (True, []) == (found.requests > 0, found.told)
-        assert 0 == tally(server, store, self.call).requests
-        assert 0 == tally(server, store, other).requests
+        assert (True, []) == (found.requests > 0, found.warnings)
+        assert 0 == count(server, store, self.call).requests
+        assert 0 == count(server, store, other).requests
 
     @pytest.mark.parametrize("how", ["rubbish", "empty", "newer", "foreign"])
     def test_unreadable_ledger(self, server, store, how):
-        """A ledger that cannot be read is put aside, and a new store begins."""
-        expected = tally(server, store, self.call).rows
+        """An unreadable store is renamed, and a new one is created."""
+        expected = count(server, store, self.call).rows
         (folder,) = store.iterdir()
         ledger = folder / "ledger.sqlite"
         if how in {"rubbish", "empty"}:
@@ -737,27 +751,27 @@ class TestTrouble:
             )
             connection.close()
 
-        found = tally(server, store, self.call)
-        (told,) = found.told
-        assert ("was renamed to" in str(told), type(told)) == (True, errors.StoreUnavailable)
+        found = count(server, store, self.call)
+        (warning,) = found.warnings
+        assert ("was renamed to" in str(warning), type(warning)) == (True, errors.StoreUnavailable)
         assert_frame_equal(expected, found.rows)
         assert 2 == len(list(store.iterdir()))
-        assert 0 == tally(server, store, self.call).requests
+        assert 0 == count(server, store, self.call).requests
 
     def test_other_columns(self, server, store):
-        """A table that another version kept with other columns is asked for anew."""
-        tally(server, store, self.call)
+        """A table that another version stored with other columns is requested again."""
+        count(server, store, self.call)
         (folder,) = store.iterdir()
         dataset = Dataset.open(folder)
         old = dataset.scan("balance_history").drop("time").collect()
-        grid, told = dataset.grids()["balance_history"], dataset.coverage("balance_history")
+        grid, covered = dataset.grids()["balance_history"], dataset.coverage("balance_history")
         dataset.prune("balance_history")
         with dataset.writing() as writer:
-            writer.add_covered("balance_history", old, grid, told)
+            writer.add_covered("balance_history", old, grid, covered)
 
-        found = tally(server, store, self.call)
-        assert_frame_equal(tally(server, False, self.call).rows, found.rows)
-        assert 0 == tally(server, store, self.call).requests
+        found = count(server, store, self.call)
+        assert_frame_equal(count(server, False, self.call).rows, found.rows)
+        assert 0 == count(server, store, self.call).requests
 
     def test_deleted_while_in_use(self, server, store):
         """A store may be deleted at any time."""
@@ -772,29 +786,29 @@ class TestTrouble:
 
         assert before == server.requests
 
-    def test_who_makes_the_store_meanwhile_is_not_in_the_way(self, server, store, monkeypatch):
-        """A store that somebody makes between two looks at it has its ledger, and stays."""
-        looked, first = [], connect(server, store)
+    def test_created_by_another_process_meanwhile(self, server, store, monkeypatch):
+        """A store that another process creates between two checks is used."""
+        created, first = [], connect(server, store)
         real = type(store).exists
 
-        def looking(path, **more):
+        def exists_then_create(path, **more):
             there = real(path, **more)
-            if sys._getframe(1).f_code.co_name == "_create" and not looked:
-                looked.append(path)
+            if sys._getframe(1).f_code.co_name == "_create" and not created:
+                created.append(path)
                 with connect(server, store) as other:
                     bf.load_balance_history(1, since=0, until=9, explorer=other)
             return there
 
-        monkeypatch.setattr(type(store), "exists", looking)
+        monkeypatch.setattr(type(store), "exists", exists_then_create)
         with first:
             bf.load_balance_history(2, since=0, until=9, explorer=first)
 
         (folder,) = store.iterdir()
         assert 20 == Dataset.open(folder).scan("balance_history").collect().height
 
-    def test_several_at_once(self, server, store):
-        """Threads that load overlapping parts at once: no error, no row twice."""
-        frames, broken = {}, []
+    def test_concurrent_threads(self, server, store):
+        """Threads that load overlapping parts: no error, no duplicate row."""
+        frames, failures = {}, []
 
         def load(n):
             try:
@@ -803,7 +817,7 @@ class TestTrouble:
                         range(n * 5, n * 5 + 20), since=n * 10, until=n * 10 + 60, explorer=explorer
                     )
             except BaseException as error:  # noqa: BLE001
-                broken.append(error)
+                failures.append(error)
 
         work = [threading.Thread(target=load, args=(n,)) for n in range(8)]
         for thread in work:
@@ -811,42 +825,42 @@ class TestTrouble:
         for thread in work:
             thread.join()
         (folder,) = store.iterdir()
-        kept = Dataset.open(folder).scan("balance_history").collect()
+        stored = Dataset.open(folder).scan("balance_history").collect()
 
-        assert [] == broken
+        assert [] == failures
         assert {20 * 61} == {frame.height for frame in frames.values()}
-        assert kept.height == kept.select("validator_index", "epoch").n_unique()
+        assert stored.height == stored.select("validator_index", "epoch").n_unique()
 
 
 class TestOffline:
-    def test_answers_from_the_store(self, server, store):
-        """What is kept is there without a request, for absolute and for relative ranges."""
-        expected = tally(server, store, CALLS["balances"]).rows
-        tally(server, store, lambda e: bf.load_income_history([1], since=-9, explorer=e))
-        found = tally(server, store, CALLS["balances"], offline=True)
-        newest = tally(
+    def test_loads_from_the_store(self, server, store):
+        """Stored rows are loaded without a request, for absolute and for relative ranges."""
+        expected = count(server, store, CALLS["balances"]).rows
+        count(server, store, lambda e: bf.load_income_history([1], since=-9, explorer=e))
+        found = count(server, store, CALLS["balances"], offline=True)
+        newest = count(
             server, store, lambda e: bf.load_income_history([1], since=-5, explorer=e), offline=True
         )
 
         assert_frame_equal(expected, found.rows)
-        assert (0, [], 0) == (found.requests, found.told, newest.requests)
+        assert (0, [], 0) == (found.requests, found.warnings, newest.requests)
         assert [463, 464, 465, 466, 467] == newest.rows["epoch"].to_list()
 
-    def test_names_what_it_lacks(self, server, store):
-        """What is not kept is named, by whom and when; strict makes that an error."""
-        tally(server, store, CALLS["balances"])
+    def test_missing_rows_are_named(self, server, store):
+        """Rows that are not stored are reported by subject and range; an error with strict."""
+        count(server, store, CALLS["balances"])
         with connect(server, store, offline=True) as explorer:
-            with pytest.warns(errors.MissingRows) as told:
+            with pytest.warns(errors.MissingRows) as caught:
                 found = bf.load_balance_history([5, 300], since=100, until=130, explorer=explorer)
             with pytest.raises(errors.MissingRows):
                 bf.load_proposals([5], since=100, until=130, explorer=explorer, strict=True)
 
         assert 21 == found.height
-        assert [(5, 121, 130), (300, 100, 130)] == told[0].message.missing.rows()
+        assert [(5, 121, 130), (300, 100, 130)] == caught[0].message.missing.rows()
 
-    def test_what_is_never_kept(self, server, store):
-        """A question about the present cannot be answered offline, and says so."""
-        tally(server, store, CALLS["balances"])
+    def test_present_state_needs_requests(self, server, store):
+        """The present state cannot be loaded offline, and the error says so."""
+        count(server, store, CALLS["balances"])
         explorer = connect(server, store, offline=True)
 
         with pytest.raises(errors.UsageError, match="needs requests"):
@@ -855,14 +869,14 @@ class TestOffline:
             bf.load_yield_index(explorer=explorer)
 
     def test_needs_a_store(self, server, store):
-        """Without a store, or with nothing in it, offline cannot be."""
+        """Offline without a store, or with an empty one, is an error."""
         with pytest.raises(errors.ConfigError, match="needs a store"):
             connect(server, False, offline=True)
         with pytest.raises(errors.ConfigError, match="needs stored rows"):
             connect(server, store, offline=True)
 
     def test_without_a_key(self, monkeypatch, tmp_path):
-        """The public service's store is there without a key."""
+        """The store of the public service can be used without a key."""
         monkeypatch.setenv("BEACONFRAMES_OFFLINE", "1")
         with pytest.raises(errors.ConfigError, match="needs stored rows"):
             bf.Explorer(store=tmp_path)
@@ -879,24 +893,24 @@ class TestLazy:
             assert isinstance(lazy, pl.LazyFrame)
             assert_frame_equal(expected, lazy.sort("validator_index", "epoch").collect())
 
-    def test_young_rows_are_in_it(self, server, store, moving):
-        """What cannot be kept yet is in the LazyFrame too."""
+    def test_rows_that_are_not_final(self, server, store, moving):
+        """Rows that cannot be stored yet are in the LazyFrame too."""
         call = lambda e: bf.load_balance_history(  # noqa: E731
             [1, 2], since=445, until=452, lazy=True, explorer=e
         )
-        found = ask(moving, store, server, call)
+        found = load_from(moving, store, server, call)
 
         assert 16 == found.rows.collect().height
 
     @pytest.mark.parametrize("store", [False])
     def test_without_a_store(self, server, store):
-        """Without a store it is a frame like any other, made lazy."""
+        """Without a store the LazyFrame is made from the loaded frame."""
         with connect(server, store) as explorer:
             lazy = bf.load_balance_history([1], since=0, until=9, lazy=True, explorer=explorer)
 
         assert (True, 10) == (isinstance(lazy, pl.LazyFrame), lazy.collect().height)
 
-    def test_compaction_does_not_pull_it_away(self, server, store):
+    def test_compaction_keeps_the_files_of_a_lazy_frame(self, server, store):
         """A LazyFrame can be collected after the files under it were replaced."""
         with connect(server, store) as explorer:
             for first in range(0, 100, 4):
@@ -909,51 +923,55 @@ class TestLazy:
         assert 900 == lazy.collect().height
 
 
-class TestSeen:
+class TestPublicStore:
     def test_tables(self, server, store):
-        """bf.store() says what there is: rows, bytes, of whom, and from when to when."""
+        """bf.store() lists tables: rows, bytes, subjects, and the stored range."""
         with connect(server, store) as explorer:
             CALLS["balances"](explorer)
             CALLS["epochs"](explorer)
-            kept = bf.store(explorer)
-        told = {row["table"]: row for row in kept.tables().iter_rows(named=True)}
+            stored = bf.store(explorer)
+        tables = {row["table"]: row for row in stored.tables().iter_rows(named=True)}
 
-        assert {"balance_history", "epochs"} == set(told)
+        assert {"balance_history", "epochs"} == set(tables)
         assert (120 * 121, 120, "epoch", 0, 120) == tuple(
-            told["balance_history"][n] for n in ("rows", "subjects", "unit", "first", "last")
+            tables["balance_history"][n] for n in ("rows", "subjects", "unit", "first", "last")
         )
         assert (11, 1, 100, 110) == tuple(
-            told["epochs"][n] for n in ("rows", "subjects", "first", "last")
+            tables["epochs"][n] for n in ("rows", "subjects", "first", "last")
         )
-        assert [("7", 0, 120)] == kept.coverage("balance_history", [7]).rows()
-        assert kept.size >= sum(row["bytes"] for row in told.values())
-        assert "balance_history" in repr(kept)
-        assert str(kept.path) in repr(kept)
-        assert "<table" in kept._repr_html_()
+        assert [("7", 0, 120)] == stored.coverage("balance_history", [7]).rows()
+        assert stored.size >= sum(row["bytes"] for row in tables.values())
+        assert "balance_history" in repr(stored)
+        assert str(stored.path) in repr(stored)
+        assert "<table" in stored._repr_html_()
 
-    def test_care(self, server, store):
-        """It can be checked, mended, compacted and pruned; what is pruned is asked for again."""
+    def test_maintenance(self, server, store):
+        """It can be verified, mended, compacted and pruned; pruned rows are requested again."""
         with connect(server, store) as explorer:
             CALLS["balances"](explorer)
-            kept = bf.store(explorer)
-            kept.compact()
-            assert [] == kept.verify() == kept.mend()
-            kept.prune("balance_history", range(50), last=99)
+            stored = bf.store(explorer)
+            stored.compact()
+            assert [] == stored.verify() == stored.mend()
+            stored.prune("balance_history", range(50), last=99)
             assert 1 == Counted(server, CALLS["balances"], explorer).requests
-            kept.prune()
-            assert kept.tables().is_empty()
+            stored.prune()
+            assert stored.tables().is_empty()
             assert 4 == Counted(server, CALLS["balances"], explorer).requests
 
-    def test_nothing_kept_yet(self, server, store):
-        """An empty store has no tables, and no explorer without one has any."""
-        kept = bf.store(connect(server, store))
+    def test_empty_store(self, server, store):
+        """An empty store has no tables; an explorer without a store raises."""
+        stored = bf.store(connect(server, store))
 
-        assert (0, 0, []) == (kept.size, kept.tables().height, kept.verify())
+        assert (0, 0, []) == (
+            stored.size,
+            stored.tables().height,
+            stored.verify(),
+        )
         with pytest.raises(errors.ConfigError, match="has no store"):
             bf.store(connect(server, False))
 
-    def test_many_loads_stay_few_files(self, server, store):
-        """Small files are made into large ones as they become many."""
+    def test_many_loads_make_few_files(self, server, store):
+        """Small files are merged when there are many."""
         with connect(server, store) as explorer:
             for first in range(0, 80, 2):
                 bf.load_balance_history([1], since=first, until=first + 1, explorer=explorer)

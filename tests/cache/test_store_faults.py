@@ -1,6 +1,6 @@
-"""The store on disks, in folders and beside processes that misbehave: never a wrong row, no crash.
+"""The store on faulty disks, with damaged files and concurrent processes: no wrong row, no crash.
 
-What a disk does is done by the operating system here, to a process of its own.
+Disk faults are made by the operating system, for a process of its own.
 """
 
 from __future__ import annotations
@@ -23,12 +23,21 @@ from beaconframes.dataset import Dataset
 from beaconframes.server import Server
 
 from ..support.faults import FastClock, FaultServer
-from ..support.store_processes import LAST, check, connect, folders, kept, load, told, worker
+from ..support.store_processes import (
+    LAST,
+    check_store,
+    connect,
+    list_datasets,
+    load,
+    open_dataset,
+    read_result,
+    start_worker,
+)
 
 
 @pytest.fixture(scope="module")
 def server(chain):
-    """The local explorer, which counts what it is asked."""
+    """The local explorer, which counts its requests."""
     with Server(chain) as running:
         yield running
 
@@ -40,7 +49,7 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def truth(server, tmp_path_factory):
-    """What the explorer has, as a frame, and the file that worker processes read it from."""
+    """The rows of the explorer, as a frame, and the file that worker processes read them from."""
     rows = load(connect(server, False))
     path = tmp_path_factory.mktemp("truth") / "rows.parquet"
     rows.write_parquet(path)
@@ -48,25 +57,25 @@ def truth(server, tmp_path_factory):
 
 
 TWICE = """
-told = []
+results = []
 for _ in range(2):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rows = load()
     assert rows.equals(pl.read_parquet(truth)), "other rows"
-    told.append([type(warning.message).__name__ for warning in caught])
-print(json.dumps(told))
+    results.append([type(warning.message).__name__ for warning in caught])
+print(json.dumps(results))
 """
-"""Loads twice, and says what it was warned of each time."""
+"""Load twice, and print the warnings of each load."""
 
 LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
 
 
 class TestDisk:
-    """Where the store cannot be written, loaders go on without it, and say so once."""
+    """If the store cannot be written, loads continue without it, with one warning."""
 
-    def mounted(self, where, then="", size="200k"):
-        """Return the command that runs another one with a small disk of its own at *where*."""
+    def command_with_disk(self, where, then="", size="200k"):
+        """Return the command prefix that mounts a small disk for a command at *where*."""
         where.mkdir(exist_ok=True)
         mount = f'mount -t tmpfs -o size={size} small "{where}" {then} && exec "$@"'
         within = ["unshare", "-rm", "sh", "-c", mount, "sh"]
@@ -75,7 +84,7 @@ class TestDisk:
             not able
             or subprocess.run([*within, "true"], check=False, capture_output=True).returncode
         ):
-            pytest.skip("this machine lets nobody mount a disk")
+            pytest.skip("mounting a disk is not permitted on this machine")
         return within
 
     @pytest.mark.parametrize(
@@ -86,65 +95,70 @@ class TestDisk:
         ],
     )
     def test_full(self, server, store, truth, size):
-        """A disk that becomes full: when the store is made, or later."""
-        process = worker(TWICE, server, store, truth, within=self.mounted(store, size=size))
+        """A disk that becomes full: when the store is created, or later."""
+        process = start_worker(
+            TWICE, server, store, truth, within=self.command_with_disk(store, size=size)
+        )
 
-        assert [["StoreUnavailable"], []] == told(process)
+        assert [["StoreUnavailable"], []] == read_result(process)
 
     @pytest.mark.long
     def test_read_only_disk(self, server, store, truth):
-        """A disk that cannot be written to."""
-        within = self.mounted(store, f'&& mount -o remount,ro "{store}"')
+        """A disk that cannot be written."""
+        within = self.command_with_disk(store, f'&& mount -o remount,ro "{store}"')
 
-        assert [["StoreUnavailable"], []] == told(
-            worker(TWICE, server, store, truth, within=within)
+        assert [["StoreUnavailable"], []] == read_result(
+            start_worker(TWICE, server, store, truth, within=within)
         )
 
     @pytest.mark.long
     def test_no_permission(self, server, store, truth):
-        """A folder that belongs to us, and lets us write nothing."""
+        """A folder without permission to write."""
         store.mkdir(mode=0o500)
         within = []
         if shutil.which("setpriv"):
             # Otherwise root may write everywhere.
             within = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-        process = worker(TWICE, server, store, truth, within=within)
+        process = start_worker(TWICE, server, store, truth, within=within)
 
-        assert [["StoreUnavailable"], []] == told(process)
+        assert [["StoreUnavailable"], []] == read_result(process)
 
     @pytest.mark.long
     def test_read_only_store(self, server, store, truth):
-        """A store that was filled before and is now read-only still serves what it has."""
+        """A store that is read-only now still serves its rows."""
         load(connect(server, store), until=99)
         for path in (*store.rglob("*"), store):
             path.chmod(0o500 if path.is_dir() else 0o400)
         within = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-        process = worker(
+        process = start_worker(
             TWICE, server, store, truth, within=within if shutil.which("setpriv") else []
         )
         try:
-            assert [["StoreUnavailable"], []] == told(process)
+            assert [["StoreUnavailable"], []] == read_result(process)
         finally:
             for path in (store, *store.rglob("*")):
                 path.chmod(0o700 if path.is_dir() else 0o600)
-        assert 100 * 40 == kept(store).scan("balance_history").collect().height
+        assert 100 * 40 == open_dataset(store).scan("balance_history").collect().height
 
     @pytest.mark.long
     def test_quota(self, server, store, truth):
-        """A limit on the size of files, which stops ledger and segments alike."""
-        assert [["StoreUnavailable"], []] == told(worker(LIMITED + TWICE, server, store, truth))
+        """A limit on the size of files affects ledger and segments."""
+        assert [["StoreUnavailable"], []] == read_result(
+            start_worker(LIMITED + TWICE, server, store, truth)
+        )
 
     def test_no_shared_memory(self, server, store, truth, monkeypatch):
-        """Where a file system has no shared memory, such as one on a network, it does without."""
+        """The store works on file systems without shared memory, such as network drives."""
         open_file = sqlite3.connect
 
-        def elsewhere(path, **options):
+        def connect_without_shared_memory(path, **options):
             if str(store) not in str(path):
+                # The simulation that the server reads may be read-only.
                 return open_file(path, **options)
             address = str(path) if str(path).startswith("file:") else f"file:{path}?mode=rwc"
             return open_file(f"{address}&vfs=unix-dotfile", **{**options, "uri": True})
 
-        monkeypatch.setattr(sqlite3, "connect", elsewhere)
+        monkeypatch.setattr(sqlite3, "connect", connect_without_shared_memory)
         with connect(server, store) as explorer:
             assert_frame_equal(truth[0], load(explorer))
             before = server.requests
@@ -154,8 +168,8 @@ class TestDisk:
         assert ["ledger.sqlite"] == [path.name for path in store.rglob("ledger*")]
 
 
-def spoil(path, how, dice):
-    """Do to a file what disks and people do."""
+def damage(path, how, dice):
+    """Damage a file in one of the usual ways."""
     content = bytearray(path.read_bytes())
     path.unlink()
     if how == "flip":
@@ -173,19 +187,19 @@ def spoil(path, how, dice):
         path.write_bytes(content)
 
 
-@pytest.mark.parametrize("harms", [6, pytest.param(1_000, marks=pytest.mark.long)])
-def test_harm(server, tmp_path, truth, harms):
-    """Whatever is done to whichever file, what is loaded is right, and the store heals."""
+@pytest.mark.parametrize("damages", [6, pytest.param(1_000, marks=pytest.mark.long)])
+def test_damaged_files(server, tmp_path, truth, damages):
+    """Whichever file is damaged, loaded rows are right, and the store recovers."""
     dice = random.Random(20)
     full, store = tmp_path / "full", tmp_path / "store"
     with connect(server, full) as explorer:
         for first in range(0, LAST + 1, 50):
             load(explorer, until=first + 49)
-    for _ in range(harms):
+    for _ in range(damages):
         shutil.rmtree(store, ignore_errors=True)
         shutil.copytree(full, store)
         path = dice.choice([path for path in sorted(store.rglob("*")) if path.is_file()])
-        spoil(path, dice.choice(["flip", "zero", "cut", "gone", "folder", "link"]), dice)
+        damage(path, dice.choice(["flip", "zero", "cut", "gone", "folder", "link"]), dice)
         foreign = []
         for _ in range(2):
             before = server.requests
@@ -195,19 +209,19 @@ def test_harm(server, tmp_path, truth, harms):
                     assert_frame_equal(truth[0], load(explorer))
             foreign += [one for one in caught if "of another chain" in str(one.message)]
         if not foreign:
-            # Unless a letter of the chain's name was changed, it has healed by now.
+            # The store has recovered, unless the damage changed the name of the chain.
             assert before == server.requests
-            check(store, truth)
+            check_store(store, truth)
 
 
-@pytest.mark.parametrize("loss", ["-wal", "-shm"])
-def test_lost_log(server, store, truth, loss):
-    """A log of the ledger that is lost takes commits with it, and no truth."""
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+def test_missing_log(server, store, truth, suffix):
+    """A missing log of the ledger loses commits, but gives no wrong row."""
     with connect(server, store) as explorer:
         load(explorer, until=49)
     (folder,) = store.iterdir()
     ledger = folder / "ledger.sqlite"
-    # While somebody has it open, commits stay in the log.
+    # While another connection is open, commits stay in the log.
     holding = sqlite3.connect(ledger)
     holding.execute("SELECT count(*) FROM segments").fetchone()
     with connect(server, store) as explorer:
@@ -215,13 +229,13 @@ def test_lost_log(server, store, truth, loss):
     copy = store.parent / "copy"
     shutil.copytree(store, copy)
     holding.close()
-    log = copy / folder.name / f"ledger.sqlite{loss}"
+    log = copy / folder.name / f"ledger.sqlite{suffix}"
     assert log.exists()
     log.unlink()
 
     with connect(server, copy) as explorer:
         assert_frame_equal(truth[0], load(explorer))
-    check(copy, truth)
+    check_store(copy, truth)
 
 
 MIXED = """
@@ -231,10 +245,10 @@ for _ in range(int(count)):
     what = dice.random()
     if what < 0.85:
         low, since = dice.randrange(40), dice.randrange(200)
-        whom, until = range(low, dice.randint(low, 39) + 1), dice.randint(since, 199)
-        inside = pl.col("validator_index").is_between(low, whom.stop - 1)
+        validators, until = range(low, dice.randint(low, 39) + 1), dice.randint(since, 199)
+        inside = pl.col("validator_index").is_between(low, validators.stop - 1)
         expected = rows.filter(inside, pl.col("epoch").is_between(since, until))
-        assert expected.equals(load(whom, since, until)), (whom, since, until)
+        assert expected.equals(load(validators, since, until)), (validators, since, until)
     elif what < 0.88:
         bf.store(explorer).compact()
     elif what < 0.91:
@@ -253,13 +267,14 @@ print(json.dumps("done"))
     [pytest.param(2, 10, marks=pytest.mark.more), pytest.param(8, 1_000, marks=pytest.mark.long)],
 )
 def test_processes_at_once(server, store, truth, processes, count):
-    """Processes that load, compact, prune and verify one store at once: no error, all is right."""
+    """Processes load, compact, prune and verify one store: no error, no wrong row."""
     work = [
-        worker(MIXED, server, store, truth, seed=seed, count=count) for seed in range(processes)
+        start_worker(MIXED, server, store, truth, seed=seed, count=count)
+        for seed in range(processes)
     ]
 
-    assert ["done"] * processes == [told(process) for process in work]
-    check(store, truth)
+    assert ["done"] * processes == [read_result(process) for process in work]
+    check_store(store, truth)
     with connect(server, store) as explorer:
         load(explorer)
         before = server.requests
@@ -268,17 +283,19 @@ def test_processes_at_once(server, store, truth, processes, count):
 
 
 @pytest.mark.long
-def test_processes_that_want_the_same(server, store, truth):
-    """Where nothing is forgotten, processes together ask for each row once but for races."""
+def test_processes_that_load_the_same(server, store, truth):
+    """Without pruning, processes together request each row once, apart from races."""
     code = MIXED.replace("0.85", "2.0")
     before = server.requests
-    assert "done" == told(worker(code, server, store.with_name("alone"), truth, count=1_000))
+    assert "done" == read_result(
+        start_worker(code, server, store.with_name("alone"), truth, count=1_000)
+    )
     alone = server.requests - before
-    work = [worker(code, server, store, truth, seed=seed, count=1_000) for seed in range(8)]
+    work = [start_worker(code, server, store, truth, seed=seed, count=1_000) for seed in range(8)]
 
-    assert ["done"] * 8 == [told(process) for process in work]
+    assert ["done"] * 8 == [read_result(process) for process in work]
     assert server.requests - before <= alone + alone + 8 * 1_000 // 100
-    check(store, truth)
+    check_store(store, truth)
 
 
 BEGIN = """
@@ -295,17 +312,17 @@ print("ready", flush=True)
 start = float(sys.stdin.readline())
 for number in range(count):
     time.sleep(max(0.0, start + number * 0.02 - time.monotonic()))
-    shelf = LocalStore(folder / str(number), url="http://x", chain=MAINNET)
+    local_store = LocalStore(folder / str(number), url="http://x", chain=MAINNET)
     grid = Grid("who", "epoch", ("who", "epoch"))
-    assert shelf.put("some", rows, grid, {str(who): ((5, 5),)}, 5)
+    assert local_store.put("some", rows, grid, {str(who): ((5, 5),)}, 5)
 """
 
 
 @pytest.mark.parametrize(
     ("processes", "count"), [(2, 5), pytest.param(8, 100, marks=pytest.mark.long)]
 )
-def test_processes_that_begin_one_store_at_the_same_moment(tmp_path, processes, count):
-    """Whoever makes it, each keeps its row in it, and nobody is told that it is busy."""
+def test_processes_that_create_one_store(tmp_path, processes, count):
+    """All processes store their rows, and none of them raises that the store is busy."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [sys.executable, "-c", BEGIN, str(tmp_path)]
     running = [
@@ -315,7 +332,6 @@ def test_processes_that_begin_one_store_at_the_same_moment(tmp_path, processes, 
     for process in running:
         assert "ready\n" == process.stdout.readline()
     start = time.monotonic() + 0.1
-    ended = [process.communicate(f"{start}\n") if not n else None for n, process in []]
     for process in running:
         process.stdin.write(f"{start}\n")
         process.stdin.flush()
@@ -335,42 +351,46 @@ BAD = (
 
 @pytest.mark.parametrize("times", [1, pytest.param(17, marks=pytest.mark.long)])
 @pytest.mark.filterwarnings("ignore::beaconframes.errors.MissingRows")
-def test_bad_answers_are_never_kept(server, tmp_path, truth, times):
-    """Errors and nonsense leave nothing in the store, and parts of an answer what is right."""
+def test_bad_responses_are_never_stored(server, tmp_path, truth, times):
+    """Errors and invalid data leave nothing in the store; of partial responses, right rows."""
     bad = 0
     for number, fault in enumerate(BAD):
         store, parts = tmp_path / str(number), fault.startswith("rows")
         name = f"{fault}{'&' if '?' in fault else '?'}path=balancehistory"
-        with FaultServer(name, upstream=server.url) as spoiling:
+        with FaultServer(name, upstream=server.url) as damaging:
             for _ in range(times):
                 shutil.rmtree(store, ignore_errors=True)
                 explorer = bf.Explorer(
-                    spoiling.url, chain=server.service.chain, store=store, rate=10_000
+                    damaging.url, chain=server.service.chain, store=store, rate=10_000
                 )
                 explorer.rate_limiter.clock = FastClock()
                 with explorer, nullcontext() if parts else pytest.raises(errors.BeaconframesError):
-                    load(explorer, whom=range(4), until=9)
-                there = kept(store).scan("balance_history").collect() if folders(store) else None
+                    load(explorer, validators=range(4), until=9)
+                there = (
+                    open_dataset(store).scan("balance_history").collect()
+                    if list_datasets(store)
+                    else None
+                )
                 if parts:
                     assert 0 < there.height < 40
                     assert_frame_equal(there, truth[0].join(there, on=there.columns, how="semi"),
                                        check_row_order=False)  # fmt: skip
                 else:
                     assert there is None
-        bad += sum("balancehistory" in seen.target for seen in spoiling.seen)
+        bad += sum("balancehistory" in seen.target for seen in damaging.seen)
     assert bad >= 30 * times
 
 
 @pytest.mark.parametrize("headers", ["public, max-age=31536000, immutable", "no-store"])
-def test_headers_decide_nothing(server, store, headers, monkeypatch):
-    """Finality decides what is kept, whatever an answer says of being kept."""
+def test_cache_headers_have_no_effect(server, store, headers, monkeypatch):
+    """Finality decides which rows are stored, whatever the headers of a response say."""
     from ..support.faults import Connection
 
     respond = Connection.respond
     monkeypatch.setattr(
         Connection,
         "respond",
-        lambda *args, **told: respond(*args, **(told | {"Cache-Control": headers})),
+        lambda *args, **extra: respond(*args, **(extra | {"Cache-Control": headers})),
     )
     with FaultServer("", upstream=server.url) as moving:
         url, chain = moving.url, server.service.chain
@@ -381,16 +401,18 @@ def test_headers_decide_nothing(server, store, headers, monkeypatch):
                 load(explorer, range(3), 460, 469)
         again = [one.target for one in moving.seen[seen:]]
 
-    # Of the window only the two epochs that are not final, and these each time.
-    assert {(460, 467)} == {runs for (runs,) in kept(store).coverage("balance_history").values()}
+    # Only the two epochs that are not final are requested, each time.
+    assert {(460, 467)} == {
+        runs for (runs,) in open_dataset(store).coverage("balance_history").values()
+    }
     assert ["limit=2" in target for target in again] == [True]
 
 
 def test_planted_files(server, store, truth):
-    """Files that somebody puts into the store are no part of it, and nothing of them is run."""
+    """Files that do not belong to the store are ignored, and never executed."""
     with connect(server, store) as explorer:
         load(explorer)
-    dataset = kept(store)
+    dataset = open_dataset(store)
     trap = b"cos\nsystem\n(S'touch " + str(store / "trapped").encode() + b"'\ntR."
     for name in ("000099-0123456789ab.parquet", "rows.pickle", ".000001.tmp"):
         (dataset.path / "balance_history" / name).write_bytes(trap)
@@ -399,4 +421,4 @@ def test_planted_files(server, store, truth):
     with connect(server, store) as explorer:
         assert_frame_equal(truth[0], load(explorer))
     assert not (store / "trapped").exists()
-    check(store, truth)
+    check_store(store, truth)

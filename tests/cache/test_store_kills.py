@@ -1,4 +1,4 @@
-"""A process that is killed while it fills a store leaves it readable, right, and worth resuming."""
+"""A process that is killed while it fills a store: the store stays readable, right and useful."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 
 from beaconframes.server import Server
 
-from ..support.store_processes import LAST, check, connect, folders, load, worker
+from ..support.store_processes import LAST, check_store, connect, list_datasets, load, start_worker
 
 log = logging.getLogger(__name__)
 
@@ -48,50 +48,50 @@ WRITING = (
 """System calls that change something on a disk."""
 
 ALIKE = 12
-"""Of calls that do the same with files of the same kind, so many are killed at, evenly spread."""
+"""Most calls of one kind, on files of one kind, at which the process is killed."""
 
 LANES = 2
-"""Stores that are filled at once."""
+"""Stores that are filled concurrently."""
 
 
 @pytest.fixture(scope="module")
 def server(chain):
-    """The local explorer, which counts what it is asked."""
+    """The local explorer, which counts its requests."""
     with Server(chain) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def truth(server, tmp_path_factory):
-    """What the explorer has, as a frame, and the file that worker processes read it from."""
+    """The rows of the explorer, as a frame, and the file that worker processes read them from."""
     rows = load(connect(server, False))
     path = tmp_path_factory.mktemp("truth") / "rows.parquet"
     rows.write_parquet(path)
     return rows, path
 
 
-def resumed(server, store, truth, until):
-    """Whatever a killed process has left: it is right, and loading goes on from there."""
-    if folders(store):
-        check(store, truth)
+def check_resumes(server, store, truth, until):
+    """Check that the store of a killed process is right, and that a load completes it."""
+    if list_datasets(store):
+        check_store(store, truth)
     expected = truth[0].filter(truth[0]["epoch"] <= until)
     with connect(server, store) as explorer:
         assert_frame_equal(expected, load(explorer, until=until))
         sent = explorer.requests
         assert_frame_equal(expected, load(explorer, until=until))
         assert sent == explorer.requests
-    check(store, truth)
+    check_store(store, truth)
 
 
-def killed(server, store, truth, seed, most):
-    """Fill a store until killed at a random moment, again and again until it is full.
+def kill_until_full(server, store, truth, seed, most):
+    """Fill a store, killed at random moments, until it is full; return the number of kills.
 
-    After *most* kills loading goes on undisturbed.
+    After *most* kills it is filled without a kill.
     """
     dice = random.Random(seed)
     kills = 0
     while True:
-        process = worker(FILL, server, store, truth, count=LAST)
+        process = start_worker(FILL, server, store, truth, count=LAST)
         with process:
             assert "begins\n" == process.stdout.readline()
             timer = threading.Timer(dice.uniform(0, 0.8), process.kill)
@@ -100,59 +100,59 @@ def killed(server, store, truth, seed, most):
             timer.cancel()
         assert process.returncode in (0, -signal.SIGKILL), err
         if "done" in out:
-            resumed(server, store, truth, LAST)
+            check_resumes(server, store, truth, LAST)
             return kills
         kills += 1
         if kills >= most:
-            resumed(server, store, truth, LAST)
+            check_resumes(server, store, truth, LAST)
             return kills
-        if folders(store):
-            check(store, truth)
+        if list_datasets(store):
+            check_store(store, truth)
 
 
 @pytest.mark.parametrize(
     "kills", [pytest.param(1, marks=pytest.mark.more), pytest.param(200, marks=pytest.mark.long)]
 )
 def test_killed_at_random(server, tmp_path, truth, kills, sample):
-    """Killed at any moment, many times in a row, until the store is full all the same."""
+    """Killed at random moments, many times, until the store is full."""
     kills = sample.limit(kills)
     count, seeds, lock = 0, iter(range(10_000)), threading.Lock()
 
-    def lane():
+    def fill_stores():
         nonlocal count
         while count < kills:
             with lock:
                 seed = next(seeds)
-            found = killed(server, tmp_path / str(seed), truth, seed, kills)
+            found = kill_until_full(server, tmp_path / str(seed), truth, seed, kills)
             with lock:
                 count += found
 
     with ThreadPoolExecutor(LANES if kills > 1 else 1) as pool:
-        lanes = [pool.submit(lane) for _ in range(LANES if kills > 1 else 1)]
+        lanes = [pool.submit(fill_stores) for _ in range(LANES if kills > 1 else 1)]
     for one in lanes:
         one.result()
     assert count >= kills
 
 
-def traced(store, *more):
-    """Return the command that runs what follows it, and traces what it does to the disk."""
+def trace_command(store, *more):
+    """Return the command prefix that traces what a command writes to the disk."""
     return [
         "strace", "-f", "-y", "-qq", "-o", str(store) + ".log", "-e", "trace=" + ",".join(WRITING),
         *more, "env", "POLARS_MAX_THREADS=1", "PYTHONDONTWRITEBYTECODE=1",
     ]  # fmt: skip
 
 
-def writing_calls(server, folder, truth):
-    """Return which calls change the store while it is filled, as (name, the how manyeth).
+def list_writing_calls(server, folder, truth):
+    """Return the system calls that change the store, as pairs of name and number.
 
-    Those that are alike are at most ALIKE: their first and their last, and some between.
+    Of calls of the same kind at most ALIKE are chosen: the first, the last, and some between.
     """
     store = folder / "undisturbed"
-    with worker(TWICE, server, store, truth, within=traced(store)) as process:
+    with start_worker(TWICE, server, store, truth, within=trace_command(store)) as process:
         out, err = process.communicate()
     assert "done" in out, err
     counts: Counter[tuple[str, str]] = Counter()
-    alike: dict[tuple[str, str], list[int]] = {}
+    by_kind: dict[tuple[str, str], list[int]] = {}
     for line in (folder / "undisturbed.log").read_text().splitlines():
         thread, call, rest = re.fullmatch(r"(\d+) +(\w+)\((.*)|.*", line).groups()
         if call is None:
@@ -162,26 +162,26 @@ def writing_calls(server, folder, truth):
         if path is None or (call == "openat" and "O_CREAT" not in rest):
             continue
         kind = re.sub(r"[0-9a-f]{8,}|\d+", "#", path[0].removeprefix(str(folder)))
-        alike.setdefault((call, kind), []).append(counts[thread, call])
+        by_kind.setdefault((call, kind), []).append(counts[thread, call])
     chosen = set()
-    for (call, kind), numbers in alike.items():
+    for (call, kind), numbers in by_kind.items():
         step = max(1, (len(numbers) - 1) / (ALIKE - 1))
-        some = {numbers[min(round(step * n), len(numbers) - 1)] for n in range(ALIKE)}
-        log.info("%s %s: %d of %d", call, kind, len(some), len(numbers))
-        chosen |= {(call, number) for number in some}
+        selected = {numbers[min(round(step * n), len(numbers) - 1)] for n in range(ALIKE)}
+        log.info("%s %s: %d of %d", call, kind, len(selected), len(numbers))
+        chosen |= {(call, number) for number in selected}
     return sorted(chosen)
 
 
-def killed_at(server, folder, truth, at):
-    """Kill a filling process at the entry of a system call; tell whether it came that far."""
+def kill_at(server, folder, truth, at):
+    """Kill a filling process at a system call; return whether it got that far."""
     call, number = at
     store = folder / f"{call}-{number}"
-    within = traced(store, "-e", f"inject={call}:signal=SIGKILL:when={number}")
-    with worker(TWICE, server, store, truth, within=within) as process:
+    within = trace_command(store, "-e", f"inject={call}:signal=SIGKILL:when={number}")
+    with start_worker(TWICE, server, store, truth, within=within) as process:
         out, err = process.communicate()
     if "done" in out:
         assert 0 == process.returncode, err
-    resumed(server, store, truth, 19)
+    check_resumes(server, store, truth, 19)
     shutil.rmtree(store)
     return "done" not in out
 
@@ -192,15 +192,15 @@ def test_killed_at_every_writing_call(server, tmp_path, truth, sample):
     """Killed before each call that changes the store, from its first folder to compacted files."""
     able = subprocess.run(["strace", "-qq", "-e", "trace=none", "true"], check=False)
     if able.returncode:
-        pytest.skip("nobody may trace a process here")
-    calls = sample.choose(writing_calls(server, tmp_path, truth))
+        pytest.skip("tracing a process is not permitted on this machine")
+    calls = sample.choose(list_writing_calls(server, tmp_path, truth))
     with ThreadPoolExecutor(LANES) as pool:
-        died = list(pool.map(partial(killed_at, server, tmp_path, truth), calls))
-    kills = Counter(call for (call, _), one in zip(calls, died, strict=True) if one)
-    log.info("%d kills at %d calls: %s", sum(died), len(calls), dict(kills))
-    # Otherwise nothing was killed at all.
+        was_killed = list(pool.map(partial(kill_at, server, tmp_path, truth), calls))
+    kills = Counter(call for (call, _), one in zip(calls, was_killed, strict=True) if one)
+    log.info("%d kills at %d calls: %s", sum(was_killed), len(calls), dict(kills))
+    # Check that processes were killed at all kinds of calls.
     if sample.most is None:
         assert {"openat", "pwrite64", "rename", "mkdir", "unlink"} <= set(kills)
         assert {"fsync", "fdatasync"} & set(kills)
-    # Threads do not always share their work in the same way.
-    assert sum(died) >= 0.9 * len(calls)
+    # The distribution of work among threads varies.
+    assert sum(was_killed) >= 0.9 * len(calls)
