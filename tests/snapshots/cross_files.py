@@ -1,4 +1,4 @@
-"""Print which files and functions of the package one load crosses, without and with a store.
+"""Print the files and functions of the package that one load runs, without and with a store.
 
 Run by test_path_of_a_load.py in a process of its own: the address of a server, and a new folder.
 """

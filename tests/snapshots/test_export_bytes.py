@@ -37,7 +37,7 @@ FIRST = datetime(2026, 10, 1, 23, 53, 35, tzinfo=UTC)
 
 
 def rows():
-    """Return eight rows of every type there is: two days, extremes, nulls, text to be escaped."""
+    """Return eight rows with columns of all types: two days, extremes, nulls, text to escape."""
     return pl.DataFrame(
         {
             "validator_index": [1, 2, 999, 1000] * 2,
@@ -84,13 +84,13 @@ def writers_of(target):
 
 
 def read_snapshot():
-    """Return what each target was made with, and the SHA-256 of its files."""
+    """Return the writer versions and the file hashes of each target."""
     return json.loads(SNAPSHOT.read_text()) if SNAPSHOT.exists() else {}
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_export_has_the_bytes_of_the_snapshot(target, tmp_path):
-    """The same rows make the same files, byte for byte, as when the snapshot was written."""
+    """The files are those of the snapshot, byte for byte."""
     found = {"made_with": writers_of(target), "sha256": export(target, tmp_path)}
     if UPDATE:
         SNAPSHOT.write_text(json.dumps(read_snapshot() | {target: found}, indent=1) + "\n")

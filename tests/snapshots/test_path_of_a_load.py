@@ -58,12 +58,12 @@ FIELDS = (
 
 
 def answer(data):
-    """Return an answer without spaces, as services write it."""
+    """Return a response body without spaces, as services write it."""
     return json.dumps({"status": "OK", "data": data}, separators=(",", ":")).encode()
 
 
 def income(validator, epoch):
-    """Return one record of income."""
+    """Return one income record."""
     amounts = dict.fromkeys(FIELDS, 7) | {"tx_fee_reward_wei": "7647987249234"}
     week = {"week": 0, "week_start": "2020-12-01T12:00:23Z", "week_end": "2020-12-08T12:00:23Z"}
     return {"validatorindex": validator, "epoch": epoch, "income": amounts, **week}
@@ -101,7 +101,7 @@ def crossed(tmp_path_factory):
 
 @pytest.mark.parametrize("store", ["no store", "store"])
 def test_a_load_crosses_no_more_files_and_functions_than_before(crossed, store):
-    """A reader who follows one load through the source opens no more files than these."""
+    """The number of files and functions of one load does not grow."""
     files = {line.partition(" ")[0] for line in crossed[store]}
     functions = [line for line in crossed[store] if not is_special(line)]
 

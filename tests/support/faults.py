@@ -462,10 +462,10 @@ def whole(text: bytes) -> Callable[[Connection, Seen, bytes, P], None]:
 
 
 def key_echo(connection: Connection, seen: Seen, good: bytes, p: P) -> None:
-    said = f"{'x' * int(p.get('before', 0))} you sent {seen.key} to {seen.target}"
+    text = f"{'x' * int(p.get('before', 0))} you sent {seen.key} to {seen.target}"
     connection.respond(
         int(p.get("code", 400)),
-        error_body(seen, said),
+        error_body(seen, text),
         X_Echo=seen.key,
         Location=f"http://{seen.key.split(' ')[-1]}.example/",
     )

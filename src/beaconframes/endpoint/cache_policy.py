@@ -1,4 +1,4 @@
-"""Which rows of an endpoint are stored, under which keys, and which arguments fetch missing ones.
+"""The cache policy of an endpoint: stored rows, their keys, and the arguments for missing ones.
 
 Rows are stored by subject and unit: a validator and its epochs, or the chain and its slots. So the
 rows of one call serve every other call that requests some of the same, whatever its batches and
@@ -39,7 +39,7 @@ CHAIN = ("",)
 
 UNLIMITED = 2**62
 DAYS_UNTIL_ABSENT = {Finality.AT_FINALITY: 1, Finality.WHEN_PUBLISHED: 2}
-"""Days after which a final row that was not sent will not be sent any more."""
+"""Days after which a final unit without a row stays without one."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class CacheRange:
 
 @dataclass(frozen=True)
 class CachePolicy:
-    """How the rows of an endpoint are stored.
+    """The way in which the rows of an endpoint are stored.
 
     ``unit`` is the parameter of epochs, slots or days: a range, or numbers listed one by one.
     ``subject`` is the parameter of validators, if rows are of validators.
@@ -94,7 +94,7 @@ class CachePolicy:
             subjects[0] if subjects else None,
             endpoint.parameters_of(Role.FILTER),
         )
-        # Execution block numbers have no calendar: only the rows say whether they are final.
+        # Execution block numbers have no calendar: only the rows state whether they are final.
         return policy if policy.unit_name or endpoint.final_rows else None
 
     @property
@@ -192,7 +192,7 @@ class CachePolicy:
     def fetch_arguments(
         self, missing: Mapping[str, Intervals], values: Mapping[str, Any], chain_head: ChainHead
     ) -> list[dict[str, Any]]:
-        """Return the arguments that fetch what is *missing* with the fewest requests."""
+        """Return the arguments that fetch the *missing* rows with the fewest requests."""
         if self.is_listed:
             (arg,) = self.unit.arguments()
             numbers = numbers_of(missing.get(CHAIN[0], ()))
@@ -213,7 +213,7 @@ class CachePolicy:
         )
 
     def unfiltered(self, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return *values* with *arguments* instead, and without filters that are shared."""
+        """Return *values* updated by *arguments*, without shared filters."""
         shared = (p for p in self.filters if p.filter_storage == "shared")
         return {**values, **{p.arguments()[0]: p.unfiltered for p in shared}, **arguments}
 
@@ -227,7 +227,7 @@ class CachePolicy:
         if self.unit_name == "day":
             return chain.at("day", chain.time_of("epoch", finalized + 1)) - 1
         if self.unit_name == "period":
-            # A committee is fixed one period before it serves.
+            # A committee is fixed one period before it starts.
             return finalized // chain.epochs_per_sync_period + 1
         return finalized if self.unit_name == "epoch" else UNLIMITED
 

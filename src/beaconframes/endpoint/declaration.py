@@ -1,4 +1,4 @@
-"""The declaration of an endpoint: its facts, stated once."""
+"""The declaration of an endpoint: route, table, parameters, finality."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Endpoint:
 
     @property
     def all_parameters(self) -> tuple[Parameter, ...]:
-        """Return every parameter in the order in which rows are narrowed."""
+        """Return all parameters, in the order in which they are applied."""
         return self.parameters if self.pagination is None else (*self.parameters, self.pagination)
 
     @property

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.request import Page, Request
 
 PAGE_SIZE = 10
-"""Records of a page by cursor: the most that the service sends."""
+"""Largest page size of V2, in records."""
 LONGEST_CURSOR = 64 * 2**10
-"""Characters. A longer text is not a position in a list."""
+"""Most characters of a cursor. A longer one is a protocol error."""
 
 MAX_PAGES = 10_000
 MAX_EMPTY_PAGES = 32
@@ -32,7 +32,7 @@ _RECORDS = msgspec.json.Decoder(list[msgspec.Raw] | dict[str, msgspec.Raw])
 
 @dataclass(frozen=True)
 class Pages(Parameter):
-    """Pages of ``at_most`` records by offset; an invalid number is read as the default.
+    """Pages of ``at_most`` records by offset; an invalid number becomes the default.
 
     ``default`` is how many records the service sends when a request names no limit.
     """
@@ -60,13 +60,13 @@ class Pages(Parameter):
         return (1, False) if records is None else (records // self.at_most + 1, True)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the page; a limit above the largest is read as the largest."""
+        """Return the rows of the page; a larger limit becomes the largest one."""
         limit = parse_number_or(fields.get("limit", ""), self.default)
         return rows.slice(parse_number_or(fields.get("offset", ""), 0), min(limit, self.at_most))
 
 
 def parse_number_or(text: str, default: int) -> int:
-    """Return the number that *text* is, or else the *default*."""
+    """Return the number in *text*, or the *default* if it is not a number."""
     number = parse_number(text)
     return default if number is None else number
 
@@ -115,7 +115,7 @@ class Cursor(Parameter):
 
 
 class PageLoopGuard:
-    """Remembers the pages of one call, to notice pagination that does not end."""
+    """Detects pagination that does not end, by the earlier pages of the call."""
 
     def __init__(self) -> None:
         self._requests: set[Request] = set()

@@ -1,8 +1,8 @@
-"""What a parameter is: an argument of a loader that selects rows.
+"""The base class of parameters: arguments of a loader that select rows.
 
 Each has two halves. The client's half, ``batches``, turns the user's value into wire fields. The
-server's half, ``apply``, keeps the rows that those fields select. An endpoint lists its parameters
-once, in the order in which rows are narrowed.
+server's half, ``apply``, selects the rows of those fields. An endpoint lists its parameters once,
+in the order in which they are applied.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Fields: TypeAlias = Mapping[str, Any]
 
 
 class Role(Enum):
-    """What a parameter selects."""
+    """The kind of selection that a parameter makes."""
 
     SUBJECT = "the validators, addresses or names that rows are of"
     UNITS = "slots, blocks or periods, listed one by one"
@@ -39,15 +39,15 @@ class Role(Enum):
 
 
 class RequestRefused(BeaconframesError):
-    """A request that the local explorer answers with an error; the text is the service's."""
+    """A request that the local explorer refuses; the text is the error of the real service."""
 
 
 class ObjectNotFound(RequestRefused):
-    """A request for something that does not exist."""
+    """A request for an object that does not exist."""
 
 
 class View(Protocol):
-    """The data that the server's half may use besides the rows."""
+    """The dataset, as far as the server's half of a parameter uses it."""
 
     @property
     def chain(self) -> Chain:
@@ -55,7 +55,7 @@ class View(Protocol):
 
     @property
     def head(self) -> Head:
-        """Return the end of the dataset."""
+        """Return the head of the chain in the dataset."""
 
     def index_of(self, pubkey: str) -> int | None:
         """Return the validator index of a public key, or None."""
@@ -71,11 +71,11 @@ class View(Protocol):
 class ExpectedRows:
     """The rows that a request selects: those with one of the values in any of the columns.
 
-    ``required`` says that each value must have at least one row; only then is a missing one
-    noticed. ``trim`` says that the service returns more than was requested: other rows are dropped
-    instead of being an error. ``pubkeys`` are subjects requested by public key where the rows have
-    no such column, so that they can only be counted. ``parts`` is a column and how many numbers of
-    it each value has once it is final, such as the 32 slots of an epoch.
+    ``required`` says that each value must have at least one row; otherwise missing rows are not
+    reported. ``trim`` says that the service returns more rows than requested: the others are
+    dropped instead of being an error. ``pubkeys`` are subjects requested by public key if rows have
+    no such column; then they can only be counted. ``parts`` is a column and the number of its
+    values for each unit that is final, such as the 32 slots of an epoch.
     """
 
     values: Mapping[str, Collection[Any]]
@@ -113,10 +113,10 @@ class Parameter:
     has_split: ClassVar[bool] = False
     """Whether `split` divides a batch."""
     may_shift: ClassVar[bool] = False
-    """Whether rows may move from one page to another while pages are read."""
+    """Whether rows may move between pages while the pages are read."""
 
     def __init_subclass__(cls) -> None:
-        """Refuse a parameter type that declares no role."""
+        """Raise TypeError for a parameter type that declares no role."""
         super().__init_subclass__()
         if not hasattr(cls, "role"):
             raise TypeError(f"{cls.__name__} declares no role: give it one of {list(Role)}")
@@ -125,7 +125,7 @@ class Parameter:
 
         @property
         def role(self) -> Role:
-            """Return what the parameter selects."""
+            """Return the role of the parameter."""
 
     @property
     def rows_column(self) -> Column | None:
@@ -164,7 +164,7 @@ class Parameter:
         return [batch.expected[0] for batch in batches]
 
     def page_count(self, records: int | None) -> tuple[int, bool]:
-        """Return the pages of a list of so many *records*, and whether that is certain."""
+        """Return the number of pages of *records*, and whether it is exact or a minimum."""
         return 1, True
 
     def next_fields(self, fields: Fields, page: Page) -> Fields | None:
@@ -180,7 +180,7 @@ class Parameter:
         raise NotImplementedError  # pragma: no cover
 
     def resolve(self, fields: Fields, view: View) -> set[int]:
-        """Return the validator indices that *fields* name, for a subject; or refuse them."""
+        """Return the validator indices in *fields*, for a subject; or raise RequestRefused."""
         raise NotImplementedError  # pragma: no cover
 
     def slot_range(self, fields: Fields, view: View) -> tuple[int, int] | None:

@@ -91,7 +91,7 @@ class ValidatorsIn(Parameter):
         return self.pubkey
 
     def batch_limit(self, chain_head: ChainHead) -> int:
-        """Return how many identifiers one request may name; this depends on the plan of the key."""
+        """Return the most identifiers of one request; the plan of the key sets it."""
         return chain_head.at_once
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
