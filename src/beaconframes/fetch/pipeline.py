@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Call, ChainHead, Endpoint
     from beaconframes.fetch.source import FetchedRows, Source
 
-MAX_RESTARTS = 5
+MAX_RESTARTS = 10
 """How often a load starts again because the store changed below it."""
 
 
