@@ -30,7 +30,9 @@ EVERY = pytest.mark.parametrize("endpoint", v1.ENDPOINTS, ids=lambda endpoint: e
 
 def loader(endpoint):
     """The function a user calls."""
-    return getattr(bf, f"load_{endpoint.name}")
+    name = f"load_{endpoint.name}"
+    assert name in bf.__all__, f"add {name} to the public names, src/beaconframes/__init__.pyi"
+    return getattr(bf, name)
 
 
 def test_every_endpoint_is_public_and_has_a_sample_by_hand():
@@ -108,9 +110,10 @@ def test_the_chart_loader_has_documentation_and_a_route(chain):
 def test_an_endpoint_has_a_wire_sample_and_a_section_in_the_dictionary(endpoint):
     """The sample is written by hand; the page is generated."""
     page = (ROOT / "docs" / "dictionary.md").read_text()
+    sample = Path("tests", "wire", f"{endpoint.name}.json")
 
-    assert (ROOT / "tests" / "wire" / f"{endpoint.name}.json").exists()
-    assert f"## `load_{endpoint.name}`" in page
+    assert (ROOT / sample).exists(), f"write {sample} by hand from the documentation of the API"
+    assert f"## `load_{endpoint.name}`" in page, "run `make docs`"
     assert bf.describe(endpoint.name)["column"].to_list() == endpoint.table.schema().names()
     assert f"load_{endpoint.name}" in bf.describe()["loader"].to_list()
 
