@@ -6,7 +6,7 @@ TOOLS  ?= .tools
 BIN    := $(VENV)/bin
 UV     := $(TOOLS)/bin/uv
 
-# Use the interpreter that is here; a network without a registry of interpreters is common.
+# Use an installed interpreter: many networks cannot download one.
 export UV_PYTHON_DOWNLOADS := never
 
 # Every interpreter would compile every library again: the tests start hundreds of them.
@@ -28,7 +28,7 @@ help: ## list the commands
 
 setup: $(VENV)/.stamp ## make the virtual environment: locked, hashed, editable
 
-# --target works where the system's Python may not be installed into, and --upgrade mends a half-made folder.
+# --target works where the system's Python may not be installed into, and --upgrade repairs an incomplete folder.
 $(UV):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "beaconframes needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m pip install -q --disable-pip-version-check --no-warn-script-location --root-user-action=ignore \
@@ -43,8 +43,8 @@ $(VENV)/.stamp: requirements.lock pyproject.toml | $(UV)
 	$(UV) pip install -q --python $(VENV) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Written by hand only: what is installed changes when somebody decides so. The lock names no address.
-lock: | $(UV) ## resolve requirements.lock anew
+# Run by hand only, so that dependencies change only on purpose. The lock contains no address.
+lock: | $(UV) ## resolve requirements.lock again
 	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --extra dask --extra cloud --extra excel \
 		--group dev --group publish \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements.lock
@@ -82,7 +82,7 @@ check: setup ## format, lint, types, import contracts, generated pages
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python docs/generate.py --check
 
-format: setup ## format and mend what can be mended by machine
+format: setup ## format the code, and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -93,6 +93,6 @@ docs: setup ## write the generated pages
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/recipes.py
 
-clean: ## remove everything that was made
+clean: ## remove all generated files
 	rm -rf $(VENV) $(TOOLS) out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks notebooks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -16,7 +16,7 @@ DOCS = Path(__file__).resolve().parent
 
 def pages() -> dict[Path, str]:
     """Return the text of every generated page."""
-    return {DOCS / "dictionary.md": dictionary.markdown()}
+    return {DOCS / "dictionary.md": dictionary.build_page()}
 
 
 def main() -> None:

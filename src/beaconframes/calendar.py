@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 Unit: TypeAlias = Literal["slot", "epoch", "day", "week", "period"]
 Moment: TypeAlias = int | str | date | datetime | timedelta
 
-_TICK = timedelta(microseconds=1)
-_UNIX = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9].*")
-_AGO = re.compile(r"([0-9]{1,9})([wdhm])")
-_AGO_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
+_AGE = re.compile(r"([0-9]{1,9})([wdhm])")
+_AGE_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
 
 
 @dataclass(frozen=True)
 class Chain:
     """The clock of a chain: its genesis and the length of its units.
 
-    ``MAINNET`` and ``HOODI`` are known by name; create any other chain like this::
+    ``MAINNET`` and ``HOODI`` have names; create any other chain like this::
 
         Chain("devnet", genesis=datetime(2026, 1, 1, tzinfo=UTC), seconds_per_slot=6)
     """
@@ -49,22 +49,22 @@ class Chain:
     first_sync_epoch: int = 0
 
     def __post_init__(self) -> None:
-        facts: dict[str, Any] = dict(vars(self))
-        name, genesis = facts.pop("name"), facts.pop("genesis")
+        counts: dict[str, Any] = dict(vars(self))
+        name, genesis = counts.pop("name"), counts.pop("genesis")
         if not isinstance(name, str) or not name.strip():
-            raise ConfigError(f"name of a chain is {_show(name)}; it must be a text")
+            raise ConfigError(f"name of a chain is {_format_value(name)}; it must be a text")
         if not isinstance(genesis, datetime) or genesis.utcoffset() is None:
             raise ConfigError(
-                f"genesis of chain {name!r} is {_show(genesis)}, which has no time zone",
+                f"genesis of chain {name!r} is {_format_value(genesis)}, which has no time zone",
                 hint="Use a datetime with a time zone, such as datetime(2026, 1, 1, tzinfo=UTC)",
             )
         # Arithmetic on a datetime of another zone would follow its daylight saving time.
         object.__setattr__(self, "genesis", genesis.astimezone(UTC))
-        for fact, value in facts.items():
-            least = 0 if fact == "first_sync_epoch" else 1
+        for field, value in counts.items():
+            least = 0 if field == "first_sync_epoch" else 1
             if type(value) is not int or value < least:
                 raise ConfigError(
-                    f"{fact} of chain {name!r} is {_show(value)}; "
+                    f"{field} of chain {name!r} is {_format_value(value)}; "
                     f"it must be an int of {least} or more"
                 )
         if self.epochs_per_day < 1:
@@ -83,19 +83,19 @@ class Chain:
     def time_of(self, unit: Unit, number: int) -> datetime:
         """Return the start of a slot, epoch, day, week or sync period in UTC."""
         try:
-            return self.genesis + _whole(unit, number) * _length(self, unit)
+            return self.genesis + _check_number(unit, number) * _get_length(self, unit)
         except OverflowError:
-            raise UsageError(f"{unit} {_show(number)} starts after the year 9999") from None
+            raise UsageError(f"{unit} {_format_value(number)} starts after the year 9999") from None
 
     def at(self, unit: Unit, moment: datetime) -> int:
         """Return the slot, epoch, day, week or sync period that contains *moment*.
 
         A datetime without a time zone is UTC.
         """
-        instant = _utc("moment", moment)
+        instant = _to_utc("moment", moment)
         if instant < self.genesis:
             raise _before_genesis(self, "moment", moment)
-        return (instant - self.genesis) // _length(self, unit)
+        return (instant - self.genesis) // _get_length(self, unit)
 
     def time_expr(self, unit: Unit, numbers: pl.Expr) -> pl.Expr:
         """Return an expression for the start times of the units *numbers*.
@@ -104,8 +104,8 @@ class Chain:
         """
         import polars as pl
 
-        genesis = (self.genesis - _UNIX) // _TICK
-        length = _length(self, unit) // _TICK
+        genesis = (self.genesis - _UNIX_EPOCH) // _MICROSECOND
+        length = _get_length(self, unit) // _MICROSECOND
         return (numbers.cast(pl.Int64) * length + genesis).cast(pl.Datetime("us", "UTC"))
 
 
@@ -113,18 +113,18 @@ MAINNET = Chain(
     "mainnet", genesis=datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC), first_sync_epoch=74_240
 )
 HOODI = Chain("hoodi", genesis=datetime(2025, 3, 17, 12, 10, 0, tzinfo=UTC))
-_KNOWN = {chain.name: chain for chain in (MAINNET, HOODI)}
+_CHAINS = {chain.name: chain for chain in (MAINNET, HOODI)}
 
 
 def get_chain(chain: str | Chain) -> Chain:
     """Return the chain with this name; a ``Chain`` is returned unchanged."""
     if isinstance(chain, Chain):
         return chain
-    if known := _KNOWN.get(str(chain).lower()):
-        return known
+    if named := _CHAINS.get(str(chain).lower()):
+        return named
     raise ConfigError(
-        f"unknown chain {_show(chain)}",
-        hint=f"Known: {', '.join(_KNOWN)}. For any other chain pass "
+        f"unknown chain {_format_value(chain)}",
+        hint=f"Known chains: {', '.join(_CHAINS)}. For any other chain pass "
         "Chain(name, genesis=datetime(..., tzinfo=UTC), seconds_per_slot=..., slots_per_epoch=...)",
     )
 
@@ -186,14 +186,16 @@ def _empty_range(
 ) -> UsageError:
     """Return the error for a range that ends before it starts."""
     (start, first), (end, last) = since, until
+    start_text = _describe_bound(start, unit, first)
+    end_text = _describe_bound(end, unit, last)
     if end is None or _is_latest(end):
         return UsageError(
-            f"since ({_describe(start, unit, first)}) is after the last available {unit}, {last}",
+            f"since ({start_text}) is after the last available {unit}, {last}",
             hint="Use an earlier since",
         )
     if start is None:
         return UsageError(
-            f"until ({_describe(end, unit, last)}) is before the default since, {unit} {first}",
+            f"until ({end_text}) is before the default since, {unit} {first}",
             hint="Give since as well",
         )
     if (
@@ -202,11 +204,12 @@ def _empty_range(
         and instants("since", start, now)[0] <= instants("until", end, now)[1]
     ):
         return UsageError(
-            f"no {unit} starts between since ({_describe(start)}) and until ({_describe(end)})",
+            f"no {unit} starts between since ({_describe_bound(start)}) "
+            f"and until ({_describe_bound(end)})",
             hint="Use a longer range",
         )
     return UsageError(
-        f"since ({_describe(start, unit, first)}) is after until ({_describe(end, unit, last)})",
+        f"since ({start_text}) is after until ({end_text})",
         hint="Swap them",
     )
 
@@ -216,12 +219,12 @@ def _is_latest(value: object) -> bool:
 
 
 def _is_time(value: object) -> bool:
-    return _integer(value) is None and not _is_latest(value)
+    return _to_integer(value) is None and not _is_latest(value)
 
 
-def _describe(value: Any, unit: str | None = None, number: int = 0) -> str:
-    """Return a bound as it was given and as the unit that it means."""
-    shown = [] if unit and _integer(value) == number else [_cut(str(value))]
+def _describe_bound(value: Any, unit: str | None = None, number: int = 0) -> str:
+    """Return a bound for a message: the argument, and the number of the unit that it means."""
+    shown = [] if unit and _to_integer(value) == number else [_truncate(str(value))]
     return ", ".join([*shown, *([f"{unit} {number}"] if unit else [])])
 
 
@@ -234,12 +237,12 @@ def _resolve_bound(
     now: Callable[[], datetime],
 ) -> int:
     """Return the first unit of *since*, or the last of *until*."""
-    if (number := _integer(value)) is not None:
+    if (number := _to_integer(value)) is not None:
         if number < 0:
             number += latest() + 1
         if number < 0:
             raise UsageError(
-                f"{argument}={_show(value)} is before the genesis of {chain.name}",
+                f"{argument}={_format_value(value)} is before the genesis of {chain.name}",
                 hint=f"The latest {unit} is {latest()}, so {-latest() - 1} is {unit} 0",
             )
         chain.time_of(unit, number)
@@ -252,7 +255,7 @@ def _resolve_bound(
     if argument == "until":
         return chain.at(unit, end)
     # Rounded up: the unit that contains `start` started before it.
-    return max(0, -((chain.genesis - start) // _length(chain, unit)))
+    return max(0, -((chain.genesis - start) // _get_length(chain, unit)))
 
 
 def instants(
@@ -260,23 +263,25 @@ def instants(
 ) -> tuple[datetime, datetime]:
     """Return the first and the last instant of a text, date, datetime or timedelta."""
     try:
-        meant = _parse(argument, value, unit) if isinstance(value, str) else value
-        if isinstance(meant, timedelta) and meant >= timedelta(0):
-            instant = _utc("now", now()) - meant
+        parsed = _parse_time(argument, value, unit) if isinstance(value, str) else value
+        if isinstance(parsed, timedelta) and parsed >= timedelta(0):
+            instant = _to_utc("now", now()) - parsed
             return instant, instant
-        if isinstance(meant, date) and not isinstance(meant, datetime):
-            midnight = datetime.combine(meant, time(), UTC)
-            return midnight, midnight + (timedelta(days=1) - _TICK)
-        instant = _utc(argument, meant, unit)
+        if isinstance(parsed, date) and not isinstance(parsed, datetime):
+            midnight = datetime.combine(parsed, time(), UTC)
+            return midnight, midnight + (timedelta(days=1) - _MICROSECOND)
+        instant = _to_utc(argument, parsed, unit)
     except OverflowError:
-        raise UsageError(f"{argument}={_show(value)} is outside the years 1 to 9999") from None
+        raise UsageError(
+            f"{argument}={_format_value(value)} is outside the years 1 to 9999"
+        ) from None
     return instant, instant
 
 
-def _parse(argument: str, text: str, unit: Unit) -> date | datetime | timedelta:
+def _parse_time(argument: str, text: str, unit: Unit) -> date | datetime | timedelta:
     """Parse an age, a date or an instant."""
-    if ago := _AGO.fullmatch(text):
-        return timedelta(**{_AGO_UNITS[ago[2]]: int(ago[1])})
+    if age := _AGE.fullmatch(text):
+        return timedelta(**{_AGE_UNITS[age[2]]: int(age[1])})
     try:
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
@@ -288,33 +293,35 @@ def _parse(argument: str, text: str, unit: Unit) -> date | datetime | timedelta:
     raise _invalid_time(argument, text, unit)
 
 
-def _utc(argument: str, moment: Any, unit: Unit = "epoch") -> datetime:
-    """Return the instant in UTC; without a time zone it is UTC already."""
+def _to_utc(argument: str, moment: Any, unit: Unit = "epoch") -> datetime:
+    """Return *moment* in UTC; a datetime without a time zone is in UTC already."""
     # pandas' NaT is an instance of datetime, and is not equal to itself.
     if not isinstance(moment, datetime) or moment != moment:  # noqa: PLR0124
         raise _invalid_time(argument, moment, unit)
     try:
         return moment.astimezone(UTC) if moment.utcoffset() else moment.replace(tzinfo=UTC)
     except OverflowError:
-        raise UsageError(f"{argument}={_show(moment)} is outside the years 1 to 9999") from None
+        raise UsageError(
+            f"{argument}={_format_value(moment)} is outside the years 1 to 9999"
+        ) from None
 
 
 def _invalid_time(argument: str, value: object, unit: Unit) -> UsageError:
     article = "an" if unit == "epoch" else "a"
     return UsageError(
-        f"{argument}={_show(value)} is not a valid time",
+        f"{argument}={_format_value(value)} is not a valid time",
         hint=f'Use {article} {unit} number, a date such as "2026-10-01", or an age such as "30d"',
     )
 
 
 def _before_genesis(chain: Chain, argument: str, value: object) -> UsageError:
     return UsageError(
-        f"{argument}={_show(value)} is before the genesis of {chain.name}",
+        f"{argument}={_format_value(value)} is before the genesis of {chain.name}",
         hint=f"Genesis was at {chain.genesis:%Y-%m-%dT%H:%M:%SZ}",
     )
 
 
-def _slots(chain: Chain, unit: Unit) -> int:
+def _count_slots(chain: Chain, unit: Unit) -> int:
     epochs = {
         "epoch": 1,
         "day": chain.epochs_per_day,
@@ -324,15 +331,17 @@ def _slots(chain: Chain, unit: Unit) -> int:
     if unit == "slot":
         return 1
     if unit not in epochs:
-        raise UsageError(f"{_show(unit)} is not a unit", hint=f"Units: {', '.join(get_args(Unit))}")
+        raise UsageError(
+            f"{_format_value(unit)} is not a unit", hint=f"Units: {', '.join(get_args(Unit))}"
+        )
     return epochs[unit] * chain.slots_per_epoch
 
 
-def _length(chain: Chain, unit: Unit) -> timedelta:
-    return timedelta(seconds=chain.seconds_per_slot * _slots(chain, unit))
+def _get_length(chain: Chain, unit: Unit) -> timedelta:
+    return timedelta(seconds=chain.seconds_per_slot * _count_slots(chain, unit))
 
 
-def _integer(value: Any) -> int | None:
+def _to_integer(value: Any) -> int | None:
     """Return an integer, numpy's included, as an int; None for anything else."""
     try:
         return None if isinstance(value, bool) else operator.index(value)
@@ -340,21 +349,21 @@ def _integer(value: Any) -> int | None:
         return None
 
 
-def _whole(unit: str, value: Any) -> int:
-    number = _integer(value)
+def _check_number(unit: str, value: Any) -> int:
+    number = _to_integer(value)
     if number is None or number < 0:
-        raise UsageError(f"{unit} {_show(value)} is not an integer of 0 or more")
+        raise UsageError(f"{unit} {_format_value(value)} is not an integer of 0 or more")
     return number
 
 
-def _show(value: object) -> str:
+def _format_value(value: object) -> str:
     """Return the ``repr`` of *value*, cut to the length of a message."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to print an int of several thousand digits.
         return f"an {type(value).__name__} of thousands of digits"
-    return _cut(text)
+    return _truncate(text)
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -12,7 +12,7 @@ setting           variable                       meaning
 ``frame``         ``BEACONFRAMES_FRAME``         kind of frame that loaders return
 ``strict``        ``BEACONFRAMES_STRICT``        raise ``MissingRows`` instead of a warning
 ``progress``      ``BEACONFRAMES_PROGRESS``      show progress; None: in terminals, notebooks
-``max_requests``  ``BEACONFRAMES_MAX_REQUESTS``  largest number per call; None: no limit
+``max_requests``  ``BEACONFRAMES_MAX_REQUESTS``  limit per call; None: no limit
 ``state``         ``BEACONFRAMES_STATE``         folder of the shared rate limit, or false
 ================  =============================  ==========================================
 """
@@ -104,7 +104,7 @@ def _unpickle_secret() -> Secret:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings in force, validated; the table of the module explains each of them."""
+    """The settings in force, validated; the docstring of the module has a table of them."""
 
     url: str | None = None
     api_key: Secret | None = None
@@ -119,13 +119,13 @@ class Settings:
     state: Path | bool | None = None
 
     def __post_init__(self) -> None:
-        for name in _KNOWN:
+        for name in _NAMES:
             object.__setattr__(self, name, _check_value(name, getattr(self, name), name))
         if self.url is not None:
             check_url(self.url, has_key=self.api_key is not None)
 
 
-_KNOWN = tuple(field.name for field in fields(Settings))
+_NAMES = tuple(field.name for field in fields(Settings))
 _connected: dict[str, Any] = {}
 _block: ContextVar[dict[str, Any]] = ContextVar("settings of the block")
 
@@ -137,7 +137,7 @@ def current(**arguments: Any) -> Settings:
     own level or of a lower level, never with the address of a higher level.
     """
     layers = _override(_connected, _block.get({}))
-    layers = _override(layers, _check_values(arguments, none_counts=False))
+    layers = _override(layers, _check_values(arguments, none_is_value=False))
     return Settings(**_override(_read_environment(without=layers), layers))
 
 
@@ -173,7 +173,7 @@ def check_url(url: Any, *, has_key: bool = False) -> str:
     """Validate the address of an explorer, and return it without a trailing slash.
 
     An address has the scheme http or https, a host, and optionally a path. Other parts are refused,
-    because they could bring a secret into logs. Plain http with a key is allowed for loopback only.
+    because they could put a secret into logs. Plain http with a key is allowed for loopback only.
     """
     if not isinstance(url, str) or not re.match(r"https?://", url, re.IGNORECASE):
         # The value may be a key in the wrong place, so the message does not contain it.
@@ -213,19 +213,20 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _check_values(values: dict[str, Any], *, none_counts: bool = True) -> dict[str, Any]:
+def _check_values(values: dict[str, Any], *, none_is_value: bool = True) -> dict[str, Any]:
     """Validate settings, and return them in their own types."""
     # The key comes first, so that no traceback of a later error has it in a local variable.
     if values.get("api_key") is not None:
         values["api_key"] = Secret(values["api_key"])
     for name in values:
-        if name not in _KNOWN:
-            near = difflib.get_close_matches(name, _KNOWN, n=1)
+        if name not in _NAMES:
+            similar = difflib.get_close_matches(name, _NAMES, n=1)
             raise ConfigError(
-                f"unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
-                hint=f"Settings: {', '.join(_KNOWN)}",
+                f"unknown setting {name!r}"
+                + (f"; did you mean {similar[0]!r}?" if similar else ""),
+                hint=f"Settings: {', '.join(_NAMES)}",
             )
-    given = {n: value for n, value in values.items() if none_counts or value is not None}
+    given = {n: value for n, value in values.items() if none_is_value or value is not None}
     return {name: _check_value(name, value, name) for name, value in given.items()}
 
 
@@ -238,8 +239,8 @@ def _override(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
 
 def _read_environment(*, without: Iterable[str]) -> dict[str, Any]:
     """Return the settings of the environment, except the overridden ones in *without*."""
-    found: dict[str, Any] = {}
-    for name in _KNOWN:
+    values: dict[str, Any] = {}
+    for name in _NAMES:
         variable = f"{_PREFIX}{name.upper()}"
         text = os.environ.get(variable)
         if text is None or name in without:
@@ -252,8 +253,8 @@ def _read_environment(*, without: Iterable[str]) -> dict[str, Any]:
                 value = _NUMBERS[name](text)
         elif name in _BOOLEANS or (name in _FOLDERS and text.strip().lower() in _YES_NO):
             value = _YES_NO.get(text.strip().lower(), text)
-        found[name] = _check_value(name, value, variable)
-    return found
+        values[name] = _check_value(name, value, variable)
+    return values
 
 
 def _check_value(name: str, value: Any, source: str) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-# Everything but printable ASCII.
+# Any character except printable ASCII.
 _UNSAFE = r"[^\x20-\x7e]"
 # Errors of pandas, Arrow and polars for types that another of them does not support.
 UNREADABLE = (
@@ -31,29 +31,29 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     A missing column is a `UsageError` that names the column and *loader*, which returns it.
     """
     try:
-        known_frame = nw.from_native(frame)
+        wrapped_frame = nw.from_native(frame)
     except TypeError:
         raise UsageError(
             f"expected a frame, not {type(frame).__name__}",
-            hint=f"Pass what bf.{loader}(...) returns, in polars or pandas.",
+            hint=f"Pass the result of bf.{loader}(...), in polars or pandas.",
         ) from None
-    names = known_frame.collect_schema().names()
+    names = wrapped_frame.collect_schema().names()
     if missing := [column for column in columns if column not in names]:
         raise UsageError(
             f"the frame has no column {', '.join(missing)}",
-            hint=f"bf.{loader}(...) gives a frame that has all columns needed here.",
+            hint=f"Pass a frame with all columns that bf.{loader}(...) returns.",
         )
-    lazy = _make_lazy(known_frame.select(*columns))
+    lazy = _make_lazy(wrapped_frame.select(*columns))
     if "time" not in columns:
         return lazy
     kind = lazy.collect_schema()["time"]
     if kind != nw.Datetime:
         raise UsageError(
             f"the column time holds {kind}, not times",
-            hint=f"Keep it as bf.{loader}(...) gives it: a UTC datetime.",
+            hint=f"Keep it as bf.{loader}(...) returns it: a UTC datetime.",
         )
     if lazy.implementation.is_duckdb() or lazy.implementation.is_spark_like():
-        # These engines store instants without a zone; the connection decides which zone it shows.
+        # These engines store instants without a zone; the connection chooses the zone for display.
         if not isinstance(kind, nw.Datetime) or kind.time_zone is None:
             raise UsageError(
                 "the column time has no time zone",
@@ -68,7 +68,7 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
 
 
 def _make_lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Make a frame lazy. Frames in memory move into polars, which adds decimals exactly."""
+    """Return a frame as lazy. Frames in memory move into polars, which adds decimals exactly."""
     if isinstance(frame, nw.LazyFrame):
         return frame
     try:
@@ -138,7 +138,7 @@ def _read_frame(frame: IntoFrame) -> nw.LazyFrame[Any]:
 
 
 def return_like(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:
-    """Convert *result* to the kind of frame that *like* is; polars where there is no such kind."""
+    """Convert *result* to the kind of frame that *like* is; to polars for any other kind."""
     kind: Any = nw.from_native(cast("Any", like))
     native: Any = result
     if isinstance(kind, nw.LazyFrame):
@@ -154,7 +154,7 @@ def printable(frame: IntoFrameT) -> IntoFrameT:
     r"""Escape control and non-ASCII characters in all text columns, for safe printing.
 
     Graffiti and names may contain any text, and frames keep them unchanged. Tables in a notebook
-    are safe, but ``print`` sends the text to the terminal as it is, including terminal commands.
+    are safe, but ``print`` sends the text to the terminal unchanged, including terminal commands.
     ``print(bf.printable(frame))`` shows ``\x1b``, ``\n`` or ``\u202e`` instead. The result is the
     same kind of frame.
     """
@@ -184,7 +184,7 @@ def map_rows(
 ) -> nw.LazyFrame[Any]:
     """Apply *change*, which may use nothing but the row itself, to each row.
 
-    Dask supports neither decimals nor time zones well, so polars does it, partition by partition.
+    Dask supports neither decimals nor time zones well, so polars changes each partition.
     """
     if not lazy.implementation.is_dask():
         return change(lazy)
@@ -207,14 +207,14 @@ def as_lazy(native: Any) -> nw.LazyFrame[Any]:
 
 def is_empty(frame: IntoFrame) -> bool:
     """Return whether a frame of any kind has no rows, without computing all of it."""
-    known_frame = nw.from_native(frame)
-    if isinstance(known_frame, nw.LazyFrame):
-        return collect(known_frame.head(1)).is_empty()
-    return known_frame.is_empty()
+    wrapped_frame = nw.from_native(frame)
+    if isinstance(wrapped_frame, nw.LazyFrame):
+        return collect(wrapped_frame.head(1)).is_empty()
+    return wrapped_frame.is_empty()
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Raise a `UsageError` unless *value* of the argument *name* is one of *choices*."""
     if not isinstance(value, str) or value not in choices:
         options = ", ".join(f'"{choice}"' for choice in choices)
-        raise UsageError(f"{name}={value!r} is not known", hint=f"Choose one of {options}.")
+        raise UsageError(f"{name}={value!r} is not valid", hint=f"Choose one of {options}.")

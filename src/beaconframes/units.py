@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Frame = TypeVar("Frame")
 
-# One of the unit is ten to this power of wei.
+# Powers of ten: one ether is 10^18 wei.
 _PLACES = {"wei": 0, "gwei": 9, "eth": 18}
 
 
@@ -148,16 +148,16 @@ def _convert_amounts(column: pl.Series, *, unit: str, exact: bool) -> pl.Series:
     """Convert the amounts of one column to another unit."""
     import polars as pl
 
-    name, own = column.name, _find_unit(column.name)
-    assert own is not None
+    name, own_unit = column.name, _find_unit(column.name)
+    assert own_unit is not None
     _check_type(name, column.dtype, exact=exact)
     if not exact:
-        return column.cast(pl.Float64) / 10.0 ** (_PLACES[unit] - _PLACES[own])
+        return column.cast(pl.Float64) / 10.0 ** (_PLACES[unit] - _PLACES[own_unit])
     target = _get_exact_type(unit)
-    if own == unit and column.dtype == target:
+    if own_unit == unit and column.dtype == target:
         return column
     try:
-        wei = _convert_to_wei(column, _PLACES[own])
+        wei = _convert_to_wei(column, _PLACES[own_unit])
         if unit == "eth":
             return wei * Decimal("1e-18")
         if unit == "gwei":
@@ -165,7 +165,9 @@ def _convert_amounts(column: pl.Series, *, unit: str, exact: bool) -> pl.Series:
             wei = wei // 10**9
         return wei.cast(target)
     except pl.exceptions.PolarsError:
-        raise UsageError(f"{name} holds amounts too large for {target} {unit}") from None
+        raise UsageError(
+            f"{name} holds amounts too large for {target} {unit}", hint="Check their unit"
+        ) from None
 
 
 def _convert_to_wei(column: pl.Series, places: int) -> pl.Series:
@@ -193,14 +195,14 @@ def _read_pandas_column(column: pd.Series[Any]) -> pl.Series:
     if column.isna().all():
         return pl.Series(name, [None] * len(column), pl.Null)
     decimals = (pa.decimal128(38, 0), pa.decimal128(38, 18))
-    for kind in decimals if column.dtype == object else (None,):
+    for arrow_type in decimals if column.dtype == object else (None,):
         try:
-            found = pa.array(column, kind, from_pandas=True)
-            if pa.types.is_decimal256(found.type):
-                found = found.cast(pa.decimal128(38, found.type.scale))
+            amounts = pa.array(column, arrow_type, from_pandas=True)
+            if pa.types.is_decimal256(amounts.type):
+                amounts = amounts.cast(pa.decimal128(38, amounts.type.scale))
         except pa.ArrowException:
             continue
-        return pl.Series(name, found)
+        return pl.Series(name, amounts)
     raise UsageError(
         f"{name} holds values that are not amounts or exceed 38 digits",
         hint="Keep amounts as int or Decimal",
@@ -242,7 +244,7 @@ def _check_name(series: Any) -> Any:
     if _find_unit(series.name) is None:
         raise UsageError(
             f"the name of the series, {series.name!r}, does not end in _wei, _gwei or _eth",
-            hint="The unit is the end of the name",
+            hint="Rename it: the end of the name is the unit",
         )
     return series
 
@@ -250,8 +252,8 @@ def _check_name(series: Any) -> Any:
 def _is_pandas(frame: object) -> bool:
     import narwhals.stable.v2 as nw
 
-    known = nw.dependencies
-    return known.is_pandas_dataframe(frame) or known.is_pandas_series(frame)
+    check = nw.dependencies
+    return check.is_pandas_dataframe(frame) or check.is_pandas_series(frame)
 
 
 def _build_type_error(frame: object) -> UsageError:

@@ -112,7 +112,7 @@ def test_exit_code_of_every_error(run_ending, name):
     [
         ("wait=True needs a folder", "--wait needs a folder"),
         ("call it x.csv, or leave format= out", "call it x.csv, or leave --format out"),
-        ("format='odt' is not known", "--format 'odt' is not known"),
+        ("format='odt' is not valid", "--format 'odt' is not valid"),
         ("more than max_requests=5", "more than --max-requests 5"),
         ("a folder, or table=...", "a folder, or --table ..."),
         ("until= and for_= both say", "--until and --for both say"),

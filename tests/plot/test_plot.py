@@ -433,7 +433,7 @@ def test_missing_columns_are_named_with_their_loader(chart, frame, others):
 def test_unknown_options_are_refused():
     """An unknown option lists the choices, before a figure is made."""
     for options in ({"every": "year"}, {"unit": "ether"}, {"by": "epoch"}, {"by": ["total"]}):
-        with pytest.raises(UsageError, match="is not known"):
+        with pytest.raises(UsageError, match="is not valid"):
             plot.income(income(), **options)
     with pytest.raises(UsageError, match='"slot", "epoch"'):
         plot.sync_participation(blocks("proposed"), every="day")

@@ -1,7 +1,7 @@
 """Sums by group on every engine: exact, or an error.
 
 polars and Arrow wrap at 64 bits without an error; the other engines raise. For polars and Dask,
-each row therefore also gets a bound: a number that is at least as large as each of its amounts. If
+each row therefore also gets a bound: a number no smaller than any of its amounts. If
 the sum of the bounds is small, no sum wrapped.
 """
 
@@ -43,7 +43,9 @@ def get_amount_type(name: str) -> Any:
 
 def build_overflow_error() -> UsageError:
     """Return the error for sums that do not fit their type."""
-    return UsageError(OVERFLOW, hint="Check that they are gwei and wei, as the loaders give them.")
+    return UsageError(
+        OVERFLOW, hint="Check that they are gwei and wei, as the loaders return them."
+    )
 
 
 def aggregate(
@@ -116,7 +118,7 @@ def check_row_sums(rows: Lazy, amounts: Sequence[str]) -> Lazy:
 
 
 def _check_sums(sums: Lazy) -> Lazy:
-    """Raise, when the sums are computed, where one may have wrapped."""
+    """Raise, when the sums are computed, if one of them may have wrapped."""
     native: Any = sums.to_native()
     if isinstance(native, pl.LazyFrame):
         return as_lazy(native.filter(is_bound_valid()))

@@ -88,7 +88,7 @@ def apr(
     The same kind of frame
         ``day`` and the columns of *by*; ``validator_epochs`` and ``whole_days`` (of validators)
         that were counted, exact income of both layers, and the rates. Rates are null where
-        nothing was at stake. Sorted, except for Dask.
+        the stake is 0. Sorted, except for Dask.
     """
     check_choice("every", every, get_args(Every))
     groups, length = list_columns(by), get_chain(chain).epochs_per_day
@@ -98,35 +98,35 @@ def apr(
             hint="Rename that column of the frame first.",
         )
     columns = list(dict.fromkeys([*_KEYS, *groups]))
-    earned = open_frame(income, [*columns, "time", *AMOUNTS], loader="load_income_history")
+    income_rows = open_frame(income, [*columns, "time", *AMOUNTS], loader="load_income_history")
     stakes = [*_KEYS, "effective_balance_gwei"]
-    held = drop_missing(
-        open_frame_like(balances, stakes, loader="load_balance_history", like=earned), stakes
+    balance_rows = drop_missing(
+        open_frame_like(balances, stakes, loader="load_balance_history", like=income_rows), stakes
     )
-    rows = map_rows(earned, lambda part: _sum_layers(part, columns)).join(
-        held, on=_KEYS, how="inner"
+    rows = map_rows(income_rows, lambda part: _sum_layers(part, columns)).join(
+        balance_rows, on=_KEYS, how="inner"
     )
     rows = map_rows(rows, lambda part: _add_days(part, length))
     # The epochs of a validator's day are counted first: the index counts whole days only.
-    each = aggregate(
+    validator_days = aggregate(
         rows,
         list(dict.fromkeys(["day", "validator_index", *groups])),
         ["epochs", "cl", "el_wei", "stake_gwei", "first_stake_gwei"],
     )
     if validators is None:
-        parts = map_rows(each, lambda part: _add_weights(part, _has_all_epochs(length)))
+        parts = map_rows(validator_days, lambda part: _add_weights(part, _has_all_epochs(length)))
     else:
         active_periods = open_frame_like(
-            validators, _ACTIVE_PERIOD, loader="load_validators", like=each
+            validators, _ACTIVE_PERIOD, loader="load_validators", like=validator_days
         )
-        with_periods = each.join(active_periods, on="validator_index", how="left")
+        with_periods = validator_days.join(active_periods, on="validator_index", how="left")
         parts = map_rows(with_periods, lambda part: _add_weights(part, _is_active_all_day(length)))
     days = _aggregate_days(parts, ["day", *groups], _WHOLE)
     if index is not None:
-        known_days = drop_missing(
+        index_days = drop_missing(
             open_frame_like(index, _INDEX, loader="load_yield_index", like=days), _INDEX
         )
-        renamed = known_days.rename({f"{layer}apr": f"index_{layer}apr" for layer in _LAYERS})
+        renamed = index_days.rename({f"{layer}apr": f"index_{layer}apr" for layer in _LAYERS})
         days = map_rows(
             days.join(renamed, on="day", how="left"),
             lambda part: _weight_index(part, indexed_days_only=every == "all"),
@@ -150,12 +150,12 @@ def _sum_layers(rows: Lazy, columns: list[str]) -> Lazy:
 
 def _add_days(rows: Lazy, length: int) -> Lazy:
     stake = nw.col("effective_balance_gwei")
-    begins = nw.col("epoch") % length == 0
+    is_first_epoch = nw.col("epoch") % length == 0
     return rows.with_columns(
         (nw.col("epoch") // length).cast(nw.Int64).alias("day"),
         nw.lit(1).cast(nw.Int64).alias("epochs"),
         stake.alias("stake_gwei"),
-        nw.when(begins).then(stake).otherwise(0).cast(nw.Int64).alias("first_stake_gwei"),
+        nw.when(is_first_epoch).then(stake).otherwise(0).cast(nw.Int64).alias("first_stake_gwei"),
     )
 
 
@@ -167,19 +167,19 @@ def _has_all_epochs(length: int) -> nw.Expr:
 def _is_active_all_day(length: int) -> nw.Expr:
     """Return whether a validator has income and was active in each epoch of the day."""
     first = nw.col("day") * length
-    stayed = nw.col("exit_epoch").is_null() | (nw.col("exit_epoch") >= first + length)
-    began = (nw.col("activation_epoch") <= first).fill_null(value=False)
-    return _has_all_epochs(length) & began & stayed
+    has_not_exited = nw.col("exit_epoch").is_null() | (nw.col("exit_epoch") >= first + length)
+    is_activated = (nw.col("activation_epoch") <= first).fill_null(value=False)
+    return _has_all_epochs(length) & is_activated & has_not_exited
 
 
-def _add_weights(each: Lazy, whole: nw.Expr) -> Lazy:
+def _add_weights(validator_days: Lazy, whole: nw.Expr) -> Lazy:
     """Add what a validator's day contributes to the sums: floats for rates, else exact."""
     zero = nw.lit(0.0)
 
     def if_whole(name: str) -> nw.Expr:
         return nw.when(whole).then(nw.col(name).cast(nw.Float64)).otherwise(zero)
 
-    return each.with_columns(
+    return validator_days.with_columns(
         nw.col("epochs").alias("validator_epochs"),
         whole.cast(nw.Int64).alias("whole_days"),
         nw.col("cl").alias("consensus_income_gwei"),
@@ -217,24 +217,24 @@ def _compute_rates(days: Lazy, keys: list[str], length: int, *, has_index: bool)
     """Divide income by stake."""
     el_gwei = nw.col("execution_income_wei").cast(nw.Float64) / 1e9
     cl_gwei = nw.col("consensus_income_gwei").cast(nw.Float64)
-    earned = {"": cl_gwei + el_gwei, "cl_": cl_gwei, "el_": el_gwei}
+    all_income = {"": cl_gwei + el_gwei, "cl_": cl_gwei, "el_": el_gwei}
     cl, el = nw.col("cl_whole"), nw.col("el_whole")
-    whole = {"": cl + el, "cl_": cl, "el_": el}
+    whole_day_income = {"": cl + el, "cl_": cl, "el_": el}
     epochs = nw.col("validator_epochs").cast(nw.Float64)
     stake_whole = nw.col("stake_whole")
     columns: dict[str, nw.Expr] = {}
-    for method, incomes, stakes, a_year in (
-        ("on_32_eth", earned, epochs * _GWEI_32_ETH, _DAYS_A_YEAR * length),
-        ("on_effective", earned, nw.col("stake"), _DAYS_A_YEAR * length),
-        ("as_index", whole, stake_whole, _DAYS_A_YEAR),
+    for method, incomes, stakes, per_year in (
+        ("on_32_eth", all_income, epochs * _GWEI_32_ETH, _DAYS_A_YEAR * length),
+        ("on_effective", all_income, nw.col("stake"), _DAYS_A_YEAR * length),
+        ("as_index", whole_day_income, stake_whole, _DAYS_A_YEAR),
     ):
         for layer, amount in incomes.items():
-            columns[f"{layer}apr_{method}"] = nw.when(stakes > 0).then(amount * a_year / stakes)
+            columns[f"{layer}apr_{method}"] = nw.when(stakes > 0).then(amount * per_year / stakes)
     if has_index:
         for layer in _LAYERS:
             index = nw.col(f"{layer}indexed") / stake_whole
             columns[f"index_{layer}apr"] = nw.when(stake_whole > 0).then(index)
         for layer in _LAYERS:
-            gap = columns[f"{layer}apr_as_index"] - columns[f"index_{layer}apr"]
-            columns[f"{layer}difference_bp"] = gap * 1e4
+            difference = columns[f"{layer}apr_as_index"] - columns[f"index_{layer}apr"]
+            columns[f"{layer}difference_bp"] = difference * 1e4
     return days.select(*keys, *_EXACT, *(value.alias(name) for name, value in columns.items()))

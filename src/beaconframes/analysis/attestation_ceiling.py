@@ -1,4 +1,4 @@
-"""The attestation income that the best of comparable validators reached."""
+"""The ceiling of attestation income: what the best decile of comparable validators earned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EQUAL = ["epoch", "effective_balance_gwei"]
 _BEST_OF = 10
 
 
-def compute_attestation_ceiling(earned: Lazy, held: Lazy) -> Lazy:
+def compute_attestation_ceiling(income_rows: Lazy, balance_rows: Lazy) -> Lazy:
     """Compute attestation income and its ceiling. One row per validator and epoch.
 
     The ceiling is the smallest income of the best decile: one in ten validators with the same
@@ -31,25 +31,25 @@ def compute_attestation_ceiling(earned: Lazy, held: Lazy) -> Lazy:
     """
     rewards = REWARDS["attestation_reward_gwei"]
     penalties = PENALTIES["attestation_penalty_gwei"]
-    own = nw.sum_horizontal(*rewards) - nw.sum_horizontal(*penalties)
+    net_income = nw.sum_horizontal(*rewards) - nw.sum_horizontal(*penalties)
     votes = map_rows(
         check_row_sums(
-            drop_missing(earned, [*_KEYS, *rewards, *penalties]), [*rewards, *penalties]
+            drop_missing(income_rows, [*_KEYS, *rewards, *penalties]), [*rewards, *penalties]
         ),
-        lambda part: part.select(*_KEYS, own.alias(_OWN)),
+        lambda part: part.select(*_KEYS, net_income.alias(_OWN)),
     )
-    rows = votes.join(drop_missing(held, [*_KEYS, _EQUAL[1]]), on=_KEYS, how="inner")
+    rows = votes.join(drop_missing(balance_rows, [*_KEYS, _EQUAL[1]]), on=_KEYS, how="inner")
     # Many validators have the same amount, so the counts fit into memory.
-    counts = rows.group_by(*_EQUAL, _OWN).agg(nw.len().alias("many"))
+    counts = rows.group_by(*_EQUAL, _OWN).agg(nw.len().alias("count"))
     ceilings = move_to_engine(_find_best_decile(collect_sums(counts)), rows)
-    both = rows.join(ceilings, on=_EQUAL, how="inner")
-    return both.select(*_KEYS, _OWN, CEILING)
+    joined = rows.join(ceilings, on=_EQUAL, how="inner")
+    return joined.select(*_KEYS, _OWN, CEILING)
 
 
 def _find_best_decile(counts: pl.DataFrame) -> pl.DataFrame:
     """Return the amount that a tenth of the validators, rounded up, reached."""
-    many = pl.col("many").cast(pl.Int64)
-    reached = many.cum_sum().over(_EQUAL) * _BEST_OF >= many.sum().over(_EQUAL)
+    count = pl.col("count").cast(pl.Int64)
+    reached = count.cum_sum().over(_EQUAL) * _BEST_OF >= count.sum().over(_EQUAL)
     return (
         counts.sort(*_EQUAL, _OWN, descending=[False, False, True])
         .filter(reached)

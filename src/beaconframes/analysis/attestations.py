@@ -1,4 +1,4 @@
-"""How soon attestations were included, and why some were late or missed."""
+"""Effectiveness of attestations, and the reasons of late and missed ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
 
 _DUTY_COLUMNS = ["validator_index", "epoch", "attester_slot", "inclusion_slot", "status"]
-_FIRST = ["first_block", "covered_until"]
 _COUNTS = ["duties", "included", "missed", "late", "distance"]
 
 
@@ -40,7 +39,7 @@ def attestation_effectiveness(
     by: str | Sequence[str] = "validator_index",
     until: int | None = None,
 ) -> IntoFrameT:
-    """Rate how soon attestations were included. One row per validator or group.
+    """Compute the effectiveness of attestations. One row per validator or group.
 
     Parameters
     ----------
@@ -97,14 +96,14 @@ def attestation_faults(
     Columns: ``validator_index``, ``epoch``, ``attester_slot``, ``inclusion_slot``, ``distance``,
     ``fault``, ``reason``. Sorted, except for Dask.
     """
-    per_epoch = get_chain(chain).slots_per_epoch
+    slots_per_epoch = get_chain(chain).slots_per_epoch
     rows = _select_settled_duties(attestations, _DUTY_COLUMNS, until)
     if blocks is not None:
         rows = rows.join(
             move_to_engine(_find_first_blocks(blocks), rows), on="attester_slot", how="left"
         )
     result = map_rows(
-        rows, lambda part: _classify_faults(part, per_epoch, has_blocks=blocks is not None)
+        rows, lambda part: _classify_faults(part, slots_per_epoch, has_blocks=blocks is not None)
     )
     keys = ["epoch", "validator_index"]
     return return_lazy(sort_rows(result, keys), attestations)
@@ -148,26 +147,26 @@ def _add_counts(rows: Lazy, columns: list[str]) -> Lazy:
 
 def _compute_rates(sums: Lazy, groups: list[str], names: list[str]) -> Lazy:
     shares = {"inverse": "effectiveness", "possible": "effectiveness_possible"}
-    met = nw.when(nw.col("included") > 0).then(nw.col("distance") / nw.col("included"))
+    mean_distance = nw.when(nw.col("included") > 0).then(nw.col("distance") / nw.col("included"))
     return sums.select(
         *groups,
         *_COUNTS[:-1],
-        met.alias("mean_distance"),
+        mean_distance.alias("mean_distance"),
         *((nw.col(name) / nw.col("duties")).alias(shares[name]) for name in names),
     )
 
 
-def _classify_faults(rows: Lazy, per_epoch: int, *, has_blocks: bool) -> Lazy:
+def _classify_faults(rows: Lazy, slots_per_epoch: int, *, has_blocks: bool) -> Lazy:
     distance = _compute_distance()
     missed = distance.is_null()
     reason = nw.lit(None, nw.String)
     if has_blocks:
-        first, window = nw.col("first_block"), (nw.col("epoch") + 2) * per_epoch - 1
-        ends_at = nw.when(missed).then(window + 1).otherwise(nw.col("inclusion_slot"))
-        # Was there an earlier block, or is it known that there was none?
-        reason = nw.when(first < ends_at).then(nw.lit("own fault"))
-        none = (first >= ends_at) | (nw.col("covered_until") >= ends_at - 1)
-        reason = reason.otherwise(nw.when(none).then(nw.lit("block missing")))
+        first_block, last_slot = nw.col("first_block"), (nw.col("epoch") + 2) * slots_per_epoch - 1
+        ends_at = nw.when(missed).then(last_slot + 1).otherwise(nw.col("inclusion_slot"))
+        # Null if `blocks` does not show whether there was an earlier block.
+        reason = nw.when(first_block < ends_at).then(nw.lit("own fault"))
+        no_block = (first_block >= ends_at) | (nw.col("covered_until") >= ends_at - 1)
+        reason = reason.otherwise(nw.when(no_block).then(nw.lit("block missing")))
     return (
         rows.filter(missed | (distance > 1))
         .with_columns(
@@ -192,7 +191,7 @@ def _find_first_blocks(blocks: IntoFrame) -> pl.DataFrame:
             drop_missing(select_columns(blocks, columns, loader="load_epoch_slots"), columns)
         ).filter(pl.col("status") != "scheduled")
     )
-    interval = pl.col("slot") - pl.int_range(pl.len())  # the same number for slots in a row
+    interval = pl.col("slot") - pl.int_range(pl.len())  # equal for consecutive slots
     proposed = pl.when(pl.col("status") == "proposed").then(pl.col("slot"))
     return rows.select(
         (pl.col("slot") - 1).alias("attester_slot"),

@@ -91,7 +91,7 @@ def _compute_stirling_error(x: int) -> float:
     """Return the logarithm of x! minus that of Stirling's formula."""
     if x < _EXACT_BELOW:
         return math.lgamma(x + 1) - (x + 0.5) * math.log(x) + x - 0.5 * math.log(2 * math.pi)
-    return math.fsum(part / x ** (2 * turn + 1) for turn, part in enumerate(_STIRLING))
+    return math.fsum(part / x ** (2 * order + 1) for order, part in enumerate(_STIRLING))
 
 
 def _compute_deviance(x: float, mean: float) -> float:
@@ -99,10 +99,10 @@ def _compute_deviance(x: float, mean: float) -> float:
     if abs(x - mean) >= _NEAR * (x + mean):
         return x * math.log(x / mean) + mean - x
     ratio = (x - mean) / (x + mean)
-    total, term, turn = (x - mean) * ratio, 2 * x * ratio, 1
+    total, term, order = (x - mean) * ratio, 2 * x * ratio, 1
     while True:
         term *= ratio * ratio
-        grown = total + term / (2 * turn + 1)
-        if grown == total:
+        new_total = total + term / (2 * order + 1)
+        if new_total == total:
             return total
-        total, turn = grown, turn + 1
+        total, order = new_total, order + 1

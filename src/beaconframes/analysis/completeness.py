@@ -1,4 +1,4 @@
-"""Which rows per validator and epoch are present, and why others are missing."""
+"""Completeness of rows per validator and epoch: present, inactive, not final or missing."""
 
 from __future__ import annotations
 
@@ -60,12 +60,14 @@ def completeness(
         ``validator_index``, ``epoch``, ``state``. Sorted, except for Dask.
     """
     rows = drop_missing(open_frame(frame, _KEYS, loader="load_income_history"), _KEYS)
-    lives = open_frame_like(validators, _ACTIVE_PERIOD, loader="load_validators", like=rows)
+    active_periods = open_frame_like(
+        validators, _ACTIVE_PERIOD, loader="load_validators", like=rows
+    )
     if since is None or until is None:
         first, last = find_range(rows, "epoch")
         since, until = first if since is None else since, last if until is None else until
     epochs = pl.DataFrame({"epoch": pl.int_range(since, until + 1, eager=True)})
-    requested = map_rows(lives, lambda part: _mark_epochs(part, epochs))
+    requested = map_rows(active_periods, lambda part: _mark_epochs(part, epochs))
     present = map_rows(rows, lambda part: _select_marks(part, nw.lit(0), nw.lit(1), nw.lit(0)))
     within = present.filter(nw.col("epoch").is_between(since, until))
     marks = aggregate(stack_tables([requested, within]), _KEYS, _MARKS)
@@ -74,12 +76,14 @@ def completeness(
     )
 
 
-def _mark_epochs(lives: Lazy, epochs: pl.DataFrame) -> Lazy:
+def _mark_epochs(active_periods: Lazy, epochs: pl.DataFrame) -> Lazy:
     """Return a row per validator and epoch with whether the validator was active."""
-    grid = lives.join(move_to_engine(epochs, lives), how="cross")
-    began = nw.col("activation_epoch") <= nw.col("epoch")
-    ended = nw.col("exit_epoch") <= nw.col("epoch")
-    is_active = nw.when(began.fill_null(value=False) & ~ended.fill_null(value=False)).then(1)
+    grid = active_periods.join(move_to_engine(epochs, active_periods), how="cross")
+    is_activated = nw.col("activation_epoch") <= nw.col("epoch")
+    has_exited = nw.col("exit_epoch") <= nw.col("epoch")
+    is_active = nw.when(
+        is_activated.fill_null(value=False) & ~has_exited.fill_null(value=False)
+    ).then(1)
     return _select_marks(grid, nw.lit(1), nw.lit(0), is_active.otherwise(0))
 
 

@@ -49,16 +49,16 @@ def open_frame(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy
         if not _is_all_null(frame, name):
             raise UsageError(
                 f"the column {name} holds {dtype}: amounts must be whole numbers",
-                hint=f"Keep it as bf.{loader}(...) gives it; bf.to_pandas(...) keeps every digit.",
+                hint=f"Keep it as bf.{loader}(...) returns it; bf.to_pandas(...) keeps every digit.",
             )
         lazy = lazy.with_columns(nw.col(name).cast(get_amount_type(name)))
     return lazy
 
 
 def _is_all_null(frame: IntoFrame, name: str) -> bool:
-    """Return whether a column has no value; its pandas type then says nothing."""
-    known: Any = nw.from_native(cast("Any", frame))
-    return isinstance(known, nw.DataFrame) and bool(known[name].is_null().all())
+    """Return whether a column has no value; its type in pandas is then arbitrary."""
+    wrapped: Any = nw.from_native(cast("Any", frame))
+    return isinstance(wrapped, nw.DataFrame) and bool(wrapped[name].is_null().all())
 
 
 def open_frame_like(frame: IntoFrame, columns: Sequence[str], *, loader: str, like: Lazy) -> Lazy:
@@ -90,8 +90,8 @@ def move_to_engine(rows: pl.DataFrame, like: Lazy) -> Lazy:
 
 def return_lazy(lazy: Lazy, like: IntoFrameT) -> IntoFrameT:
     """Return a result as the kind of frame that *like* is; a lazy frame stays lazy."""
-    known: Any = nw.from_native(cast("Any", like))
-    if isinstance(known, nw.LazyFrame):
+    wrapped: Any = nw.from_native(cast("Any", like))
+    if isinstance(wrapped, nw.LazyFrame):
         return cast("IntoFrameT", lazy.to_native())
     return return_like(collect_sums(lazy), like)
 
@@ -101,7 +101,7 @@ def collect_sums(sums: Lazy) -> pl.DataFrame:
     try:
         return collect(sums)
     except (ComputeError, InvalidOperationError) as error:
-        is_overflow = any(words in str(error) for words in _OVERFLOW_MESSAGES)
+        is_overflow = any(text in str(error) for text in _OVERFLOW_MESSAGES)
         raise (build_overflow_error() if is_overflow else error) from error
 
 
@@ -140,8 +140,8 @@ def _add_date_in_sql(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
 
 def return_table(table: pl.DataFrame, source: Lazy, like: IntoFrameT) -> IntoFrameT:
     """Return a result computed in polars as the kind of frame that *like* is."""
-    known: Any = nw.from_native(cast("Any", like))
-    if isinstance(known, nw.LazyFrame):
+    wrapped: Any = nw.from_native(cast("Any", like))
+    if isinstance(wrapped, nw.LazyFrame):
         return cast("IntoFrameT", move_to_engine(table, source).to_native())
     return return_like(table, like)
 
@@ -153,9 +153,9 @@ def stack_tables(tables: Sequence[Lazy]) -> Lazy:
 
 def find_range(lazy: Lazy, name: str) -> tuple[int, int]:
     """Return the smallest and the largest number of a column, at once; 0 and -1 for no rows."""
-    alike = lazy.select(name).with_columns(nw.lit(1).alias(_GROUP_OF_ALL)).group_by(_GROUP_OF_ALL)
+    grouped = lazy.select(name).with_columns(nw.lit(1).alias(_GROUP_OF_ALL)).group_by(_GROUP_OF_ALL)
     table = collect_sums(
-        alike.agg(nw.col(name).min().alias("first"), nw.col(name).max().alias("last"))
+        grouped.agg(nw.col(name).min().alias("first"), nw.col(name).max().alias("last"))
     )
     if table.is_empty() or table["first"][0] is None:
         return 0, -1

@@ -36,18 +36,18 @@ def select_event_amounts(
     """
     names = nw.from_native(cast("Any", frame)).collect_schema().names()
     when = next((name for name in _WHEN if name in names), "slot")
-    by_key = subject not in names and "pubkey" in names
+    by_pubkey = subject not in names and "pubkey" in names
     rows = open_frame_like(
-        frame, ["pubkey" if by_key else subject, when, "amount_gwei"], loader=loader, like=like
+        frame, ["pubkey" if by_pubkey else subject, when, "amount_gwei"], loader=loader, like=like
     )
-    if by_key:
+    if by_pubkey:
         if validators is None:
             raise UsageError(
                 f"the frame of bf.{loader}(...) has public keys but no validator indices",
                 hint="Pass validators=bf.load_validators(...) as well, which has the indices.",
             )
-        keys = open_frame_like(validators, _KEYS, loader="load_validators", like=like)
-        rows = rows.join(keys, on="pubkey", how="inner").rename({"validator_index": subject})
+        pubkeys = open_frame_like(validators, _KEYS, loader="load_validators", like=like)
+        rows = rows.join(pubkeys, on="pubkey", how="inner").rename({"validator_index": subject})
     epoch = nw.col(when) if when == "epoch" else nw.col(when) // chain.slots_per_epoch
     return map_rows(
         rows,

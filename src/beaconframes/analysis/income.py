@@ -189,17 +189,20 @@ def _add_totals(
 
 def _find_complete(rows: pl.DataFrame, every: Every, tz: str, day: Day, chain: Chain) -> list[bool]:
     """Return for each row whether it has every epoch of its unit."""
-    seen = rows["epochs"].to_list()
+    epoch_counts = rows["epochs"].to_list()
     if every == "epoch":
-        return [True] * len(seen)
+        return [True] * len(epoch_counts)
     if every == "all":
         spans = rows.select(pl.col("last_epoch") - pl.col("first_epoch") + 1).to_series()
-        return [count == span for count, span in zip(seen, spans, strict=True)]
+        return [count == span for count, span in zip(epoch_counts, spans, strict=True)]
     if day == "beacon":
         length = chain.epochs_per_day if every == "day" else chain.epochs_per_week
-        return [count == length for count in seen]
+        return [count == length for count in epoch_counts]
     expected = _count_epochs(rows, every, tz)
-    return [count == expected.get(start) for start, count in zip(rows["date"], seen, strict=True)]
+    return [
+        count == expected.get(start)
+        for start, count in zip(rows["date"], epoch_counts, strict=True)
+    ]
 
 
 def _count_epochs(rows: pl.DataFrame, every: Every, tz: str) -> dict[date, int]:

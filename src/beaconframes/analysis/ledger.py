@@ -70,11 +70,13 @@ def ledger(
     tables = [_select_sums(add_date(rows, "day", tz), [*PARTS, "tx_fee_reward_wei"])]
     if withdrawals is not None:
         columns = ["validator_index", "time", "amount_gwei"]
-        paid = open_frame_like(withdrawals, columns, loader="load_validator_withdrawals", like=rows)
-        paid = add_date(drop_missing(paid, columns), "day", tz).rename(
+        withdrawal_rows = open_frame_like(
+            withdrawals, columns, loader="load_validator_withdrawals", like=rows
+        )
+        withdrawal_rows = add_date(drop_missing(withdrawal_rows, columns), "day", tz).rename(
             {"amount_gwei": "withdrawals_gwei"}
         )
-        tables.append(_select_sums(paid, ["withdrawals_gwei"]))
+        tables.append(_select_sums(withdrawal_rows, ["withdrawals_gwei"]))
     result = map_rows(aggregate(stack_tables(tables), _KEYS, _SUMS), _add_totals)
     if prices is not None:
         daily = move_to_engine(_find_daily_prices(prices, price, tz), result)
@@ -85,12 +87,12 @@ def ledger(
 
 def _select_sums(rows: Lazy, amounts: list[str]) -> Lazy:
     """Select the columns that both tables have, with 0 for the amounts of the other."""
-    every = [
+    columns = [
         (nw.col(name) if name in amounts else nw.lit(0)).cast(get_amount_type(name)).alias(name)
         for name in _SUMS
     ]
     keys = nw.col("date"), nw.col("validator_index").cast(nw.Int64)
-    return map_rows(rows, lambda part: part.select(*keys, *every))
+    return map_rows(rows, lambda part: part.select(*keys, *columns))
 
 
 def _add_totals(sums: Lazy) -> Lazy:

@@ -89,25 +89,26 @@ def proposal_luck(
     if not 0 < level < 1:
         raise UsageError(f"level={level!r} is not between 0 and 1", hint="Try level=0.95.")
     clock, groups = get_chain(chain), list_columns(by)
-    per_epoch = clock.slots_per_epoch
+    slots_per_epoch = clock.slots_per_epoch
     columns = list(dict.fromkeys([*_KEYS, "effective_balance_gwei", *groups]))
-    held = open_frame(balances, columns, loader="load_balance_history")
-    held = drop_missing(held, [*_KEYS, "effective_balance_gwei"])
+    balance_rows = open_frame(balances, columns, loader="load_balance_history")
+    balance_rows = drop_missing(balance_rows, [*_KEYS, "effective_balance_gwei"])
     total_columns = ["epoch", "eligible_ether_gwei"]
     totals = drop_missing(
-        open_frame_like(epochs, total_columns, loader="load_epochs", like=held), total_columns
+        open_frame_like(epochs, total_columns, loader="load_epochs", like=balance_rows),
+        total_columns,
     )
-    rows = held.join(totals, on="epoch", how="inner")
+    rows = balance_rows.join(totals, on="epoch", how="inner")
     if validators is not None:
         active_periods = open_frame_like(
-            validators, _ACTIVE_PERIOD, loader="load_validators", like=held
+            validators, _ACTIVE_PERIOD, loader="load_validators", like=balance_rows
         )
         rows = map_rows(
             rows.join(active_periods, on="validator_index", how="inner"), _select_active
         )
     rows = rows.join(move_to_engine(_count_proposals(proposals), rows), on=_KEYS, how="left")
     last = find_range(rows, "epoch")[1]
-    rows = map_rows(rows, lambda part: _add_expected(part, last, per_epoch))
+    rows = map_rows(rows, lambda part: _add_expected(part, last, slots_per_epoch))
     sums = aggregate(
         rows,
         groups,
@@ -116,9 +117,9 @@ def proposal_luck(
         expected=("sum", "expected"),
         now=("sum", "now"),
     )
-    days = clock.seconds_per_slot * per_epoch / _SECONDS_PER_DAY
-    table = collect_sums(sums).with_columns(pl.col("slots").cast(pl.Int64) * per_epoch)
-    return return_table(_add_luck(table, groups, level, days), held, balances)
+    days = clock.seconds_per_slot * slots_per_epoch / _SECONDS_PER_DAY
+    table = collect_sums(sums).with_columns(pl.col("slots").cast(pl.Int64) * slots_per_epoch)
+    return return_table(_add_luck(table, groups, level, days), balance_rows, balances)
 
 
 def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 225) -> IntoFrameT:
@@ -146,17 +147,19 @@ def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 
         compare.
     """
     if type(window) is not int or window < 0:
-        raise UsageError(f"window={window!r} is not a whole number of epochs")
+        raise UsageError(
+            f"window={window!r} is not a number of epochs", hint="Pass an integer of 0 or more."
+        )
     source = open_frame(proposals, _BLOCK, loader="load_proposals")
     missed = select_one_per_slot(
         collect(drop_missing(source, ["slot", "epoch", "status", "proposer_index"]))
     )
     missed = missed.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
     columns = ["epoch", *_REWARDS, "tx_fee_reward_wei"]
-    earned = drop_missing(open_frame(income, columns, loader="load_income_history"), columns)
+    income_rows = drop_missing(open_frame(income, columns, loader="load_income_history"), columns)
     blocks = collect_sums(
         map_rows(
-            check_row_sums(earned, _REWARDS),
+            check_row_sums(income_rows, _REWARDS),
             lambda part: part.filter(nw.sum_horizontal(*_REWARDS) > 0),
         )
     ).select(
@@ -205,11 +208,11 @@ def _select_active(rows: Lazy) -> Lazy:
     return rows.filter((nw.col("activation_epoch") <= nw.col("epoch")) & ~has_exited)
 
 
-def _add_expected(rows: Lazy, last: int, per_epoch: int) -> Lazy:
+def _add_expected(rows: Lazy, last: int, slots_per_epoch: int) -> Lazy:
     """Add the expected number of proposals of each row, and of the last epoch alone."""
-    own, totals = nw.col("effective_balance_gwei"), nw.col("eligible_ether_gwei")
-    share = own.cast(nw.Float64) / totals.cast(nw.Float64)
-    expected = nw.when(totals > 0).then(share * per_epoch).otherwise(0.0)
+    own_balance, total_balance = nw.col("effective_balance_gwei"), nw.col("eligible_ether_gwei")
+    share = own_balance.cast(nw.Float64) / total_balance.cast(nw.Float64)
+    expected = nw.when(total_balance > 0).then(share * slots_per_epoch).otherwise(0.0)
     counts = [nw.col(name).fill_null(0).cast(get_amount_type(name)) for name in _OUTCOMES]
     return rows.with_columns(
         expected.alias("expected"),

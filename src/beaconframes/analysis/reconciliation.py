@@ -83,41 +83,46 @@ def reconcile(
     -------
     The same kind of frame
         ``validator_index``, ``epoch``, ``change_gwei``, the four parts, ``unexplained_gwei``.
-        Epochs without either balance are left out. Sorted, except for Dask.
+        Epochs without both balances are left out. Sorted, except for Dask.
     """
     clock = get_chain(chain)
     if type(attestations_settle) is not int or attestations_settle < 0:
         raise UsageError(
-            f"attestations_settle={attestations_settle!r} is not a whole number from 0"
+            f"attestations_settle={attestations_settle!r} is not a number of epochs",
+            hint="Pass 1 for mainnet, 0 for a simulated chain.",
         )
     columns = [*_KEYS, "balance_gwei"]
-    held = drop_missing(open_frame(balances, columns, loader="load_balance_history"), columns)
+    balance_rows = drop_missing(
+        open_frame(balances, columns, loader="load_balance_history"), columns
+    )
     amounts = [*_KEYS, *AMOUNTS[:-1]]
-    earned = open_frame_like(income, amounts, loader="load_income_history", like=held)
-    earned = check_row_sums(drop_missing(earned, amounts), AMOUNTS[:-1])
+    income_rows = open_frame_like(income, amounts, loader="load_income_history", like=balance_rows)
+    income_rows = check_row_sums(drop_missing(income_rows, amounts), AMOUNTS[:-1])
     if since is None or until is None:
-        first, last = find_range(earned, "epoch")
+        first, last = find_range(income_rows, "epoch")
         since = first + attestations_settle if since is None else since
         until = last if until is None else until
     balance = nw.col("balance_gwei")
     tables = [
-        _select_amounts(held, start_gwei=balance, starts=nw.lit(1)),
-        _select_amounts(held, epoch=nw.col("epoch") - 1, end_gwei=balance, ends=nw.lit(1)),
-        *_split_income(earned, attestations_settle),
+        _select_amounts(balance_rows, start_gwei=balance, starts=nw.lit(1)),
+        _select_amounts(balance_rows, epoch=nw.col("epoch") - 1, end_gwei=balance, ends=nw.lit(1)),
+        *_split_income(income_rows, attestations_settle),
     ]
-    moves = {
+    transfers = {
         "deposits_gwei": (deposits, "load_slot_deposits"),
         "withdrawals_gwei": (withdrawals, "load_validator_withdrawals"),
     }
     amount = nw.col("amount_gwei")
-    for name, (frame, loader) in moves.items():
+    for name, (frame, loader) in transfers.items():
         if frame is not None:
-            rows = select_event_amounts(frame, held, clock, loader=loader, validators=validators)
+            rows = select_event_amounts(
+                frame, balance_rows, clock, loader=loader, validators=validators
+            )
             tables.append(_select_amounts(rows, **{name: amount}))
     if consolidations is not None:
         for subject, change in (("source_index", nw.lit(0) - amount), ("target_index", amount)):
             rows = select_event_amounts(
-                consolidations, held, clock, loader="load_...", subject=subject
+                consolidations, balance_rows, clock, loader="load_...", subject=subject
             )
             tables.append(_select_amounts(rows, consolidations_gwei=change))
     within = [table.filter(nw.col("epoch").is_between(since, until)) for table in tables]
@@ -125,7 +130,7 @@ def reconcile(
     return return_lazy(sort_rows(map_rows(sums, _compute_difference), _KEYS), balances)
 
 
-def _split_income(earned: Lazy, delay: int) -> list[Lazy]:
+def _split_income(income_rows: Lazy, delay: int) -> list[Lazy]:
     """Return consensus income by the epoch in which it is paid."""
     prompt, deferred = (
         _sum_parts([part for part in REWARDS if (part in _DEFERRED) == late])
@@ -133,10 +138,10 @@ def _split_income(earned: Lazy, delay: int) -> list[Lazy]:
         for late in (False, True)
     )
     if not delay:
-        return [_select_amounts(earned, income_gwei=prompt + deferred)]
+        return [_select_amounts(income_rows, income_gwei=prompt + deferred)]
     return [
-        _select_amounts(earned, income_gwei=prompt),
-        _select_amounts(earned, epoch=nw.col("epoch") + delay, income_gwei=deferred),
+        _select_amounts(income_rows, income_gwei=prompt),
+        _select_amounts(income_rows, epoch=nw.col("epoch") + delay, income_gwei=deferred),
     ]
 
 
@@ -148,9 +153,9 @@ def _sum_parts(parts: list[str]) -> nw.Expr:
 def _select_amounts(rows: Lazy, **columns: nw.Expr) -> Lazy:
     """Select the columns that all tables have, with 0 for those not given."""
     keys = {name: columns.pop(name, nw.col(name)) for name in _KEYS}
-    every = keys | {name: columns.get(name, nw.lit(0)) for name in _SUMS}
+    expressions = keys | {name: columns.get(name, nw.lit(0)) for name in _SUMS}
     return map_rows(
-        rows, lambda part: part.select(*(e.cast(nw.Int64).alias(n) for n, e in every.items()))
+        rows, lambda part: part.select(*(e.cast(nw.Int64).alias(n) for n, e in expressions.items()))
     )
 
 

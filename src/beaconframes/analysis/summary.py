@@ -108,13 +108,15 @@ def performance(
         *columns,
         *(["withdrawal_credentials"] if _ADDRESS in groups else []),
     ]
-    earned = open_frame(
+    income_rows = open_frame(
         income,
         [_VALIDATOR, "epoch", "time", "proposals_missed", *AMOUNTS],
         loader="load_income_history",
     )
-    held = open_frame_like(balances, _STAKES, loader="load_balance_history", like=earned)
-    active_periods = open_frame_like(validators, needed, loader="load_validators", like=earned)
+    balance_rows = open_frame_like(
+        balances, _STAKES, loader="load_balance_history", like=income_rows
+    )
+    active_periods = open_frame_like(validators, needed, loader="load_validators", like=income_rows)
     active_periods = (
         map_rows(active_periods, _add_address) if _ADDRESS in groups else active_periods
     )
@@ -123,37 +125,37 @@ def performance(
     def add_labels(rows: Lazy) -> Any:
         return rows.join(labels, on=_VALIDATOR, how="inner").to_native()
 
-    own_income = add_labels(earned)
+    own_income = add_labels(income_rows)
     rates = apr(
         own_income,
-        held.to_native(),
+        balance_rows.to_native(),
         index,
         every="all",
         by=groups,
         validators=active_periods.to_native(),
         chain=clock,
     )
-    peers = apr(earned.to_native(), held.to_native(), every="all", chain=clock)
+    peers = apr(income_rows.to_native(), balance_rows.to_native(), every="all", chain=clock)
     parts = [
         collect_sums(as_lazy(sum_income(own_income, every="all", by=groups))).select(
             *groups, *_INCOME
         ),
         _compare_with_peers(collect_sums(as_lazy(rates)), collect_sums(as_lazy(peers)), groups),
-        _score_attestations(compute_attestation_ceiling(earned, held), labels, groups),
+        _score_attestations(compute_attestation_ceiling(income_rows, balance_rows), labels, groups),
     ]
     if attestations is not None:
         duties = open_frame_like(
-            attestations, [_VALIDATOR, *_ATTESTED], loader="load_attestations", like=earned
+            attestations, [_VALIDATOR, *_ATTESTED], loader="load_attestations", like=income_rows
         )
         effectiveness = attestation_effectiveness(
             add_labels(duties), blocks, by=groups, until=until
         )
         parts.append(_add_prefix(collect_sums(as_lazy(effectiveness)), groups, "attestations_"))
-    known_labels = collect(labels)
+    label_table = collect(labels)
     if proposals is not None and epochs is not None:
         luck = proposal_luck(
             proposals,
-            add_labels(held),
+            add_labels(balance_rows),
             epochs,
             validators=active_periods.to_native(),
             by=groups,
@@ -162,31 +164,31 @@ def performance(
         parts.append(
             _add_prefix(collect_sums(as_lazy(luck)).drop("slots", "missed"), groups, "proposals_")
         )
-        missed = to_polars(missed_proposals(proposals, earned.to_native()))
-        parts.append(_sum_costs(missed, known_labels, groups))
+        missed = to_polars(missed_proposals(proposals, income_rows.to_native()))
+        parts.append(_sum_costs(missed, label_table, groups))
     if committees is not None and blocks is not None:
         members = to_polars(sync_against_committee(blocks, committees))
-        parts.append(_sum_signatures(members, known_labels, groups))
-    table = known_labels.group_by(groups).agg(validators=pl.len().cast(pl.Int64))
+        parts.append(_sum_signatures(members, label_table, groups))
+    table = label_table.group_by(groups).agg(validators=pl.len().cast(pl.Int64))
     for part in parts:
         table = table.join(part, on=groups, how="left", nulls_equal=True)
-    return return_table(table.sort(groups), earned, income)
+    return return_table(table.sort(groups), income_rows, income)
 
 
 def _add_address(active_periods: Lazy) -> Lazy:
     """Add the withdrawal address of credentials that contain one."""
-    text = nw.col("withdrawal_credentials")
-    has_one = text.str.starts_with("0x01") | text.str.starts_with("0x02")
-    address = nw.concat_str(nw.lit("0x"), text.str.slice(26, 40))
-    return active_periods.with_columns(nw.when(has_one).then(address).alias(_ADDRESS))
+    credentials = nw.col("withdrawal_credentials")
+    has_address = credentials.str.starts_with("0x01") | credentials.str.starts_with("0x02")
+    address = nw.concat_str(nw.lit("0x"), credentials.str.slice(26, 40))
+    return active_periods.with_columns(nw.when(has_address).then(address).alias(_ADDRESS))
 
 
 def _compare_with_peers(
     rates: pl.DataFrame, peers: pl.DataFrame, groups: list[str]
 ) -> pl.DataFrame:
-    own = rates.select(*groups, *(name for name in _RATES if name in rates.columns))
-    whole = peers["apr_on_effective"].item() if peers.height else None
-    return own.with_columns(peers_apr=pl.lit(whole, pl.Float64)).with_columns(
+    own_rates = rates.select(*groups, *(name for name in _RATES if name in rates.columns))
+    peers_rate = peers["apr_on_effective"].item() if peers.height else None
+    return own_rates.with_columns(peers_apr=pl.lit(peers_rate, pl.Float64)).with_columns(
         peers_difference_bp=(pl.col("apr_on_effective") - pl.col("peers_apr")) * 1e4
     )
 
@@ -226,7 +228,7 @@ def _sum_costs(missed: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) ->
 def _sum_signatures(members: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     """Return the duties in sync committees, and the mean rate of the committees over them."""
     whole = pl.col("committee_rate") * pl.col("duties")
-    some = pl.when(pl.col("sync_duties") > 0).then(pl.col("sync_duties"))
+    nonzero_duties = pl.when(pl.col("sync_duties") > 0).then(pl.col("sync_duties"))
     return (
         labels.join(members, on=_VALIDATOR, how="left")
         .group_by(groups)
@@ -235,7 +237,7 @@ def _sum_signatures(members: pl.DataFrame, labels: pl.DataFrame, groups: list[st
             *groups,
             "sync_duties",
             "sync_signed",
-            sync_rate=pl.col("sync_signed") / some,
-            sync_committee_rate=pl.col("whole") / some,
+            sync_rate=pl.col("sync_signed") / nonzero_duties,
+            sync_committee_rate=pl.col("whole") / nonzero_duties,
         )
     )

@@ -86,12 +86,12 @@ def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
         )
         for _, seats, bits in split_by_period(rows, committees)
     ]
-    none = pl.DataFrame(
+    empty = pl.DataFrame(
         schema={"validator_index": pl.Int64, "seat": pl.Int64}
         | {"duties": pl.Int64, "signed": pl.Int64}
     )
     ranked = (
-        pl.concat([none, *members])
+        pl.concat([empty, *members])
         .group_by("validator_index")
         .agg(seats=pl.len().cast(pl.Int64), duties=pl.sum("duties"), signed=pl.sum("signed"))
         .with_columns(rate=pl.col("signed") / pl.col("duties"))
@@ -117,7 +117,7 @@ def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]
     except ValueError:
         raise UsageError(
             f"sync_aggregate_bits of slots {slots[0]} to {slots[-1]} is not hex text",
-            hint=f"Keep it as bf.{_BLOCKS}(...) gives it.",
+            hint=f"Keep it as bf.{_BLOCKS}(...) returns it.",
         ) from None
     rows = np.frombuffer(packed, np.uint8).reshape(len(texts), -1)
     return np.unpackbits(rows, axis=1, bitorder="little")
@@ -142,27 +142,30 @@ def split_by_period(
     proposed = rows.filter(
         (pl.col("status") == "proposed") & (pl.col("sync_aggregate_bits").str.len_chars() > 2)
     )
-    for _, held in seats.sort("period", "seat").group_by("period", maintain_order=True):
-        first, last = held.row(0, named=True)["start_epoch"], held.row(0, named=True)["end_epoch"]
+    for _, period_seats in seats.sort("period", "seat").group_by("period", maintain_order=True):
+        first, last = (
+            period_seats.row(0, named=True)["start_epoch"],
+            period_seats.row(0, named=True)["end_epoch"],
+        )
         blocks = proposed.filter(pl.col("epoch").is_between(first, last))
         if blocks.is_empty():
             continue
         bits = decode_bits(blocks["sync_aggregate_bits"].to_list(), blocks["slot"].to_list())
-        chosen = held["seat"].to_numpy()
-        if chosen.min() < 0 or chosen.max() >= bits.shape[1]:
+        positions = period_seats["seat"].to_numpy()
+        if positions.min() < 0 or positions.max() >= bits.shape[1]:
             raise UsageError(
-                f"seat {chosen.max()} of period {held['period'][0]} is outside of the "
+                f"seat {positions.max()} of period {period_seats['period'][0]} is outside of the "
                 f"{bits.shape[1]} bits of its blocks",
                 hint="Pass blocks and committees of the same chain.",
             )
-        yield blocks, held, bits[:, chosen]
+        yield blocks, period_seats, bits[:, positions]
 
 
 def _compute_seat_participation(rows: pl.DataFrame, committees: IntoFrame) -> pl.DataFrame:
     """Compute the participation of the seats in *committees*. One row per proposed block."""
-    none = pl.DataFrame(schema={"slot": rows.schema["slot"], "seats_participation": pl.Float64})
+    empty = pl.DataFrame(schema={"slot": rows.schema["slot"], "seats_participation": pl.Float64})
     parts = [
         blocks.select("slot", seats_participation=pl.Series(bits.mean(axis=1)))
         for blocks, _, bits in split_by_period(rows.drop_nulls("sync_aggregate_bits"), committees)
     ]
-    return pl.concat([none, *parts])
+    return pl.concat([empty, *parts])

@@ -49,13 +49,13 @@ def sync_duties(
     rows = select_one_per_slot(collect(drop_missing(source, ["slot", "epoch", "time", "status"])))
     seats = _select_seats(committees, validators)
     signatures = [
-        held.select("seat", *(pl.Series(str(i), bits[i] > 0) for i in range(len(proposed))))
+        period_seats.select("seat", *(pl.Series(str(i), bits[i] > 0) for i in range(len(proposed))))
         .unpivot(index="seat", variable_name="turn", value_name="signed")
         .join(proposed.select("slot").with_row_index("turn").cast({"turn": pl.String}), on="turn")
         .select("slot", "seat", "signed")
-        for proposed, held, bits in split_by_period(rows, seats)
+        for proposed, period_seats, bits in split_by_period(rows, seats)
     ]
-    none = pl.DataFrame(schema={"slot": pl.Int64, "seat": pl.Int64, "signed": pl.Boolean})
+    empty = pl.DataFrame(schema={"slot": pl.Int64, "seat": pl.Int64, "signed": pl.Boolean})
     duties = (
         rows.drop("sync_aggregate_bits")
         .join_where(
@@ -63,7 +63,7 @@ def sync_duties(
             pl.col("epoch") >= pl.col("start_epoch"),
             pl.col("epoch") <= pl.col("end_epoch"),
         )
-        .join(pl.concat([none, *signatures]), on=["slot", "seat"], how="left")
+        .join(pl.concat([empty, *signatures]), on=["slot", "seat"], how="left")
         .select(*("slot", "epoch", "time", "period", "seat", "validator_index", "status", "signed"))
         .sort("slot", "seat")
     )
@@ -91,11 +91,11 @@ def sync_against_committee(
     seats = _select_seats(committees, None)
     is_missing = pl.col("status").is_in(["missed", "orphaned"])
     parts = []
-    for proposed, held, bits in split_by_period(rows, seats):
-        first, last = held["start_epoch"][0], held["end_epoch"][0]
+    for proposed, period_seats, bits in split_by_period(rows, seats):
+        first, last = period_seats["start_epoch"][0], period_seats["end_epoch"][0]
         missing_blocks = rows.filter(pl.col("epoch").is_between(first, last) & is_missing).height
         committee_rate = int(bits.sum()) / bits.size
-        signed = held.with_columns(signed=pl.Series(bits.sum(axis=0), dtype=pl.Int64))
+        signed = period_seats.with_columns(signed=pl.Series(bits.sum(axis=0), dtype=pl.Int64))
         parts.append(
             signed.group_by("period", "validator_index")
             .agg(
@@ -111,11 +111,11 @@ def sync_against_committee(
             .with_columns(difference=pl.col("rate") - pl.col("committee_rate"))
         )
     counts = ["period", "validator_index", "seats", "blocks", "slots_without_block", "duties"]
-    none = pl.DataFrame(
+    empty = pl.DataFrame(
         schema=dict.fromkeys([*counts, "signed"], pl.Int64)
         | dict.fromkeys(["rate", "committee_rate", "difference"], pl.Float64)
     )
-    result = pl.concat([none, *parts])
+    result = pl.concat([empty, *parts])
     if validators is not None:
         result = result.filter(pl.col("validator_index").is_in(_list_indices(validators)))
     return return_table(result.sort("period", "validator_index"), source, blocks)

@@ -34,8 +34,8 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
         drop_missing(open_frame(balances, _BALANCES, loader="load_balance_history"), _BALANCES)
     )
     # The length of an epoch is taken from the rows, because chains differ.
-    jumps = pl.max("first_epoch") - pl.min("first_epoch")
-    length = (pl.max("time") - pl.min("time")) / pl.when(jumps > 0).then(jumps)
+    epoch_span = pl.max("first_epoch") - pl.min("first_epoch")
+    length = (pl.max("time") - pl.min("time")) / pl.when(epoch_span > 0).then(epoch_span)
     day_bounds = day_bounds.join(by_epoch.select(length.alias("length")), how="cross")
     first_stakes = _add_day(stakes, day_bounds).filter(
         pl.col("time") < pl.col("begin") + pl.col("length")

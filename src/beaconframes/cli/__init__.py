@@ -36,7 +36,7 @@ COMMANDS = (
 
 
 class CommandGroup(click.Group):
-    """The group of all commands; every command ends with an exit code and at most one line."""
+    """The group of all commands; each ends with an exit code, and prints an error as one line."""
 
     def main(  # type: ignore[override]
         self,

@@ -70,14 +70,14 @@ def read_input(
         if wrong := [option for option in loading if option in typed_options()]:
             raise UsageError(
                 f"{file} and --{wrong[0].replace('_', '-')} exclude each other",
-                hint="Read the rows from the file, or load them",
+                hint="Leave one of them out: rows come from the file, or are loaded",
             )
         return read_file(file, name), {}
     required = [n for n, a in list_arguments(loader).items() if a.default is a.empty]
     if absent := [argument for argument in required if argument not in arguments]:
         raise UsageError(
             f"a file or --{absent[0].replace('_', '-')} is required",
-            hint=f"Give a file of load {name}, or the rows to load",
+            hint=f"Give a file of load {name}, or the options of the rows to load",
         )
     simulated = connection.is_simulated(values)
     with connection.open_explorer(values) as explorer:
@@ -98,7 +98,7 @@ def finished_epochs(explorer: Explorer) -> dict[str, int]:
 
 @contextlib.contextmanager
 def explain_missing_columns(file: Path | None, name: str, rows: pl.DataFrame) -> Iterator[None]:
-    """Add to the error for a missing column of a file how to load this column."""
+    """Add to the error for a missing column of a file a hint how to load this column."""
     try:
         yield
     except UsageError as error:
@@ -112,9 +112,9 @@ def schema_of(name: str) -> pl.Schema:
     """Return the columns of a loader."""
     import polars as pl
 
-    from beaconframes.dictionary import NAMED
+    from beaconframes.dictionary import ENDPOINTS_BY_NAME
 
-    return pl.Schema(NAMED[name.replace("-", "_")].table.schema())
+    return pl.Schema(ENDPOINTS_BY_NAME[name.replace("-", "_")].table.schema())
 
 
 def read_file(file: Path, name: str) -> pl.DataFrame:
@@ -146,7 +146,7 @@ def read_file(file: Path, name: str) -> pl.DataFrame:
         return form.read(file, schema, CellOptions())
     except (pl.exceptions.ColumnNotFoundError, KeyError):
         raise UsageError(
-            f"{file} has not all columns of load {name}", hint=UNCHANGED_HINT
+            f"{file} does not have all columns of load {name}", hint=UNCHANGED_HINT
         ) from None
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise DatasetError(

@@ -58,13 +58,13 @@ def _record_options(context: click.Context, _option: click.Parameter, _chosen: b
 
 def options_by_argument(command: click.Command) -> dict[str, str]:
     """Return the options of a command by the name of their argument in Python."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.name:
-            found[parameter.name] = parameter.opts[0]
-    if "key_file" in found:
-        found["api_key"] = found["key_file"]
-    return found
+            options[parameter.name] = parameter.opts[0]
+    if "key_file" in options:
+        options["api_key"] = options["key_file"]
+    return options
 
 
 def set_color(context: click.Context, *, off: bool) -> None:

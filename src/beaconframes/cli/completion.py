@@ -11,7 +11,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    r"""Print the script that completes commands and options in SHELL.
+    """Print the script that completes commands and options in SHELL.
 
     \b
     bash  beaconframes completion bash >> ~/.bashrc

@@ -22,18 +22,18 @@ def dictionary(loader: str | None, as_json: bool) -> None:
     listed.
     """
     from beaconframes.cli.rendering import print_json
-    from beaconframes.dictionary import NAMED, describe
+    from beaconframes.dictionary import ENDPOINTS_BY_NAME, describe
 
-    known = describe(loader)
+    described = describe(loader)
     if as_json:
-        print_json({"loader": loader, "rows": known.to_dicts()})
+        print_json({"loader": loader, "rows": described.to_dicts()})
         return
-    width = 0 if loader else max(map(len, known["loader"])) + 2
-    for row in known.iter_rows(named=True):
+    width = 0 if loader else max(map(len, described["loader"])) + 2
+    for row in described.iter_rows(named=True):
         if loader is None:
             click.echo(f"{row['loader']:<{width}}{row['rows']}")
         else:
             mark = "*" if row["key"] else " "
             click.echo(f"{mark} {row['column']:<44}{row['type']:<20}{row['meaning']}")
-    if loader is not None and NAMED[endpoint_name_of(loader)].table.keeps_every_field:
+    if loader is not None and ENDPOINTS_BY_NAME[endpoint_name_of(loader)].table.keeps_every_field:
         click.echo("  The columns are not documented: each field of the service is a column.")

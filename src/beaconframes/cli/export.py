@@ -43,17 +43,17 @@ class Minutes(click.FloatRange):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the number; NaN passes every comparison of a range, so it is refused here."""
-        found = float(super().convert(value, param, ctx))
-        if math.isnan(found):
+        minutes = float(super().convert(value, param, ctx))
+        if math.isnan(minutes):
             self.fail(f"{value!r} is not a number of minutes.", param, ctx)
-        return found
+        return minutes
 
 
 FOLLOW = click.Option(
     ["--follow"],
     type=Minutes(min=0, min_open=True, max=MINUTES_PER_YEAR),
     metavar="MINUTES",
-    help="Continue until Ctrl-C: add newly finalized rows each time after this many minutes.",
+    help="Repeat the export after this many minutes, until Ctrl-C, to add newly finalized rows.",
 )
 
 

@@ -30,25 +30,25 @@ def parse_list(
     ``-`` is standard input: items separated by commas or spaces on any number of lines, with
     comments after ``#``. *check* validates them; its errors get the line number.
     """
-    found: list[int | str] = []
+    items: list[int | str] = []
     for text in texts:
         if text == STANDARD_INPUT:
             for number, line in read_standard_input():
                 try:
-                    _parse_items(option, found, line, check)
+                    _parse_items(option, items, line, check)
                 except UsageError as error:
                     raise UsageError(
                         f"line {number:,} of standard input: {error.message}", hint=error.hint
                     ) from None
         else:
-            _parse_items(option, found, text, None)
-    if not found:
+            _parse_items(option, items, text, None)
+    if not items:
         raise UsageError(f"{option} is empty", hint="Give at least one item")
-    return found
+    return items
 
 
 def _parse_items(
-    option: str, found: list[int | str], text: str, check: Callable[[Any], object] | None
+    option: str, items: list[int | str], text: str, check: Callable[[Any], object] | None
 ) -> None:
     """Append the items of one line, or of one word of the command line, to *found*."""
     for item in filter(None, _SEPARATOR.split(text)):
@@ -56,8 +56,8 @@ def _parse_items(
         new = parse_range(option, int(ends[1]), int(ends[2])) if ends else (parse_item(item),)
         if check is not None:
             check(new[-1])
-        found.extend(new)
-        if len(found) > MAX_ITEMS:
+        items.extend(new)
+        if len(items) > MAX_ITEMS:
             raise UsageError(
                 f"{option} has more than {MAX_ITEMS:,} items", hint="Split it into several calls"
             )

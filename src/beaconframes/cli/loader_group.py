@@ -40,8 +40,8 @@ class LoaderGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the loaders of the selected version."""
-        known = list_loaders(2 if ctx.params.get("v2") else 1)
-        return [*self.commands, *(name for name in known if self.images or name != "chart")]
+        names = list_loaders(2 if ctx.params.get("v2") else 1)
+        return [*self.commands, *(name for name in names if self.images or name != "chart")]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -115,8 +115,8 @@ def table_name_of(name: str) -> str:
 
 def list_arguments(loader: Loader) -> dict[str, inspect.Parameter]:
     """Return the arguments of a loader that become options."""
-    known = inspect.signature(loader).parameters
-    return {name: p for name, p in known.items() if name not in NOT_OPTIONS}
+    parameters = inspect.signature(loader).parameters
+    return {name: p for name, p in parameters.items() if name not in NOT_OPTIONS}
 
 
 def loader_options(loader: Loader) -> list[click.Parameter]:
@@ -150,24 +150,24 @@ def build_option(name: str, argument: inspect.Parameter, text: str) -> click.Opt
 
 def pop_arguments(loader: Loader, values: dict[str, Any]) -> dict[str, Any]:
     """Remove the arguments of a loader from *values*, and return them parsed."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, argument in list_arguments(loader).items():
         text = values.pop(name)
         if text is not None and text != ():
             option = f"--{name.replace('_', '-')}"
-            found[name] = KINDS[argument.annotation].parse(option, text)
-    return found
+            arguments[name] = KINDS[argument.annotation].parse(option, text)
+    return arguments
 
 
 def parse_argument_help(loader: Loader) -> dict[str, str]:
     """Return the description of each argument in the docstring."""
     text = inspect.getdoc(loader) or ""
     _, _, rest = text.partition("Parameters\n----------\n")
-    found: dict[str, str] = {}
+    help_texts: dict[str, str] = {}
     for part in _PART.finditer(rest.partition("\n\n")[0] + "\n"):
         for name in part["names"].split(", "):
-            found[name] = remove_markup(part["text"])
-    return found
+            help_texts[name] = remove_markup(part["text"])
+    return help_texts
 
 
 def parse_summary(loader: Loader) -> str:

@@ -75,10 +75,10 @@ def replace_arguments(text: str, options: Mapping[str, str]) -> str:
         rf"|(?<![\w.(?&/-])({names})(?:=(True\b)?(?=(\S?))|(?<=since|until)(?= \())"
     )
 
-    def replace(found: re.Match[str]) -> str:
-        name, true, following = found.groups()
+    def replace(match: re.Match[str]) -> str:
+        name, true, following = match.groups()
         if name is None:
-            return found[0]
+            return match[0]
         return options[name] + (" " if following and not true else "")
 
     return pattern.sub(replace, text)

@@ -35,11 +35,17 @@ def print_plan(loader: Loader, values: dict[str, Any]) -> None:
     as_json = values.pop("as_json")
     arguments = pop_arguments(loader, values)
     with open_explorer(values) as explorer:
-        found = plan_load(loader, **arguments, explorer=explorer)
+        load_plan = plan_load(loader, **arguments, explorer=explorer)
     if as_json:
-        print_json({**asdict(found), "seconds": found.seconds, "month_share": found.month_share})
+        print_json(
+            {
+                **asdict(load_plan),
+                "seconds": load_plan.seconds,
+                "month_share": load_plan.month_share,
+            }
+        )
     else:
-        for line in str(found).splitlines():
+        for line in str(load_plan).splitlines():
             click.echo(visible(line))
 
 

@@ -69,14 +69,14 @@ def chart_function(chart: str, *, interactive: bool = False) -> Callable[..., An
     from importlib import import_module
 
     module = import_module(f"beaconframes.{'interactive' if interactive else 'plot'}")
-    found: Callable[..., Any] = getattr(module, chart.replace("-", "_"))
-    return found
+    function: Callable[..., Any] = getattr(module, chart.replace("-", "_"))
+    return function
 
 
 def list_chart_arguments(chart: str) -> list[tuple[str, Any]]:
     """Return the arguments of a chart that become options, with their defaults."""
-    known = list(inspect.signature(chart_function(chart)).parameters.values())[1:]
-    return [(p.name, p.default) for p in known if p.name not in NOT_OPTIONS]
+    parameters = list(inspect.signature(chart_function(chart)).parameters.values())[1:]
+    return [(p.name, p.default) for p in parameters if p.name not in NOT_OPTIONS]
 
 
 def build_option(name: str, default: Any) -> click.Option:
@@ -100,8 +100,10 @@ def build_command(chart: str) -> click.Command:
     text = remove_markup(inspect.getdoc(chart_function(chart)) or "", paragraphs=True)
     text = re.sub(r"\n\n(kwargs go to|What is given beside)[^\n]*", "", text)
     loader = CHARTS[chart]
-    finished = loader == chart_input.WITH_OPEN_EPOCH
-    usual = ", by default up to the epoch before the current one" if finished else ""
+    excludes_open_epoch = loader == chart_input.WITH_OPEN_EPOCH
+    default_range = (
+        ", by default up to the epoch before the current one" if excludes_open_epoch else ""
+    )
     return click.Command(
         chart,
         params=[
@@ -139,19 +141,19 @@ def draw_chart(chart: str, values: dict[str, Any]) -> None:
         )
     output.check_target(out, overwrite=values.pop("overwrite"))
     as_json, dpi = values.pop("as_json"), values.pop("dpi")
-    look = pop_options(values, tuple(name for name, _ in list_chart_arguments(chart)))
+    chart_options = pop_options(values, tuple(name for name, _ in list_chart_arguments(chart)))
     shared: dict[str, Any] = {}
-    if look.get("region") is not None:
-        look["region"] = parse_region("--region", look["region"])
+    if chart_options.get("region") is not None:
+        chart_options["region"] = parse_region("--region", chart_options["region"])
         # The option of the loader is a text.
-        shared["region"] = ",".join(map(str, look["region"]))
+        shared["region"] = ",".join(map(str, chart_options["region"]))
     file = values["file"]
     rows, _ = chart_input.read_input(CHARTS[chart], values, shared)
-    for name in SECOND_FRAMES.keys() & look.keys():
-        if look[name] is not None:
-            look[name] = chart_input.read_file(look[name], SECOND_FRAMES[name])
+    for name in SECOND_FRAMES.keys() & chart_options.keys():
+        if chart_options[name] is not None:
+            chart_options[name] = chart_input.read_file(chart_options[name], SECOND_FRAMES[name])
     with chart_input.explain_missing_columns(file, CHARTS[chart], rows):
-        drawn = chart_function(chart, interactive=suffix == PAGE_SUFFIX)(rows, **look)
+        drawn = chart_function(chart, interactive=suffix == PAGE_SUFFIX)(rows, **chart_options)
     write_chart(drawn, out, suffix, dpi)
     output.report_file(out, {"rows": rows.height}, as_json=as_json)
 

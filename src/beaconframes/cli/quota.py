@@ -23,9 +23,9 @@ def quota(as_json: bool, **values: Any) -> None:
     from beaconframes.client import quota as read_quota
 
     with open_explorer(values) as explorer:
-        found = read_quota(explorer)
+        key_quota = read_quota(explorer)
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(key_quota))
         return
-    for line in str(found).splitlines():
+    for line in str(key_quota).splitlines():
         click.echo(visible(line))

@@ -29,8 +29,12 @@ OPTIONS: list[click.Parameter] = [
         metavar="TIME",
         help="Last epoch, or a future time; the default is to record until Ctrl-C.",
     ),
-    click.Option(["--for", "for_"], metavar="DURATION", help="Duration instead, such as 7d."),
-    click.Option(["--slim"], is_flag=True, help="Omit the committees, for half of the bytes."),
+    click.Option(
+        ["--for", "for_"],
+        metavar="DURATION",
+        help="Duration of the recording, such as 7d, instead of --until.",
+    ),
+    click.Option(["--slim"], is_flag=True, help="Omit committee_index, which halves the bytes."),
     json_option(),
 ]
 

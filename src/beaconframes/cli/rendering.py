@@ -34,7 +34,7 @@ def encode_value(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
-    raise TypeError(f"{type(value).__name__} has no JSON")  # pragma: no cover
+    raise TypeError(f"{type(value).__name__} cannot be converted to JSON")  # pragma: no cover
 
 
 def format_json(value: Any) -> str:
@@ -55,7 +55,7 @@ def print_json(facts: Mapping[str, Any], rows: pl.DataFrame | None = None) -> No
 
 
 def print_table(rows: pl.DataFrame, most: int, columns: Iterable[str] = ()) -> None:
-    """Print the first *most* rows in the width of the terminal, then what is not shown."""
+    """Print the first *most* rows in the width of the terminal, then the numbers of hidden ones."""
     chosen = list(columns) or rows.columns
     for line in format_table(
         rows.select(chosen), most, shutil.get_terminal_size((100, 24)).columns

@@ -55,13 +55,13 @@ class RunState:
     @property
     def missing(self) -> list[errors.MissingRows]:
         """Return the warnings of missing rows."""
-        return [found for found in self.warnings if isinstance(found, errors.MissingRows)]
+        return [warning for warning in self.warnings if isinstance(warning, errors.MissingRows)]
 
 
 def current_state() -> RunState:
     """Return the state of the command that is running."""
-    found: RunState = click.get_current_context().find_root().obj
-    return found
+    state: RunState = click.get_current_context().find_root().obj
+    return state
 
 
 def run_command(command: Callable[[], Any], state: RunState) -> int:
@@ -97,7 +97,7 @@ def run_command(command: Callable[[], Any], state: RunState) -> int:
 
 
 def _finish(code: int, state: RunState) -> int:
-    """Return the exit code of a finished command: missing rows are no success."""
+    """Return the exit code of a finished command; missing rows have their own."""
     try:
         flush_output()
     except OSError as error:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="KEY:TIER",
     callback=lambda _context, _option, texts: parse_tiers(texts),
-    help="An invented key and its tier, free or premium; repeat it for each key.",
+    help="A key to accept and its tier, free or premium; repeat it for each key.",
 )
 @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 def serve(
@@ -78,11 +78,11 @@ def serve(
 
 
 def parse_tiers(texts: tuple[str, ...]) -> dict[str, Tier]:
-    """Return the tier of each key."""
-    found: dict[str, Tier] = {}
+    """Return the tier of each key, parsed from ``KEY:TIER``."""
+    tiers: dict[str, Tier] = {}
     for text in texts:
         key, _, tier = text.rpartition(":")
         if not key or tier not in ("free", "premium"):
             raise click.BadParameter("write a key as KEY:free or KEY:premium")
-        found[key] = cast("Tier", tier)
-    return found
+        tiers[key] = cast("Tier", tier)
+    return tiers

@@ -19,7 +19,7 @@ CLEANUP_SECONDS = 1.5
 """Time for cleaning up after a signal; then the process exits at once."""
 
 REPEAT_SECONDS = 0.5
-"""A signal that arrives again within this time is the same: `timeout` sends it to a group too."""
+"""The same signal within this time is a duplicate: `timeout` also sends it to the process group."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -29,7 +29,7 @@ class StoppedBySignal(SystemExit):
 
 
 class _LastSignal:
-    """The last signal and its time, to recognize one that is delivered twice."""
+    """The last signal and its time, to recognize a signal that is delivered twice."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -50,7 +50,7 @@ _last = _LastSignal()
 
 
 def install_handlers() -> None:
-    """Let both signals raise `StoppedBySignal`; a thread exits the process if this is too slow.
+    """Make both signals raise `StoppedBySignal`; a thread exits the process if that takes too long.
 
     The main thread may run a library, or wait for threads that wait for a response.
     """
@@ -64,7 +64,7 @@ def install_handlers() -> None:
 
 @contextmanager
 def interrupt_on_first_signal() -> Iterator[list[int]]:
-    """Let the first signal raise KeyboardInterrupt, and yield the list of received signals.
+    """Make the first signal raise KeyboardInterrupt, and yield the list of received signals.
 
     A second signal ends the command like any other, unless it repeats the first one.
     """

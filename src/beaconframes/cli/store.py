@@ -39,17 +39,20 @@ def open_store(url: str | None, chain: str | None, store: Any) -> Store:
         raise ConfigError(
             "the store is turned off", hint="Unset BEACONFRAMES_STORE, or give --store"
         )
-    known = get_chain(settings.chain)
+    chain_of_store = get_chain(settings.chain)
     local_store = create_local_store(
-        settings.store, settings.url or public_url(known, has_key=True), known, needed=True
+        settings.store,
+        settings.url or public_url(chain_of_store, has_key=True),
+        chain_of_store,
+        needed=True,
     )
     assert local_store is not None
-    found = Store(local_store.path)
-    if found.dataset is None:
+    opened = Store(local_store.path)
+    if opened.dataset is None:
         raise DatasetError(
             f"the store {local_store.path} does not exist", hint=suggest_store(local_store.path)
         )
-    return found
+    return opened
 
 
 def suggest_store(path: Path) -> str:
@@ -68,8 +71,8 @@ def suggest_store(path: Path) -> str:
 def find_table(store: Store, table: str) -> str:
     """Return the name of a table in the store, or refuse an unknown one."""
     name = table_name_of(table)
-    known = store.tables()["table"].to_list()
-    if name not in known:
+    tables = store.tables()["table"].to_list()
+    if name not in tables:
         raise UsageError(
             f"{store.path} has no table {table!r}", hint=f"Tables: {', '.join(known) or 'none'}"
         )
@@ -127,8 +130,8 @@ def mend(store: Store, *, as_json: bool) -> None:
 def print_damage(damaged: list[Damage], *, as_json: bool, sound: bool) -> None:
     """Print the damaged files."""
     if as_json:
-        found = [{"table": d.table, "file": d.path, "reason": d.reason} for d in damaged]
-        print_json({"sound": sound, "damaged": found})
+        entries = [{"table": d.table, "file": d.path, "reason": d.reason} for d in damaged]
+        print_json({"sound": sound, "damaged": entries})
         return
     for damage in damaged:
         click.echo(visible(f"{damage.table}: {damage.path} {damage.reason}"))
@@ -187,13 +190,13 @@ def resolve_subjects(store: Store, table: str, validators: list[int | str]) -> l
     if subject == "pubkey":
         return texts
     rows = store.dataset.scan(pubkey_index.TABLE, schema=pubkey_index.SCHEMA).collect()
-    known = dict(rows.select("pubkey", "validator_index").iter_rows())
+    index_by_pubkey = dict(rows.select("pubkey", "validator_index").iter_rows())
     for text in texts:
-        if is_pubkey(text) and text not in known:
+        if is_pubkey(text) and text not in index_by_pubkey:
             raise UsageError(
                 f"the store does not have the index of {text}", hint="Give the index instead"
             )
-    return [str(known.get(text, text)) for text in texts]
+    return [str(index_by_pubkey.get(text, text)) for text in texts]
 
 
 def change_store(store: Store, change: Callable[[], None], *, as_json: bool) -> None:

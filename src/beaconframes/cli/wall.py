@@ -27,7 +27,7 @@ def build_command(
     name: str, help_text: str, write: Callable[..., Path], *more: str
 ) -> click.Command:
     """Return a command that writes the wall."""
-    known: dict[str, click.Option] = {
+    options: dict[str, click.Option] = {
         "region": click.Option(
             ["--region"], metavar="X1,Y1,X2,Y2", help="Region of the wall; the default is all."
         ),
@@ -53,7 +53,7 @@ def build_command(
             help="Duration of the last frame in seconds.",
         ),
     }  # fmt: skip
-    chosen = [known[word] for word in ("region", "scale", "background", *more)]
+    chosen = [options[word] for word in ("region", "scale", "background", *more)]
     return click.Command(
         name,
         params=[
@@ -73,16 +73,16 @@ def write_wall(write: Callable[..., Path], names: tuple[str, ...], values: dict[
     out: Path = values.pop("out")
     output.check_target(out, overwrite=values.pop("overwrite"))
     as_json = values.pop("as_json")
-    look = pop_options(values, names)
-    shared = {} if look["region"] is None else {"region": look["region"]}
-    if look["region"] is not None:
-        look["region"] = parse_region("--region", look["region"])
-    if str(look.get("every") or "").isdecimal():
-        look["every"] = int(look["every"])
+    image_options = pop_options(values, names)
+    shared = {} if image_options["region"] is None else {"region": image_options["region"]}
+    if image_options["region"] is not None:
+        image_options["region"] = parse_region("--region", image_options["region"])
+    if str(image_options.get("every") or "").isdecimal():
+        image_options["every"] = int(image_options["every"])
     file = values["file"]
     rows, about = chart_input.read_input(LOADER, values, shared)
     with chart_input.explain_missing_columns(file, LOADER, rows):
-        write(rows, out, **look, **about)
+        write(rows, out, **image_options, **about)
     output.report_file(out, {"rows": rows.height}, as_json=as_json)
 
 

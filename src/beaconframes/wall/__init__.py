@@ -1,9 +1,9 @@
 """The graffiti wall: the picture that validators paint, one pixel per block, by their graffiti.
 
-Images and animations of it, measures behind it (age, overwrites, territory), and the pixels that a
-target picture still needs. All take the result of ``bf.load_graffiti_wall(...)``, in polars, pandas
-or lazily; ``from_blocks`` computes the same from blocks. ``bf.plot.wall`` and
-``bf.interactive.wall`` draw it with axes.
+Images and animations of the wall, its statistics (age, overwrites, territory), and the pixels that
+differ from a target picture. All functions take the result of ``bf.load_graffiti_wall(...)``, in
+polars, pandas or lazily; ``from_blocks`` computes the same from blocks. ``bf.plot.wall`` and
+``bf.interactive.wall`` draw the wall with axes.
 """
 
 from beaconframes.wall.graffiti import from_blocks

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FrameChange:
-    """The change of one frame: a rectangle of the wall, and the pixels in it that get a colour."""
+    """The change of one frame: a rectangle of the wall, and its pixels with a new colour."""
 
     left: int
     top: int
@@ -31,20 +31,20 @@ class FrameChange:
     value: Ints
 
     def select_colours(self, colours: Ints) -> FrameChange:
-        """Keep the pixels that get one of the *colours*, which are consecutive."""
+        """Keep the pixels whose new colour is one of *colours*, which are consecutive."""
         selected = (colours[0] <= self.value) & (self.value <= colours[-1])
         return replace(self, x=self.x[selected], y=self.y[selected], value=self.value[selected])
 
 
 @dataclass(frozen=True, eq=False)
 class Animation:
-    """An animation: the first change covers all of it, each later one is drawn over the others."""
+    """An animation: the first change covers the whole image, later ones are drawn over it."""
 
     width: int
     height: int
     scale: int
     delays: list[int]
-    """Milliseconds for which each frame is shown, more if the next frames change nothing."""
+    """Duration of each frame in milliseconds, including following frames that change nothing."""
     changes: Iterator[FrameChange]
     colours: Ints
     """Every colour that occurs, sorted."""
@@ -76,10 +76,10 @@ class Animation:
         """Build an image with a palette; entry 0 is transparent, for unchanged pixels."""
         index = np.zeros((change.height, change.width), np.uint8)
         index[change.y, change.x] = np.searchsorted(colours, change.value) + 1
-        build_image = Image.fromarray(self._enlarge(index))
-        build_image.putpalette(encode_palette(np.append(0, colours)))
-        build_image.info["transparency"] = 0
-        return build_image
+        image = Image.fromarray(self._enlarge(index))
+        image.putpalette(encode_palette(np.append(0, colours)))
+        image.info["transparency"] = 0
+        return image
 
     def build_rgba_image(self, change: FrameChange) -> Image.Image:
         """Build an image of any colours, transparent for unchanged pixels."""

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from beaconframes.wall.animation import Animation
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_SHORTEST = 20  # Milliseconds; browsers slow down shorter frames.
+_MIN_DELAY = 20  # Milliseconds; browsers slow down shorter frames.
 
 
 def choose_writer(target: Path) -> Callable[[Animation, Path], None]:
     """Return the writer for the file's extension."""
-    if (found := _WRITERS.get(target.suffix.lower())) is None:
+    if (writer := _WRITERS.get(target.suffix.lower())) is None:
         raise UsageError(
             f"{target.name!r} cannot be written: time-lapses are GIF or animated PNG files",
             hint=f"Use a name that ends in {' or '.join(_WRITERS)}.",
         )
-    return found
+    return writer
 
 
 def _write_gif(animation: Animation, path: Path) -> None:
@@ -43,14 +43,16 @@ def _write_gif(animation: Animation, path: Path) -> None:
         for change, delay in animation.pair_delays():
             pieces = [(change, animation.colours)]
             if not animation.fits_palette:
-                own = np.unique(change.value)
-                slices = [own[i : i + PALETTE] for i in range(0, len(own), PALETTE)]
-                pieces = [(change.select_colours(colours), colours) for colours in slices] or [
-                    (change, own)
+                frame_colours = np.unique(change.value)
+                slices = [
+                    frame_colours[i : i + PALETTE] for i in range(0, len(frame_colours), PALETTE)
                 ]
-            early = _SHORTEST * (len(pieces) - 1)
-            shown = [_SHORTEST] * (len(pieces) - 1) + [max(delay - early, _SHORTEST)]
-            for (piece, colours), duration in zip(pieces, shown, strict=True):
+                pieces = [(change.select_colours(colours), colours) for colours in slices] or [
+                    (change, frame_colours)
+                ]
+            split_time = _MIN_DELAY * (len(pieces) - 1)
+            durations = [_MIN_DELAY] * (len(pieces) - 1) + [max(delay - split_time, _MIN_DELAY)]
+            for (piece, colours), duration in zip(pieces, durations, strict=True):
                 image = animation.build_palette_image(piece, colours)
                 if not has_header:
                     info = {"loop": 0, "comment": animation.description.encode()}
@@ -89,7 +91,7 @@ def _write_png(animation: Animation, path: Path) -> None:
                         PngImagePlugin.putchunk(file, kind, content)
                 PngImagePlugin.putchunk(file, b"acTL", struct.pack(">II", len(animation.delays), 0))
             corner = change.left * animation.scale, change.top * animation.scale
-            dispose, blend = 0, int(number > 0)  # Keep the frame before, and draw over it.
+            dispose, blend = 0, int(number > 0)  # Draw over the previous frame.
             pause = min(delay // 10, 0xFFFF), 100
             control = struct.pack(">5I2H2B", serial, *image.size, *corner, *pause, dispose, blend)
             PngImagePlugin.putchunk(file, b"fcTL", control)
@@ -106,9 +108,9 @@ def _split_chunks(
     image: Image.Image, description: PngImagePlugin.PngInfo | None
 ) -> list[tuple[bytes, bytes]]:
     """Return the chunks of the PNG that Pillow makes of an image, by name."""
-    dispose = io.BytesIO()
-    image.save(dispose, format="PNG", pnginfo=description)
-    data, start = dispose.getvalue(), len(_SIGNATURE)
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG", pnginfo=description)
+    data, start = buffer.getvalue(), len(_SIGNATURE)
     parts = []
     while start < len(data):
         (length,) = struct.unpack_from(">I", data, start)

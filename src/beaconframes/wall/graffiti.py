@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrameT
 
 # The formats that paint, anywhere in the 32 bytes of a graffiti; the first one has priority.
-_FORMS = (
+_PATTERNS = (
     re.compile(r"graffitiwall:([0-9]{1,3}):([0-9]{1,3}):#([0-9a-fA-F]{6})"),
     re.compile(r"gw:([0-9]{3})([0-9]{3})([0-9a-fA-F]{6})"),
 )
@@ -54,16 +54,16 @@ def from_blocks(blocks: IntoFrameT) -> IntoFrameT:
 
 
 def _parse_pixel(slot: int, graffiti: str) -> tuple[int, int, str] | None:
-    """Parse position and colour from one graffiti."""
+    """Parse position and colour from one graffiti; None if it paints no pixel."""
     try:
         # Latin-1 maps every byte to a character, so no graffiti fails to decode.
         text = bytes.fromhex(graffiti.removeprefix("0x")).decode("latin-1")
     except ValueError:
         raise UsageError(
             f"graffiti of slot {slot} is not hex text: {graffiti!r}",
-            hint="Keep it as bf.load_epoch_slots(...) gives it.",
+            hint="Keep it as bf.load_epoch_slots(...) returns it.",
         ) from None
-    for form in _FORMS:
-        if found := form.search(text):
-            return int(found[1]), int(found[2]), found[3]
+    for pattern in _PATTERNS:
+        if match := pattern.search(text):
+            return int(match[1]), int(match[2]), match[3]
     return None

@@ -47,7 +47,7 @@ def build_pixel_map(
     check_choice("show", show, _SHOWS)
     if show == "color":
         return None
-    # Read once, whatever the frame is.
+    # Read once: a lazy frame would be computed by each of the calls below.
     rows = read_rows(frame, "time", "validator_index")
     if show == "age":
         ages = age(rows, region=region)
@@ -64,16 +64,16 @@ def _map_holders(
     rows: pl.DataFrame, region: Region | None, groups: Mapping[str, Iterable[int]] | None
 ) -> PixelMap:
     """Rank the largest holders; all others share one rank."""
-    held = territory(rows, groups=groups, region=region)
+    holders = territory(rows, groups=groups, region=region)
     pixels = territory(rows, groups=groups, region=region, per_pixel=True)
     kind = "validator_index" if groups is None else "group"
-    held = held.filter(pl.col("pixels") > 0, pl.col(kind).is_not_null()).head(len(_NAMED))
-    names = held[kind].cast(pl.String)
-    kinds = [*zip(names, held["pixels"], _NAMED, strict=False)]
+    holders = holders.filter(pl.col("pixels") > 0, pl.col(kind).is_not_null()).head(len(_NAMED))
+    names = holders[kind].cast(pl.String)
+    kinds = [*zip(names, holders["pixels"], _NAMED, strict=False)]
     rank = pixels[kind].replace_strict(
-        held[kind], pl.int_range(held.height, eager=True), default=held.height
+        holders[kind], pl.int_range(holders.height, eager=True), default=holders.height
     )
-    if others := pixels.height - int(held["pixels"].sum()):
+    if others := pixels.height - int(holders["pixels"].sum()):
         kinds.append(("all others", others, colours.GREY))
     label = "Validator: pixels" if groups is None else "Group: pixels"
     return PixelMap(_fill_cells(pixels, rank, region), label, kinds=tuple(kinds))

@@ -46,10 +46,10 @@ def save(
 ) -> Path:
     """Write the graffiti wall to a PNG file, atomically, and return its path.
 
-    *wall* is a frame, painted with *region*, *scale* and *background* as by ``render``, or an
-    image. With up to 255 colours the file has a palette, which makes it small. Its text entries are
-    the first and the last slot of the frame and, where given, the *chain* and whether the data are
-    *simulated*.
+    *wall* is an image, or a frame. A frame is rendered with *region*, *scale* and *background*, as
+    by ``render``. With up to 255 colours the file has a palette, which makes it small. Its text
+    entries are the first and the last slot of the frame and, where given, the *chain* and whether
+    the data are *simulated*.
     """
     target = Path(path)
     if target.suffix.lower() != ".png":
@@ -95,13 +95,13 @@ def _reduce_colours(image: Image.Image) -> Image.Image:
     if image.mode != "RGBA":
         return image
     pixels = np.asarray(image).view(">u4")[..., 0]
-    png_info, index = np.unique(pixels, return_inverse=True)
-    if len(png_info) > PALETTE:
+    palette, index = np.unique(pixels, return_inverse=True)
+    if len(palette) > PALETTE:
         return image
     small = Image.fromarray(index.reshape(pixels.shape).astype(np.uint8))
-    parts = png_info.view(np.uint8).reshape(-1, 4)
-    small.putpalette(parts[:, :3].tobytes())
-    small.info = {**image.info, "transparency": parts[:, 3].tobytes()}
+    channels = palette.view(np.uint8).reshape(-1, 4)
+    small.putpalette(channels[:, :3].tobytes())
+    small.info = {**image.info, "transparency": channels[:, 3].tobytes()}
     return small
 
 
@@ -109,7 +109,9 @@ def _reduce_colours(image: Image.Image) -> Image.Image:
 def write_atomically(target: Path) -> Iterator[Path]:
     """Yield a temporary path beside the target, which is renamed to the target at the end."""
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {str(target.parent)!r}", hint="Create it first.")
+        raise UsageError(
+            f"the folder {str(target.parent)!r} does not exist", hint="Create it first."
+        )
     part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         yield part

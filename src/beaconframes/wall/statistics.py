@@ -86,11 +86,11 @@ def territory(
     last = _select_last_writes(rows)
     if per_pixel:
         return return_like(last.select(*_PLACE, holder, "slot"), frame)
-    held = last.group_by(holder).agg(pixels=pl.len().cast(pl.Int64))
+    pixel_counts = last.group_by(holder).agg(pixels=pl.len().cast(pl.Int64))
     return return_like(
         rows.group_by(holder)
         .agg(paints=pl.len().cast(pl.Int64))
-        .join(held, on=holder, how="left", nulls_equal=True)
+        .join(pixel_counts, on=holder, how="left", nulls_equal=True)
         .with_columns(pl.col("pixels").fill_null(0))
         .with_columns(share=pl.col("pixels") / max(last.height, 1))
         .select(holder, "pixels", "share", "paints")

@@ -1,4 +1,4 @@
-"""The pixels that the wall still needs to show a target picture."""
+"""The differences between the wall and a target picture."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def diff(
     """List the pixels that differ from a target picture. One row per differing pixel.
 
     *frame* is the present wall: ``bf.load_graffiti_wall(since=0)``. *target* is an image, or the
-    path of one, with its upper left corner *at* ``(x, y)``; where its opacity is below a half,
-    every colour is right. ``painted`` is the present colour of a pixel, null for unpainted, and
+    path of one, with its upper left corner *at* ``(x, y)``. Its pixels with an opacity below one
+    half are ignored. ``painted`` is the present colour of a pixel, null for unpainted, and
     ``color`` the target colour. ``graffiti`` is the text for a block: ``graffitiwall:x:y:#rrggbb``,
     or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves more of the 32 bytes for other text.
     Rows are sorted by ``y``, ``x``.
@@ -42,15 +42,19 @@ def diff(
     image = _open_image(target)
     left, top = _check_corner(at, image)
     pixels = np.asarray(image.convert("RGBA")).astype(np.int64)
-    wanted = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
-    paint = read_writes(frame).paint()[top : top + image.height, left : left + image.width]
-    y, x = np.nonzero((paint != wanted + 1) & (pixels[..., 3] >= _OPAQUE))
-    rows = [*zip((x + left).tolist(), (y + top).tolist(), wanted[y, x].tolist(), strict=True)]
+    target_values = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
+    painted_values = read_writes(frame).paint()[top : top + image.height, left : left + image.width]
+    y, x = np.nonzero((painted_values != target_values + 1) & (pixels[..., 3] >= _OPAQUE))
+    rows = [
+        *zip((x + left).tolist(), (y + top).tolist(), target_values[y, x].tolist(), strict=True)
+    ]
     todo = pl.DataFrame(
         {
             "x": [row[0] for row in rows],
             "y": [row[1] for row in rows],
-            "painted": [f"{value - 1:06x}" if value else None for value in paint[y, x].tolist()],
+            "painted": [
+                f"{value - 1:06x}" if value else None for value in painted_values[y, x].tolist()
+            ],
             "color": [f"{row[2]:06x}" for row in rows],
             "graffiti": [_FORMS[form].format(*row) for row in rows],
         },

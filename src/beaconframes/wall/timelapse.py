@@ -1,4 +1,4 @@
-"""Animations of how the wall was painted."""
+"""Animations of the history of the wall."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def timelapse(
     chain: str | None = None,
     simulated: bool | None = None,
 ) -> Path:
-    """Write an animation of how the wall was painted, atomically, and return the file's path.
+    """Write an animation of the wall's history to a file, atomically, and return its path.
 
     The extension chooses the format: GIF or animated PNG. Every frame is exact to the pixel. The
     file contains only the changes between frames, so it is small, and writing it needs little
@@ -145,12 +145,12 @@ def _find_stops(
 
 
 def _find_stops_by_time(writes: PixelWrites, every: str | timedelta) -> list[int]:
-    """Return for each frame, where it covers a length of time, how many of the writes it shows."""
+    """Return for each frame of a fixed duration how many of the writes it shows."""
     times = pl.Series(writes.times)
     if times.null_count() or not times.is_sorted():
         raise UsageError(
             "the times of the frame are not in the order of its slots",
-            hint="Keep the column time as bf.load_graffiti_wall(...) gives it.",
+            hint="Keep the column time as bf.load_graffiti_wall(...) returns it.",
         )
     ends = times[[0, -1]]
     try:
@@ -171,12 +171,12 @@ def _find_stops_by_time(writes: PixelWrites, every: str | timedelta) -> list[int
 def _check_count(name: str, value: object, *, most: int | None = None) -> None:
     """Raise unless a value is a count within its limits."""
     if type(value) is not int or value < 1 or (most is not None and value > most):
-        upwards = f"from 1 to {most}" if most else "from 1"
-        raise UsageError(f"{name}={value!r} is out of range", hint=f"Pass an integer {upwards}.")
+        bounds = f"from 1 to {most}" if most else "from 1"
+        raise UsageError(f"{name}={value!r} is out of range", hint=f"Pass an integer {bounds}.")
 
 
 def _check_frame_count(count: int, argument: str) -> None:
-    """Raise if there are too many frames."""
+    """Raise if there are more than the maximum number of frames."""
     if not 0 <= count < _MOST:
         raise UsageError(
             f"{argument} makes {count:,} frames, more than the maximum of {_MOST:,}",
@@ -189,18 +189,18 @@ def _build_changes(
 ) -> Iterator[FrameChange]:
     """Yield for each frame the changes in the region, in their bounding rectangle."""
     x0, y0, x1, y1 = region
-    now = np.full(SIZE * SIZE, -1)
+    current = np.full(SIZE * SIZE, -1)
     for start, stop in pairwise([0, *stops]):
         place, first = np.unique(writes.place[start:stop][::-1], return_index=True)
         value = writes.value[stop - 1 - first].astype(np.int64)
         if start == 0 and unpainted:
-            write_atomically = np.full(SIZE * SIZE, unpainted >> 8)
-            write_atomically[place] = value
-            place, value = np.arange(SIZE * SIZE), write_atomically
+            background = np.full(SIZE * SIZE, unpainted >> 8)
+            background[place] = value
+            place, value = np.arange(SIZE * SIZE), background
         y, x = np.divmod(place, SIZE)
-        seen = (now[place] != value) & (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1)
-        x, y, value = x[seen], y[seen], value[seen]
-        now[place[seen]] = value
+        changed = (current[place] != value) & (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1)
+        x, y, value = x[changed], y[changed], value[changed]
+        current[place[changed]] = value
         left, top, right, bottom = region
         if start:
             # A frame without a change still needs one pixel.
