@@ -1,6 +1,6 @@
-"""Colours of charts by name: one thing keeps its colour in all charts.
+"""Colours of charts by name; the same kind of data has the same colour in all charts.
 
-Ten colours that colour-blind readers can tell apart (Petroff 2021, https://arxiv.org/abs/2107.02270).
+Ten colours that colour-blind readers can distinguish (Petroff 2021, https://arxiv.org/abs/2107.02270).
 Both styles, ``plot/beaconframes.mplstyle`` and ``interactive/style.py``, have them in this order.
 """
 

@@ -49,7 +49,7 @@ def open_frame(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy
         if not _is_all_null(frame, name):
             raise UsageError(
                 f"the column {name} holds {dtype}: amounts must be whole numbers",
-                hint=f"Keep it as bf.{loader}(...) returns it; bf.to_pandas(...) keeps every digit.",
+                hint=f"Keep the type of bf.{loader}(...); bf.to_pandas(...) keeps every digit.",
             )
         lazy = lazy.with_columns(nw.col(name).cast(get_amount_type(name)))
     return lazy

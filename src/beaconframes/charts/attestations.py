@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 Show = Literal["map", "distance"]
 
 _COLUMNS = ["validator_index", "epoch", "time", "status", "attester_slot"]
-_FAR = 10  # Distances of at least this share a bar.
+_MAX_DISTANCE = 10  # One bar has all distances of at least this.
 
 
 def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Chart:
-    """Prepare the chart of ``plot.attestations`` and ``interactive.attestations``."""
+    """Build the map of attestation duties by validator and epoch, or bars of the distances."""
     check_choice("show", show, get_args(Show))
     series.check_count(
         "late",
@@ -56,9 +56,11 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     cells = rows.join(ranks, on="validator_index").select(
         "row", column=pl.col("epoch") - first, kind=kind.cast(pl.UInt8)
     )
-    prompt = "Included in the next slot" if late == 2 else f"Included within {late - 1} slots"
-    behind = f"Included late ({late} slots\nbehind or more)"
-    kinds = ((prompt, colours.CYAN), (behind, colours.AMBER), ("Missed", colours.RED))
+    in_time_label = (
+        "Included in the next slot" if late == 2 else f"Included within {late - 1} slots"
+    )
+    late_label = f"Included late ({late} slots\nbehind or more)"
+    kinds = ((in_time_label, colours.CYAN), (late_label, colours.AMBER), ("Missed", colours.RED))
     return heatmap.build_heatmap(
         [cells],
         validators.to_list(),
@@ -66,7 +68,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
         number="epoch",
         rows_label="Validator",
         kinds=kinds,
-        shares=f"{prompt} (% of duties)",
+        shares=f"{in_time_label} (% of duties)",
         counted=3,
         single_note=single_note,
     )
@@ -78,7 +80,7 @@ def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: st
     if empty_note:
         return Chart(Axis("Inclusion distance (slots)"), y, empty_note=empty_note)
     included = rows.filter(pl.col("status") == "included")["distance"].drop_nulls()
-    furthest = min(_FAR, max([1, *included]))
+    furthest = min(_MAX_DISTANCE, max([1, *included]))
     counts = [int((included == distance).sum()) for distance in range(1, furthest)]
     last = str(furthest)
     if (included > furthest).any():

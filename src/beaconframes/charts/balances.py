@@ -21,13 +21,13 @@ _COLUMNS = ["validator_index", "epoch", "time", "balance_gwei", "effective_balan
 
 
 def balances(frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator") -> Chart:
-    """Prepare the chart of ``plot.balances`` and ``interactive.balances``."""
+    """Build the lines of balances by epoch: in total, or by validator."""
     check_choice("unit", unit, get_args(Unit))
     check_choice("by", by, get_args(By))
     rows = series.read_rows(frame, _COLUMNS, loader="load_balance_history")
     x = Axis("Epoch (UTC)", "epoch", series.to_datetime64(rows["time"]))
-    whose = "Sum of balances" if by == "total" else "Balance"
-    y = Axis(f"{whose} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
+    quantity = "Sum of balances" if by == "total" else "Balance"
+    y = Axis(f"{quantity} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with an epoch, a time and a balance")
         return Chart(x, y, empty_note=f"No balances to draw: {reason}")
@@ -55,11 +55,11 @@ def _build_totals(rows: pl.DataFrame, unit: Unit) -> list[Line]:
     """Build the lines of the exact sums; the legend has the number of validators."""
     amounts = pl.col("balance_gwei", "effective_balance_gwei").cast(pl.Decimal(38, 0)).sum()
     sums = rows.group_by("epoch").agg(pl.min("time"), amounts, count=pl.len()).sort("epoch")
-    least, most = min(sums["count"]), max(sums["count"])
-    count = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    whose = f"of {count} validator{'' if most == 1 else 's'}"
+    min_count, max_count = min(sums["count"]), max(sums["count"])
+    count = f"{max_count:,}" if min_count == max_count else f"{min_count:,} to {max_count:,}"
+    of_validators = f"of {count} validator{'' if max_count == 1 else 's'}"
     return [
-        _build_line(sums, "balance_gwei", f"Balance\n{whose}", unit),
+        _build_line(sums, "balance_gwei", f"Balance\n{of_validators}", unit),
         _build_line(sums, "effective_balance_gwei", "Effective balance", unit),
     ]
 

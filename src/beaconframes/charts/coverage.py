@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def coverage(frame: IntoFrame) -> Chart:
-    """Prepare the chart of ``plot.coverage`` and ``interactive.coverage``."""
+    """Build the map of present and missing rows by validator and epoch."""
     columns = ["validator_index", "epoch", "time"]
     rows = series.read_rows(frame, columns, loader="load_income_history").unique(columns[:2])
     if rows.is_empty():

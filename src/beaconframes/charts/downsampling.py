@@ -1,4 +1,4 @@
-"""Fewer points for long lines and areas, which keep their extremes and their gaps."""
+"""Downsampling of long lines and areas: extremes and long gaps stay."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 def thin_line(x: Positions, y: Floats, most: int) -> tuple[Positions, Floats, int]:
     """Thin a line to about *most* points: the lowest and the highest of each group of neighbours.
 
-    Returns the group size. Gaps as long as a group are kept. Several lines, between which time goes
-    back, are never mixed.
+    Returns the group size. Gaps as long as a group are kept. Points of several lines, between which
+    time goes back, are never in one group.
     """
-    each = -(-2 * len(x) // most) if len(x) > most else 1
-    if each == 1:
+    group_size = -(-2 * len(x) // most) if len(x) > most else 1
+    if group_size == 1:
         return x, y, 1
     lowest, highest = pl.col("y").arg_min().fill_null(0), pl.col("y").arg_max().fill_null(0)
     extremes = (
-        _group_neighbours(x, y, each)
+        _group_neighbours(x, y, group_size)
         .with_columns(y=pl.Series(y).fill_nan(None))
         .group_by("line", "gap", "group")
         .agg(low=pl.col("row").get(lowest), high=pl.col("row").get(highest))
     )
-    at = np.unique(np.concatenate((extremes["low"], extremes["high"])))
-    return x[at], y[at], each
+    positions = np.unique(np.concatenate((extremes["low"], extremes["high"])))
+    return x[positions], y[positions], group_size
 
 
 def thin_area(
@@ -40,11 +40,11 @@ def thin_area(
 
     Returns the group size.
     """
-    each = -(-len(x) // most)
-    if each <= 1:
+    group_size = -(-len(x) // most)
+    if group_size <= 1:
         return x, low, high, 1
     extremes = (
-        _group_neighbours(x, high, each)
+        _group_neighbours(x, high, group_size)
         .with_columns(
             low=pl.Series(np.fmin(low, high)).fill_nan(None),
             high=pl.Series(np.fmax(low, high)).fill_nan(None),
@@ -57,16 +57,18 @@ def thin_area(
         x[extremes["row"].to_numpy()],
         to_floats(extremes["low"]),
         to_floats(extremes["high"]),
-        each,
+        group_size,
     )
 
 
-def _group_neighbours(x: Positions, y: Floats, each: int) -> pl.DataFrame:
+def _group_neighbours(x: Positions, y: Floats, group_size: int) -> pl.DataFrame:
     """Return the line and the group of every point. One row per point."""
-    build_steps = np.diff(x)
-    typical = np.median(build_steps[build_steps > np.zeros(1, build_steps.dtype)])
+    steps = np.diff(x)
+    typical = np.median(steps[steps > np.zeros(1, steps.dtype)])
     # The gap before another line, or one longer than a group, is a group of its own.
-    long = (build_steps >= each * typical) & np.isnan(y[1:])
-    gap = np.concatenate(([False], (x[1:] < x[:-1]) | long))
+    is_long_gap = (steps >= group_size * typical) & np.isnan(y[1:])
+    is_gap = np.concatenate(([False], (x[1:] < x[:-1]) | is_long_gap))
     row = np.arange(len(x))
-    return pl.DataFrame({"row": row, "line": np.cumsum(gap), "gap": gap, "group": row // each})
+    return pl.DataFrame(
+        {"row": row, "line": np.cumsum(is_gap), "gap": is_gap, "group": row // group_size}
+    )

@@ -23,12 +23,12 @@ _TIERS = {
     "standard_wei": ("Standard", "3 minutes", colours.BLUE),
     "slow_wei": ("Slow", "10 minutes", colours.SLATE),
 }
-_DOTTED = 200  # Markers of more readings than this overlap.
+_MAX_MARKERS = 200  # Markers of more readings than this overlap.
 _GAP = 3  # A pause of more than three times the usual pause is a gap in the line.
 
 
 def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
-    """Prepare the chart of ``plot.gas_fees`` and ``interactive.gas_fees``."""
+    """Build the gas price of each tier: bars for one reading, lines for several."""
     check_choice("unit", unit, get_args(Unit))
     rows = series.read_rows(frame, ["time"], loader="load_gas_fees", also=list(_TIERS))
     rows = rows.filter(pl.any_horizontal(pl.col(list(_TIERS)).is_not_null())).unique("time")
@@ -47,7 +47,7 @@ def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
     for tier, (name, wait, colour) in _TIERS.items():
         curve = series.insert_gaps(times, series.convert_amounts(rows[tier], unit), gaps)
         label = f"{name} (about {wait})"
-        dotted = rows.height <= _DOTTED
+        dotted = rows.height <= _MAX_MARKERS
         lines.append(Line(*curve, label, colour, marked=dotted, takes_kwargs=True))
     legend = tuple(line.name for line in lines)
     return Chart(Axis("Reading (UTC)", "slot", times), y, tuple(lines), legend=legend)

@@ -47,7 +47,7 @@ def income(
     by: By = "total",
     cumulative: bool = False,
 ) -> Chart:
-    """Prepare the chart of ``plot.income`` and ``interactive.income``."""
+    """Build the income by epoch, day, week or month: bars, lines, or stacked components."""
     check_choice("unit", unit, get_args(Unit))
     check_choice("by", by, get_args(By))
     check_choice("every", every, get_args(Every))
@@ -111,7 +111,7 @@ def _find_incomplete(rows: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.b
 
 
 def _compute_bar_widths(rows: pl.DataFrame, every: Every) -> Positions:
-    """Return four fifths of each day, week or month."""
+    """Return the widths of the bars: four fifths of each day, week or month."""
     length = rows["time"].dt.offset_by(series.LENGTHS[every])
     return (series.to_datetime64(length) - series.to_datetime64(rows["time"])) * 0.8
 
@@ -154,17 +154,17 @@ def _build_areas(rows: pl.DataFrame, stack: _Stack, every: Every) -> list[Area]:
     x = series.to_datetime64(rows["time"])
     if every == "epoch":
         jumps = np.diff(rows["number"].to_numpy())
-        # A single epoch has no known length; any length will do.
+        # The length of a single epoch is unknown, and has no effect on the drawing.
         width = (np.diff(x) // jumps).min() if len(jumps) else np.timedelta64(384, "s")
         ends = x + width
     else:
         ends = series.to_datetime64(rows["time"].dt.offset_by(series.LENGTHS[every]))
-    places, stepped = series.build_steps(x, ends, series.find_gaps(rows["number"]))
-    # Every step reaches down to zero, and the outermost is drawn first: then an epoch narrower than
-    # a pixel keeps its colours.
+    positions, stepped = series.build_steps(x, ends, series.find_gaps(rows["number"]))
+    # Every step reaches down to zero, and the outermost is drawn first: otherwise an epoch that is
+    # narrower than a pixel would lose colours.
     return [
         Area(
-            places,
+            positions,
             stepped(0 * height),
             stepped(base + height),
             *_PARTS[part],

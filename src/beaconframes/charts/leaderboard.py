@@ -23,14 +23,14 @@ _SPANS = {
     "365d": "of the last 365 days",
     "total": "since activation",
 }
-_MOST = 100  # The length of a leaderboard.
+_MAX_VALIDATORS = 100  # The length of a leaderboard.
 
 
 def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20) -> Chart:
-    """Prepare the chart of ``plot.leaderboard`` and ``interactive.leaderboard``."""
+    """Build the bars of the validators with the highest consensus income."""
     check_choice("span", span, get_args(Span))
     check_choice("unit", unit, get_args(Unit))
-    series.check_count("top", top, _MOST, f"Pass a number from 1 to {_MOST}.")
+    series.check_count("top", top, _MAX_VALIDATORS, f"Pass a number from 1 to {_MAX_VALIDATORS}.")
     column = f"performance_{span}_gwei"
     columns = ["validator_index", column]
     rows = series.read_rows(frame, columns, loader="load_leaderboard").unique()

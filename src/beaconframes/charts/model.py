@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Flags: TypeAlias = NDArray[np.bool_]
     Positions: TypeAlias = NDArray[Any]
-    """Times, numbers, or the ranks of the axis's tick labels."""
+    """Times, numbers, or the ranks of the tick labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Line:
     y: Floats
     name: str
     colour: str | None = None
-    """Default: the next colour of the cycle."""
+    """Default: the next colour of `colours.CYCLE`."""
     width: float = 1.6
     opacity: float = 1
     dashed: bool = False
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points of one kind; points of the *strip* have a row outside of the data, *y* from 0 to 1.
+    """Points of one kind; with *strip*, *y* is a share of the height, outside of the data.
 
     *validators* are the indices for the hover text, where no axis shows them.
     """
@@ -104,7 +104,7 @@ class Heatmap:
     """A map of cells: a row for each of *rows*, and columns of the length *step* from *start*.
 
     Each cell is one of *kinds* (name and colour; 0 is empty, the first kind is 1), or, where
-    several cells are folded into one, a share from 0 to 100 % with the name *shares*.
+    several cells are merged into one, a share from 0 to 100 % with the name *shares*.
     """
 
     start: np.datetime64

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
 _COLUMNS = ["proposer_index", "slot", "time", "status"]
-_NAMED = 20  # Up to this many validators have a named row.
+_MAX_NAMED = 20  # Up to this many validators have a named row.
 _MANY = 3_000
 # Name, colour, symbol and size of each status; rare statuses are drawn last, in front.
-_LOOKS = {
+_STYLES = {
     "scheduled": ("Scheduled", colours.SLATE, "o", 4),
     "proposed": ("Proposed", colours.BLUE, "o", 4),
     "missed": ("Missed", colours.RED, "X", 6),
@@ -30,10 +30,10 @@ _LOOKS = {
 
 
 def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit = "eth") -> Chart:
-    """Prepare the chart of ``plot.proposals`` and ``interactive.proposals``."""
+    """Build the timeline of block proposals by validator, or of their execution rewards."""
     check_choice("unit", unit, get_args(Unit))
     rows = series.read_rows(frame, _COLUMNS, loader="load_proposals")
-    rows = rows.filter(pl.col("status").is_in(list(_LOOKS))).sort("slot", "proposer_index")
+    rows = rows.filter(pl.col("status").is_in(list(_STYLES))).sort("slot", "proposer_index")
     x = Axis("Slot (UTC)", "slot", series.to_datetime64(rows["time"]))
     single_note = "One proposal only" if rows.height == 1 else None
     empty_note = None
@@ -48,32 +48,32 @@ def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit
             return Chart(x, y, empty_note=empty_note)
         return _build_rewards(rows, produced, unit, x, y, single_note)
     validators = rows["proposer_index"].unique().sort().to_list()
-    named = len(validators) <= _NAMED
+    named = len(validators) <= _MAX_NAMED
     names = tuple(map(str, validators)) if named else ()
     y = Axis("Validator", tick_labels=names, integers=not named, reverse=bool(names))
     layers = []
-    for status, (name, colour, symbol, size) in _LOOKS.items():
-        some = rows.filter(pl.col("status") == status)
-        if some.height:
-            ranks = some["proposer_index"]
+    for status, (name, colour, symbol, size) in _STYLES.items():
+        with_status = rows.filter(pl.col("status") == status)
+        if with_status.height:
+            ranks = with_status["proposer_index"]
             if named:
                 ranks = ranks.replace_strict(validators, list(range(len(validators))))
-            label = f"{name} ({some.height:,})"
-            points = series.to_datetime64(some["time"]), ranks.cast(pl.Float64).to_numpy()
+            label = f"{name} ({with_status.height:,})"
+            points = series.to_datetime64(with_status["time"]), ranks.cast(pl.Float64).to_numpy()
             hollow = status == "scheduled"
-            fit = min(size, _choose_size(some.height))
-            hover_names = tuple(map(str, some["proposer_index"])) if named else ()
-            dots = Points(
+            marker_size = min(size, _choose_size(with_status.height))
+            hover_names = tuple(map(str, with_status["proposer_index"])) if named else ()
+            points_layer = Points(
                 *points,
                 label,
                 colour,
                 symbol,
-                fit,
+                marker_size,
                 hollow,
                 takes_kwargs=True,
                 validators=hover_names,
             )
-            layers.append(dots)
+            layers.append(points_layer)
     legend = tuple(layer.name for layer in layers)
     return Chart(x, y, tuple(layers), empty_note, single_note, legend=legend)
 

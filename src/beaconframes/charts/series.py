@@ -29,7 +29,7 @@ TIME_NAMES = {
     "month": "Month",
 }
 LENGTHS = {"day": "1d", "week": "1w", "month": "1mo"}
-NAMED = 10
+MAX_NAMED = 10
 """More lines than this cannot be distinguished by colour."""
 
 _PER_ETH = {"eth": 1.0, "gwei": 1e9, "wei": 1e18}
@@ -38,19 +38,19 @@ _PER_ETH = {"eth": 1.0, "gwei": 1e9, "wei": 1e18}
 def read_rows(
     frame: IntoFrame, columns: Sequence[str], *, loader: str, also: Sequence[str] = ()
 ) -> pl.DataFrame:
-    """Read *columns* into polars, without rows that miss one of them; *also* may be null.
+    """Read *columns* into polars, without rows that have a null in one; *also* may be null.
 
     Validator indices become integers, because they are shown on axes, in legends and in hover
     texts.
     """
-    taken = select_columns(frame, [*columns, *also], loader=loader)
-    rows = collect(drop_missing(taken, columns))
+    selected = select_columns(frame, [*columns, *also], loader=loader)
+    rows = collect(drop_missing(selected, columns))
     for column in ("validator_index", "proposer_index"):
         if column in rows.columns and not rows.schema[column].is_integer():
             if rows.height and not rows.schema[column].is_float():
                 raise UsageError(
                     f"the column {column} holds {rows.schema[column]}, not indices",
-                    hint=f"Keep it as bf.{loader}(...) gives it.",
+                    hint=f"Keep it as bf.{loader}(...) returns it.",
                 )
             rows = rows.with_columns(pl.col(column).cast(pl.Int64))
     return rows
@@ -108,9 +108,9 @@ def build_curve(numbers: pl.Series, times: pl.Series, y: Floats) -> tuple[Positi
 
 def find_isolated_points(y: Floats) -> list[int]:
     """Return the points with a gap on either side, which a line does not show."""
-    there = np.concatenate(([False], np.isfinite(y), [False]))
-    found: list[int] = np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:]).tolist()
-    return found
+    is_point = np.concatenate(([False], np.isfinite(y), [False]))
+    isolated: list[int] = np.flatnonzero(is_point[1:-1] & ~is_point[:-2] & ~is_point[2:]).tolist()
+    return isolated
 
 
 def number_units(every: str) -> pl.Expr:

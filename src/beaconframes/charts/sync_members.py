@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Show = Literal["rates", "matrix"]
 
-_NAMED = 20  # Up to this many validator indices fit below the axis.
+_MAX_NAMED = 20  # Up to this many validator indices fit below the axis.
 _LOWEST = 5
 _KINDS = (
     ("Signed", colours.CYAN),
@@ -34,7 +34,7 @@ _MISSED, _ORPHANED = 3, 4
 
 
 def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates") -> Chart:
-    """Prepare the chart of ``plot.sync_members`` and ``interactive.sync_members``."""
+    """Build the share of blocks that each member signed, or the map of members and slots."""
     check_choice("show", show, get_args(Show))
     rows = to_polars(sync.sync_members(blocks, committees))
     if rows.is_empty():
@@ -45,20 +45,20 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
     single_note = "One member only" if rows.height == 1 else None
     if show == "matrix":
         return _build_matrix(blocks, committees, rows, single_note)
-    named = rows.height <= _NAMED
+    named = rows.height <= _MAX_NAMED
     ranks = np.arange(rows.height) + (0 if named else 1)
     validators = tuple(str(index) for index in rows["validator_index"])
-    look = (colours.BLUE, "o", 3)
+    style = (colours.BLUE, "o", 3)
     members = Points(
         ranks,
         rows["rate"].to_numpy() * 100,
         "Member",
-        *look,
+        *style,
         takes_kwargs=True,
         validators=validators,
     )
     mean = 100 * int(rows["signed"].sum()) / int(rows["duties"].sum())
-    level = ReferenceLine(mean, f"All members: {mean:.2f} %")
+    mean_line = ReferenceLine(mean, f"All members: {mean:.2f} %")
     worst = rows.tail(_LOWEST).reverse().select("validator_index", "rate")
     lowest = [f"validator {index}: {100 * rate:.1f} %" for index, rate in worst.iter_rows()]
     return Chart(
@@ -67,11 +67,11 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
             tick_labels=validators if named else (),
         ),
         Axis("Blocks signed (%)"),
-        (members, level),
+        (members, mean_line),
         single_note=single_note,
         # The best members come first, so the lower left corner is empty.
         corner_note=None if named else "\n".join(["Lowest:", *lowest]),
-        legend=(members.name, level.name),
+        legend=(members.name, mean_line.name),
     )
 
 
@@ -86,16 +86,16 @@ def _build_matrix(
     seats = collect(
         select_columns(committees, sync.SEAT_COLUMNS, loader="load_sync_committees")
     ).drop_nulls()
-    spans = seats.select("start_epoch", "end_epoch").unique()
-    inside = pl.any_horizontal(
-        *(pl.col("epoch").is_between(first, last) for first, last in spans.iter_rows())
+    committee_periods = seats.select("start_epoch", "end_epoch").unique()
+    in_committee_period = pl.any_horizontal(
+        *(pl.col("epoch").is_between(first, last) for first, last in committee_periods.iter_rows())
     )
     # Scheduled slots are not part of the map.
-    decided = pl.col("status").is_in(["proposed", "missed", "orphaned"])
-    rows = sync.select_one_per_slot(rows.filter(inside, decided))
+    is_past = pl.col("status").is_in(["proposed", "missed", "orphaned"])
+    rows = sync.select_one_per_slot(rows.filter(in_committee_period, is_past))
     first, count, start, step = heatmap.find_columns(rows, "slot")
-    began = seats.group_by("validator_index").agg(pl.col("period").min())
-    order = ranked.join(began, on="validator_index").sort(
+    first_periods = seats.group_by("validator_index").agg(pl.col("period").min())
+    order = ranked.join(first_periods, on="validator_index").sort(
         "period", "rate", "validator_index", descending=[False, True, False]
     )
     validators = order["validator_index"].to_list()
@@ -114,7 +114,7 @@ def _build_matrix(
     )
     if chart.legend:
         return chart
-    # Where slots are folded, slots without a block are marked above the map.
+    # Where slots are merged, slots without a block are marked above the map.
     marks = tuple(build_missing_marks(rows, {"missed": 1.02, "orphaned": 1.05}))
     return replace(chart, layers=(*chart.layers, *marks), legend=tuple(m.name for m in marks))
 
@@ -123,21 +123,26 @@ def _build_cells(
     rows: pl.DataFrame, seats: pl.DataFrame, ranks: pl.DataFrame, first: int
 ) -> Iterator[pl.DataFrame]:
     """Yield the cells of each period: signatures, and a column per slot without a block."""
-    for blocks, held, bits in sync.split_by_period(rows, seats):
-        own = held.join(ranks, on="validator_index", maintain_order="left")["row"].to_numpy()
+    for blocks, period_seats, bits in sync.split_by_period(rows, seats):
+        member_rows = period_seats.join(ranks, on="validator_index", maintain_order="left")[
+            "row"
+        ].to_numpy()
         slots = blocks["slot"].to_numpy() - first
         yield pl.DataFrame(
             {
-                "row": np.tile(own, len(slots)),
-                "column": np.repeat(slots, len(own)),
+                "row": np.tile(member_rows, len(slots)),
+                "column": np.repeat(slots, len(member_rows)),
                 "kind": 2 - bits.ravel(),
             }
         )
-        begin, end = held.row(0, named=True)["start_epoch"], held.row(0, named=True)["end_epoch"]
-        absent = rows.filter(
+        begin, end = (
+            period_seats.row(0, named=True)["start_epoch"],
+            period_seats.row(0, named=True)["end_epoch"],
+        )
+        without_block = rows.filter(
             pl.col("epoch").is_between(begin, end) & pl.col("status").is_in(["missed", "orphaned"])
         )
         kind = pl.when(pl.col("status") == "missed").then(_MISSED).otherwise(_ORPHANED)
-        columns = absent.select(column=pl.col("slot") - first, kind=kind.cast(pl.UInt8))
-        mine = pl.DataFrame({"row": own}).unique()
-        yield mine.join(columns, how="cross").select("row", "column", "kind")
+        columns = without_block.select(column=pl.col("slot") - first, kind=kind.cast(pl.UInt8))
+        members = pl.DataFrame({"row": member_rows}).unique()
+        yield members.join(columns, how="cross").select("row", "column", "kind")

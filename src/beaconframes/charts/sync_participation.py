@@ -26,7 +26,7 @@ _MISSING = (
 def sync_participation(
     blocks: IntoFrame, committees: IntoFrame | None = None, *, every: sync.Step = "slot"
 ) -> Chart:
-    """Prepare the chart of ``plot.sync_participation`` and ``interactive.sync_participation``."""
+    """Build the line of sync committee participation by slot or epoch."""
     rows = to_polars(sync.sync_participation(blocks, committees, every=every))
     drawn = rows.drop_nulls("participation")
     x = Axis(f"{every.capitalize()} (UTC)", every, series.to_datetime64(drawn["time"]))

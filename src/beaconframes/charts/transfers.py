@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 Every = Literal["day", "week", "month"]
 
-_DOTTED = 60  # Markers of more days than this overlap.
+_MAX_MARKERS = 60  # Markers of more days than this overlap.
 
 
 def withdrawals(
     frame: IntoFrame, *, every: Every = "day", unit: Unit = "eth", cumulative: bool = False
 ) -> Chart:
-    """Prepare the chart of ``plot.withdrawals`` and ``interactive.withdrawals``."""
+    """Build the bars of withdrawals by day, week or month, or the line of their running sum."""
     rows = series.read_rows(frame, ["time", "amount_gwei"], loader="load_validator_withdrawals")
     reason = series.explain_empty(frame, "no row with a time and an amount")
     kinds = {"Withdrawals": (rows, colours.BLUE)}
@@ -34,7 +34,7 @@ def withdrawals(
 def deposits(
     frame: IntoFrame, *, every: Every = "day", unit: Unit = "eth", cumulative: bool = False
 ) -> Chart:
-    """Prepare the chart of ``plot.deposits`` and ``interactive.deposits``."""
+    """Build the bars of valid and invalid deposits, or the lines of their running sums."""
     columns = ["time", "amount_gwei", "valid_signature", "removed"]
     rows = series.read_rows(frame, columns, loader="load_deposits").filter(~pl.col("removed"))
     reason = series.explain_empty(frame, "no valid or invalid deposit with a time and an amount")
@@ -58,34 +58,34 @@ def _build_transfers(
     """Build stacked bars of the exact sums by day, week or month, or lines of running sums."""
     check_choice("every", every, get_args(Every))
     check_choice("unit", unit, get_args(Unit))
-    everything = pl.concat(
+    all_rows = pl.concat(
         rows.select(
             "amount_gwei", kind=pl.lit(name), time=pl.col("time").dt.truncate(series.LENGTHS[every])
         )
         for name, (rows, _) in kinds.items()
     )
     amount = pl.col("amount_gwei").cast(pl.Decimal(38, 0)).sum()
-    sums = everything.group_by("time", "kind").agg(amount)
-    buckets = sums.select("time").unique().sort("time")
-    x = Axis(f"{series.TIME_NAMES[every]} (UTC)", every, series.to_datetime64(buckets["time"]))
+    sums = all_rows.group_by("time", "kind").agg(amount)
+    periods = sums.select("time").unique().sort("time")
+    x = Axis(f"{series.TIME_NAMES[every]} (UTC)", every, series.to_datetime64(periods["time"]))
     span = f"per {every}"
-    if cumulative and buckets.height:
-        span = f"since {series.format_day(everything['time'].min())}"
+    if cumulative and periods.height:
+        span = f"since {series.format_day(all_rows['time'].min())}"
     y = Axis(f"{title} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
-    if buckets.is_empty():
+    if periods.is_empty():
         return Chart(x, y, empty_note=f"No {title.lower()} to draw: {reason}")
-    single_note = f"One {every} only" if buckets.height == 1 else None
+    single_note = f"One {every} only" if periods.height == 1 else None
     layers: list[Layer] = []
-    base = np.zeros(buckets.height)
-    moments = series.to_datetime64(buckets["time"])
-    width = series.to_datetime64(buckets["time"].dt.offset_by(series.LENGTHS[every])) - moments
+    base = np.zeros(periods.height)
+    moments = series.to_datetime64(periods["time"])
+    width = series.to_datetime64(periods["time"].dt.offset_by(series.LENGTHS[every])) - moments
     for name, (rows, colour) in kinds.items():
         if rows.is_empty():
             continue
-        own = buckets.join(
+        kind_sums = periods.join(
             sums.filter(pl.col("kind") == name), on="time", how="left", maintain_order="left"
         )
-        amounts = own["amount_gwei"].fill_null(0)
+        amounts = kind_sums["amount_gwei"].fill_null(0)
         if cumulative:
             height = series.convert_amounts(amounts.cum_sum(), unit)
             layers.append(
@@ -94,7 +94,7 @@ def _build_transfers(
                     height,
                     name,
                     colour,
-                    marked=buckets.height <= _DOTTED,
+                    marked=periods.height <= _MAX_MARKERS,
                     takes_kwargs=True,
                 )
             )

@@ -1,4 +1,4 @@
-"""Lines of validators: one each, or, for many validators, all in grey with their median."""
+"""Lines of validators: a coloured line each, or, for many, all in grey with their median."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def build_lines(rows: pl.DataFrame, *, marked: bool) -> tuple[list[Line], str | 
     *marked* line.
     """
     rows = rows.sort("validator_index", "time")
-    if rows["validator_index"].n_unique() <= series.NAMED:
-        each = rows.partition_by("validator_index", maintain_order=True)
-        named = [build_line(one, str(one["validator_index"][0]), marked=marked) for one in each]
-        return named, "Validator"
+    if rows["validator_index"].n_unique() <= series.MAX_NAMED:
+        frames = rows.partition_by("validator_index", maintain_order=True)
+        lines = [build_line(own, str(own["validator_index"][0]), marked=marked) for own in frames]
+        return lines, "Validator"
     # One line for all validators, with a gap between one validator and the next.
     gaps = series.find_gaps(rows["number"]) | series.find_gaps(rows["validator_index"], most=0)
     x, y = series.insert_gaps(series.to_datetime64(rows["time"]), series.to_floats(rows["y"]), gaps)
     count = rows["validator_index"].n_unique()
-    everyone = Line(x, y, f"Each of {count:,} validators", colours.GREY, 0.6, 0.5)
-    middle = rows.group_by("time", "number").agg(pl.median("y"), pl.any("complete")).sort("time")
-    return [everyone, build_line(middle, "Median", colours.BLUE, marked=marked)], None
+    all_validators = Line(x, y, f"Each of {count:,} validators", colours.GREY, 0.6, 0.5)
+    medians = rows.group_by("time", "number").agg(pl.median("y"), pl.any("complete")).sort("time")
+    return [all_validators, build_line(medians, "Median", colours.BLUE, marked=marked)], None
 
 
 def build_line(

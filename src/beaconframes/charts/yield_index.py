@@ -31,18 +31,18 @@ def yield_index(
     *,
     split: bool = False,
 ) -> Chart:
-    """Prepare the chart of ``plot.yield_index`` and ``interactive.yield_index``."""
+    """Build the dots and moving averages of the daily yield, with that of your validators."""
     if (income is None) != (balances is None):
         raise UsageError(
             "the yield of validators needs both income and balances: one is missing",
             hint="Pass both: bf.load_income_history(...) and bf.load_balance_history(...).",
         )
-    looks = _LAYERS if split else _WHOLE
-    rates = [f"{layer}apr{window}" for layer in looks for window in ("", "_avg_7d", "_avg_31d")]
-    known = series.read_rows(frame, ["day", "time"], loader="load_yield_index", also=rates)
+    styles = _LAYERS if split else _WHOLE
+    rates = [f"{layer}apr{window}" for layer in styles for window in ("", "_avg_7d", "_avg_31d")]
+    index_rows = series.read_rows(frame, ["day", "time"], loader="load_yield_index", also=rates)
     percent = pl.col(rates).cast(pl.Float64) * 100
     rows = (
-        known.sort("day")
+        index_rows.sort("day")
         .with_columns(pl.when(percent.is_finite()).then(percent))
         .filter(pl.any_horizontal(pl.col(rates).is_not_null()))
     )
@@ -52,24 +52,24 @@ def yield_index(
         reason = series.explain_empty(frame, "no row with a day, a time and a rate")
         return Chart(x, y, empty_note=f"No yield to draw: {reason}")
     layers: list[Layer] = []
-    for layer, look in looks.items():
-        layers += _build_index(rows, f"{layer}apr", look)
+    for layer, style in styles.items():
+        layers += _build_index(rows, f"{layer}apr", style)
     if income is not None and balances is not None:
         own_rows = to_polars(own_yield(income, balances, frame)).sort("day")
-        layers += [_build_own(own_rows, f"{layer}apr", look) for layer, look in looks.items()]
+        layers += [_build_own(own_rows, f"{layer}apr", style) for layer, style in styles.items()]
     single_note = "One day only" if rows.height == 1 else None
     names = tuple(layer.name for layer in layers if isinstance(layer, Line | Points))
     return Chart(x, y, tuple(layers), single_note=single_note, legend=names)
 
 
-def _build_index(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> list[Layer]:
+def _build_index(rows: pl.DataFrame, rate: str, style: tuple[str, ...]) -> list[Layer]:
     """Build one rate: its days, and its averages where there are any."""
-    name, dots, week, month, _ = look
+    name, dot_colour, week_colour, month_colour, _ = style
     days = series.to_floats(rows[rate])
     x = series.to_datetime64(rows["time"])
     daily = f"{name}daily".capitalize()
-    layers: list[Layer] = [Points(x, days, daily, dots, size=2.5, takes_kwargs=True)]
-    for window, colour in (("7", week), ("31", month)):
+    layers: list[Layer] = [Points(x, days, daily, dot_colour, size=2.5, takes_kwargs=True)]
+    for window, colour in (("7", week_colour), ("31", month_colour)):
         label = f"{name}{window}-day average".capitalize()
         y = rows[f"{rate}_avg_{window}d"]
         if y.count():
@@ -78,8 +78,8 @@ def _build_index(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> list[L
     return layers
 
 
-def _build_own(rows: pl.DataFrame, rate: str, look: tuple[str, ...]) -> Line:
+def _build_own(rows: pl.DataFrame, rate: str, style: tuple[str, ...]) -> Line:
     """Build the line of the daily yield of your own validators."""
     curve = series.build_curve(rows["day"], rows["time"], series.to_floats(rows[rate]) * 100)
-    name = f"{look[0]}your validators".capitalize()
-    return Line(*curve, name, look[-1], marked=True)
+    name = f"{style[0]}your validators".capitalize()
+    return Line(*curve, name, style[-1], marked=True)

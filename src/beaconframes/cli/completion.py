@@ -17,7 +17,7 @@ def completion(context: click.Context, shell: str) -> None:
     bash  beaconframes completion bash >> ~/.bashrc
     zsh   beaconframes completion zsh >> ~/.zshrc
     fish  beaconframes completion fish > ~/.config/fish/completions/beaconframes.fish
-    """
+    """  # noqa: D301 - click needs the control character, not its escape
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

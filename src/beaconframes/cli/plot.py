@@ -125,7 +125,8 @@ def build_command(chart: str) -> click.Command:
             json_option(),
             *chart_input.input_options(loader, [name for name, _ in arguments]),
         ],
-        help=f"{text}\n\nFILE is a file of load {loader}. Without FILE, rows are loaded{usual}.",
+        help=f"{text}\n\nFILE is a file of load {loader}. "
+        f"Without FILE, rows are loaded{default_range}.",
         callback=lambda **values: draw_chart(chart, values),
     )
 

@@ -74,7 +74,7 @@ def find_table(store: Store, table: str) -> str:
     tables = store.tables()["table"].to_list()
     if name not in tables:
         raise UsageError(
-            f"{store.path} has no table {table!r}", hint=f"Tables: {', '.join(known) or 'none'}"
+            f"{store.path} has no table {table!r}", hint=f"Tables: {', '.join(tables) or 'none'}"
         )
     return name
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def balances(
     frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator", **kwargs: Any
 ) -> Figure:
-    """Draw a balance history, epoch by epoch.
+    """Draw balances by epoch: a line per validator, or their sum.
 
     *frame* is the result of ``bf.load_balance_history(...)``. A single validator is drawn with its
     effective balance. Several validators have a line each; more than ten are drawn in grey with

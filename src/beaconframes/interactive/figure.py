@@ -1,4 +1,4 @@
-"""Build a chart with plotly: figure, axes, legend and texts."""
+"""Figure, axes, legend and texts of a chart in plotly."""
 
 from __future__ import annotations
 
@@ -61,50 +61,50 @@ def build_figure(chart: Chart, kwargs: dict[str, Any]) -> Figure:
 
 def _describe_x_axis(axis: Axis) -> dict[str, Any]:
     """Return the layout of the horizontal axis."""
-    look = _describe_axis(axis)
+    layout = _describe_axis(axis)
     if axis.time_unit is None:
-        return look
-    look |= {"type": "date", "hoverformat": "%b %-d, %Y"}
+        return layout
+    layout |= {"type": "date", "hoverformat": "%b %-d, %Y"}
     if axis.time_unit in {"slot", "epoch"}:
-        look["hoverformat"] += ", %H:%M:%S UTC"
+        layout["hoverformat"] += ", %H:%M:%S UTC"
     if axis.times is None or not len(axis.times):
-        return look
+        return layout
     count = len(np.unique(axis.times))
     if count == 1:
         around = _AROUND[axis.time_unit]
-        look["range"] = list(
+        layout["range"] = list(
             shorten_times(np.array([axis.times[0] - around, axis.times[0] + around]))
         )
     most, step, start = _TICKS.get(axis.time_unit, (0, None, ""))
     if count <= most:
-        look |= {"dtick": step, "tick0": start}
-        look["tickformat"] = "%b\n%Y" if axis.time_unit == "month" else "%b %-d\n%Y"
-    return look
+        layout |= {"dtick": step, "tick0": start}
+        layout["tickformat"] = "%b\n%Y" if axis.time_unit == "month" else "%b %-d\n%Y"
+    return layout
 
 
 def _describe_y_axis(axis: Axis) -> dict[str, Any]:
     """Return the layout of the vertical axis."""
-    look = _describe_axis(axis)
+    layout = _describe_axis(axis)
     if axis.maximum is not None:
-        look["autorangeoptions"] = {"maxallowed": axis.maximum}
+        layout["autorangeoptions"] = {"maxallowed": axis.maximum}
     if axis.reverse:
-        look["autorange"] = "reversed"
-    return look
+        layout["autorange"] = "reversed"
+    return layout
 
 
 def _describe_axis(axis: Axis) -> dict[str, Any]:
-    look: dict[str, Any] = {"title": {"text": axis.label}}
+    layout: dict[str, Any] = {"title": {"text": axis.label}}
     if axis.zero_line:
-        look |= {"zeroline": True, "zerolinecolor": colours.SLATE, "zerolinewidth": 1}
+        layout |= {"zeroline": True, "zerolinecolor": colours.SLATE, "zerolinewidth": 1}
     if axis.thousands or axis.integers:
-        look["tickformat"] = ",.0f" if axis.thousands else "d"
+        layout["tickformat"] = ",.0f" if axis.thousands else "d"
     if axis.tick_labels:
         names = [name.replace("\n", "<br>") for name in axis.tick_labels]
-        look |= {"tickvals": list(range(len(names))), "ticktext": names}
-        look["range"] = [-0.5, len(names) - 0.5]
+        layout |= {"tickvals": list(range(len(names))), "ticktext": names}
+        layout["range"] = [-0.5, len(names) - 0.5]
         if axis.reverse:
-            look["range"].reverse()
-    return look
+            layout["range"].reverse()
+    return layout
 
 
 def _add_strip(figure: Figure, chart: Chart) -> None:

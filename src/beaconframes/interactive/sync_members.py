@@ -24,9 +24,9 @@ def sync_members(
     the member's periods that are in *blocks*.
 
     With *show* ``"matrix"``, there is a row per member and a column per slot instead: signed, not
-    signed, or a slot without a block, which no member could sign. More than 1,024 slots or members
-    are folded, as the axes say; the colour is then the share of blocks signed, and slots without a
-    block are marked above.
+    signed, or a slot without a block, which no member could sign. With more than 1,024 slots or
+    members, a cell has several of them, as the axis labels state; its colour is then the share of
+    blocks signed, and slots without a block are marked above.
 
     *kwargs* go to ``Figure.update_layout``.
     """

@@ -68,10 +68,10 @@ def _choose_digits(axis: Axis) -> str:
 def _describe_legend(layer: Line | Points | Bars | Area, chart: Chart) -> dict[str, Any]:
     """Return the name and the position of the layer in the legend."""
     name = layer.name or ""
-    look: dict[str, Any] = {"name": name.replace("\n", "<br>"), "showlegend": False}
+    options: dict[str, Any] = {"name": name.replace("\n", "<br>"), "showlegend": False}
     if name in chart.legend:
-        look |= {"showlegend": True, "legendrank": 1000 + chart.legend.index(name)}
-    return look | {"legendgroup": name}
+        options |= {"showlegend": True, "legendrank": 1000 + chart.legend.index(name)}
+    return options | {"legendgroup": name}
 
 
 def _choose_scatter(count: int) -> Any:
@@ -91,7 +91,7 @@ def _build_line(layer: Line, chart: Chart) -> tuple[list[Any], str | None]:
             "drawn; shorter gaps are not visible"
         )
     colour = layer.colour or colours.CYCLE[_find_rank(layer, chart) % len(colours.CYCLE)]
-    look: dict[str, Any] = _describe_legend(layer, chart) | {
+    options: dict[str, Any] = _describe_legend(layer, chart) | {
         "mode": "lines+markers" if layer.marked else "lines",
         "line": {"width": layer.width, "color": colour, "dash": "dash" if layer.dashed else None},
         "opacity": layer.opacity,
@@ -101,14 +101,14 @@ def _build_line(layer: Line, chart: Chart) -> tuple[list[Any], str | None]:
     if layer.marked:
         hollow = layer.hollow if layer.hollow is not None and each == 1 else np.zeros(len(x), bool)
         fill = np.where(hollow, colours.PAPER, colour)
-        look["marker"] = {"size": 6, "color": fill, "line": {"color": colour, "width": 1.5}}
-    drawn = [go.Scatter(x=shorten_times(x), y=y, **look)]
+        options["marker"] = {"size": 6, "color": fill, "line": {"color": colour, "width": 1.5}}
+    drawn = [go.Scatter(x=shorten_times(x), y=y, **options)]
     # A line does not show an isolated point, so it gets a marker.
     isolated = [] if layer.marked else series.find_isolated_points(y)
     if isolated:
-        look |= {"mode": "markers", "marker": {"size": 5, "color": colour}, "showlegend": False}
+        options |= {"mode": "markers", "marker": {"size": 5, "color": colour}, "showlegend": False}
         drawn.append(
-            _choose_scatter(len(isolated))(x=shorten_times(x[isolated]), y=y[isolated], **look)
+            _choose_scatter(len(isolated))(x=shorten_times(x[isolated]), y=y[isolated], **options)
         )
     return drawn, note
 
@@ -129,20 +129,20 @@ def _build_points(layer: Points, chart: Chart) -> Any:
         marker["symbol"] += "-open"
     if symbol.startswith(("line", "x-thin")):
         marker["line"] = {"width": 1.5, "color": layer.colour}
-    look = _describe_legend(layer, chart) | {"mode": "markers", "marker": marker}
+    options = _describe_legend(layer, chart) | {"mode": "markers", "marker": marker}
     if layer.strip:
-        look |= {"yaxis": "y2", "hovertemplate": "%{x}<extra>%{fullData.name}</extra>"}
+        options |= {"yaxis": "y2", "hovertemplate": "%{x}<extra>%{fullData.name}</extra>"}
     elif chart.y.tick_labels:
-        look["hovertemplate"] = "%{x}<br>validator %{text}<extra>%{fullData.name}</extra>"
+        options["hovertemplate"] = "%{x}<br>validator %{text}<extra>%{fullData.name}</extra>"
     elif chart.y.integers:
-        look["hovertemplate"] = "%{x}<br>validator %{y:d}<extra>%{fullData.name}</extra>"
+        options["hovertemplate"] = "%{x}<br>validator %{y:d}<extra>%{fullData.name}</extra>"
     else:
-        look["hovertemplate"] = _format_hover(chart)
+        options["hovertemplate"] = _format_hover(chart)
     if layer.validators:
-        look["text"] = layer.validators
+        options["text"] = layer.validators
         if not chart.x.time_unit:
-            look["hovertemplate"] = look["hovertemplate"].replace("%{x}", "validator %{text}")
-    return _choose_scatter(len(layer.x))(x=shorten_times(layer.x), y=layer.y, **look)
+            options["hovertemplate"] = options["hovertemplate"].replace("%{x}", "validator %{text}")
+    return _choose_scatter(len(layer.x))(x=shorten_times(layer.x), y=layer.y, **options)
 
 
 def _build_bars(layer: Bars, chart: Chart) -> Any:
@@ -157,23 +157,27 @@ def _build_bars(layer: Bars, chart: Chart) -> Any:
         stripes = {"shape": shapes, "fgcolor": colours.PAPER, "size": 6, "solidity": 0.25}
         # Without this, the stripes replace the bar.
         marker["pattern"] = stripes | {"fillmode": "overlay"}
-    look = _describe_legend(layer, chart) | {"marker": marker, "width": width, "base": layer.base}
+    options = _describe_legend(layer, chart) | {
+        "marker": marker,
+        "width": width,
+        "base": layer.base,
+    }
     axis = chart.x if layer.horizontal else chart.y
     names = chart.y.tick_labels if layer.horizontal else chart.x.tick_labels
     where = "%{x}"
     if names:
-        look["text"] = [names[int(rank)].replace("\n", ", ") for rank in layer.x]
-        look["textposition"] = "none"
+        options["text"] = [names[int(rank)].replace("\n", ", ") for rank in layer.x]
+        options["textposition"] = "none"
         where = "%{text}"
     # For stacked bars plotly would show the height of the stack.
-    look["customdata"] = layer.height
-    look["hovertemplate"] = (
+    options["customdata"] = layer.height
+    options["hovertemplate"] = (
         f"{where}<br>%{{customdata:{_choose_digits(axis)}}} {_find_unit(axis)}"
         f"<extra>{'%{fullData.name}' if layer.name else ''}</extra>"
     )
     if layer.horizontal:
-        return go.Bar(y=layer.x, x=layer.height, orientation="h", **look)
-    return go.Bar(x=shorten_times(layer.x), y=layer.height, **look)
+        return go.Bar(y=layer.x, x=layer.height, orientation="h", **options)
+    return go.Bar(x=shorten_times(layer.x), y=layer.height, **options)
 
 
 def _build_area(layer: Area, chart: Chart) -> tuple[list[Any], str | None]:
@@ -204,7 +208,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart) -> list[Any]:
     from plotly import graph_objects as go
 
     starts = layer.start + layer.step * np.arange(layer.cells.shape[1])
-    look: dict[str, Any] = {
+    options: dict[str, Any] = {
         "x": shorten_times(starts),
         # Cells lie between one start and the next; the hover text has their start.
         "xperiod": layer.step / np.timedelta64(1, "ms"),
@@ -215,13 +219,13 @@ def _build_heatmap(layer: Heatmap, chart: Chart) -> list[Any]:
     }
     where = "%{x}<br>validator %{y}<br>"
     if layer.shares is not None:
-        look |= {
+        options |= {
             "colorscale": colours.SHARES,
             "zmin": min(90, np.nanmin(layer.cells, initial=100)),
             "zmax": 100,
             "colorbar": {"title": {"text": layer.shares, "side": "right"}} | _COLORBAR,
         }
-        return [go.Heatmap(hovertemplate=where + "%{z:.2f} %<extra></extra>", **look)]
+        return [go.Heatmap(hovertemplate=where + "%{z:.2f} %<extra></extra>", **options)]
     names = np.array(["", *(name.replace("\n", " ") for name, _ in layer.kinds)])
     paints = ["rgba(0,0,0,0)", *(colour for _, colour in layer.kinds)]
     scale = [(edge / len(paints), paint) for i, paint in enumerate(paints) for edge in (i, i + 1)]
@@ -232,7 +236,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart) -> list[Any]:
         showscale=False,
         text=names[layer.cells],
         hovertemplate=where + "%{text}<extra></extra>",
-        **look,
+        **options,
     )
     legend_entries = [
         go.Scatter(

@@ -137,8 +137,8 @@ def _find_steps(rows: pl.DataFrame, steps: int) -> list[int]:
     """Return how many writes each step shows, without steps that change nothing."""
     first, last = rows["slot"][0], rows["slot"][-1]
     slots = [first + (last - first + 1) * step // steps for step in range(1, steps + 1)]
-    found = rows["slot"].search_sorted(pl.Series(slots), side="left")
-    return sorted({int(end) for end in found if end})
+    ends = rows["slot"].search_sorted(pl.Series(slots), side="left")
+    return sorted({int(end) for end in ends if end})
 
 
 def _build_picture(rows: pl.DataFrame, corners: Region) -> Image:
@@ -205,7 +205,7 @@ def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
     """Build the heatmap of a number, or of the holder, of each pixel."""
     from plotly import graph_objects as go
 
-    look: dict[str, Any] = {
+    options: dict[str, Any] = {
         "z": pixel_map.cells.astype(np.float32),
         "x0": corners[0],
         "y0": corners[1],
@@ -222,14 +222,14 @@ def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
         count = len(names)
         ranks = count - 1 - pixel_map.cells
         texts = np.full(ranks.shape, "", dtype=object)
-        known = np.isfinite(ranks)
-        texts[known] = np.array(names, dtype=object)[ranks[known].astype(np.int64)]
+        is_painted = np.isfinite(ranks)
+        texts[is_painted] = np.array(names, dtype=object)[ranks[is_painted].astype(np.int64)]
         # Each name has an equal part of the scale.
         edges = [(rank + side) / count for rank in range(count) for side in (0, 1)]
-        even = [*zip(edges, [shade for shade in shades for _ in (0, 1)], strict=True)]
-        look |= {"z": ranks.astype(np.float32), "text": texts, "colorscale": even}
-        look |= {"zmin": -0.5, "zmax": count - 0.5}
-        look["hovertemplate"] = "x %{x}, y %{y}<br>%{text}<extra></extra>"
-        look["colorbar"] |= {"tickvals": [*range(count)], "ticktext": names, "ticks": ""}
-        look["colorbar"]["title"]["side"] = "top"
-    return go.Heatmap(look)
+        colour_scale = [*zip(edges, [shade for shade in shades for _ in (0, 1)], strict=True)]
+        options |= {"z": ranks.astype(np.float32), "text": texts, "colorscale": colour_scale}
+        options |= {"zmin": -0.5, "zmax": count - 0.5}
+        options["hovertemplate"] = "x %{x}, y %{y}<br>%{text}<extra></extra>"
+        options["colorbar"] |= {"tickvals": [*range(count)], "ticktext": names, "ticks": ""}
+        options["colorbar"]["title"]["side"] = "top"
+    return go.Heatmap(options)

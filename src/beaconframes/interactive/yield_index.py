@@ -20,7 +20,7 @@ def yield_index(
     split: bool = False,
     **kwargs: Any,
 ) -> Figure:
-    """Draw the yield index in percent a year: days as dots, averages over 7 and 31 days as lines.
+    """Draw the yield index in percent per year: days as dots, averages over 7 and 31 days as lines.
 
     *frame* is the result of ``bf.load_yield_index(...)``; the averages are columns of it. With
     *split*, the consensus and the execution layer are drawn separately. Lines stop where days are
@@ -28,7 +28,7 @@ def yield_index(
 
     With *income* and *balances* of some validators, the results of ``bf.load_income_history(...)``
     and ``bf.load_balance_history(...)`` for the same days, their daily yield is drawn as well, by
-    the same definition. Days, and validators on a day, without all their rows are left out.
+    the same definition. Validators with missing rows on a day are left out of it.
 
     *kwargs* go to ``Figure.update_layout``.
     """

@@ -23,7 +23,7 @@ def balances(
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
-    """Draw a balance history, epoch by epoch.
+    """Draw balances by epoch: a line per validator, or their sum.
 
     *frame* is the result of ``bf.load_balance_history(...)``. A single validator is drawn with its
     effective balance. Several validators have a line each; more than ten are drawn in grey with

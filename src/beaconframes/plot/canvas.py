@@ -1,4 +1,4 @@
-"""Draw a chart with matplotlib: figure, axes, legend and texts."""
+"""Figure, axes, legend and texts of a chart in matplotlib."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def coverage(frame: IntoFrame, *, ax: Axes | None = None, **kwargs: Any) -> Axes:
-    """Draw which epochs a frame has: a row per validator, a column per epoch.
+    """Draw the rows present in a frame: a row per validator, a column per epoch.
 
     *frame* has one row per validator and epoch, such as the results of
     ``bf.load_income_history(...)``, ``bf.load_balance_history(...)`` and
-    ``bf.load_attestations(...)``. The map spans the first to the last epoch of the frame. More than
-    1,024 validators or epochs are folded, as the axes say; the colour is then the share of rows
-    that are present.
+    ``bf.load_attestations(...)``. The map spans the first to the last epoch of the frame. With more
+    than 1,024 validators or epochs, a cell has several of them, as the axis labels state; its
+    colour is then the share of rows that are present.
 
     *kwargs* go to ``Axes.imshow``.
     """

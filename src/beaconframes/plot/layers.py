@@ -1,4 +1,4 @@
-"""Draw each kind of layer with matplotlib, by one call each."""
+"""The layers of a chart in matplotlib: one call for each kind."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ def draw_layer(ax: Axes, layer: Layer, named: tuple[str, ...], kwargs: dict[str,
         case Heatmap():
             _draw_heatmap(ax, layer, named, kwargs)
         case ReferenceLine():
-            look: dict[str, Any] = {"color": colours.SLATE, "linestyle": "--", "linewidth": 1}
-            ax.axhline(layer.y, label=layer.name, **look)
+            style: dict[str, Any] = {"color": colours.SLATE, "linestyle": "--", "linewidth": 1}
+            ax.axhline(layer.y, label=layer.name, **style)
 
 
 def _draw_line(ax: Axes, layer: Line, kwargs: dict[str, Any]) -> None:
-    look: dict[str, Any] = {"linewidth": layer.width, "label": layer.name}
+    style: dict[str, Any] = {"linewidth": layer.width, "label": layer.name}
     if layer.colour:
-        look["color"] = layer.colour
+        style["color"] = layer.colour
     if layer.opacity < 1:
-        look["alpha"] = layer.opacity
+        style["alpha"] = layer.opacity
     if layer.dashed:
-        look["linestyle"] = "--"
+        style["linestyle"] = "--"
     # A line does not show an isolated point, so it gets a marker.
     isolated = find_isolated_points(layer.y)
     if layer.marked:
-        look["marker"] = "o"
+        style["marker"] = "o"
     elif isolated:
-        look |= {"marker": "o", "markevery": isolated}
+        style |= {"marker": "o", "markevery": isolated}
     if "marker" in kwargs:
-        look.pop("markevery", None)
-    (drawn,) = ax.plot(layer.x, layer.y, **look | kwargs)
+        style.pop("markevery", None)
+    (drawn,) = ax.plot(layer.x, layer.y, **style | kwargs)
     if layer.hollow is not None and (layer.hollow.any() or layer.marked):
         incomplete: dict[str, Any] = {
             "color": drawn.get_color(),
@@ -69,25 +69,25 @@ def _draw_line(ax: Axes, layer: Line, kwargs: dict[str, Any]) -> None:
 
 
 def _draw_points(ax: Axes, layer: Points, kwargs: dict[str, Any]) -> None:
-    look: dict[str, Any] = {"marker": layer.symbol, "linestyle": "none", "label": layer.name}
-    look |= {"color": layer.colour, "markersize": layer.size}
+    style: dict[str, Any] = {"marker": layer.symbol, "linestyle": "none", "label": layer.name}
+    style |= {"color": layer.colour, "markersize": layer.size}
     if layer.hollow:
-        look["markerfacecolor"] = "none"
+        style["markerfacecolor"] = "none"
     if layer.strip:
         ax.margins(y=0.12)
-        look |= {"transform": ax.get_xaxis_transform(), "clip_on": False}
-    ax.plot(layer.x, layer.y, **look | kwargs)
+        style |= {"transform": ax.get_xaxis_transform(), "clip_on": False}
+    ax.plot(layer.x, layer.y, **style | kwargs)
 
 
 def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
-    look: dict[str, Any] = {"height" if layer.horizontal else "width": layer.width}
+    style: dict[str, Any] = {"height" if layer.horizontal else "width": layer.width}
     if layer.name:
-        look["label"] = layer.name
+        style["label"] = layer.name
     if layer.colour:
-        look["color"] = layer.colour
+        style["color"] = layer.colour
     if layer.base is not None:
-        look["left" if layer.horizontal else "bottom"] = layer.base
-    bars = (ax.barh if layer.horizontal else ax.bar)(layer.x, layer.height, **look | kwargs)
+        style["left" if layer.horizontal else "bottom"] = layer.base
+    bars = (ax.barh if layer.horizontal else ax.bar)(layer.x, layer.height, **style | kwargs)
     if layer.horizontal:
         ax.grid(visible=False, axis="y")
         ax.grid(axis="x")
@@ -101,40 +101,40 @@ def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
 
 
 def _draw_area(ax: Axes, layer: Area, kwargs: dict[str, Any]) -> None:
-    look: dict[str, Any] = {"label": layer.name, "color": layer.colour}
+    style: dict[str, Any] = {"label": layer.name, "color": layer.colour}
     # The outline keeps a step visible that is narrower than a pixel.
-    look["linewidth"] = 0.5 if layer.stepped else 0
+    style["linewidth"] = 0.5 if layer.stepped else 0
     if layer.stepped:
-        look["step"] = "post"
+        style["step"] = "post"
     if layer.opacity < 1:
-        look["alpha"] = layer.opacity
-    ax.fill_between(layer.x, layer.low, layer.high, **look | kwargs)
+        style["alpha"] = layer.opacity
+    ax.fill_between(layer.x, layer.low, layer.high, **style | kwargs)
 
 
 def _draw_heatmap(ax: Axes, layer: Heatmap, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
     cells = layer.cells
     count, columns = cells.shape
     ends = dates.date2num(np.array([layer.start, layer.start + columns * layer.step]))  # type: ignore[no-untyped-call]
-    look: dict[str, Any] = {"extent": (*ends, count - 0.5, -0.5), "aspect": "auto"}
+    style: dict[str, Any] = {"extent": (*ends, count - 0.5, -0.5), "aspect": "auto"}
     room = ax.get_window_extent()
     # Legend and labels take about a third of the room.
     if columns <= 0.65 * room.width and count <= 0.65 * room.height:
-        look["interpolation"] = "nearest"
+        style["interpolation"] = "nearest"
     else:
-        # Cells that are blended along one axis must not be blended along the other as well.
+        # matplotlib blends along both axes: repeat the cells of an axis that has room for them.
         down, across = int(room.height // count) or 1, int(room.width // columns) or 1
         cells = cells.repeat(down, axis=0).repeat(across, axis=1)
     if layer.shares is None:
         # As colours, cells smaller than a pixel are blended; as numbers, some would be dropped.
         table = [to_rgba("white", 0), *(to_rgba(colour) for _, colour in layer.kinds)]
-        ax.imshow(np.array(table, np.float32)[cells], **look | kwargs)
+        ax.imshow(np.array(table, np.float32)[cells], **style | kwargs)
         for name, colour in layer.kinds:
             if name in named:
                 ax.plot([], [], "s", color=colour, label=name)
     else:
         lowest = min(90, np.nanmin(cells, initial=100))
         drawn = ax.imshow(
-            cells, **{"cmap": colours.SHARES, "vmin": lowest, "vmax": 100} | look | kwargs
+            cells, **{"cmap": colours.SHARES, "vmin": lowest, "vmax": 100} | style | kwargs
         )
         figure = ax.get_figure(root=True)
         assert figure is not None

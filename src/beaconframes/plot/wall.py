@@ -49,7 +49,7 @@ def wall(
     """
     x0, y0, x1, y1 = check_region(region)
     pixel_map = build_pixel_map(frame, show, region, groups)
-    look: dict[str, Any] = {
+    style: dict[str, Any] = {
         "extent": (x0 - 0.5, x1 + 0.5, y1 + 0.5, y0 - 0.5),
         "interpolation": "nearest",
     }
@@ -60,10 +60,10 @@ def wall(
         )
         if pixel_map is None:
             pixels = np.asarray(render(frame, region=region))
-            axes.imshow(pixels, **look | kwargs)
+            axes.imshow(pixels, **style | kwargs)
         else:
             pixels = np.isfinite(pixel_map.cells)
-            _draw_pixel_map(axes, pixel_map, look | kwargs)
+            _draw_pixel_map(axes, pixel_map, style | kwargs)
         if not pixels.any():
             axes.text(
                 *(0.5, 0.5), "No pixels to draw", transform=axes.transAxes, ha="center", va="center"
@@ -73,14 +73,14 @@ def wall(
     return axes
 
 
-def _draw_pixel_map(ax: Axes, pixel_map: PixelMap, look: dict[str, Any]) -> None:
+def _draw_pixel_map(ax: Axes, pixel_map: PixelMap, style: dict[str, Any]) -> None:
     """Draw numbers with a colour bar, or holders with a legend."""
     figure = ax.get_figure(root=True)
     if not np.isfinite(pixel_map.cells).any() or figure is None:
-        ax.imshow(pixel_map.cells, **{"vmin": 0, "vmax": 1} | look)
+        ax.imshow(pixel_map.cells, **{"vmin": 0, "vmax": 1} | style)
     elif pixel_map.kinds:
-        look.setdefault("cmap", ListedColormap([colour for _, _, colour in pixel_map.kinds]))
-        ax.imshow(pixel_map.cells, **{"vmin": -0.5, "vmax": len(pixel_map.kinds) - 0.5} | look)
+        style.setdefault("cmap", ListedColormap([colour for _, _, colour in pixel_map.kinds]))
+        ax.imshow(pixel_map.cells, **{"vmin": -0.5, "vmax": len(pixel_map.kinds) - 0.5} | style)
         handles = [
             Patch(color=colour, label=f"{for_matplotlib(name)}: {pixels:,}")
             for name, pixels, colour in pixel_map.kinds
@@ -88,7 +88,7 @@ def _draw_pixel_map(ax: Axes, pixel_map: PixelMap, look: dict[str, Any]) -> None
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
         ax.legend(handles=handles, title=pixel_map.label, alignment="left", **place)
     else:
-        look.setdefault("cmap", colours.SHARES + ("_r" if pixel_map.reverse else ""))
-        image = ax.imshow(pixel_map.cells, **look)
+        style.setdefault("cmap", colours.SHARES + ("_r" if pixel_map.reverse else ""))
+        image = ax.imshow(pixel_map.cells, **style)
         ticks = ticker.MaxNLocator(nbins=6, integer=True)
         figure.colorbar(image, ax=ax, label=pixel_map.label, ticks=ticks, shrink=0.8)

@@ -42,7 +42,8 @@ def render(
     *frame* is the result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``, in any
     order; the last write to a pixel counts. *region* ``(x0, y0, x1, y1)`` cuts out a part, borders
     included. *scale* is the width of a pixel of the wall, in pixels of the image. Unpainted pixels
-    are transparent, or have the *background* colour. ``image.info`` has the first and the last slot of *frame*.
+    are transparent, or have the *background* colour. ``image.info`` has the first
+    and the last slot of *frame*.
     """
     picture = paint_region(frame, region)
     return enlarge_image(build_rgba_image(picture, background), scale, picture)
