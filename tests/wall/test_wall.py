@@ -258,7 +258,7 @@ def test_only_png_is_written(tmp_path, name):
 
 def test_missing_folder_is_named(tmp_path):
     """The message has the missing folder."""
-    with pytest.raises(UsageError, match=r"there is no folder .*nowhere"):
+    with pytest.raises(UsageError, match=r"the folder .*nowhere.* does not exist"):
         wall.save(changes(), tmp_path / "nowhere" / "wall.png")
 
 
