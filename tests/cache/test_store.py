@@ -470,7 +470,7 @@ class TestFinality:
         self, server, store, moving, monkeypatch, caplog, stated, stored, then_stored
     ):
         """Recent epochs are stored if two responses call them final; the plan counts both."""
-        monkeypatch.setattr(finality, "YOUNG", timedelta(days=36_500))
+        monkeypatch.setattr(finality, "SECOND_RESPONSE_AGE", timedelta(days=36_500))
         call = self.balances(430, 450)
         moving.regress = iter(stated)
         with bf.Explorer(moving.url, chain=server.service.chain, store=store, rate=99) as explorer:
@@ -485,7 +485,7 @@ class TestFinality:
             self.open_dataset(store).meta["finalized_epoch"],
         )
         assert stored == self.open_dataset(store).scan("balance_history").collect()["epoch"].max()
-        assert (stated == [450, 440]) == ("440 is finalized, and stated 450" in caplog.text)
+        assert (stated == [450, 440]) == ("440 is finalized, but reported 450" in caplog.text)
 
         load_from(moving, store, server, call)
         assert then_stored == self.open_dataset(store).meta["finalized_epoch"]
@@ -498,10 +498,10 @@ class TestFinality:
 
         assert (15, -1) == (
             views.latest("epoch", MAINNET, finalized=True),
-            views.agreed(ask=False),
+            views.agreed(refresh=False),
         )
-        assert 14 == views.agreed(ask=True)
-        assert 15 == views.agreed(ask=True) == views.latest("epoch", MAINNET, finalized=True)
+        assert 14 == views.agreed(refresh=True)
+        assert 15 == views.agreed(refresh=True) == views.latest("epoch", MAINNET, finalized=True)
 
     def test_rows_that_say_that_they_are_not_final(self, server, store, moving):
         """An epoch that states that it is not finalized is requested again until it is."""

@@ -99,7 +99,9 @@ def test_second_of_two_exports_is_refused(store, monkeypatch, tmp_path):
         real(*arguments)
 
     monkeypatch.setattr(object_store, "upload_dataset", late)
-    with pytest.raises(DatasetError, match=r"not a file of this export|has finished meanwhile"):
+    with pytest.raises(
+        DatasetError, match=r"not a file of this export|has finished during this one"
+    ):
         bf.export(rows(12), store)
     manifest = json.loads(objects(store)["manifest.json"])
     assert 11 == manifest["tables"]["rows"]["rows"]
@@ -257,7 +259,7 @@ def test_client_options_are_accepted_in_every_place(options):
         ("s3://", None, "has no bucket"),
         ("az://", None, "has no bucket"),
         ("s3:///x", None, "not a valid target"),
-        ("memory:///x", None, "would be lost at once"),
+        ("memory:///x", None, "cannot be opened again"),
     ],
 )
 def test_invalid_addresses_and_options_are_refused(tmp_path, monkeypatch, address, options, words):

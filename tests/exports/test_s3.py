@@ -121,7 +121,9 @@ def test_changed_manifest_is_not_replaced(bucket, tmp_path, monkeypatch):
         real(*arguments)
 
     monkeypatch.setattr(object_store, "upload_dataset", late)
-    with pytest.raises(DatasetError, match=r"not a file of this export|has finished meanwhile"):
+    with pytest.raises(
+        DatasetError, match=r"not a file of this export|has finished during this one"
+    ):
         bf.export(rows(12), f"{address}/rows", storage_options=options)
     assert rows(11).equals(read(f"{address}/rows", options).sort("n"))
 

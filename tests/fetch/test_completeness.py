@@ -431,7 +431,7 @@ def test_a_list_that_shifts_between_pages_is_logged(caplog):
 
 def test_the_calendar_of_another_chain_is_logged(upstream, caplog):
     """A local explorer states its genesis; its address alone does not make it mainnet."""
-    response_warnings.log_other_chain.cache_clear()
+    response_warnings.log_chain_mismatch.cache_clear()
     for known in ({}, {"chain": upstream.service.chain}):
         caplog.clear()
         with bf.Explorer(upstream.url, head=upstream.service.head, **known) as explorer:

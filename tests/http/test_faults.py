@@ -282,7 +282,7 @@ def test_lasting_server_error():
 
     assert (ServerError, 4, 4) == (outcome.kind, outcome.requests, outcome.error.attempts)
     assert str(outcome.error) == (
-        "GET /api/v1/validator/{validators}/x: the service failed with 503: Sorry "
+        "GET /api/v1/validator/{validators}/x: the service failed with status 503: Sorry "
         "(after 4 attempts). The problem is on the service's side: try again later"
     )
 

@@ -305,7 +305,7 @@ def test_unusable_file_logs_one_warning(tmp_path, caplog, damage):
     assert [0, 0, 1, 1, 2] == times
     assert 1 == len(caplog.records)
     assert "BEACONFRAMES_STATE" in caplog.text
-    assert 5 == rate_limiter.known_limits.per_second
+    assert 5 == rate_limiter.reported_limits.per_second
 
 
 def test_file_damaged_during_use_logs_one_warning(tmp_path, caplog):
@@ -449,10 +449,10 @@ def test_remaining_requests_only_decrease_within_a_month(tmp_path):
         (4999, 5000, datetime(2026, 12, 1, tzinfo=UTC)),
     ):
         rate_limiter.update(month_headers(left, limit=limit, date=date))
-        remaining.append(rate_limiter.known_limits.remaining)
+        remaining.append(rate_limiter.reported_limits.remaining)
 
     assert [995, 995, 4990, 4999] == remaining
-    assert ("2026-12", 1) == (rate_limiter.known_limits.month, rate_limiter.known_limits.used)
+    assert ("2026-12", 1) == (rate_limiter.reported_limits.month, rate_limiter.reported_limits.used)
 
 
 def test_failed_requests_are_not_counted():
@@ -475,7 +475,7 @@ def test_quota_needs_no_request(tmp_path):
 
     assert 0 == requests
     assert (None, None, 0) == (unknown.month, unknown.left, unknown.used)
-    assert "not been asked yet" in str(unknown)
+    assert "no response of the service so far" in str(unknown)
     assert (5, 200, 1000, 10, 990) == (
         quota.second, quota.hour, quota.month, quota.used, quota.left,
     )  # fmt: skip

@@ -1,9 +1,8 @@
 """Finality: the last epoch whose rows may be stored.
 
-A single wrong response must not make rows final, and replicas of a service do not always agree. So
-an epoch younger than a day counts as final only if two responses say so: one more request, for
-loads that reach that far. Older epochs were finalized long ago, unless finality has stalled; then
-the smaller epoch of the one response counts.
+Replicas of a service do not always agree, and one wrong response must not make rows final. So an
+epoch younger than a day counts as final only if two responses report it. A load up to such an epoch
+sends one more request. An older epoch counts as final if one response reports it.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.cache_policy import CachePolicy
     from beaconframes.fetch.source import Connection
 
-YOUNG = timedelta(days=1)
+SECOND_RESPONSE_AGE = timedelta(days=1)
 
 
 class StoredLoad(Protocol):
-    """A load with a store, as far as finality depends on it."""
+    """The parts of a load with a store that finality depends on."""
 
     connection: Connection
     store: LocalStore
@@ -35,31 +34,31 @@ class StoredLoad(Protocol):
 
     @property
     def chain_head(self) -> ChainHead:
-        """Return the end of the chain."""
+        """Return the chain head."""
 
 
 def is_known_final(load: StoredLoad, last: int) -> bool:
     """Return whether the unit *last* is known to be final without a request."""
-    known = load.store.finalized
-    return known >= 0 and load.policy.final_until(load.chain_head, known) >= last
+    stored = load.store.finalized
+    return stored >= 0 and load.policy.final_until(load.chain_head, stored) >= last
 
 
 def stated_final_epoch(load: StoredLoad, last: int) -> int:
-    """Return the last epoch that is stated to be final, with a request if *last* may be later."""
-    known = load.store.finalized
+    """Return the last epoch that is reported as final; send a request if *last* may be later."""
+    stored = load.store.finalized
     if is_known_final(load, last):
-        return known
+        return stored
     stated = load.chain_head.latest("epoch", finalized=True)
     if load.endpoint.envelope is not Envelope.V2:
         # At genesis, epoch 0 counts as final while it runs.
         stated = min(stated, load.chain_head.latest("epoch") - 1)
-    return max(known, stated)
+    return max(stored, stated)
 
 
 def needs_second_response(load: StoredLoad, last: int, stated: int | None = None) -> bool:
-    """Return whether some units up to *last* are final by one response alone.
+    """Return whether only one response reports some units up to *last* as final.
 
-    That response stated the epoch *stated*; None if it is still to be requested.
+    *stated* is the final epoch in that response, None if it is not requested yet.
     """
     chain_head, final_until = load.chain_head, load.policy.final_until
     confirmed = final_until(chain_head, confirmed_final_epoch(load))
@@ -67,10 +66,10 @@ def needs_second_response(load: StoredLoad, last: int, stated: int | None = None
 
 
 def confirmed_final_epoch(load: StoredLoad) -> int:
-    """Return the last epoch that needs no second response."""
+    """Return the last epoch that is final without a second response."""
     chain_head = load.chain_head
-    before = chain_head.now() - YOUNG
-    old = chain_head.chain.at("epoch", before) if before >= chain_head.chain.genesis else -1
+    day_ago = chain_head.now() - SECOND_RESPONSE_AGE
+    old = chain_head.chain.at("epoch", day_ago) if day_ago >= chain_head.chain.genesis else -1
     return max(load.store.finalized, load.connection.agreed_finality(load.endpoint), old)
 
 
@@ -80,5 +79,5 @@ def last_final_epoch(load: StoredLoad, last: int) -> int:
         return load.store.finalized
     stated = stated_final_epoch(load, last)
     if needs_second_response(load, last, stated):
-        load.connection.agreed_finality(load.endpoint, ask=True)
+        load.connection.agreed_finality(load.endpoint, refresh=True)
     return min(stated, confirmed_final_epoch(load))

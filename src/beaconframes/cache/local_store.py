@@ -1,4 +1,4 @@
-"""The local store: the dataset with the final rows of one service. Its faults stop no load."""
+"""The local store: the dataset with the final rows of one service. Its errors stop no load."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("beaconframes.store")
 
 MAX_SMALL_SEGMENTS = 16
-"""Segments of a table after which small ones are compacted."""
+"""Compact a table that has more segments than this."""
 
 T = TypeVar("T")
 
@@ -45,23 +45,23 @@ def store_folder(root: Path | None, url: str, chain: Chain) -> Path:
         return root
     folder = platformdirs.user_data_path("beaconframes") / "store" if root is None else root
     address = urlsplit(url)
-    words = re.sub(r"[^a-z0-9.]+", "-", f"{address.netloc}{address.path}-{chain.name}".lower())
-    facts = f"{url.lower()} {sorted((n, str(v)) for n, v in vars(chain).items())}"
-    return folder / f"{words[:60]}-{blake2b(facts.encode(), digest_size=4).hexdigest()}"
+    readable = re.sub(r"[^a-z0-9.]+", "-", f"{address.netloc}{address.path}-{chain.name}".lower())
+    identity = f"{url.lower()} {sorted((n, str(v)) for n, v in vars(chain).items())}"
+    return folder / f"{readable[:60]}-{blake2b(identity.encode(), digest_size=4).hexdigest()}"
 
 
 class LocalStore:
-    """One dataset, created with its first row; safe for threads and processes."""
+    """One dataset, created when its first row is stored; safe for threads and processes."""
 
     def __init__(self, path: Path, *, url: str, chain: Chain, simulated: bool = False) -> None:
         """Store rows of *chain* from *url* in the folder *path*; nothing is opened yet."""
         self.path = path
-        self._facts = {"service": url, "simulated": simulated, "chain": chain_facts(chain)}
+        self._meta = {"service": url, "simulated": simulated, "chain": chain_metadata(chain)}
         self._chain = chain
         self._dataset: Dataset | None = None
         self._finalized = -1
         self._has_warned = False
-        self._moved_aside = 0
+        self._rename_count = 0
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -72,7 +72,7 @@ class LocalStore:
         """Return the dataset, if it exists."""
         with self._lock:
             if not (self.path / "ledger.sqlite").exists():
-                # It may have been deleted meanwhile.
+                # The folder may have been deleted since it was opened.
                 self._dataset = None
             elif self._dataset is None:
                 self._open()
@@ -88,24 +88,24 @@ class LocalStore:
             self._warn(error.message, error.hint)
             return
         except DatasetError as error:
-            self._move_aside(error)
+            self._rename_unreadable(error)
             return
-        if meta.get("chain", self._facts["chain"]) != self._facts["chain"]:
-            self._warn(f"{self.path} is of another chain", "Choose another folder: store=...")
+        if meta.get("chain", self._meta["chain"]) != self._meta["chain"]:
+            self._warn(f"{self.path} has rows of another chain", "Choose another folder: store=...")
             return
         self._dataset = dataset
         self._finalized = max(self._finalized, int(meta.get("finalized_epoch", -1)))
 
-    def _move_aside(self, error: DatasetError) -> None:
-        """Rename a dataset that cannot be read, so that a new one can be created."""
-        aside = self.path.with_name(f"{self.path.name}.unreadable-{secrets.token_hex(4)}")
+    def _rename_unreadable(self, error: DatasetError) -> None:
+        """Rename an unreadable dataset, so that a new one can be created."""
+        renamed = self.path.with_name(f"{self.path.name}.unreadable-{secrets.token_hex(4)}")
         try:
-            self.path.rename(aside)
+            self.path.rename(renamed)
         except OSError:
             self._warn(error.message, error.hint)
         else:
-            self._moved_aside += 1
-            self._warn(f"{error.message}; it was renamed to {aside}", "Delete it, or mend it")
+            self._rename_count += 1
+            self._warn(f"{error.message}; it was renamed to {renamed}", "Delete it, or mend it")
 
     @property
     def finalized(self) -> int:
@@ -126,7 +126,7 @@ class LocalStore:
         except DatasetError as error:
             with self._lock:
                 self._dataset = None
-                self._move_aside(error)
+                self._rename_unreadable(error)
             return {}
 
     def select(
@@ -137,8 +137,7 @@ class LocalStore:
         Raises
         ------
         DatasetError
-            A segment is damaged. Its rows are forgotten by then, so that they are missing in the
-            next call.
+            A segment is damaged. It has been removed, so the next call reports its rows as missing.
         """
         dataset = self.dataset
         if dataset is None:
@@ -146,20 +145,20 @@ class LocalStore:
         try:
             return dataset.selection(table, subjects, intervals, schema=schema)
         except DatasetError as error:
-            log.warning("%s; the damaged rows are forgotten and fetched again", error.message)
+            log.warning("%s; the damaged rows are removed and fetched again", error.message)
             self._try(lambda d: d.mend())
             raise
 
     def put(
         self, table: str, rows: pl.DataFrame, grid: Grid, complete: Covered, finalized: int
     ) -> bool:
-        """Store *rows*, and which units are *complete* with them; return whether that worked."""
+        """Store *rows* and the *complete* units; return whether that succeeded."""
 
         def commit(dataset: Dataset) -> bool:
             with dataset.writing() as writer:
                 writer.add_covered(table, rows, grid, complete)
                 if finalized > self._finalized:
-                    writer.set_meta(last_units(self._chain, finalized))
+                    writer.set_meta(last_unit_metadata(self._chain, finalized))
             self._finalized = max(self._finalized, finalized)
             return True
 
@@ -172,7 +171,7 @@ class LocalStore:
         mark = ""
         with suppress(DatasetError, OSError):
             mark = "" if (dataset := self.dataset) is None else dataset.prune_mark
-        return self._moved_aside, mark
+        return self._rename_count, mark
 
     def newest(self, table: str, unit: str) -> int:
         """Return the last unit with rows in a table; -1 if there are none."""
@@ -201,24 +200,24 @@ class LocalStore:
         self._warn(error.message, error.hint)
 
     def _create(self) -> None:
-        """Create the dataset unless it exists: whole or not at all, also beside other processes."""
+        """Create the dataset unless it exists; other processes never see an unfinished one."""
         with self._lock:
             if self._dataset is not None:
                 return
-            # A folder gets its name when its ledger exists, so look for the folder first.
+            # Files before the ledger: another process may rename a complete folder in between.
             has_files = self.has_files()
             if not (self.path / "ledger.sqlite").exists():
                 if has_files:
                     # The segments are useless without their ledger.
-                    self._move_aside(DatasetError(f"{self.path} has no ledger"))
+                    self._rename_unreadable(DatasetError(f"{self.path} has no ledger"))
                 draft = self.path.with_name(f".{self.path.name}-{secrets.token_hex(4)}")
                 try:
                     draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                    Dataset.create(draft, meta=self._facts, private=True)
+                    Dataset.create(draft, meta=self._meta, private=True)
                     draft.rename(self.path)
                 except (OSError, DatasetError) as error:
                     shutil.rmtree(draft, ignore_errors=True)
-                    # Another process may have created it meanwhile.
+                    # Another process may have created it at the same time.
                     if not (self.path / "ledger.sqlite").exists():
                         self._warn(str(error), None)
                         return
@@ -243,7 +242,7 @@ class LocalStore:
             else:
                 with self._lock:
                     self._dataset = None
-                    self._move_aside(error)
+                    self._rename_unreadable(error)
         except OSError as error:
             self._warn(f"{self.path}: {error.strerror or error}", None)
         return None
@@ -259,12 +258,12 @@ class LocalStore:
         )
 
 
-def chain_facts(chain: Chain) -> dict[str, Any]:
+def chain_metadata(chain: Chain) -> dict[str, Any]:
     """Return *chain* as the metadata of a dataset."""
     return {**asdict(chain), "genesis": chain.genesis.isoformat()}
 
 
-def last_units(chain: Chain, finalized: int) -> dict[str, int]:
-    """Return the end of a dataset whose last epoch is *finalized*, as its metadata."""
+def last_unit_metadata(chain: Chain, finalized: int) -> dict[str, int]:
+    """Return the metadata that states the last epoch and slot of a dataset."""
     slot = (finalized + 1) * chain.slots_per_epoch - 1
     return {"finalized_epoch": finalized, "latest_epoch": finalized, "latest_slot": slot}

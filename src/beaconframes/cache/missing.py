@@ -1,4 +1,4 @@
-"""Missing rows of a load with a store: gaps as intervals, and intervals as gaps."""
+"""Missing rows of a load with a store: conversion between frames of gaps and intervals."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.intervals import Intervals
 
 
-def incomplete_subjects(wanted: CacheRange, grid: Grid, rows: pl.LazyFrame) -> tuple[str, ...]:
-    """Return the subjects that may be incomplete, by counting rows: mostly few of them."""
-    if wanted.parts is not None:
-        return wanted.subjects
+def incomplete_subjects(requested: CacheRange, grid: Grid, rows: pl.LazyFrame) -> tuple[str, ...]:
+    """Return the subjects that may be incomplete: those with fewer rows than units."""
+    if requested.parts is not None:
+        return requested.subjects
     if grid.subject is None:
         count = rows.select(pl.col(grid.unit).n_unique()).collect().item()
-        return () if count >= wanted.unit_count else CHAIN
+        return () if count >= requested.unit_count else CHAIN
     if set(grid.key) != {grid.subject, grid.unit}:
-        return wanted.subjects
-    is_complete = pl.col("len") >= wanted.unit_count
+        return requested.subjects
+    is_complete = pl.col("len") >= requested.unit_count
     counts = rows.group_by(grid.subject).len().filter(is_complete).collect()
     complete = set(counts[grid.subject].cast(pl.String))
-    return tuple(subject for subject in wanted.subjects if subject not in complete)
+    return tuple(subject for subject in requested.subjects if subject not in complete)
 
 
 def gap_intervals(
@@ -45,19 +45,21 @@ def gap_intervals(
             yield gap, subject, gap[grid.unit], gap[grid.unit]
 
 
-def cut_to(grid: Grid, missing: pl.DataFrame, wanted: Mapping[str, Intervals]) -> pl.DataFrame:
-    """Return the part of the gaps in *missing* that is also in *wanted*."""
+def clip_gaps(
+    grid: Grid, missing: pl.DataFrame, intervals: Mapping[str, Intervals]
+) -> pl.DataFrame:
+    """Return the gaps in *missing*, clipped to the intervals of their subject."""
     parts = []
     for gap, subject, first, last in gap_intervals(grid, missing):
-        for start, end in clip_intervals(wanted.get(subject, ()), first, last):
+        for start, end in clip_intervals(intervals.get(subject, ()), first, last):
             by_interval = f"first_{grid.unit}" in gap
             cut = {f"first_{grid.unit}": start, f"last_{grid.unit}": end} if by_interval else {}
             parts.append({**gap, **cut})
     return pl.DataFrame(parts, schema=missing.schema) if parts else missing.clear()
 
 
-def not_stored(grid: Grid, missing: Mapping[str, Intervals]) -> pl.DataFrame:
-    """Return the intervals in *missing* as gaps: offline, they cannot be fetched."""
+def unstored_gaps(grid: Grid, missing: Mapping[str, Intervals]) -> pl.DataFrame:
+    """Return the intervals in *missing* as a frame of gaps: offline, they cannot be fetched."""
     gaps = [
         {
             **({} if grid.subject is None else {grid.subject: int(subject)}),

@@ -52,39 +52,43 @@ class ValidatorKey(msgspec.Struct):
 def resolve_pubkeys(
     connection: Connection, store: LocalStore | None, pubkeys: Sequence[str]
 ) -> dict[str, int]:
-    """Return the index of each of *pubkeys* that a validator has; fetch those not stored yet."""
-    known = {} if store is None else stored_indices(store, pubkeys)
-    unknown = [key for key in pubkeys if key not in known]
+    """Return the index of each public key that belongs to a validator; fetch unstored ones."""
+    indices = {} if store is None else stored_indices(store, pubkeys)
+    unknown = [key for key in pubkeys if key not in indices]
     if connection.offline:
-        return known
+        return indices
     finalized = -1 if store is None else store.finalized
     if store is not None and unknown and finalized < 0:
         finalized = connection.chain_head.latest("epoch", finalized=True)
     for start in range(0, len(unknown), BATCH_LIMIT):
-        found = fetch_keys(connection, unknown[start : start + BATCH_LIMIT])
-        known |= {one.pubkey.lower(): one.index for one in found if one.index is not None}
-        # A new validator may disappear again, and its index go to another one.
+        validators = fetch_keys(connection, unknown[start : start + BATCH_LIMIT])
+        indices |= {
+            validator.pubkey.lower(): validator.index
+            for validator in validators
+            if validator.index is not None
+        }
+        # Until it is final, a reorg may give the index to another validator.
         final = [
-            one
-            for one in found
-            if one.eligible_since is not None and one.eligible_since <= finalized
+            validator
+            for validator in validators
+            if validator.eligible_since is not None and validator.eligible_since <= finalized
         ]
         if final and store is not None:
-            cells = [(one.pubkey.lower(), one.index, 0) for one in final]
+            cells = [(validator.pubkey.lower(), validator.index, 0) for validator in final]
             frame = pl.DataFrame(cells, schema=SCHEMA, orient="row")
             covered = dict.fromkeys(frame["pubkey"], ONLY_UNIT)
             store.put(TABLE, frame, GRID, covered, finalized)
-    return {key: index for key, index in known.items() if key in set(pubkeys)}
+    return {key: index for key, index in indices.items() if key in set(pubkeys)}
 
 
 def stored_indices(store: LocalStore, pubkeys: Sequence[str]) -> dict[str, int]:
-    """Return the index of those of the *pubkeys* that are stored."""
+    """Return the stored indices of *pubkeys*."""
     rows = store.select(TABLE, pubkeys, ONLY_UNIT, SCHEMA).rows.collect()
     return dict(rows.select("pubkey", "validator_index").iter_rows())
 
 
 def fetch_keys(connection: Connection, pubkeys: Sequence[str]) -> list[ValidatorKey]:
-    """Return the validators that have the *pubkeys*."""
+    """Return the validators with these *pubkeys*, from the service."""
     request = Request(
         "POST",
         "/api/v1/validator",
@@ -94,9 +98,9 @@ def fetch_keys(connection: Connection, pubkeys: Sequence[str]) -> list[Validator
     )
     data = connection.fetch(request)
     try:
-        found = msgspec.json.decode(data, type=ValidatorKey | list[ValidatorKey], strict=False)
+        validators = msgspec.json.decode(data, type=ValidatorKey | list[ValidatorKey], strict=False)
     except msgspec.MsgspecError as error:
         raise ProtocolError(
-            f"the response is no list of validators ({error})", endpoint=request.endpoint
+            f"the response is not a list of validators ({error})", endpoint=request.endpoint
         ) from None
-    return found if isinstance(found, list) else [found]
+    return validators if isinstance(validators, list) else [validators]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.cache import finality
-from beaconframes.cache.missing import cut_to, gap_intervals, incomplete_subjects, not_stored
+from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects, unstored_gaps
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import filter_covered, find_covered
@@ -16,8 +16,8 @@ from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
 from beaconframes.endpoint.intervals import clip_intervals, intervals_of, subtract_intervals
 from beaconframes.fetch.completeness import (
     IMPOSSIBLE,
-    KEYLESS,
     NO_GAPS,
+    PUBKEYS_WITHOUT_ROWS,
     Requirement,
     drop_duplicates,
     drop_unrequested,
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class ReadThrough:
-    """The rows of one load: stored ones, and those that were fetched and cannot be stored."""
+    """The rows of one load: stored rows, and fetched rows that cannot be stored."""
 
     connection: Connection
     store: LocalStore
     policy: CachePolicy
     table: str
-    wanted: CacheRange
+    requested: CacheRange
     values: Mapping[str, Any]
     unknown_pubkeys: int = 0
     """How many of the requested public keys belong to no validator."""
     missing: dict[str, Intervals] = field(default_factory=dict)
-    """ExpectedRows units that were not stored when the load started, by subject."""
+    """The requested units that were not stored when the load started, by subject."""
     unstored: list[pl.DataFrame] = field(default_factory=list)
-    """Fetched rows that are not in the store: mostly because they may still change."""
+    """Fetched rows that are not in the store, mostly because they are not final."""
     has_received: bool = False
     """Whether the service returned any row for this load."""
     _finalized: int = -1
@@ -64,31 +64,32 @@ class ReadThrough:
 
     @property
     def chain_head(self) -> ChainHead:
-        """Return the end of the chain."""
+        """Return the chain head."""
         return self.connection.chain_head_of(self.endpoint)
 
     @property
     def grid(self) -> Grid:
-        """Return the columns by which the table is covered."""
+        """Return the columns of subject and unit that coverage refers to."""
         policy = self.policy
         key = tuple(self.endpoint.table.key())
         return Grid(policy.subject_column, policy.unit_column, key)
 
     def start(self) -> None:
-        """Find what is not stored; drop the rows fetched so far."""
+        """Find the units that are not stored; drop the rows fetched so far."""
         self.store.drop_outdated(self.table, self.endpoint.table.schema())
         self._removals = self.store.removals
         self.unstored = []
         self.missing = self.find_unstored()
 
     def find_unstored(self) -> dict[str, Intervals]:
-        """Return the wanted units that are not in the store, by subject."""
-        wanted = self.wanted
-        if not wanted.intervals:
+        """Return the requested units that are not in the store, by subject."""
+        requested = self.requested
+        if not requested.intervals:
             return {}
-        covered = self.store.coverage(self.table, wanted.subjects, wanted.intervals)
+        covered = self.store.coverage(self.table, requested.subjects, requested.intervals)
         rest = (
-            (s, subtract_intervals(wanted.intervals, covered.get(s, ()))) for s in wanted.subjects
+            (s, subtract_intervals(requested.intervals, covered.get(s, ())))
+            for s in requested.subjects
         )
         return {subject: intervals for subject, intervals in rest if intervals}
 
@@ -113,7 +114,7 @@ class ReadThrough:
         is_final = pl.all_horizontal(pl.col(self.grid.unit) <= last, *self.endpoint.final_rows)
         is_final = is_final.fill_null(value=False)
         final = rows.filter(is_final)
-        if self.wanted.required:
+        if self.requested.required:
             complete = find_covered(self.whole_units(final), self.grid)
         else:
             complete = requested_units(fetched.calls, self.grid, last)
@@ -123,23 +124,23 @@ class ReadThrough:
             self.unstored.append(rows.filter(~is_final))
             self.unstored.append(filter_covered(final, self.grid, complete, inside=False))
         else:
-            wanted = self.wanted
-            covered = self.store.coverage(self.table, wanted.subjects, wanted.intervals)
+            requested = self.requested
+            covered = self.store.coverage(self.table, requested.subjects, requested.intervals)
             self.unstored.append(filter_covered(rows, self.grid, covered, inside=False))
         self.unstored = [frame for frame in self.unstored if not frame.is_empty()]
 
     def whole_units(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of units that have all their parts, such as the slots of an epoch."""
-        if self.wanted.parts is None:
+        if self.requested.parts is None:
             return rows
-        part, part_count = self.wanted.parts
+        part, part_count = self.requested.parts
         return rows.filter(pl.col(part).n_unique().over(self.grid.unit) >= part_count)
 
     def select(self) -> Selection:
-        """Return the wanted rows so far: stored rows in key order, then the others."""
+        """Return the requested rows so far: stored rows in key order, then the others."""
         schema = self.endpoint.table.schema()
-        subjects = None if self.wanted.subjects == CHAIN else self.wanted.subjects
-        stored = self.store.select(self.table, subjects, self.wanted.intervals, schema)
+        subjects = None if self.requested.subjects == CHAIN else self.requested.subjects
+        stored = self.store.select(self.table, subjects, self.requested.intervals, schema)
         if not self.unstored:
             return stored
         rows = pl.concat([stored.rows, *(frame.lazy() for frame in self.unstored)])
@@ -149,45 +150,45 @@ class ReadThrough:
         """Return the keys of all rows so far."""
         return self.select().rows.select(self.endpoint.table.key()).collect()
 
-    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:  # noqa: ARG002 - wanted counts
-        """Return the wanted rows that are missing, one row per gap."""
+    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:  # noqa: ARG002 - part of RowStore
+        """Return the requested rows that are missing, one row per gap."""
         if self.connection.offline and self.missing:
-            return not_stored(self.grid, self.missing)
-        wanted = self.wanted
-        if not wanted.required or not wanted.intervals:
+            return unstored_gaps(self.grid, self.missing)
+        requested = self.requested
+        if not requested.required or not requested.intervals:
             return NO_GAPS
         selection = self.select()
         if self.has_all_rows(selection):
             return NO_GAPS
         rows = selection.rows
-        wanted = replace(wanted, subjects=incomplete_subjects(wanted, self.grid, rows))
-        if not wanted.subjects:
+        requested = replace(requested, subjects=incomplete_subjects(requested, self.grid, rows))
+        if not requested.subjects:
             return NO_GAPS
         table, grid = self.endpoint.table, self.grid
-        columns = {*table.key(), grid.unit, grid.subject, wanted.parts and wanted.parts[0]}
+        columns = {*table.key(), grid.unit, grid.subject, requested.parts and requested.parts[0]}
         columns |= {column.name for column in table.columns if column.final_when is not None}
         rows = rows.select([name for name in table.schema() if name in columns])
         if grid.subject is not None:
-            numbers = [int(subject) for subject in wanted.subjects]
+            numbers = [int(subject) for subject in requested.subjects]
             rows = rows.filter(pl.col(grid.subject).is_in(numbers))
-        required = Requirement.of(self.policy.expected_rows(wanted).items())
+        required = Requirement.of(self.policy.expected_rows(requested).items())
         return find_missing(self.endpoint, required, rows.collect(), self.chain_head)
 
     def has_all_rows(self, stored: Selection) -> bool:
         """Return whether the number of *stored* rows alone shows that none is missing."""
-        wanted, grid = self.wanted, self.grid
-        one_each = wanted.parts is None and set(grid.key) <= {grid.subject, grid.unit}
-        return one_each and stored.height == len(wanted.subjects) * wanted.unit_count
+        requested, grid = self.requested, self.grid
+        has_unique_units = requested.parts is None and set(grid.key) <= {grid.subject, grid.unit}
+        return has_unique_units and stored.height == len(requested.subjects) * requested.unit_count
 
     def only_requested(self, missing: pl.DataFrame) -> pl.DataFrame:
         """Return the part of *missing* that was not stored when the load started."""
-        return cut_to(self.grid, missing, self.missing)
+        return clip_gaps(self.grid, missing, self.missing)
 
     def put_absent(self, missing: pl.DataFrame) -> None:
-        """Store that *missing* rows do not exist, where they never will.
+        """Store that *missing* rows do not exist, where that is certain.
 
-        A service that has rows of one validator has the rows of all. Newer rows may not be
-        available yet, unless they are old enough.
+        A service that has the rows of one validator up to an epoch has those of all. Later rows
+        may not be available yet, unless they are old enough.
         """
         missing = self.only_requested(missing)
         if missing[IMPOSSIBLE].any() or not self.has_received:
@@ -210,7 +211,7 @@ class ReadThrough:
     def is_consistent(self) -> bool:
         """Return whether no stored row was removed since the start."""
         before, now = self._removals, self.store.removals
-        # A dataset that was created meanwhile has removed nothing yet.
+        # A dataset that was created since the start has not removed any rows.
         is_new = before[1] == "" and now[1].startswith(" ")
         return now == before or (is_new and now[0] == before[0])
 
@@ -219,7 +220,9 @@ class ReadThrough:
         if self.missing and not self.connection.offline:
             self.store.compact_small(self.table)
         if self.unknown_pubkeys:
-            unknown = pl.DataFrame({KEYLESS: [self.unknown_pubkeys], IMPOSSIBLE: [False]})
+            unknown = pl.DataFrame(
+                {PUBKEYS_WITHOUT_ROWS: [self.unknown_pubkeys], IMPOSSIBLE: [False]}
+            )
             missing = pl.concat([missing, unknown], how="diagonal")
         selection = self.select()
         return LoadResult(selection.rows, missing, warnings, is_sorted=selection.ordered)
@@ -241,21 +244,21 @@ def open_rows(
         return None
     chain_head = connection.chain_head_of(endpoint)
     table = policy.table_name(values, chain_head)
-    wanted = None if table is None else policy.cache_range(values, chain_head)
-    if table is None or wanted is None:
+    requested = None if table is None else policy.cache_range(values, chain_head)
+    if table is None or requested is None:
         return None
     unknown = 0
-    if wanted.pubkeys:
-        known = resolve(connection, store, wanted.pubkeys)
-        unknown = len(wanted.pubkeys) - len(known)
-        subjects = dict.fromkeys([*wanted.subjects, *map(str, known.values())])
-        wanted = replace(wanted, subjects=tuple(subjects), pubkeys=())
-    return ReadThrough(connection, store, policy, table, wanted, values, unknown)
+    if requested.pubkeys:
+        indices = resolve(connection, store, requested.pubkeys)
+        unknown = len(requested.pubkeys) - len(indices)
+        subjects = dict.fromkeys([*requested.subjects, *map(str, indices.values())])
+        requested = replace(requested, subjects=tuple(subjects), pubkeys=())
+    return ReadThrough(connection, store, policy, table, requested, values, unknown)
 
 
 def requested_units(calls: Iterable[Call], grid: Grid, last: int) -> Covered:
     """Return the final units that *calls* requested, by subject: those up to *last*."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    by_subject: dict[str, list[tuple[int, int]]] = {}
     for call in calls:
         units: list[tuple[int, int]] = []
         subjects: list[str] = [] if grid.subject else list(CHAIN)
@@ -266,5 +269,5 @@ def requested_units(calls: Iterable[Call], grid: Grid, last: int) -> Covered:
                 elif name == grid.subject:
                     subjects += map(str, values)
         for subject in subjects:
-            found.setdefault(subject, []).extend(clip_intervals(units, 0, last))
-    return {subject: tuple(intervals) for subject, intervals in found.items() if intervals}
+            by_subject.setdefault(subject, []).extend(clip_intervals(units, 0, last))
+    return {subject: tuple(intervals) for subject, intervals in by_subject.items() if intervals}

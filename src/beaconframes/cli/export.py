@@ -190,13 +190,13 @@ def report_export(done: Export, *, as_json: bool) -> None:
 
 def describe_gaps(done: Export) -> str:
     """Return a message about the gaps; only a dataset has a manifest that lists them."""
-    from beaconframes.fetch.missing_report import NAMED_IN_A_MESSAGE, describe_gap
+    from beaconframes.fetch.missing_report import MAX_GAPS_IN_MESSAGE, describe_gap
 
     if Path(done.path).is_dir():
         listed = "listed in the manifest; the same command requests them again"
         return f"{len(done.gaps):,} gaps, {listed}"
-    listed = "; ".join(map(describe_gap, done.gaps[:NAMED_IN_A_MESSAGE]))
-    rest = len(done.gaps) - NAMED_IN_A_MESSAGE
+    listed = "; ".join(map(describe_gap, done.gaps[:MAX_GAPS_IN_MESSAGE]))
+    rest = len(done.gaps) - MAX_GAPS_IN_MESSAGE
     more = f"; and {rest:,} more, which --json lists" if rest > 0 else ""
     return f"{len(done.gaps):,} gaps: {listed}{more}"
 

@@ -162,7 +162,7 @@ def values_by_index(load: ReadThrough) -> Mapping[str, Any]:
     if load.policy.subject is None:
         return load.values
     (arg,) = load.policy.subject.arguments()
-    return {**load.values, arg: [int(subject) for subject in load.wanted.subjects]}
+    return {**load.values, arg: [int(subject) for subject in load.requested.subjects]}
 
 
 def count_finality_requests(load: ReadThrough, last: int) -> int:
@@ -180,7 +180,7 @@ def count_finality_requests(load: ReadThrough, last: int) -> int:
 
 
 def count_stored(load: ReadThrough) -> int:
-    """Return how many of the wanted rows are stored."""
+    """Return how many of the requested rows are stored."""
     selection = load.select()
     if selection.height is not None:
         return selection.height
@@ -189,7 +189,7 @@ def count_stored(load: ReadThrough) -> int:
 
 def count_missing(load: ReadThrough, missing: Mapping[str, Intervals]) -> int | None:
     """Return how many rows are missing, where each subject has one in each unit."""
-    wanted, grid = load.wanted, load.grid
+    wanted, grid = load.requested, load.grid
     subject = load.policy.subject
     pubkey = None if subject is None else subject.pubkey_column
     part, part_count = wanted.parts or (None, 1)

@@ -136,7 +136,7 @@ class Explorer:
         )
         if self.offline and head is None:
             head = read_stored_head(self.local_store, self.chain)
-        self._head = HeadV1(self.fetch, known=head)
+        self._head = HeadV1(self.fetch, fixed=head)
         self._head_v2 = HeadV2(self.fetch, self.chain)
 
     def __repr__(self) -> str:
@@ -180,12 +180,12 @@ class Explorer:
     @property
     def chain_head(self) -> ChainHead:
         """Return the end of the chain, as V1 states it."""
-        return ChainHead(self.chain, self._head.head, self.now, self._head.known)
+        return ChainHead(self.chain, self._head.head, self.now, self._head.fixed)
 
     @property
     def chain_head_v2(self) -> ChainHead:
         """Return the end of the chain, as V2 states it."""
-        known = self._head.known
+        known = self._head.fixed
         end = self._head_v2 if known is None else known
         batch_limit = self.source.identifier_limit.at_once
         return ChainHead(self.chain, lambda: end, self.now, known, batch_limit)
@@ -198,16 +198,16 @@ class Explorer:
         """Request the end of the chain again when it is needed next."""
         self._head.expire()
 
-    def agreed_finality(self, endpoint: Endpoint, *, ask: bool = False) -> int:
-        """Return the last epoch that two responses call final; with *ask*, request one more."""
-        if (known := self._head.known) is not None:
+    def agreed_finality(self, endpoint: Endpoint, *, refresh: bool = False) -> int:
+        """Return the last epoch that two responses call final; with *refresh*, request one more."""
+        if (known := self._head.fixed) is not None:
             return known.finalized_epoch
         head = self._head_v2 if endpoint.envelope is Envelope.V2 else self._head
-        return head.agreed(ask=ask)
+        return head.agreed(refresh=refresh)
 
     def now(self) -> datetime:
         """Return the present; for a chain that does not move, its end."""
-        known = self._head.known
+        known = self._head.fixed
         return self.chain.time_of("slot", known.slot) if known else datetime.now(UTC)
 
     def load(

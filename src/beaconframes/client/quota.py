@@ -64,7 +64,7 @@ class Quota:
 
 def read_quota(rate_limiter: RateLimiter) -> Quota:
     """Return the quota of the key that *rate_limiter* belongs to."""
-    limits, now = rate_limiter.known_limits, datetime.now(UTC)
+    limits, now = rate_limiter.reported_limits, datetime.now(UTC)
     this_month = limits.month == f"{now:%Y-%m}"
     left = limits.remaining if this_month else limits.per_month
     used = limits.used if this_month else 0
@@ -89,5 +89,5 @@ def read_quota(rate_limiter: RateLimiter) -> Quota:
 
 def count_requests_left(rate_limiter: RateLimiter) -> int | None:
     """Return how many requests are left this month; None if unknown."""
-    limits = rate_limiter.known_limits
+    limits = rate_limiter.reported_limits
     return limits.remaining if limits.month == f"{datetime.now(UTC):%Y-%m}" else None

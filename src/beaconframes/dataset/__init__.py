@@ -4,11 +4,11 @@ The simulator, the store, the local explorer and exports share this format, so t
 what another one wrote::
 
     folder/
-      ledger.sqlite                      which segments exist, and where the data is from
+      ledger.sqlite                      the segments, and the origin of the data
       income_history/000001-8c1f….parquet
       blocks/000002-03ab….parquet
 
-A dataset stores polars frames by table name, and facts about them (``meta``). It does not depend on
+A dataset stores polars frames by table name, and metadata (``meta``). It does not depend on
 chains, endpoints or HTTP. No file is changed in place: a commit writes new segments, makes them
 durable, and lists them in one transaction of the ledger. A file that the ledger does not list is
 not part of the dataset.

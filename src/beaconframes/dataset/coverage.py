@@ -1,9 +1,9 @@
 """Coverage: which units of each subject are complete in a table, and the selection of its rows.
 
-A subject is what rows are of, such as a validator, as text; ``""`` for rows of the whole chain. A
-unit is an epoch, a slot or a day. A covered unit has all of its rows in the segments, also when
-there are none. Rows are added together with their coverage, and only for units that were not
-covered before, so no row is stored twice.
+A subject, such as a validator, is text; rows of the whole chain have the subject ``""``. A unit is
+an epoch, a slot or a day. All rows of a covered unit are in the segments; a covered unit may have
+none. Rows are added together with their coverage, and only for units that were not covered before,
+so no row is stored twice.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class Selection:
-    """Selected rows of a table, with their number where the ledger states it.
+    """Selected rows of a table; ``height`` is their number, None if the ledger does not state it.
 
-    ``ordered`` is true if the rows are certainly sorted by the key of their grid.
+    ``ordered`` is true if the rows are known to be sorted by the key of their grid.
     """
 
     rows: pl.LazyFrame
@@ -99,8 +99,8 @@ class CoveredTables(ABC):
         """Return the rows of some *subjects* (None: of all) in *parts*, intervals of units.
 
         A table without coverage has no rows. A segment that was changed on disk raises
-        DatasetError; `mend` repairs the dataset. Segments come in the order of their keys; after
-        `compact` so do the rows.
+        DatasetError; `mend` repairs the dataset. Segments are sorted by key; after
+        `compact` all rows are.
         """
         return self.selection(table, subjects, parts, schema=schema).rows
 
@@ -112,7 +112,7 @@ class CoveredTables(ABC):
         *,
         schema: Schema,
     ) -> Selection:
-        """Return the rows of `select`, with their number and order if the ledger states them."""
+        """Return the rows of `select`, with their number and order if these are known."""
         with ledger.read_transaction(self.path) as connection:
             grid = decode_grids(ledger.get_meta(connection, inner=True)).get(table)
             segments = ledger.get_segments(connection, table)
@@ -142,7 +142,7 @@ class CoveredTables(ABC):
 
     @property
     def prune_mark(self) -> str:
-        """Return a text that changes when any process prunes rows."""
+        """Return text that changes whenever a process prunes rows."""
         with ledger.read_transaction(self.path) as connection:
             mark = ledger.get_meta(connection, inner=True).get(PRUNE_MARK, "")
         return f"{mark} {(self.path / ledger.NAME).stat().st_ino}"
@@ -155,11 +155,12 @@ def read(
     first: int = 0,
     last: int = MAX_UNIT,
 ) -> Covered:
-    """Return the coverage from *first* to *last*, of some subjects or of all."""
-    named = "" if subjects is None else "AND subject IN (SELECT value FROM json_each(?4))"
+    """Return the coverage from *first* to *last*, of *subjects* (None: of all)."""
+    subject_filter = "" if subjects is None else "AND subject IN (SELECT value FROM json_each(?4))"
     rows = connection.execute(
         "SELECT subject, max(first, ?2), min(last, ?3) FROM coverage"  # noqa: S608 - a constant
-        f" WHERE table_name = ?1 AND first <= ?3 AND last >= ?2 {named} ORDER BY subject, first",
+        f" WHERE table_name = ?1 AND first <= ?3 AND last >= ?2 {subject_filter}"
+        " ORDER BY subject, first",
         (table, first, last, *([] if subjects is None else [json.dumps(list(subjects))])),
     )
     found: dict[str, list[tuple[int, int]]] = {}
@@ -171,8 +172,8 @@ def read(
 def add(connection: sqlite3.Connection, table: str, complete: Covered) -> None:
     """Add the intervals of *complete*; adjacent and overlapping ones are merged."""
     for subject, first, last in ((s, *part) for s, parts in complete.items() for part in parts):
-        # Stored intervals have gaps between them. The ones that touch start inside the new
-        # interval, or are the last one before it.
+        # Stored intervals never touch each other. Those that touch the new interval start
+        # inside it, or are the last interval before it.
         before, after = connection.execute(
             "SELECT min(first), max(last) FROM coverage WHERE table_name = ?1 AND subject = ?2"
             " AND first <= ?4 + 1 AND last >= ?3 - 1 AND first >= coalesce((SELECT max(first)"
@@ -195,7 +196,7 @@ def remove(
     first: int,
     last: int,
 ) -> None:
-    """Remove the units from *first* to *last*, of some subjects or of all."""
+    """Remove the units from *first* to *last*, of *subjects* (None: of all)."""
     for subject in list(read(connection, table, subjects, first, last)):
         touched = connection.execute(
             "SELECT first, last FROM coverage WHERE table_name = ? AND subject = ?"
@@ -223,7 +224,7 @@ def decode_grids(meta: dict[str, Any]) -> dict[str, Grid]:
 
 
 def encode_grids(grids: dict[str, Grid]) -> dict[str, Any]:
-    """Return *grids* as the ledger's meta stores them."""
+    """Return *grids* as entries of the ledger's meta."""
     return {GRIDS: {table: asdict(grid) for table, grid in grids.items()}}
 
 
@@ -243,12 +244,12 @@ def filter_covered(
         starts, left_on="unit", right_on="first", by="subject", check_sortedness=False
     )
     is_covered = (pl.col("unit") <= pl.col("last")).fill_null(value=False)
-    found = joined.filter(is_covered if inside else ~is_covered)
-    return rows if found.height == rows.height else rows[found["row"].sort()]
+    selected = joined.filter(is_covered if inside else ~is_covered)
+    return rows if selected.height == rows.height else rows[selected["row"].sort()]
 
 
 def find_covered(rows: pl.DataFrame, grid: Grid) -> Covered:
-    """Return the subjects and units of *rows* as intervals."""
+    """Return the units of *rows* as intervals, by subject."""
     cells = rows.select(subject=subject_expr(grid), unit=pl.col(grid.unit).cast(pl.Int64))
     cells = cells.drop_nulls().unique().sort("subject", "unit")
     intervals = (
@@ -276,8 +277,8 @@ def build_filter(
     in_time = pl.any_horizontal([pl.col(grid.unit).is_between(a, b) for a, b in parts])
     if grid.subject is None or subjects is None:
         return in_time
-    named = pl.Series(subjects, dtype=pl.String).cast(schema[grid.subject], strict=False)
-    return pl.col(grid.subject).is_in(named.drop_nulls().implode()) & in_time
+    cast_subjects = pl.Series(subjects, dtype=pl.String).cast(schema[grid.subject], strict=False)
+    return pl.col(grid.subject).is_in(cast_subjects.drop_nulls().implode()) & in_time
 
 
 def sort_key(segment: Segment, grid: Grid) -> tuple[Any, ...]:
@@ -286,7 +287,7 @@ def sort_key(segment: Segment, grid: Grid) -> tuple[Any, ...]:
 
 
 def are_disjoint(ordered: Sequence[Segment], grid: Grid) -> bool:
-    """Return whether the key ranges of segments, in order, certainly do not overlap."""
+    """Return whether the key ranges of sorted segments are known not to overlap."""
     ranges = [segment.ranges.get(grid.key[0]) for segment in ordered]
     if len(ordered) == 1:
         return True
@@ -297,8 +298,8 @@ def are_disjoint(ordered: Sequence[Segment], grid: Grid) -> bool:
 
 
 def find_intervals(numbers: Collection[int]) -> list[tuple[int, int]]:
-    """Return *numbers* as intervals, first and last number."""
-    # Endpoints have a similar function, but the format depends on no other package.
+    """Return *numbers* as intervals: pairs of the first and the last number."""
+    # The package endpoint has a similar function, but dataset must not import it.
     found: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
         if found and number == found[-1][1] + 1:

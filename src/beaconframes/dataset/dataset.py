@@ -35,13 +35,13 @@ class TableSize:
 
 
 class Dataset(MaintainedTables):
-    """A folder of tables; ``Dataset.create`` makes one, ``Dataset.open`` opens one.
+    """A folder of tables; ``Dataset.create`` creates one, ``Dataset.open`` opens one.
 
-    It holds no open file, so several threads and processes can use it at once: readers never wait,
-    writers take turns.
+    It keeps no file open, so threads and processes can use it at the same time. Readers never
+    wait; there is one writer at a time.
     """
 
-    _damage_hint: ClassVar = "Run mend(): it removes the damaged rows and leaves the others"
+    _damage_hint: ClassVar = "Run mend() to remove the damaged rows"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -76,7 +76,7 @@ class Dataset(MaintainedTables):
             raise DatasetError(f"{folder} is a file", hint="Choose another folder") from error
         except OSError as error:
             raise DatasetError(
-                f"no dataset can be created in {folder}: {error.strerror or error}",
+                f"cannot create a dataset in {folder}: {error.strerror or error}",
                 hint="Choose a writable folder",
             ) from error
         return cls(folder)
@@ -94,7 +94,7 @@ class Dataset(MaintainedTables):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the facts about the data: where it is from, and up to which epoch."""
+        """Return the metadata: the origin of the data, and its last epoch."""
         with ledger.read_transaction(self.path) as connection:
             return {"format_version": ledger.FORMAT, **ledger.get_meta(connection)}
 
@@ -125,8 +125,8 @@ class Dataset(MaintainedTables):
     def scan(self, table: str, *, schema: Schema | None = None) -> pl.LazyFrame:
         """Return a table as a LazyFrame over its segments, in the order of writing.
 
-        For a table that does not exist this returns no rows if *schema* is given, and raises
-        DatasetError otherwise. A segment that is missing or has another size raises it too.
+        If the table does not exist, return no rows with the given *schema*; without it, raise
+        DatasetError. A segment that is missing or has another size raises DatasetError too.
         """
         listed = self.segments(table)
         if not listed:
@@ -171,12 +171,12 @@ class Dataset(MaintainedTables):
             if not writer.has_table(table):
                 raise UsageError(
                     f"no frame was given for table {table}",
-                    hint="Give schema= to create an empty table",
+                    hint="Pass schema= to create an empty table",
                 )
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
-        """Open a commit: its end adds everything that the block wrote, an exception adds nothing.
+        """Open a commit, which adds all that the block wrote, or nothing after an exception.
 
         ::
 
@@ -239,7 +239,7 @@ class Dataset(MaintainedTables):
 
 
 class PublishedDataset(Dataset):
-    """An export as a dataset: it can be read and served, and does not change."""
+    """An export as a read-only dataset, which can be read and served."""
 
     _damage_hint = "Restore the file from a copy, or export the dataset again"
 
@@ -254,7 +254,7 @@ class PublishedDataset(Dataset):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the facts about the data: where it is from, and up to which epoch."""
+        """Return the metadata: the origin of the data, and its last epoch."""
         facts = dict(self.manifest["provenance"])
         chain = facts.get("chain")
         if isinstance(chain, dict):
@@ -268,7 +268,7 @@ class PublishedDataset(Dataset):
         return {"format_version": published.FORMAT_VERSION, **facts}
 
     def grids(self) -> dict[str, Grid]:
-        """Return nothing: the manifest lists gaps instead of coverage."""
+        """Return no grids: the manifest lists gaps instead of coverage."""
         return {}
 
     def segments(self, table: str | None = None) -> list[Segment]:
@@ -283,7 +283,7 @@ class PublishedDataset(Dataset):
         form = self.manifest["tables"][table]["format"]
         if form != "parquet":
             raise DatasetError(
-                f"table {table} of {self.path} is in {form}, and only Parquet can be opened",
+                f"table {table} of {self.path} has the format {form}; only Parquet can be opened",
                 hint='Export it with format="parquet", or read it with another library',
             )
         for segment in listed:
@@ -316,7 +316,7 @@ class PublishedDataset(Dataset):
 
     def _find_damaged_content(self, segment: Segment) -> str | None:
         reason = segments.find_invalid_claim(segment, self.path)
-        return reason or published.find_other_column(self.manifest, segment, self.path)
+        return reason or published.find_column_difference(self.manifest, segment, self.path)
 
 
 def file_state(path: Path) -> tuple[int, ...]:

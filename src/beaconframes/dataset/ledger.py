@@ -1,7 +1,7 @@
-"""The ledger: an SQLite file with the segments, the coverage and the facts of a dataset.
+"""The ledger: an SQLite file with the segments, the coverage and the metadata of a dataset.
 
 Each operation opens its own connection, so a dataset can be used from any thread or process and
-needs no closing. A commit holds the write lock from start to end: there is one writer at a time,
+needs not be closed. A commit holds the write lock from start to end: there is one writer at a time,
 and unlisted files in the folder belong to no commit in progress.
 """
 
@@ -74,16 +74,16 @@ class Segment:
     ranges: Mapping[str, tuple[int | str, int | str]] = field(default_factory=dict)
 
     def may_contain(self, bounds: Mapping[str, tuple[int, int]]) -> bool:
-        """Return whether there may be rows whose columns are within these *bounds*."""
+        """Return whether the file may contain rows whose columns are within *bounds*."""
         for name, (low, high) in bounds.items():
             least, greatest = self.ranges.get(name, (low, high))
-            known = isinstance(least, int) and isinstance(greatest, int)
-            if known and (greatest < low or least > high):  # type: ignore[operator]
+            has_numbers = isinstance(least, int) and isinstance(greatest, int)
+            if has_numbers and (greatest < low or least > high):  # type: ignore[operator]
                 return False
         return True
 
     def is_within(self, column: str, parts: Iterable[tuple[int, int]]) -> bool:
-        """Return whether *column* of all rows is certainly inside one of *parts*."""
+        """Return whether *column* is known to be inside one of *parts* in all rows."""
         least, greatest = self.ranges.get(column, ("", ""))
         if not isinstance(least, int) or not isinstance(greatest, int):
             return False
@@ -123,13 +123,16 @@ def check_format(folder: Path) -> None:
     if not (folder / NAME).is_file():
         raise DatasetError(
             f"{folder} is not a dataset: it has no {NAME}",
-            hint="Give the folder of a simulation, an export or a store",
+            hint="Pass the folder of a simulation, an export or a store",
         )
     with read_transaction(folder) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
-            raise DatasetError(f"{folder} is not a dataset: its {NAME} belongs to another program")
+            raise DatasetError(
+                f"{folder} is not a dataset: its {NAME} belongs to another program",
+                hint="Pass the folder of a simulation, an export or a store",
+            )
         if version != FORMAT:
             raise DatasetError(
                 f"{folder} has format version {version}, this beaconframes reads version {FORMAT}",
@@ -139,8 +142,11 @@ def check_format(folder: Path) -> None:
             "SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"
         ).fetchone()
         if others:
-            # beaconframes writes none, and one from elsewhere would run with every query.
-            raise DatasetError(f"the ledger of {folder} is damaged: it has views or triggers")
+            # beaconframes creates none, and one from elsewhere would run with every query.
+            raise DatasetError(
+                f"the ledger of {folder} is damaged: it has views or triggers",
+                hint="Restore it from a copy, or create the dataset again",
+            )
         connection.execute("SELECT count(*) FROM segments").fetchone()
 
 
@@ -190,30 +196,30 @@ def write_transaction(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 def get_meta(connection: sqlite3.Connection, *, inner: bool = False) -> dict[str, Any]:
-    """Return the facts about the data, or with *inner* the dataset's internal ones, by name."""
+    """Return the metadata of the data, or with *inner* that of the format itself, by name."""
     rows = connection.execute("SELECT key, value FROM meta ORDER BY key")
     return {key: json.loads(value) for key, value in rows if key.startswith("_") == inner}
 
 
 def set_meta(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None:
-    """Set facts about the data; the others stay unchanged."""
+    """Set some metadata; other entries stay unchanged."""
     try:
         rows = [(key, json.dumps(value, sort_keys=True)) for key, value in facts.items()]
     except (TypeError, ValueError) as error:
-        raise UsageError(f"meta has a value that JSON cannot hold: {error}") from error
+        raise UsageError(f"meta has a value that cannot be written as JSON: {error}") from error
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
 
 def get_segments(connection: sqlite3.Connection, table: str | None = None) -> list[Segment]:
     """Return the segments of one table, or of all, in the order of writing."""
-    found = connection.execute(
+    entries = connection.execute(
         "SELECT table_name, path, rows, bytes, sha256, ranges FROM segments"
         " WHERE ?1 IS NULL OR table_name = ?1 ORDER BY number",
         (table,),
     )
     return [
         Segment(table, path, rows, size, sha256, {n: tuple(r) for n, r in json.loads(text).items()})
-        for table, path, rows, size, sha256, text in found
+        for table, path, rows, size, sha256, text in entries
     ]
 
 

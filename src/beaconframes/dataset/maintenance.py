@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from beaconframes.dataset.segments import Writer
 
 SEGMENTS_PER_READ = 2
-"""Segments that `compact` builds from one read of the old ones."""
+"""New segments that `compact` writes per read of the old segments."""
 
 RETIRED = "_retired"
-RETIRED_FOR = 3_600.0
+RETIREMENT_SECONDS = 3_600.0
 """Seconds until a file that the ledger no longer lists is deleted."""
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A segment that differs from what was written, and why."""
+    """A damaged segment, and the reason."""
 
     table: str
     path: str
@@ -104,7 +104,7 @@ def list_retired_files(connection: sqlite3.Connection) -> set[str]:
     retired = ledger.get_meta(connection, inner=True).get(RETIRED, {})
     now = time.time()
     # A time in the future means that the clock was set back: delete the file now.
-    recent = {path: at for path, at in retired.items() if 0 <= now - at < RETIRED_FOR}
+    recent = {path: at for path, at in retired.items() if 0 <= now - at < RETIREMENT_SECONDS}
     if recent != retired:
         ledger.set_meta(connection, {RETIRED: recent})
     return set(recent)
@@ -131,7 +131,7 @@ def delete_unlisted(folder: Path, listed: Collection[str]) -> None:
 
 
 def compact(folder: Path, writer: Writer, table: str, grid: Grid) -> None:
-    """Rewrite *table* in large segments sorted by key, from the first one that is not."""
+    """Rewrite *table* in large sorted segments, from the first small or overlapping one."""
     ordered = [s for s in ledger.get_segments(writer.connection, table) if s.rows]
     ordered.sort(key=lambda segment: sort_key(segment, grid))
     rewritten = ordered[count_compacted(ordered, grid) :]
@@ -141,17 +141,17 @@ def compact(folder: Path, writer: Writer, table: str, grid: Grid) -> None:
     retire_segments(writer.connection, rewritten)
     parts = split_key_ranges(rows, grid.key[0])
     for start in range(0, len(parts), SEGMENTS_PER_READ):
-        some = parts[start : start + SEGMENTS_PER_READ]
-        low, high = some[0][0], some[-1][1]
+        batch = parts[start : start + SEGMENTS_PER_READ]
+        low, high = batch[0][0], batch[-1][1]
         frame = rows.filter(pl.col(grid.key[0]).is_between(low, high)).collect()
-        for first, last in some:
+        for first, last in batch:
             inside = pl.col(grid.key[0]).is_between(first, last)
             writer.add_segment(table, frame.filter(inside))
     writer.add_segment(table, rows.filter(pl.col(grid.key[0]).is_null()).collect())
 
 
 def count_compacted(ordered: list[Segment], grid: Grid) -> int:
-    """Return how many of the first segments are large and do not overlap the next one."""
+    """Return how many segments at the start are large and do not overlap the next one."""
     for number, (one, following) in enumerate(pairwise(ordered)):
         lowest = following.ranges.get(grid.key[0])
         highest = one.ranges.get(grid.key[0])
@@ -181,7 +181,7 @@ def scan_segments(folder: Path, chosen: list[Segment]) -> pl.LazyFrame:
         if reason := segments.find_damage(segment, folder, thorough=True):
             raise DatasetError(
                 f"{folder / segment.path} {reason}",
-                hint="Run mend(): it removes the damaged rows and leaves the others",
+                hint="Run mend() to remove the damaged rows",
             )
     return pl.scan_parquet([folder / segment.path for segment in chosen], glob=False)
 
@@ -195,7 +195,7 @@ def prune(
     first: int,
     last: int,
 ) -> None:
-    """Remove the rows of some *subjects* (None: of all), *first* to *last*, and their coverage."""
+    """Remove rows and coverage of *subjects* (None: of all) in the units *first* to *last*."""
     listed = ledger.get_segments(writer.connection, table)
     if subjects is None and first <= 0 and last >= MAX_UNIT:
         retire_segments(writer.connection, listed)
@@ -215,7 +215,7 @@ def prune(
 
 
 def prune_damaged(folder: Path, writer: Writer, table: str, grid: Grid) -> None:
-    """Remove damaged segments, and the coverage of every row that they may have held."""
+    """Remove damaged segments, and the coverage of all rows that they may have contained."""
     listed = ledger.get_segments(writer.connection, table)
     damaged = [one for one in listed if segments.find_damage(one, folder, thorough=True)]
     retire_segments(writer.connection, damaged)

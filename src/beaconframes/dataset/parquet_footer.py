@@ -1,8 +1,8 @@
 """Checks of the footer and the page headers of untrusted Parquet files.
 
-A Parquet library allocates what a footer or a page header claims, and trusts the number of rows. So
-a small file can request all of the memory, or claim rows that it does not have. This reader parses
-the claims without allocating for them, and compares them with each other.
+A Parquet library allocates as much memory as a footer or a page header states, and trusts the
+number of rows. So a small file can exhaust the memory, or state more rows than it has. This reader
+parses the stated sizes without allocating memory for them, and compares them with each other.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-FOOTER = 2**24
-"""Most bytes of a footer; a segment has some thousands."""
-GROUP_ROWS = 2**20
-"""Most rows of a row group, which a reader holds in memory at once."""
-PAGE = 2**26
-"""Most bytes of a decompressed page; writers start a new page at about one million."""
-DECOMPRESSED = 2**28
-"""Bytes of a decompressed row group that are always accepted."""
-RATIO = 50
-"""Highest compression ratio of a larger row group."""
-VALUES = 2**24
-"""Values of a list column in a row group that are always accepted."""
-VALUES_PER_BYTE = 8
-"""Most values for each byte on the disk in a larger column."""
-PAGES = 2**17
-"""Most pages of a file."""
+MAX_FOOTER_BYTES = 2**24
+"""A segment's footer has a few thousand bytes."""
+MAX_GROUP_ROWS = 2**20
+"""A reader holds one row group in memory."""
+MAX_PAGE_BYTES = 2**26
+"""Decompressed; writers start a new page at about one million bytes."""
+FREE_GROUP_BYTES = 2**28
+"""Bytes of a decompressed row group that are accepted at any compression ratio."""
+MAX_COMPRESSION_RATIO = 50
+"""Limit for row groups above `FREE_GROUP_BYTES`."""
+FREE_VALUES = 2**24
+"""Values of a list column in a row group that are accepted in any file."""
+MAX_VALUES_PER_BYTE = 8
+"""Limit for list columns above `FREE_VALUES`, per compressed byte."""
+MAX_PAGES = 2**17
+"""Per file."""
 
 _MAGIC = b"PAR1"
 _SHORT_HEADER, _LONG_HEADER = 2**12, 2**24
@@ -40,12 +40,12 @@ class InvalidClaim(Exception):
 
 
 def find_invalid_claim(path: Path, rows: int) -> str | None:
-    """Return what is wrong with the metadata in a file of *rows* rows, None if nothing is."""
+    """Return the defect in the metadata of a file with *rows* rows, None if there is none."""
     try:
         with path.open("rb") as file:
             _check_file(file, path.stat().st_size, rows)
-    except InvalidClaim as found:
-        return str(found)
+    except InvalidClaim as error:
+        return str(error)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     except (IndexError, KeyError, TypeError, AttributeError, ValueError):
@@ -57,7 +57,7 @@ def _check_file(file: BinaryIO, size: int, rows: int) -> None:
     file.seek(max(size - 8, 0))
     tail = file.read(8)
     length = int.from_bytes(tail[:4], "little")
-    if tail[4:] != _MAGIC or length > min(FOOTER, size - 12):
+    if tail[4:] != _MAGIC or length > min(MAX_FOOTER_BYTES, size - 12):
         raise InvalidClaim("is not a readable Parquet file")
     data = size - 8 - length
     file.seek(data)
@@ -66,50 +66,52 @@ def _check_file(file: BinaryIO, size: int, rows: int) -> None:
     counts = [group[3] for group in groups]
     if footer[3] != rows or sum(counts) != rows or min(counts, default=0) < 0:
         raise InvalidClaim(f"claims {footer[3]:,} rows instead of {rows:,}")
-    if max(counts, default=0) > GROUP_ROWS:
-        raise InvalidClaim(f"has {max(counts):,} rows in one row group, more than {GROUP_ROWS:,}")
+    if max(counts, default=0) > MAX_GROUP_ROWS:
+        raise InvalidClaim(
+            f"has {max(counts):,} rows in one row group, more than {MAX_GROUP_ROWS:,}"
+        )
     pages = 0
     for group in groups:
         decompressed = compressed = 0
         for column in group[1]:
-            facts = column[3]
+            column_meta = column[3]
             if column.get(1):
                 raise InvalidClaim("stores its columns in another file")
-            found, number = _check_pages(file, facts, data)
-            decompressed += found
-            compressed += facts[7]
+            column_bytes, number = _check_pages(file, column_meta, data)
+            decompressed += column_bytes
+            compressed += column_meta[7]
             pages += number
-            if decompressed > max(DECOMPRESSED, RATIO * compressed):
+            if decompressed > max(FREE_GROUP_BYTES, MAX_COMPRESSION_RATIO * compressed):
                 raise InvalidClaim(
-                    f"would decompress from {compressed:,} bytes to more than {DECOMPRESSED:,}"
+                    f"would decompress from {compressed:,} bytes to more than {FREE_GROUP_BYTES:,}"
                 )
-            if pages > PAGES:
-                raise InvalidClaim(f"has more than {PAGES:,} pages")
-            if facts[5] != group[3] and not group[3] <= facts[5] <= max(
-                VALUES, VALUES_PER_BYTE * facts[7]
+            if pages > MAX_PAGES:
+                raise InvalidClaim(f"has more than {MAX_PAGES:,} pages")
+            if column_meta[5] != group[3] and not group[3] <= column_meta[5] <= max(
+                FREE_VALUES, MAX_VALUES_PER_BYTE * column_meta[7]
             ):
-                raise InvalidClaim(f"claims {facts[5]:,} values in {group[3]:,} rows")
+                raise InvalidClaim(f"claims {column_meta[5]:,} values in {group[3]:,} rows")
 
 
-def _check_pages(file: BinaryIO, facts: dict[int, Any], data: int) -> tuple[int, int]:
+def _check_pages(file: BinaryIO, column_meta: dict[int, Any], data: int) -> tuple[int, int]:
     """Return the decompressed bytes and the number of the pages of a column."""
-    offset = facts.get(11, facts[9])  # the dictionary page comes first
-    end = offset + facts[7]
-    if not len(_MAGIC) <= offset <= facts[9] <= end <= data:
+    offset = column_meta.get(11, column_meta[9])  # the dictionary page comes first
+    end = offset + column_meta[7]
+    if not len(_MAGIC) <= offset <= column_meta[9] <= end <= data:
         raise InvalidClaim("claims pages outside of its data")
     decompressed = values = number = 0
     while offset < end:
         page, header = _read_header(file, offset)
         decompressed += page[2]
         number += 1
-        if not 0 <= page[2] <= PAGE or page[3] < 0 or number > PAGES:
+        if not 0 <= page[2] <= MAX_PAGE_BYTES or page[3] < 0 or number > MAX_PAGES:
             raise InvalidClaim(f"claims a page of {page[2]:,} bytes")
         values += sum(page[kind][1] for kind in (5, 8) if kind in page)
         if any(page[kind][1] < 0 for kind in (5, 7, 8) if kind in page):
             raise InvalidClaim("claims a negative number of values")
         offset += header + page[3]
-    if offset != end or values != facts[5]:
-        raise InvalidClaim(f"claims {facts[5]:,} values, but its pages claim {values:,}")
+    if offset != end or values != column_meta[5]:
+        raise InvalidClaim(f"claims {column_meta[5]:,} values, but its pages claim {values:,}")
     return decompressed, number
 
 
@@ -127,7 +129,7 @@ def _read_struct(data: bytes, offset: int, depth: int) -> tuple[dict[int, Any], 
     """Return the fields of a Thrift struct (compact protocol) by number, and its end."""
     if depth > _MAX_DEPTH:
         raise InvalidClaim("is nested too deeply")
-    found: dict[int, Any] = {}
+    fields: dict[int, Any] = {}
     last = 0
     while head := data[offset]:
         offset += 1
@@ -138,10 +140,10 @@ def _read_struct(data: bytes, offset: int, depth: int) -> tuple[dict[int, Any], 
             last = (number >> 1) ^ -(number & 1)
         kind = head & 15
         if kind in (1, 2):
-            found[last] = kind == 1
+            fields[last] = kind == 1
         else:
-            found[last], offset = _read_value(data, offset, kind, depth)
-    return found, offset + 1
+            fields[last], offset = _read_value(data, offset, kind, depth)
+    return fields, offset + 1
 
 
 def _read_value(data: bytes, offset: int, kind: int, depth: int) -> tuple[Any, int]:

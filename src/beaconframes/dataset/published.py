@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 NAME = "manifest.json"
 FORMAT = "beaconframes-export"
 FORMAT_VERSION = 1
-LARGEST = 2**28
-"""Most bytes of a manifest; one of a million files is smaller."""
+MAX_MANIFEST_BYTES = 2**28
+"""A manifest of a million files is smaller."""
 
-_STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_=.\-]{0,119}")
+_PATH_STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_=.\-]{0,119}")
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Positive = Annotated[int, Meta(ge=1, le=2**62)]
@@ -112,8 +112,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a folder; raise DatasetError for an invalid one."""
     path = folder / NAME
     try:
-        if path.stat().st_size > LARGEST:
-            raise DatasetError(f"{path} is too large for a manifest")
+        if path.stat().st_size > MAX_MANIFEST_BYTES:
+            raise DatasetError(f"{path} is larger than {MAX_MANIFEST_BYTES:,} bytes")
         manifest = json.loads(path.read_bytes())
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
@@ -136,7 +136,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     for name, table in checked.tables.items():
         if column := find_mixed_types([table.ranges, *(file.ranges for file in table.files)]):
             raise _damage_error(
-                path, f"the ranges of {name}.{visible(column, 60)} have both texts and numbers"
+                path, f"the ranges of {name}.{visible(column, 60)} mix text and numbers"
             )
     return manifest
 
@@ -155,10 +155,10 @@ def find_mixed_types(every: list[Ranges]) -> str | None:
 def list_segments(manifest: dict[str, Any], path: Path, table: str | None = None) -> list[Segment]:
     """Return the files that the manifest at *path* lists, of one table or of all."""
     found: dict[str, Segment] = {}
-    for name, described in manifest["tables"].items():
+    for name, table_entry in manifest["tables"].items():
         if table not in (None, name):
             continue
-        for file in described["files"]:
+        for file in table_entry["files"]:
             where = file["path"]
             if not is_safe_path(where) or not where.startswith(f"{name}/"):
                 raise DatasetError(
@@ -182,12 +182,12 @@ def find_last_epoch(manifest: dict[str, Any], slots_per_epoch: int) -> int | Non
 
 
 def find_damage(segment: Segment, folder: Path, *, thorough: bool) -> str | None:
-    """Return what is wrong with a file, None if nothing is; *thorough* reads all of it."""
+    """Return the damage of a file, None if it has none; *thorough* reads the whole file."""
     return segments.find_damage(segment, folder, thorough=thorough, is_valid=is_safe_path)
 
 
-def find_other_column(manifest: dict[str, Any], segment: Segment, folder: Path) -> str | None:
-    """Return how the columns of a file differ from the manifest, None if they do not."""
+def find_column_difference(manifest: dict[str, Any], segment: Segment, folder: Path) -> str | None:
+    """Return the first difference of the columns to the manifest as text, None without one."""
     columns = manifest["tables"][segment.table]["columns"]
     expected = {column["name"]: column["type"] for column in columns}
     try:
@@ -202,8 +202,8 @@ def find_other_column(manifest: dict[str, Any], segment: Segment, folder: Path) 
 
 
 def is_safe_path(path: object) -> bool:
-    """Return whether a path certainly leads to a file inside the dataset."""
-    return isinstance(path, str) and all(_STEP.fullmatch(step) for step in path.split("/"))
+    """Return whether a path stays inside the dataset: plain names, no ``..``, not absolute."""
+    return isinstance(path, str) and all(_PATH_STEP.fullmatch(step) for step in path.split("/"))
 
 
 def _damage_error(path: Path, reason: str) -> DatasetError:

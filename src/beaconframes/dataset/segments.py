@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from beaconframes.dataset.coverage import Covered, Grid
 
 ROW_GROUP = 131_072
-WIDE_ROW_GROUP = 2_048  # for rows that are mostly text: reading a few of them unpacks little
-WIDE = 8  # more text columns make a row wide
+WIDE_ROW_GROUP = 2_048  # for rows that are mostly text: reading a few of them decompresses little
+WIDE = 8  # rows with more text columns than this are wide
 ROWS = 2 * ROW_GROUP  # rows of a full segment, which a writer holds in memory
 BYTES = 2**26  # memory of a full segment: with wide rows it has fewer rows
 
@@ -81,7 +81,7 @@ class Writer:
         if frame.schema != schema:
             raise UsageError(
                 f"the rows do not fit table {table}: {_describe_difference(frame.schema, schema)}",
-                hint="Give a frame with the columns of the table, in their order",
+                hint="Pass a frame with the columns of the table, in their order",
             )
         buffer = self._buffers.setdefault(table, _Buffer())
         buffer.add(frame)
@@ -112,10 +112,12 @@ class Writer:
             return
         first, last = min(part[0] for part in intervals), max(part[1] for part in intervals)
         with ledger.translate_errors(self._folder):
-            known = coverage.read(self.connection, table, complete, first, last)
+            covered = coverage.read(self.connection, table, complete, first, last)
             coverage.add(self.connection, table, complete)
         rows = coverage.filter_covered(rows, grid, complete)
-        self.add(table, coverage.filter_covered(rows, grid, known, inside=False) if known else rows)
+        self.add(
+            table, coverage.filter_covered(rows, grid, covered, inside=False) if covered else rows
+        )
 
     def add_segment(self, table: str, rows: pl.DataFrame) -> None:
         """Add *rows*, if there are any, as one separate segment."""
@@ -123,17 +125,17 @@ class Writer:
             self._write(table, rows)
 
     def drop_table(self, table: str) -> None:
-        """Forget the columns and the grid of a table whose segments were removed."""
+        """Remove the columns and the grid of a table whose segments were removed."""
         self._schemas.pop(table, None)
         self._grids.pop(table, None)
         ledger.set_meta(self.connection, coverage.encode_grids(self._grids))
 
     def has_table(self, table: str) -> bool:
-        """Return whether the table exists, or will after this commit."""
+        """Return whether the table exists, or will exist after this commit."""
         return table in self._schemas or bool(self._segments(table))
 
     def set_meta(self, facts: Mapping[str, Any]) -> None:
-        """Set facts of ``meta`` in this commit."""
+        """Set entries of ``meta`` in this commit."""
         ledger.set_meta(self.connection, facts)
 
     def flush(self) -> None:
@@ -150,7 +152,7 @@ class Writer:
             if schema is None:
                 raise DatasetError(
                     f"no segment of table {table} in {self._folder} can be read",
-                    hint="Run verify()",
+                    hint="Run verify() to list the damaged segments",
                 )
             self._schemas[table] = schema
         return self._schemas[table]
@@ -209,7 +211,7 @@ def find_damage(
 
 
 def find_invalid_claim(segment: Segment, folder: Path) -> str | None:
-    """Return what is wrong with the metadata in a Parquet file, None if nothing is."""
+    """Return the defect in the metadata of a Parquet file, None if there is none."""
     if not segment.path.endswith(".parquet"):
         return None
     return parquet_footer.find_invalid_claim(folder / segment.path, segment.rows)
@@ -227,14 +229,14 @@ def write_segment(
 
     The ranges are those of *range_columns*, and of the first two columns.
     """
-    home = folder / table
+    table_folder = folder / table
     private = is_private(folder)
-    if not home.is_dir():
-        home.mkdir(mode=PRIVATE_FOLDER if private else 0o777)
+    if not table_folder.is_dir():
+        table_folder.mkdir(mode=PRIVATE_FOLDER if private else 0o777)
         sync(folder)
-    draft = home / f".{number:06d}.tmp"
+    draft = table_folder / f".{number:06d}.tmp"
     texts = sum(dtype == pl.String for dtype in frame.schema.values())
-    # One chunk: the bytes of the file must not depend on how the rows were split into frames.
+    # One chunk, so that the bytes of the file do not depend on the division into frames.
     frame.rechunk().write_parquet(
         draft,
         compression="zstd",
@@ -248,7 +250,7 @@ def write_segment(
     sha256 = digest(draft)
     path = f"{table}/{number:06d}-{sha256[:12]}.parquet"
     draft.replace(folder / path)
-    sync(home)
+    sync(table_folder)
     size = (folder / path).stat().st_size
     return Segment(table, path, frame.height, size, sha256, _find_ranges(frame, range_columns))
 
@@ -259,7 +261,7 @@ def read_schema(folder: Path, segments: Iterable[Segment]) -> pl.Schema | None:
         try:
             return pl.Schema(pl.read_parquet_schema(folder / segment.path))
         except (OSError, pl.exceptions.PolarsError):
-            # Reading its rows reports the damage.
+            # Its damage is reported when its rows are read.
             continue
     return None
 
@@ -298,11 +300,11 @@ def _find_ranges(
     }
 
 
-def _describe_difference(given: pl.Schema, wanted: pl.Schema) -> str:
-    """Return in a few words how two schemas differ."""
-    if missing := [name for name in wanted if name not in given]:
+def _describe_difference(given: pl.Schema, expected: pl.Schema) -> str:
+    """Return the difference of two schemas as text."""
+    if missing := [name for name in expected if name not in given]:
         return f"{', '.join(missing)} missing"
-    if extra := [name for name in given if name not in wanted]:
+    if extra := [name for name in given if name not in expected]:
         return f"{', '.join(extra)} not expected"
-    changed = [f"{n} is {given[n]}, not {wanted[n]}" for n in wanted if given[n] != wanted[n]]
+    changed = [f"{n} is {given[n]}, not {expected[n]}" for n in expected if given[n] != expected[n]]
     return ", ".join(changed) or "the order of the columns differs"

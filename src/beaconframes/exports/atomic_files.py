@@ -24,7 +24,7 @@ def translate_errors(
 ) -> Iterator[None]:
     """Turn errors of the system and of polars into a DatasetError with the path and the reason.
 
-    *failure* says what failed; a file needs up to *needed_bytes*.
+    *failure* completes the message after the path; a file needs up to *needed_bytes*.
     """
     try:
         yield
@@ -59,7 +59,7 @@ def sync_draft(draft: Path) -> tuple[int, str]:
 
 
 def rename_draft(draft: Path, path: Path) -> None:
-    """Give a durable *draft* its final name."""
+    """Rename a durable *draft* to its final *path*."""
     with translate_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(path)

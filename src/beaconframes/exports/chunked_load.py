@@ -1,4 +1,4 @@
-"""Chunked loads: a loader call that exceeds memory, as many short calls in the order of time.
+"""Chunked loads: one loader call as many short calls in the order of time, to bound memory.
 
 A chunked load starts after the published rows and after the finished partitions of an interrupted
 export. It first requests the gaps of the published rows again.
@@ -38,7 +38,7 @@ CHOOSE_FOLDER = "choose another folder, or remove this one"
 
 @dataclass
 class ChunkedLoad:
-    """The requested units and validators of a call, and where to start."""
+    """The requested units and validators of a call, and the first unit to load."""
 
     source: Source
     call: LoaderCall
@@ -129,15 +129,15 @@ class ChunkedLoad:
         """Start after the *published* table, or after the *finished* partitions of the journal.
 
         *interrupted* is the plan of the journal, *gaps* are its gaps. Returns whether the finished
-        partitions count. Raises IncompatibleExport for other bounds.
+        partitions are reused. Raises IncompatibleExport for other bounds.
         """
         self.partitioning = partitioning
-        requests = [known["request"] for known in (published, interrupted) if known]
+        requests = [plan["request"] for plan in (published, interrupted) if plan]
         self._check_numbers(requests, [*published.get("gaps", ()), *gaps])
         for request in requests:
             self._extend_bounds(request)
         if interrupted and (self.policy.is_listed or self.is_relative("until")):
-            # An interrupted export ends where it was going to, even if more is final now.
+            # A resumed export ends at its original end, even if later units are final by now.
             self.until = interrupted["request"]["until"]
         if published:
             self.start = published["request"]["until"] + 1
@@ -155,15 +155,15 @@ class ChunkedLoad:
     def select_finished_gaps(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the parts of *gaps* that this load does not request again."""
         unit, subject = self.policy.unit_column, self.policy.subject_column
-        found = []
+        finished = []
         for gap in gaps:
             if self.first_subject and gap.get(subject or "", -1) < self.first_subject:
-                found.append(gap)
+                finished.append(gap)
             elif not self.first_subject and self.get_gap_bounds(gap)[0] < self.start:
                 last = f"last_{unit}"
                 cut = {last: min(gap[last], self.start - 1)} if last in gap else {}
-                found.append({**gap, **cut})
-        return found
+                finished.append({**gap, **cut})
+        return finished
 
     def _check_numbers(self, requests: list[dict[str, Any]], gaps: list[dict[str, Any]]) -> None:
         """Raise IncompatibleExport if a bound is not a number."""
@@ -180,7 +180,7 @@ class ChunkedLoad:
     def _extend_bounds(self, request: dict[str, Any]) -> None:
         """Extend the bounds to those of an earlier *request*; raise if they do not fit."""
         unit = self.policy.unit_name
-        # The head of the service may be behind its earlier one; relative bounds lag by as much.
+        # The service may report an older head than before. Relative bounds are older by as much.
         lag = max(request["until"] - self.until, 0) if self.is_relative("until") else 0
         is_earlier = self.since < request["since"] - lag
         if is_earlier or (request["since"] != self.since and not self.is_relative("since")):
@@ -201,13 +201,13 @@ class ChunkedLoad:
             raise IncompatibleExport(
                 f"up to {request['until']}, the existing dataset has {old or every}, and this "
                 f"export {new or every}",
-                hint=f"Give the same ones and later ones, {CHOOSE_FOLDER}",
+                hint=f"Give the same {unit}s, or add later ones; or {CHOOSE_FOLDER}",
             )
         self.since = self.start = request["since"]
         self.until = max(self.until, request["until"])
 
     def is_relative(self, bound: str) -> bool:
-        """Return whether a bound moves with the chain: omitted, an age, or a negative number."""
+        """Return whether a bound depends on the chain head: omitted, an age, a negative number."""
         if self.policy.is_listed:
             return False
         value = self.call.arguments.get(bound)
@@ -224,8 +224,9 @@ class ChunkedLoad:
             return self.since
         if end <= self.chain.genesis:
             return 0
-        found = self.chain.at(unit, end)
-        return found if self.chain.time_of(unit, found) >= end else found + 1
+        number_at_end = self.chain.at(unit, end)
+        starts_there = self.chain.time_of(unit, number_at_end) >= end
+        return number_at_end if starts_there else number_at_end + 1
 
     def load_frames(self) -> Iterator[pl.DataFrame]:
         """Yield the rows of one chunk after the other."""
@@ -287,7 +288,7 @@ class ChunkedLoad:
         first, last = self.get_gap_bounds(gap)
         column, unit = self.policy.subject_column, self.policy.unit_column
         if not gap.keys() & {column, unit, f"first_{unit}"}:
-            # The gap does not name its rows: it stays a gap.
+            # The gap does not state its units or validator, so it cannot be requested again.
             self.source.add_gaps([gap])
             return
         subjects = [gap[column]] if column in gap else [*self.subjects]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Dataset, Segment
 
 CHUNK_ROWS = ROW_GROUP // 4
-"""A quarter of a row group: more work to decompress, and a quarter of the memory."""
+"""A quarter of a row group: it needs a quarter of the memory, but more time to decompress."""
 PROVENANCE = ("service", "simulated", "finalized_epoch", "latest_epoch", "latest_slot")
 
 
@@ -34,7 +34,7 @@ def create_dataset_sources(dataset: Dataset, table: str | None) -> list[Source]:
             f"{dataset.path} has no table {table!r}", hint=f"It has: {', '.join(names) or 'none'}"
         )
     if not names:
-        raise UsageError(f"{dataset.path} has no tables yet")
+        raise UsageError(f"{dataset.path} has no tables yet", hint="Load or simulate rows first")
     meta = dataset.meta
     chain = parse_chain(meta)
     provenance: dict[str, Any] = {name: meta.get(name) for name in PROVENANCE}
@@ -77,8 +77,8 @@ def sort_segments(segments: list[Segment]) -> list[Segment]:
     units = ("epoch", "slot", "block_slot", "day", "period")
 
     def find_start(segment: Segment) -> int:
-        found = next((segment.ranges[unit][0] for unit in units if unit in segment.ranges), 0)
-        return found if isinstance(found, int) else 0
+        start = next((segment.ranges[unit][0] for unit in units if unit in segment.ranges), 0)
+        return start if isinstance(start, int) else 0
 
     return sorted(segments, key=find_start)
 

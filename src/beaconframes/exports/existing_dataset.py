@@ -1,4 +1,4 @@
-"""The dataset that an export finds in its target: compatibility, and where to resume."""
+"""The existing dataset in the target of an export: compatibility, and the point to resume."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from beaconframes.exports.sources import Source
 
 ORIGIN = ("service", "simulated", "chain")
-"""Where rows are from: the same for all tables of a dataset, and unknown for frames."""
+"""The origin of rows: the same for all tables of a dataset, and unknown for frames."""
 
 
 @dataclass(frozen=True)
@@ -69,20 +69,20 @@ def resume_export(
         name = source.table.name
         new = build_plan(source, file_format, partitionings[name], cells)
         new_origin, old_origin = {key: new[key] for key in ORIGIN}, extract_origin(existing)
-        if found := describe_differences(
+        if differences := describe_differences(
             drop_unknown_origin(old_origin, new_origin), drop_unknown_origin(new_origin, old_origin)
         ):
             raise IncompatibleExport(
-                f"the dataset in {journal.target} is from another source: {found}",
+                f"the dataset in {journal.target} is from another source: {differences}",
                 hint="Choose another folder, or remove this one",
             )
         old = extract_plan(existing, name)
         if other_tables:
-            # The provenance of a table without one is that of the other tables.
+            # A table of unknown origin takes over the origin of the other tables.
             old, new = drop_unknown_origin(old, new_origin), drop_unknown_origin(new, new_origin)
-        if old and (found := describe_differences(drop_bounds(old), drop_bounds(new))):
+        if old and (differences := describe_differences(drop_bounds(old), drop_bounds(new))):
             raise IncompatibleExport(
-                f"{journal.target} has a different table {name}: {found}",
+                f"{journal.target} has a different table {name}: {differences}",
                 hint="Give the same arguments as before, choose another folder, or remove this one",
             )
         if any(not has_valid_ranges(file, source) for file in existing.list_files(name)):
@@ -97,9 +97,9 @@ def resume_export(
         for s in sources
     }
     interrupted = journal.plan
-    if interrupted is not None and (found := describe_differences(interrupted, plan)):
+    if interrupted is not None and (differences := describe_differences(interrupted, plan)):
         raise IncompatibleExport(
-            f"{journal.target} has an interrupted export with other arguments: {found}",
+            f"{journal.target} has an interrupted export with other arguments: {differences}",
             hint=f"Give the same arguments, choose another folder, or remove {journal.folder}",
         )
     if interrupted is None:
@@ -144,7 +144,7 @@ def resume_source(
     finished = []
     paths = [path for path, segment in journal.files.items() if segment.table == name]
     started = dict.fromkeys(path.rpartition("/")[0] for path in paths)
-    # Partitions are finished in the order in which they were started. Otherwise rows are missing.
+    # Partitions are finished in the order of their start; any other order means missing rows.
     numbers = dict.fromkeys(journal.finished.get(name, []))
     for number, started_folder in zip(numbers, started, strict=False):
         try:
@@ -159,14 +159,14 @@ def resume_source(
         finished.append(number)
     plan = (journal.plan or {}).get(name, {})
     table = existing.manifest.get("tables", {}).get(name, {})
-    counts = source.resume(table, plan, finished, journal.gaps.get(name, []), partitioning)
-    journal.finished[name] = finished if counts else []
+    are_reused = source.resume(table, plan, finished, journal.gaps.get(name, []), partitioning)
+    journal.finished[name] = finished if are_reused else []
 
 
 def build_plan(
     source: Source, file_format: Format, partitioning: Partitioning, cells: CellOptions
 ) -> dict[str, Any]:
-    """Return what must stay the same from one export to the next."""
+    """Return the properties that every later export of the table must have."""
     return {
         "columns": {column.name: column.type for column in source.table.columns},
         "key": source.table.key,
@@ -218,15 +218,15 @@ def find_other_tables(existing: ExistingDataset, sources: list[Source]) -> dict[
 
 
 def describe_differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> str:
-    """Return in words how two plans differ; "" if they are equal."""
-    found = []
+    """Return the differences of two plans as text; "" if they are equal."""
+    differences = []
     for name in dict.fromkeys([*old, *new]):
         before, now = old.get(name), new.get(name)
         if isinstance(before, dict) and isinstance(now, dict):
-            found.append(describe_differences(before, now, f"{prefix}{name}."))
+            differences.append(describe_differences(before, now, f"{prefix}{name}."))
         elif before != now:
-            found.append(f"{prefix}{name} was {shorten(before)}, now it is {shorten(now)}")
-    return "; ".join(part for part in found if part)
+            differences.append(f"{prefix}{name} was {shorten(before)}, now it is {shorten(now)}")
+    return "; ".join(part for part in differences if part)
 
 
 def shorten(value: object) -> str:
@@ -243,7 +243,9 @@ def merge_other_tables(
     if not other_tables:
         return manifest
     tables = dict(sorted({**other_tables, **manifest["tables"]}.items()))
-    known = {name: value for name, value in manifest["provenance"].items() if value is not None}
+    known_values = {
+        name: value for name, value in manifest["provenance"].items() if value is not None
+    }
     merged = {
         **manifest,
         "tables": tables,
@@ -251,7 +253,7 @@ def merge_other_tables(
         "provenance": {
             **manifest["provenance"],
             **existing.manifest["provenance"],
-            **known,
+            **known_values,
             "endpoints": sorted({t["endpoint"] for t in tables.values() if t["endpoint"]}),
         },
     }

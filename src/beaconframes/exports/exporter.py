@@ -67,8 +67,8 @@ def export(
 
     A dataset is a folder: a folder of data files per table, ``manifest.json`` (every file with its
     SHA-256, the source of the rows, missing rows), ``datapackage.json``, ``croissant.json``,
-    ``CITATION.cff`` and a README. Readers never see half a dataset, and two exports of the same
-    rows have the same bytes.
+    ``CITATION.cff`` and a README. Readers never see an unfinished dataset, and two exports of
+    the same rows have the same bytes.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def export(
         A frame (polars, pandas including a named index; lazy or not), an iterable of polars frames,
         a loader, a `Dataset` or a `Store`.
     target
-        A folder; or a file, if the name ends in ``.parquet``, ``.csv``, ``.jsonl``, ``.arrow``,
+        A folder, or a file if the name ends in ``.parquet``, ``.csv``, ``.jsonl``, ``.arrow``,
         ``.duckdb`` or ``.xlsx``. Or an address in an object store, such as
         ``"s3://bucket/income"``, or a store object of obstore (the extra ``cloud``).
     format
@@ -116,8 +116,8 @@ def export(
     UsageError
         The target or an argument is invalid.
     DatasetError
-        The target contains other files, a dataset that does not match or is damaged, or another
-        process exports to it; or the disk is full.
+        The target contains other files, or a dataset that is damaged or does not match. Another
+        process exports to it. The disk is full.
     """
     remote = parse_remote_target(target, storage_options)
     local = parse_target((remote.file_name or "folder") if remote else target, format)

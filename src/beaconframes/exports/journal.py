@@ -1,7 +1,8 @@
 """The journal of an export, in a hidden working folder of the target.
 
 The working folder contains the lock, drafts, and the journal, which gets a line for every file
-before the file gets its name. A killed export can therefore be resumed, and knows its own files.
+before the file is renamed to its final name. So a killed export can be resumed, and its files can
+be identified.
 A finished export removes the folder.
 """
 
@@ -39,7 +40,7 @@ JOURNAL = "journal.jsonl"
 MAX_PARTITION = 2_900_000
 """The largest partition number: later days have no date."""
 _DATA_FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z]+")
-"""The path of a data file: its table, its partition, its number."""
+"""The path of a data file: table, partition, number."""
 
 
 class JournalFile(published.ManifestFile):
@@ -110,7 +111,7 @@ class ExportJournal:
         self._append({"plan": plan})
 
     def add_file(self, segment: Segment) -> None:
-        """Record a file that is about to get its name."""
+        """Record a file that is about to be renamed to its final name."""
         self.files[segment.path] = segment
         self._append({"file": asdict(segment)})
 
@@ -155,7 +156,7 @@ class ExportJournal:
         clear_folder(self.folder, keep=(LOCK, HOLDER, JOURNAL))
 
     def close(self) -> None:
-        """Remove the working folder. The lock is last: from then on another export may start."""
+        """Remove the working folder; the lock last, because then another export may start."""
         self.remove_drafts()
         with translate_errors(self.folder, "cannot be removed"):
             for name in (JOURNAL, HOLDER, LOCK):
@@ -163,7 +164,7 @@ class ExportJournal:
             try:
                 self.folder.rmdir()
             except OSError as error:
-                # A waiting export has created its own lock there, or has finished meanwhile.
+                # A waiting export has created its own lock there, or has already finished.
                 if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
                     raise
 

@@ -115,7 +115,7 @@ def call_loader(
 
 
 def replace_iterators(function: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return both with lists instead of iterators, which can be read only once."""
+    """Return the function and its arguments, with lists in place of one-time iterators."""
 
     def to_list(value: Any) -> Any:
         return [*value] if isinstance(value, Iterator) else value
@@ -129,7 +129,7 @@ def replace_iterators(function: Any, arguments: dict[str, Any]) -> tuple[Any, di
 def bind_arguments(
     function: Callable[..., Any], arguments: dict[str, Any]
 ) -> tuple[Callable[..., Any], inspect.BoundArguments]:
-    """Return the function inside of any `functools.partial`, and all its arguments."""
+    """Return the function without any `functools.partial` around it, and all its arguments."""
     positional: tuple[Any, ...] = ()
     while isinstance(function, functools.partial):
         positional = (*function.args, *positional)
@@ -161,7 +161,7 @@ def find_endpoint(function: Callable[..., Any]) -> Endpoint | None:
 
 
 def abbreviate(value: Any) -> str:
-    """Return a list as text, a long one as its length and hash."""
+    """Return a list as text; a long list as its length and hash."""
     try:
         items = [str(item) for item in value]
     except TypeError:

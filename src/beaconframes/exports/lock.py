@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LOCK, HOLDER = "lock", "holder.json"
 HOLDER_TIMEOUT = 0.5
-"""Seconds in which a process that has just taken the lock writes its name."""
+"""Seconds in which a process that has just taken the lock writes its process number."""
 
 
 class ExportLocked(DatasetBusy):
@@ -30,7 +30,7 @@ class ExportLocked(DatasetBusy):
 
 @contextmanager
 def hold_lock(folder: Path, target: object) -> Iterator[None]:
-    """Hold the lock in the working *folder*, and write down the process that holds it.
+    """Hold the lock in the working *folder*, and record the process that holds it.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def acquire_lock(folder: Path, target: object) -> sqlite3.Connection:
                 connection.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError:
                 connection.close()
-                # Read the name once: a holder that ends removes it before the lock.
+                # Read the holder once: a process that ends removes this file before the lock.
                 holder = read_holder(folder)
                 if may_hold_lock(holder) or time.monotonic() > deadline:
                     raise build_locked_error(folder, target, holder) from None
@@ -104,7 +104,7 @@ def check_host(folder: Path, target: object, connection: sqlite3.Connection) -> 
 
 
 def may_hold_lock(holder: dict[str, Any]) -> bool:
-    """Return whether a *holder* may hold the lock; a process that died leaves its name behind."""
+    """Return whether a *holder* may hold the lock: a killed process is still recorded."""
     if holder.get("host") != get_hostname():
         return bool(holder)
     process = holder.get("pid")
@@ -121,7 +121,7 @@ def build_locked_error(folder: Path, target: object, holder: dict[str, Any]) -> 
 
 
 def read_holder(folder: Path) -> dict[str, Any]:
-    """Return the process and the host that last wrote their names; {} if there are none."""
+    """Return the last recorded process and its host; {} if there is none."""
     with suppress(OSError, ValueError, RecursionError):
         holder = json.loads((folder / HOLDER).read_text())
         if isinstance(holder, dict):

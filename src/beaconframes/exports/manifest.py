@@ -1,8 +1,8 @@
-"""The manifest: the files of a dataset, and where its rows are from.
+"""The manifest: the files of a dataset, and the origin of its rows.
 
-It is written last and defines the dataset: a file that it does not list is not part of it. It has
-no clock and no path of this machine, so that the same rows make the same manifest. The time of each
-export is in ``history.jsonl``.
+It is written last and defines the dataset: a file that it does not list is not part of it. It
+contains no time of the export and no path of this machine, so that the same rows have the same
+manifest. The time of each export is in ``history.jsonl``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.cache.local_store import chain_facts
+from beaconframes.cache.local_store import chain_metadata
 from beaconframes.dataset.published import FORMAT, FORMAT_VERSION, checksum
 from beaconframes.errors import UsageError
 from beaconframes.exports.targets import is_text
@@ -48,11 +48,11 @@ class ManifestTable:
     def ranges(self) -> dict[str, list[int | str]]:
         """Return the minimum and the maximum of each key column."""
         ranges = [segment.ranges for segment in self.files]
-        names = dict.fromkeys(name for found in ranges for name in found)
+        names = dict.fromkeys(name for file_ranges in ranges for name in file_ranges)
         return {
             name: [
-                min(found[name][0] for found in ranges if name in found),
-                max(found[name][1] for found in ranges if name in found),
+                min(file_ranges[name][0] for file_ranges in ranges if name in file_ranges),
+                max(file_ranges[name][1] for file_ranges in ranges if name in file_ranges),
             ]
             for name in names
         }
@@ -151,7 +151,7 @@ def to_json_text(value: dict[str, Any]) -> str:
 
 
 def collect_provenance(sources: list[Source]) -> dict[str, Any]:
-    """Return where the rows of all *sources* are from; the sources agree on it."""
+    """Return the provenance of the rows of all *sources*, which must be the same."""
     provenance: dict[str, Any] = {
         "service": None,
         "simulated": None,
@@ -160,8 +160,10 @@ def collect_provenance(sources: list[Source]) -> dict[str, Any]:
         "finalized_time": None,
     }
     for source in sources:
-        known = {name: value for name, value in source.provenance.items() if value is not None}
-        provenance.update(known)
+        known_values = {
+            name: value for name, value in source.provenance.items() if value is not None
+        }
+        provenance.update(known_values)
         if source.chain is not None and provenance["chain"] is None:
-            provenance["chain"] = chain_facts(source.chain)
+            provenance["chain"] = chain_metadata(source.chain)
     return provenance

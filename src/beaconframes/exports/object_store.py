@@ -1,8 +1,9 @@
 """Exports to object stores: written on this machine, then uploaded, the manifest last.
 
-An object is complete or does not exist, and the manifest is replaced only if it has not changed
-meanwhile. Readers therefore never see half a dataset, and two exports never mix. The files stay in
-a staging folder of this machine until the upload is complete, so that a killed export can resume.
+An object is complete or does not exist, and the manifest is replaced only if no other export has
+replaced it. So readers never see an unfinished dataset, and two exports never mix. The files stay
+in a staging folder of this machine until the upload is complete, so that a killed export can
+resume.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ def export_to_store(
     with translate_errors(staging, "cannot be created"):
         staging.mkdir(parents=True, exist_ok=True)
     with open_journal(staging, staging / WORK_FOLDER, remote.url):
-        done = _write_and_upload(remote, staging, write, can_resume=can_resume)
-        # The upload is complete: files that cannot be removed here do no harm.
+        export = _write_and_upload(remote, staging, write, can_resume=can_resume)
+        # The upload is complete, so staged files may stay if they cannot be removed.
         with suppress(DatasetError):
             clear_folder(staging, keep=(WORK_FOLDER,))
     # Another export that waited for the lock may use the folder already.
     with suppress(OSError):
         staging.rmdir()
-    return done.with_path(remote.url)
+    return export.with_path(remote.url)
 
 
 def _write_and_upload(
@@ -54,17 +55,17 @@ def _write_and_upload(
 ) -> Export:
     """Let *write* export to *staging*, and upload the file or the dataset."""
     if remote.file_name:
-        done = write(staging / remote.file_name)
+        export = write(staging / remote.file_name)
         with _translate_store_errors(remote):
             _upload_file(remote, staging / remote.file_name, remote.file_name)
-        return done
+        return export
     folder = staging / "dataset"
     with _translate_store_errors(remote):
         version = download_dataset(remote, folder, can_resume=can_resume)
-    done = _write_dataset(remote, folder, write, is_new=version is None)
+    export = _write_dataset(remote, folder, write, is_new=version is None)
     with _translate_store_errors(remote):
         upload_dataset(remote, folder, version)
-    return done
+    return export
 
 
 def _write_dataset(
@@ -78,7 +79,7 @@ def _write_dataset(
         return write(folder)
     except IncompatibleExport as error:
         if not was_not_uploaded:
-            # The user knows the address, not the staging folder.
+            # The message must state the address, because users do not know the staging folder.
             error.message = error.message.replace(str(folder), remote.url)
             raise
     clear_folder(folder, keep=())
@@ -106,7 +107,7 @@ def download_dataset(
         # The staged files were written for another manifest.
         clear_folder(folder, keep=())
     data = bytes(response.bytes())
-    checked = folder / ".there"
+    checked = folder / ".downloaded"
     checked.mkdir(exist_ok=True)
     (checked / published.NAME).write_bytes(data)
     manifest = published.read_manifest(checked)
@@ -125,7 +126,7 @@ def download_dataset(
 
 
 def upload_dataset(remote: RemoteTarget, folder: Path, version: dict[str, Any] | None) -> None:
-    """Upload every new file, and last the manifest, which replaces the one of that *version*."""
+    """Upload every new file, then the manifest, which must replace the manifest of *version*."""
     import obstore
     from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
@@ -151,7 +152,7 @@ def upload_dataset(remote: RemoteTarget, folder: Path, version: dict[str, Any] |
         if version is None:
             _check_no_folder(remote)
         raise DatasetError(
-            f"another export to {remote.address} has finished meanwhile",
+            f"another export to {remote.address} has finished during this one",
             hint="Run the export again: it adds to the rows of the other one",
         ) from error
 
@@ -180,7 +181,7 @@ def _check_no_object(remote: RemoteTarget, name: str) -> None:
         obstore.head(remote.store, name)
         raise DatasetError(
             f"{remote.address}/{name} exists and is not a file of this export",
-            hint="Move it away, or export to another place",
+            hint="Move it away, or export to another address",
         )
 
 
@@ -193,7 +194,7 @@ def _check_no_folder(remote: RemoteTarget) -> None:
     except FileNotFoundError:
         raise DatasetError(
             f"{remote.address}/{published.NAME} is a folder",
-            hint="Move it away, or export to another place",
+            hint="Move it away, or export to another address",
         ) from None
 
 

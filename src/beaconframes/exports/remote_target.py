@@ -24,7 +24,7 @@ _CLIENT_OPTION = re.compile(
     r"|default_content_type|pool_idle_timeout|pool_max_idle_per_host)",
     re.IGNORECASE,
 )
-"""Options that obstore expects in `client_options`, and other libraries beside the others."""
+"""Options that obstore expects in `client_options`, and other libraries at the top level."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RemoteTarget:
 
 
 def parse_remote_target(target: Any, options: Mapping[str, Any] | None) -> RemoteTarget | None:
-    """Return the place of *target* in an object store; None if it is a local path.
+    """Return *target* as a target in an object store; None if it is a local path.
 
     A target is an address, or a store object of obstore.
     """
@@ -74,7 +74,7 @@ def _open_address(address: str, options: Mapping[str, Any] | None) -> RemoteTarg
         )
     if scheme.lower() == "memory":
         raise UsageError(
-            f"{visible(address, 60)} would be lost at once: nothing else can open it",
+            f"{visible(address, 60)} cannot be opened again, so its rows would be lost",
             hint="Give the store itself: obstore.store.MemoryStore()",
         )
     check_path(rest)
@@ -113,11 +113,15 @@ def build_store_options(options: object) -> dict[str, Any]:
             "storage_options and its client_options must be mappings",
             hint='Give {"region": "...", "endpoint": "...", ...}',
         )
-    found: dict[str, Any] = {"client_options": {**client_options}}
+    store_options: dict[str, Any] = {"client_options": {**client_options}}
     for name, value in options.items():
         text = str(value) if type(value) is int else value
         if match := _CLIENT_OPTION.fullmatch(name):
-            found["client_options"][match[2].lower()] = text
+            store_options["client_options"][match[2].lower()] = text
         elif name != "client_options":
-            found[name] = text
-    return found if found["client_options"] else {**found, "client_options": None}
+            store_options[name] = text
+    return (
+        store_options
+        if store_options["client_options"]
+        else {**store_options, "client_options": None}
+    )

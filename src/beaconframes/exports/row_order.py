@@ -1,4 +1,4 @@
-"""Row order: rows sorted by key in little memory, whatever their order of arrival."""
+"""Row order: sorting by key in little memory, for rows in any order of arrival."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sort_rows(frames: list[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
     del rows, columns
     done: list[pl.Series] = []
     while waiting:
-        # Gathering from one chunk takes half the time, and no byte may depend on the chunks.
+        # Gathering from one chunk takes half the time, and the bytes must not depend on chunks.
         column = waiting.pop(0).rechunk()
         done.append(column if order is None else column.gather(order))
     return pl.DataFrame(done)

@@ -38,7 +38,7 @@ class FileRows:
     """The columns to sort by; None if the rows are sorted already."""
 
     def take_rows(self) -> pl.DataFrame:
-        """Return the sorted rows, and free them here."""
+        """Return the sorted rows, and remove them from this object."""
         return self.frames.pop() if self.key is None else sort_rows(self.frames, self.key)
 
 
@@ -46,7 +46,7 @@ class Sorter:
     """Accept rows in any order, and yield the rows of one file after the other, by partition.
 
     While rows arrive in the order of partitions, each partition is yielded when the next one
-    starts. After the first row out of order, everything is yielded at the end; *recall* returns the
+    starts. After the first row out of order, all rows are yielded at the end; *recall* returns the
     rows of a partition that was already yielded. Runs are written into the folder *scratch*.
     """
 
@@ -160,7 +160,7 @@ class Sorter:
             part = rows.filter(pl.col(PARTITION_COLUMN).is_between(group[0], group[-1]))
             if group[0] in large and self._key:
                 for lazy in _split_by_key(part, self._key):
-                    # No variable here may reference the rows: memory also holds the next ones.
+                    # No variable here may reference the rows: the next rows need the memory.
                     file = FileRows(group[0], [lazy.collect().drop(PARTITION_COLUMN)], self._key)
                     if not file.frames[0].is_empty():
                         yield file

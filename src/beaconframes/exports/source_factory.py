@@ -1,4 +1,4 @@
-"""The sources of whatever is exported: frames, streams, datasets, stores and loader calls."""
+"""Creation of sources from frames, streams, datasets, stores and loader calls."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def create_sources(
         )
     if isinstance(what, Store):
         if what.dataset is None:
-            raise UsageError(f"the store {what.path} is empty", hint="Load something first")
+            raise UsageError(
+                f"the store {what.path} is empty", hint="Load rows first: bf.load_...(...)"
+            )
         what = what.dataset
     if isinstance(what, Dataset):
         return create_dataset_sources(what, table)

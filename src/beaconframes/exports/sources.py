@@ -30,7 +30,7 @@ POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 @dataclass
 class Source:
-    """The rows of one table, and where they are from.
+    """The rows of one table, and their origin.
 
     ``provenance`` and ``request`` go into the manifest. ``gaps`` lists missing rows, and is
     complete once all rows were read.
@@ -47,7 +47,7 @@ class Source:
     resume: Callable[..., bool] | None = None
     """Continue after the published rows; return whether finished partitions count."""
     unit_column: str = ""
-    """The column whose intervals the gaps are, such as ``epoch``."""
+    """The column of which gaps are intervals, such as ``epoch``."""
     record_gap: Callable[[dict[str, Any]], None] | None = None
     """Write a gap into the journal."""
 
@@ -59,7 +59,7 @@ class Source:
                 self.record_gap(gap)
 
     def merge_gaps(self) -> list[dict[str, Any]]:
-        """Return the gaps in order, adjacent ones merged, whatever the requests were."""
+        """Return the gaps in order, with adjacent gaps merged."""
         first, last = f"first_{self.unit_column}", f"last_{self.unit_column}"
         merged: list[dict[str, Any]] = []
 
@@ -99,15 +99,15 @@ def create_frame_source(frame: Any, name: str | None) -> Source:
 
 
 def include_index(frame: Any) -> Any:
-    """Return a frame of pandas or Dask with the named columns of its index as columns."""
+    """Return a frame of pandas or Dask with the named levels of its index as columns."""
     index = getattr(frame, "index", None)
     names = getattr(index, "names", None) or [getattr(index, "name", None)]
     named = [name for name in names if name is not None]
     if not named:
         return frame
-    if both := [name for name in named if name in frame.columns]:
+    if duplicates := [name for name in named if name in frame.columns]:
         raise UsageError(
-            f"{both[0]!r} is the name of a column and of the index",
+            f"{duplicates[0]!r} is the name of a column and of the index",
             hint="Rename one of them, or drop the index: frame.reset_index(drop=True)",
         )
     return frame.reset_index()
@@ -130,12 +130,13 @@ def create_stream_source(frames: Iterable[Any], name: str | None) -> Source:
     first = next(source, None)
     if not isinstance(first, pl.DataFrame):
         raise UsageError(
-            "an iterable to export needs at least one polars frame, which defines the columns"
+            "an iterable to export needs at least one polars frame, which defines the columns",
+            hint="Pass frames, or an empty frame with the columns first",
         )
     schema = first.schema
 
     def combine_frames() -> Iterator[pl.DataFrame]:
-        # Small frames are combined: the work per frame would exceed the work per row.
+        # Small frames are combined, because each frame has a fixed cost.
         pending, height = [schema.to_frame()], 0
         for frame in chain([first], source):
             if not isinstance(frame, pl.DataFrame):
@@ -205,11 +206,11 @@ def cast_exactly(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
     if column.dtype.is_float() and not dtype.is_float():
         column = column.fill_nan(None)
     try:
-        found = column.cast(dtype)
-        restored = found.cast(column.dtype)
+        converted = column.cast(dtype)
+        restored = converted.cast(column.dtype)
     except POLARS_ERRORS:
         return None
-    return found if restored.equals(column) else None
+    return converted if restored.equals(column) else None
 
 
 def detect_chain(rows: pl.LazyFrame) -> Chain | None:
@@ -233,8 +234,7 @@ def detect_chain(rows: pl.LazyFrame) -> Chain | None:
     number, timestamp = first.row(0)
     if number is None or number < 0:
         return None
-    known = (MAINNET, HOODI)
-    return next((c for c in known if number == find_number(c, unit, timestamp)), None)
+    return next((c for c in (MAINNET, HOODI) if number == find_number(c, unit, timestamp)), None)
 
 
 def find_number(chain: Chain, unit: str, timestamp: int) -> int:

@@ -73,8 +73,8 @@ def get_table_name(endpoint: Endpoint) -> str:
 def describe_rows(schema: pl.Schema, name: str | None = None) -> TableDescription:
     """Return the description of rows with these columns.
 
-    Rows with the columns of a loader have its description. Of other rows, only names and types are
-    known.
+    Rows with the columns of a loader have its description. The description of other rows has only
+    names and types.
     """
     check_columns(schema)
     declared = (e for e in (*ENDPOINTS, *ENDPOINTS_V2) if not e.table.keeps_every_field)

@@ -144,7 +144,7 @@ class TableWriter:
         return self._partitions.setdefault(folder, PartitionState([]))
 
     def _recall_partition(self, number: int) -> pl.DataFrame:
-        """Return the rows of a partition that was written too early, and reset its state."""
+        """Return the rows of a partition that was written before all were received; reset it."""
         self._finish_file()
         state = self._get_partition(self._get_folder(number))
         rows = self._read_files(state.written)
@@ -176,7 +176,7 @@ class TableWriter:
         self._pending = number, draft, written
 
     def _finish_file(self) -> None:
-        """Wait for the file that is being written, if there is one, and give it its name."""
+        """Wait for the file that is being written, if any, and rename it to its final name."""
         if self._pending is None:
             return
         number, draft, written = self._pending
@@ -187,13 +187,13 @@ class TableWriter:
         self._add_draft(self._get_folder(number), draft, written.result())
 
     def _add_draft(self, folder: str, draft: Path, written: WrittenFile) -> None:
-        """Give a draft its name, without the rows that are published already."""
+        """Remove the published rows from a draft, and rename it to its final name."""
         state = self._get_partition(folder)
         position = state.file_count
         state.file_count += 1
         if state.published and not self.source.only_new_rows:
-            same_place = state.published[position : position + 1]
-            same_file = bool(same_place) and same_place[0].sha256 == written.sha256
+            counterpart = state.published[position : position + 1]
+            same_file = bool(counterpart) and counterpart[0].sha256 == written.sha256
             if state.unmatched is None and same_file:
                 state.matched_rows += written.rows
                 draft.unlink()
@@ -218,7 +218,7 @@ class TableWriter:
         state.written.append(segment)
 
     def _rename_draft(self, draft: Path, segment: Segment) -> None:
-        """Give a draft its name; raise a DatasetError if another file has it."""
+        """Rename a draft to its final name; raise a DatasetError if another file has that name."""
         target = self._journal.target
         path = target / segment.path
         with translate_errors(path):

@@ -33,7 +33,7 @@ class Target:
 
 
 def parse_target(target: object, format_name: str | None) -> Target:
-    """Return the folder or the file that *target* means; a known file extension means a file."""
+    """Return *target* as a folder or a file; a name with a known extension is a file."""
     if not isinstance(target, str | os.PathLike):
         raise UsageError(f"target={target!r} is not a path", hint="Give a folder or a file")
     text = os.fspath(target)

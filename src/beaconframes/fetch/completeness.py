@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("beaconframes.fetch")
 
 IMPOSSIBLE = "impossible"
-"""The column that marks a gap that cannot be: there are final rows on both sides of it."""
+"""The column that marks a gap whose rows must exist: it lies between final rows."""
 
-KEYLESS = "public_keys_without_rows"
+PUBKEYS_WITHOUT_ROWS = "public_keys_without_rows"
 CHAIN = "chain"
-"""The subject of rows that have none, such as epochs."""
+"""The subject of rows without a subject, such as epochs."""
 
 NO_GAPS = pl.DataFrame(schema={IMPOSSIBLE: pl.Boolean})
 
@@ -60,7 +60,7 @@ class Requirement:
 
     @classmethod
     def of_calls(cls, endpoint: Endpoint, calls: Iterable[Call]) -> Requirement:
-        """Return what *calls* must return."""
+        """Return the requirement of *calls*."""
         expected = [
             (parameter, rows)
             for call in calls
@@ -78,10 +78,10 @@ class Requirement:
             if rows.required and id(rows) not in seen:
                 seen[id(rows)] = rows
                 by_parameter.setdefault(id(parameter), RequiredRows(parameter)).add(rows)
-        found = list(by_parameter.values())
+        requirements = list(by_parameter.values())
         return cls(
-            next((one for one in found if one.parameter.role is not Role.RANGE), None),
-            next((one for one in found if one.parameter.role is Role.RANGE), None),
+            next((rows for rows in requirements if rows.parameter.role is not Role.RANGE), None),
+            next((rows for rows in requirements if rows.parameter.role is Role.RANGE), None),
         )
 
 
@@ -93,13 +93,13 @@ def find_missing(
     gaps = [NO_GAPS]
     if subjects is not None:
         for name, values in subjects.values.items():
-            wanted = series_of(rows, name, values)
+            subject_values = series_of(rows, name, values)
             if subjects.pubkeys:
                 # A validator that was not requested by index was requested by public key.
-                wanted = pl.concat([wanted, rows[name].drop_nulls()]).unique()
-            gaps.append(find_missing_of(endpoint, rows, wanted.sort(), units))
-        if (keyless := count_keys_without_rows(subjects, rows)) > 0:
-            gaps.append(pl.DataFrame({KEYLESS: [keyless], IMPOSSIBLE: [False]}))
+                subject_values = pl.concat([subject_values, rows[name].drop_nulls()]).unique()
+            gaps.append(find_missing_by_subject(endpoint, rows, subject_values.sort(), units))
+        if (key_count := count_keys_without_rows(subjects, rows)) > 0:
+            gaps.append(pl.DataFrame({PUBKEYS_WITHOUT_ROWS: [key_count], IMPOSSIBLE: [False]}))
     elif units is not None:
         ((unit, numbers),) = units.values.items()
         chain_rows = rows.with_columns(pl.lit(0).alias(CHAIN))
@@ -114,32 +114,32 @@ def find_missing(
     return pl.concat(gaps, how="diagonal")
 
 
-def find_missing_of(
-    endpoint: Endpoint, rows: pl.DataFrame, wanted: pl.Series, units: RequiredRows | None
+def find_missing_by_subject(
+    endpoint: Endpoint, rows: pl.DataFrame, subject_values: pl.Series, units: RequiredRows | None
 ) -> pl.DataFrame:
-    """Return the *wanted* subjects without rows, or the gaps of each in the interval of *units*."""
+    """Return the subjects without rows, or the gaps of each subject in the interval of *units*."""
     if units is not None:
         ((unit, numbers),) = units.values.items()
-        return find_gaps(endpoint, rows, wanted, unit, min(numbers), max(numbers))
-    missing = find_subjects_without_rows(endpoint, rows, wanted)
+        return find_gaps(endpoint, rows, subject_values, unit, min(numbers), max(numbers))
+    missing = find_subjects_without_rows(endpoint, rows, subject_values)
     ranges = endpoint.parameters_of(Role.RANGE)
     column = ranges[0].rows_column if ranges else None
     if not endpoint.is_contiguous or column is None or rows.is_empty():
         return missing
-    # Without a requested range its ends are unknown; gaps between rows are found all the same.
+    # Without a requested range its ends are unknown, so only gaps between rows count.
     present = rows[column.name]
     low: Any = present.min()
     high: Any = present.max()
-    inside = find_gaps(endpoint, rows, wanted, column.name, low, high).filter(IMPOSSIBLE)
+    inside = find_gaps(endpoint, rows, subject_values, column.name, low, high).filter(IMPOSSIBLE)
     return pl.concat([missing, inside], how="diagonal")
 
 
 def find_subjects_without_rows(
-    endpoint: Endpoint, rows: pl.DataFrame, wanted: pl.Series
+    endpoint: Endpoint, rows: pl.DataFrame, subject_values: pl.Series
 ) -> pl.DataFrame:
-    """Return the *wanted* values without a row; one between two final rows is impossible."""
-    name = wanted.name
-    missing = wanted.to_frame().join(rows, on=name, how="anti", maintain_order="left")
+    """Return the subjects without rows; one between two final rows is marked as impossible."""
+    name = subject_values.name
+    missing = subject_values.to_frame().join(rows, on=name, how="anti", maintain_order="left")
     if not endpoint.is_contiguous:
         return missing.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
     final = rows.filter(*endpoint.final_rows) if endpoint.final_rows else rows
@@ -148,13 +148,18 @@ def find_subjects_without_rows(
 
 
 def find_gaps(
-    endpoint: Endpoint, rows: pl.DataFrame, wanted: pl.Series, unit: str, low: int, high: int
+    endpoint: Endpoint,
+    rows: pl.DataFrame,
+    subject_values: pl.Series,
+    unit: str,
+    low: int,
+    high: int,
 ) -> pl.DataFrame:
-    """Return the intervals from *low* to *high* in which a *wanted* subject has no rows."""
-    ends = wanted.to_frame().with_columns(
+    """Return the intervals from *low* to *high* in which a subject has no rows."""
+    ends = subject_values.to_frame().with_columns(
         pl.lit(low, pl.Int64).alias("low"), pl.lit(high, pl.Int64).alias("high")
     )
-    missing = find_intervals_without_rows(rows, ends, wanted.name, unit)
+    missing = find_intervals_without_rows(rows, ends, subject_values.name, unit)
     if endpoint.is_contiguous:
         return missing
     return missing.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
@@ -164,18 +169,18 @@ def find_missing_parts(
     rows: pl.DataFrame, name: str, part: str, part_count: int, chain_head: ChainHead
 ) -> pl.DataFrame:
     """Return the missing parts of final units, such as the slots of an epoch."""
-    short = rows.group_by(name).agg(pl.col(part).n_unique().alias("have"))
-    short = short.filter(pl.col("have") < part_count).sort(name).select(name)
-    if short.is_empty():
+    incomplete = rows.group_by(name).agg(pl.col(part).n_unique().alias("received_parts"))
+    incomplete = incomplete.filter(pl.col("received_parts") < part_count).sort(name).select(name)
+    if incomplete.is_empty():
         return NO_GAPS
     # A unit that is not final may still be growing.
-    short = short.filter(pl.col(name) <= last_final_epoch(chain_head))
+    incomplete = incomplete.filter(pl.col(name) <= last_final_epoch(chain_head))
     first = pl.col(name) * part_count
-    ends = short.with_columns(first.alias("low"), (first + part_count - 1).alias("high"))
+    ends = incomplete.with_columns(first.alias("low"), (first + part_count - 1).alias("high"))
     missing = find_intervals_without_rows(rows, ends, name, part)
-    both = [pl.col(name).alias(f"first_{name}"), pl.col(name).alias(f"last_{name}")]
+    unit_range = [pl.col(name).alias(f"first_{name}"), pl.col(name).alias(f"last_{name}")]
     true = pl.lit(value=True).alias(IMPOSSIBLE)
-    return missing.select(*both, pl.exclude(name, IMPOSSIBLE), true)
+    return missing.select(*unit_range, pl.exclude(name, IMPOSSIBLE), true)
 
 
 def find_intervals_without_rows(
@@ -206,12 +211,12 @@ def find_intervals_without_rows(
 
 
 def last_final_epoch(chain_head: ChainHead) -> int:
-    """Return the last epoch that is finalized and over: at genesis, epoch 0 is final and runs."""
+    """Return the last finalized epoch that has ended: at genesis, epoch 0 is final but runs."""
     return min(chain_head.latest("epoch", finalized=True), chain_head.latest("epoch") - 1)
 
 
 def allow_unfinalized(missing: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
-    """Return *missing* with gaps that are not final yet no longer marked as impossible."""
+    """Return *missing* without the mark on gaps that are not final yet: their rows may follow."""
     if "last_epoch" not in missing.columns:
         return missing
     last, impossible = pl.col("last_epoch"), pl.col(IMPOSSIBLE)
@@ -222,10 +227,10 @@ def allow_unfinalized(missing: pl.DataFrame, chain_head: ChainHead) -> pl.DataFr
 
 
 def count_keys_without_rows(subjects: RequiredRows, rows: pl.DataFrame) -> int:
-    """Return how many public keys have no rows, where rows do not have the key.
+    """Return how many requested public keys have no rows; rows hold the index, not the key.
 
-    The service silently drops unknown keys. A validator that was requested by its index as well
-    counts as one without rows: the two cannot be distinguished.
+    The service silently drops unknown keys. A validator that is requested by key and by index
+    counts as a key without rows, because its rows do not show by which it was requested.
     """
     if not subjects.pubkeys:
         return 0
@@ -242,10 +247,11 @@ def series_of(rows: pl.DataFrame, name: str, values: Iterable[Any]) -> pl.Series
 def drop_unrequested(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) -> pl.DataFrame:
     """Return the *rows* that *calls* requested.
 
-    Where the service always returns more than was requested, other rows are dropped. Elsewhere an
-    unrequested row raises IntegrityError.
+    For some parameters the service always returns more rows: those are dropped. For all other
+    parameters an unrequested row raises IntegrityError.
     """
-    trimmed = {name for call in calls for one in call.expected if one.trim for name in one.values}
+    expected_rows = (expected for call in calls for expected in call.expected)
+    trimmed = {name for expected in expected_rows if expected.trim for name in expected.values}
     for selections in expected_by_columns(calls):
         by_column: dict[str, list[Collection[Any]]] = {name: [] for name in selections[0].values}
         for expected in selections:
@@ -262,7 +268,7 @@ def drop_unrequested(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) 
                 f"the service returned {unrequested.height} rows that were not requested, the "
                 f"first with {name} {unrequested[name][0]}",
                 endpoint=endpoint.route,
-                hint="The response belongs to another request. Nothing was stored",
+                hint="Try again later. The response was discarded, nothing was stored",
             )
     return rows
 
@@ -271,14 +277,14 @@ def drop_duplicates(endpoint: Endpoint, rows: pl.DataFrame) -> pl.DataFrame:
     """Return *rows* sorted by key, each once; log how many were received more than once."""
     unique = endpoint.table.arrange(rows)
     if unique.height < rows.height:
-        # A list read by offset that changes shows some rows twice, and others not at all.
+        # If a list changes while it is read by offset, rows are repeated or left out.
         shifted = endpoint.pagination is not None and endpoint.pagination.may_shift
         log.log(
             logging.WARNING if shifted else logging.INFO,
             "%s: %d rows were received more than once; each is used once%s",
             endpoint.route,
             rows.height - unique.height,
-            ", and others may be missing: the list moved while it was read" if shifted else "",
+            ", and others may be missing: the list changed while it was read" if shifted else "",
         )
     return unique
 
@@ -286,9 +292,9 @@ def drop_duplicates(endpoint: Endpoint, rows: pl.DataFrame) -> pl.DataFrame:
 def expected_by_columns(calls: list[Call]) -> list[list[ExpectedRows]]:
     """Return the rows that *calls* may return, one list for each set of columns.
 
-    Columns count only if each call selects by them: a call that does not may return any row.
+    A set of columns counts only if every call selects by it: the other calls may return any row.
     """
-    found: dict[tuple[str, ...], list[ExpectedRows]] = {}
+    by_columns: dict[tuple[str, ...], list[ExpectedRows]] = {}
     counts: dict[tuple[str, ...], int] = {}
     seen: set[int] = set()
     for call in calls:
@@ -299,12 +305,12 @@ def expected_by_columns(calls: list[Call]) -> list[list[ExpectedRows]]:
             counts[columns] = counts.get(columns, 0) + 1
             if id(expected) not in seen:
                 seen.add(id(expected))
-                found.setdefault(columns, []).append(expected)
-    return [rows for columns, rows in found.items() if counts[columns] == len(calls)]
+                by_columns.setdefault(columns, []).append(expected)
+    return [rows for columns, rows in by_columns.items() if counts[columns] == len(calls)]
 
 
 def is_among(rows: pl.DataFrame, name: str, parts: list[Collection[Any]]) -> pl.Expr:
-    """Return whether a cell is in one of *parts*; ranges stay ranges, whatever their length."""
+    """Return the expression whether a cell is in one of *parts*; ranges are not expanded."""
     values = [value for part in parts if not isinstance(part, range) for value in part]
     return reduce(
         or_,
@@ -314,14 +320,14 @@ def is_among(rows: pl.DataFrame, name: str, parts: list[Collection[Any]]) -> pl.
 
 
 def merge_ranges(parts: Iterable[Collection[Any]]) -> tuple[tuple[int, int], ...]:
-    """Return the ranges among *parts* as intervals: there may be thousands of windows."""
+    """Return the ranges among *parts* as merged intervals; there may be thousands of ranges."""
     ranges = (part for part in parts if isinstance(part, range))
     return merge_intervals(interval for part in ranges for interval in intervals_of(part))
 
 
-def drop_known(key: list[str], rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Return the *rows* whose key is not in *known*.
+def drop_received(key: list[str], rows: pl.DataFrame, received: pl.DataFrame) -> pl.DataFrame:
+    """Return the *rows* whose key is not in *received*.
 
-    A row that is not final may differ between two responses: the first one counts.
+    A row that is not final may differ between two responses: the first response counts.
     """
-    return rows.join(known, on=key, how="anti", nulls_equal=True)
+    return rows.join(received, on=key, how="anti", nulls_equal=True)

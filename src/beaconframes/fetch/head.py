@@ -32,7 +32,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class LatestState(msgspec.Struct):
-    """The part of the latest state that states the head."""
+    """The fields of the latest state that describe the head of the chain."""
 
     current_slot: int = msgspec.field(name="currentSlot")
     current_epoch: int = msgspec.field(name="currentEpoch")
@@ -46,11 +46,11 @@ class SlotNumber(msgspec.Struct):
 
 
 class FinalityAgreement:
-    """What several responses call finalized; replicas of the service may lag, or be wrong."""
+    """The finalized epoch or slot of several responses: replicas of the service may lag or err."""
 
     def __init__(self) -> None:
         self.highest = -1
-        """The highest stated value: finality never goes back."""
+        """The highest reported value: finality never goes back."""
         self.agreed = -1
         """The highest value that two responses agree on."""
 
@@ -58,7 +58,7 @@ class FinalityAgreement:
         """Add the value of one more response."""
         if stated < self.highest:
             log.warning(
-                "the service states that %d is finalized, and stated %d before",
+                "the service reports that %d is finalized, but reported %d before",
                 *(stated, self.highest),
             )
         self.agreed = max(self.agreed, min(self.highest, stated))
@@ -68,32 +68,32 @@ class FinalityAgreement:
 class HeadV1:
     """The head as V1 states it, in one response."""
 
-    def __init__(self, fetch: Callable[[Request], bytes], known: Head | None = None) -> None:
-        """Use the head *known* for ever, or else *fetch* it from the service."""
+    def __init__(self, fetch: Callable[[Request], bytes], fixed: Head | None = None) -> None:
+        """Use the *fixed* head, or without one *fetch* the current head from the service."""
         self._fetch = fetch
         self._lock = threading.Lock()
-        self.known = known
+        self.fixed = fixed
         self._finality = FinalityAgreement()
         self._head: Head | None = None
         self._fetched_at = 0.0
 
     def expire(self) -> None:
-        """Request the head again when it is needed next."""
+        """Discard the fetched head, so that its next use requests it again."""
         self._fetched_at = -MAX_AGE
 
     def head(self) -> Head:
         """Return the head: one request, unless it was fetched within the last slot."""
-        if self.known is not None:
-            return self.known
+        if self.fixed is not None:
+            return self.fixed
         with self._lock:
             if self._head is None or time.monotonic() - self._fetched_at > MAX_AGE:
                 return self._refresh()
             return self._head
 
-    def agreed(self, *, ask: bool) -> int:
-        """Return the last epoch that two responses call final; with *ask*, request one more."""
+    def agreed(self, *, refresh: bool) -> int:
+        """Return the last epoch that two responses call final; with *refresh*, request one more."""
         with self._lock:
-            if ask:
+            if refresh:
                 self._refresh()
             return self._finality.agreed
 
@@ -117,7 +117,7 @@ class HeadV2:
         self._finality = FinalityAgreement()
 
     def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
-        """Return the latest slot, epoch or period: one request a slot."""
+        """Return the latest slot, epoch, day or period, with at most one request per slot."""
         finalized = finalized or unit == "day"
         slot = self.slot("finalized" if finalized else "latest")
         epoch = self._final_epoch(slot) if finalized else slot // chain.slots_per_epoch
@@ -134,10 +134,10 @@ class HeadV2:
             slot, _ = self._slots.get(view, (0, 0.0))
             return slot if self.is_fresh(view) else self._refresh(view)
 
-    def agreed(self, *, ask: bool) -> int:
-        """Return the last epoch that two responses call final; with *ask*, request one more."""
+    def agreed(self, *, refresh: bool) -> int:
+        """Return the last epoch that two responses call final; with *refresh*, request one more."""
         with self._lock:
-            if ask:
+            if refresh:
                 self._refresh("finalized")
             agreed = self._finality.agreed
             return self._final_epoch(agreed) if agreed >= 0 else -1
@@ -154,8 +154,8 @@ class HeadV2:
     def _final_epoch(self, slot: int) -> int:
         """Return the last epoch that is final when *slot* is the finalized slot."""
         epoch, position = divmod(slot, self._chain.slots_per_epoch)
-        # Finality comes by whole epochs. The slot may be the first of the next epoch, or the last
-        # with a block; only the epoch before is final in both cases.
+        # Only whole epochs become final. The finalized slot may be the first slot of the next
+        # epoch, or the last slot with a block. In both cases only the epoch before it is final.
         return epoch if position == self._chain.slots_per_epoch - 1 else max(epoch - 1, 0)
 
 
@@ -171,13 +171,13 @@ def slot_request(chain: Chain, view: str) -> Request:
 
 
 def parse_one(data: bytes, kind: type[T]) -> T:
-    """Return the object in *data*, by itself or as the only one of a list."""
-    found: T | list[T] = msgspec.json.decode(data, type=kind | list[kind], strict=False)  # type: ignore[valid-type]
-    if not isinstance(found, list):
-        return found
-    if len(found) != 1:
-        raise msgspec.ValidationError(f"Expected one `object`, got {len(found)}")
-    return found[0]
+    """Return the JSON object in *data*, which may be the only item of a list."""
+    decoded: T | list[T] = msgspec.json.decode(data, type=kind | list[kind], strict=False)  # type: ignore[valid-type]
+    if not isinstance(decoded, list):
+        return decoded
+    if len(decoded) != 1:
+        raise msgspec.ValidationError(f"Expected one `object`, got {len(decoded)}")
+    return decoded[0]
 
 
 def parse_slot(data: bytes) -> int:
@@ -200,8 +200,8 @@ def parse_latest_state(data: bytes) -> LatestState:
         ) from None
     if not 0 <= state.current_finalized_epoch <= state.current_epoch:
         raise ProtocolError(
-            f"the latest state is impossible: epoch {state.current_epoch}, "
-            f"finalized {state.current_finalized_epoch}",
+            f"the latest state is invalid: its finalized epoch is {state.current_finalized_epoch}, "
+            f"its current epoch {state.current_epoch}",
             endpoint=LATEST_STATE.endpoint,
         )
     return state

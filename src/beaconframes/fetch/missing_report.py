@@ -1,4 +1,4 @@
-"""The warning and the error for missing rows, which name them."""
+"""The warning and the error that list missing rows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import Endpoint
 
-NAMED_IN_A_MESSAGE = 5
+MAX_GAPS_IN_MESSAGE = 5
 
 
 def report_missing(
     endpoint: Endpoint, missing: pl.DataFrame, rows: Any, *, strict: bool
 ) -> MissingRows:
-    """Return the warning for *missing* rows; raise for impossible gaps, or for any with *strict*.
+    """Return the warning for *missing* rows; raise an error for impossible gaps.
 
-    An error carries the received *rows*.
+    With *strict* any missing row raises an error. Errors carry the received *rows*.
     """
     gaps = missing.drop(IMPOSSIBLE)
     impossible = missing.filter(IMPOSSIBLE)
@@ -30,7 +30,7 @@ def report_missing(
         error = IntegrityError(
             f"final rows are missing, requested twice: {describe_gaps(impossible)}",
             endpoint=endpoint.route,
-            hint="Try again later. The error's `rows` has the other rows, its `missing` the gaps",
+            hint="Try again later. The error has the received `rows` and the `missing` gaps",
         )
         error.missing, error.rows = gaps, rows
         raise error
@@ -47,9 +47,9 @@ def report_missing(
 
 
 def describe_gaps(missing: pl.DataFrame) -> str:
-    """Return text that names the first few gaps."""
-    gaps = missing.drop(IMPOSSIBLE).head(NAMED_IN_A_MESSAGE).iter_rows(named=True)
-    rest = missing.height - NAMED_IN_A_MESSAGE
+    """Return the first few gaps as text."""
+    gaps = missing.drop(IMPOSSIBLE).head(MAX_GAPS_IN_MESSAGE).iter_rows(named=True)
+    rest = missing.height - MAX_GAPS_IN_MESSAGE
     return "; ".join(map(describe_gap, gaps)) + (f"; and {rest} more" if rest > 0 else "")
 
 

@@ -1,4 +1,4 @@
-"""The pages of many calls: each call to its last page, a few calls at a time."""
+"""The paginator: it fetches all pages of many calls, a few calls at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from beaconframes.http.session import Session
 
 CONCURRENCY = 8
-"""Calls under way at once."""
+"""Concurrent calls."""
 INTERRUPT_INTERVAL = 0.1
 """Seconds after which Ctrl-C is noticed."""
 STATED_LIMIT = re.compile(r"limit of ([0-9]{1,3})\b", re.ASCII)
@@ -42,10 +42,10 @@ Pages = list[tuple["Call", "ResponsePage"]]
 
 
 class RequestLimit:
-    """The most requests that one load may send, failed attempts not counted."""
+    """The maximum number of requests that one load may send, without failed attempts."""
 
-    def __init__(self, most: int) -> None:
-        self._most = self._left = most
+    def __init__(self, maximum: int) -> None:
+        self._maximum = self._left = maximum
         self._lock = threading.Lock()
 
     def count(self, endpoint: str) -> None:
@@ -54,7 +54,7 @@ class RequestLimit:
             self._left -= 1
             if self._left < 0:
                 raise RequestLimitExceeded(
-                    f"stopped after {self._most:,} requests: there are more pages",
+                    f"stopped after {self._maximum:,} requests: there are more pages",
                     endpoint=endpoint,
                     hint="Request less, or raise max_requests",
                 )
@@ -66,10 +66,10 @@ REQUEST_LIMIT: ContextVar[RequestLimit | None] = ContextVar("request_limit", def
 
 @dataclass
 class IdentifierLimit:
-    """How many validators one request may name: it depends on the plan of the key.
+    """The maximum number of validators in one request: it depends on the plan of the key.
 
-    The service does not state it beforehand. The largest limit is assumed until a request is
-    refused. ``is_known`` is set once a large request was accepted or refused.
+    The service states it only when it refuses a request. The largest limit is assumed until then.
+    ``is_known`` is set once a large request was accepted or refused.
     """
 
     at_once: int = 100
@@ -77,7 +77,7 @@ class IdentifierLimit:
     is_known: bool = False
 
     def learn(self, refusal: TooManyIdentifiers) -> None:
-        """Take the limit from the *refusal*, or else the smallest of all plans."""
+        """Set the limit that the *refusal* states, or else the smallest limit of all plans."""
         stated = STATED_LIMIT.search(refusal.message)
         limit = int(stated[1]) if stated else self.smallest
         self.at_once = limit if 0 < limit < self.at_once else min(self.smallest, self.at_once)
@@ -100,7 +100,7 @@ class Paginator:
         """Yield the pages of each call, in the order of the calls.
 
         When a call fails, the pages of other finished calls are yielded before its error is
-        raised. At most 16 calls are finished or under way: the consumer sets the pace.
+        raised. At most 16 calls are sent ahead of the consumer.
         """
         remaining = iter(calls)
         if calls and (len(calls) == 1 or self.needs_probe(calls[0])):
@@ -129,19 +129,19 @@ class Paginator:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def needs_probe(self, call: Call) -> bool:
-        """Return whether *call* should go alone, to find out how many validators are allowed."""
+        """Return whether *call* must be sent alone, to learn how many validators are allowed."""
         return not self.identifier_limit.is_known and self.is_large(call)
 
     def is_large(self, call: Call) -> bool:
-        """Return whether *call* names more validators than every plan allows."""
+        """Return whether *call* has more validators than the smallest plan allows."""
         try:
             return len(self.endpoint.split(call, self.identifier_limit.smallest)) > 1
         except UsageError:
-            # The set cannot be split, and it is not known yet whether it has to be.
+            # The set cannot be split; only the service can say whether it is too large.
             return True
 
     def fetch_call(self, call: Call) -> Pages:
-        """Return the pages of *call*, split into as many calls as the identifier limit demands."""
+        """Return the pages of *call*, split into requests within the identifier limit."""
         limit = self.identifier_limit
         pages: Pages = []
         for part in self.endpoint.split(call, limit.at_once, public=self.public):
@@ -158,12 +158,12 @@ class Paginator:
         return pages
 
     def fetch_pages(self, call: Call, *, is_retry: bool = False) -> Pages:
-        """Return every page of *call*; pages that do not belong together are read once more."""
+        """Return every page of *call*; read all again, once, if they do not belong together."""
         pages: Pages = []
         guard: PageLoopGuard | None = None
-        following: Call | None = call
-        while following is not None:
-            call = following
+        next_call: Call | None = call
+        while next_call is not None:
+            call = next_call
             if self.request_limit is not None:
                 self.request_limit.count(call.request.endpoint)
             try:
@@ -173,26 +173,26 @@ class Paginator:
                     raise self.first_page_error(refusal) from None
                 # The first page was accepted with the same fields, so the cursor is refused.
                 if is_retry:
-                    raise expired_cursor(call, len(pages) + 1, refusal) from None
+                    raise build_cursor_error(call, len(pages) + 1, refusal) from None
                 return self.fetch_pages(pages[0][0], is_retry=True)
             if self.progress is not None:
                 self.progress.count_request()
             pages.append((call, page))
             if is_recomputed(pages[0][1], page):
                 if is_retry:
-                    raise recomputed(call)
+                    raise build_snapshot_error(call)
                 return self.fetch_pages(pages[0][0], is_retry=True)
-            following = self.endpoint.next_page(call, page, public=self.public)
-            if following is not None:
+            next_call = self.endpoint.next_page(call, page, public=self.public)
+            if next_call is not None:
                 guard = guard or PageLoopGuard()
-                guard.check(call.request, page, following.request)
+                guard.check(call.request, page, next_call.request)
         return pages
 
     def first_page_error(self, refusal: ServiceError) -> ServiceError:
         """Return the error for a refused first page.
 
-        The responses of some endpoints are not documented. There, "not found" mostly means that
-        the service does not have the endpoint.
+        The responses of some endpoints are not documented. For these, "not found"
+        mostly means that the service does not have the endpoint.
         """
         if not (isinstance(refusal, NotFound) and self.endpoint.table.keeps_every_field):
             return refusal
@@ -204,12 +204,12 @@ class Paginator:
         )
 
 
-def expired_cursor(call: Call, number: int, refusal: ServiceError) -> PaginationError:
+def build_cursor_error(call: Call, number: int, refusal: ServiceError) -> PaginationError:
     """Return the error for a page after the first that was refused."""
     return PaginationError(
         f"page {number} was refused twice: {refusal.message}",
         endpoint=call.request.endpoint,
-        hint="The service does not accept its own cursor. Nothing was stored",
+        hint="Try again later: the service refuses its own cursor. Nothing was stored",
     )
 
 
@@ -218,7 +218,7 @@ def is_recomputed(first: ResponsePage, page: ResponsePage) -> bool:
     return first.envelope_fields.get("last_updated") != page.envelope_fields.get("last_updated")
 
 
-def recomputed(call: Call) -> SnapshotMoved:
+def build_snapshot_error(call: Call) -> SnapshotMoved:
     """Return the error for figures that were recomputed while their pages were read."""
     return SnapshotMoved(
         "the service recomputed its figures twice while their pages were read",

@@ -1,4 +1,4 @@
-"""The pipeline of a load: wanted rows, stored rows, requests, pages, rows, checks, result.
+"""The pipeline of a load: stored rows, requests, pages, rows, checks, result.
 
 A reader of a stack trace sees these steps in this order. Stored rows and rows of this load share
 one interface, `RowStore`; without a store, `MemoryRows` is an empty one.
@@ -16,7 +16,7 @@ from beaconframes.errors import DatasetError, ResponseError, ServiceError, Usage
 from beaconframes.fetch.completeness import (
     Requirement,
     drop_duplicates,
-    drop_known,
+    drop_received,
     drop_unrequested,
     find_missing,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from beaconframes.fetch.source import FetchedRows, Source
 
 MAX_RESTARTS = 10
-"""How often a load starts again because the store changed below it."""
+"""Attempts of a load before it fails because other processes keep removing stored rows."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class LoadResult:
     missing: pl.DataFrame
     warnings: list[Warning] = field(default_factory=list)
     is_sorted: bool = False
-    """Whether the rows certainly are in order, each once."""
+    """Whether the rows are known to be sorted by key, without duplicates."""
 
     def to_frame(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.DataFrame:
         """Return the rows sorted by key, each once."""
@@ -56,7 +56,7 @@ class LoadResult:
         return rows
 
     def to_lazy(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.LazyFrame:
-        """Return the rows as a LazyFrame; in memory only where they are not stored."""
+        """Return the rows as a LazyFrame; stored rows are read only when it is collected."""
         has_finish = any(parameter.has_finish for parameter in endpoint.all_parameters)
         if isinstance(self.rows, pl.DataFrame) or has_finish:
             return self.to_frame(endpoint, values).lazy()
@@ -67,7 +67,7 @@ class RowStore(Protocol):
     """The rows of one load: those that are stored, and those that are fetched for it."""
 
     def start(self) -> None:
-        """Begin the load, or begin it again: rows fetched so far are dropped."""
+        """Start or restart the load: drop the rows fetched so far."""
 
     def missing_arguments(self) -> list[Mapping[str, Any]]:
         """Return the loader arguments that fetch what is not stored."""
@@ -82,7 +82,7 @@ class RowStore(Protocol):
         """Return the keys of all rows so far."""
 
     def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:
-        """Return the wanted rows that are missing after *calls*, one row per gap."""
+        """Return the requested rows that are missing after *calls*, one row per gap."""
 
     def only_requested(self, missing: pl.DataFrame) -> pl.DataFrame:
         """Return the part of *missing* that this load has requested."""
@@ -100,12 +100,12 @@ class RowStore(Protocol):
 def load_stored(
     source: Source, endpoint: Endpoint, rows: RowStore, chain_head: ChainHead
 ) -> LoadResult:
-    """Return the wanted rows of *endpoint*; fetch from *source* what *rows* does not have.
+    """Return the requested rows of *endpoint*: from the store *rows*, the others from *source*.
 
     Raises
     ------
     DatasetError
-        The store is damaged, or changes all the time.
+        The store is damaged, or other processes keep removing rows from it.
     """
     damage: DatasetError | None = None
     for _ in range(MAX_RESTARTS):
@@ -113,18 +113,21 @@ def load_stored(
         try:
             result = load_rows(source, endpoint, rows, chain_head)
         except DatasetError as error:
-            # Damaged segments are forgotten by now, so they are fetched again like other rows.
+            # The damaged segments were removed from the store, so a restart fetches their rows.
             damage = error
             continue
         if rows.is_consistent():
             return result
-    raise damage or DatasetError("the store changes while it is read")
+    raise damage or DatasetError(
+        "other processes keep removing rows from the store while it is read",
+        hint="Try again when they have finished, or use another store: store=...",
+    )
 
 
 def load_rows(
     source: Source, endpoint: Endpoint, rows: RowStore, chain_head: ChainHead
 ) -> LoadResult:
-    """Return the wanted rows, or raise DatasetError for damage in the store."""
+    """Return the requested rows, or raise DatasetError for damage in the store."""
     calls: list[Call] = []
     not_found: list[Call] = []
     warnings: list[Warning] = []
@@ -137,10 +140,10 @@ def load_rows(
             rows.put(fetched)
     missing = rows.find_missing(calls)
     if arguments and not missing.is_empty():
-        for again in refetch_arguments(endpoint, calls, not_found, rows.only_requested(missing)):
-            if not again:
+        for batch in refetch_arguments(endpoint, calls, not_found, rows.only_requested(missing)):
+            if not batch:
                 continue
-            if not refetch(source, endpoint, rows, again, chain_head):
+            if not refetch(source, endpoint, rows, batch, chain_head):
                 break
             missing = rows.find_missing(calls)
         rows.put_absent(missing)
@@ -155,16 +158,16 @@ def refetch(
     chain_head: ChainHead,
 ) -> bool:
     """Request missing rows once more; return whether any was received."""
-    full = [rows.refetch_arguments(one) for one in arguments]
+    full = [rows.refetch_arguments(values) for values in arguments]
     has_new = False
     try:
         for fetched in source.fetch_rows(endpoint, full, chain_head):
             requested = drop_unrequested(endpoint, fetched.calls, fetched.rows)
-            new = drop_known(endpoint.table.key(), requested, rows.keys())
+            new = drop_received(endpoint.table.key(), requested, rows.keys())
             has_new |= not new.is_empty()
             rows.put(fetched._replace(rows=new))
     except (UsageError, ServiceError, ResponseError):
-        # The rows received before are worth more. What is still missing is reported.
+        # A failed refetch must not discard the rows received before. Gaps are reported later.
         return False
     return has_new
 
@@ -241,12 +244,12 @@ def collect(rows: pl.LazyFrame) -> pl.DataFrame:
 def has_order(rows: pl.DataFrame, key: Sequence[str]) -> bool:
     """Return whether *rows* are sorted by *key*, each key once."""
 
-    def rises(following: pl.Expr, name: str) -> pl.Expr:
+    def rises(rest: pl.Expr, name: str) -> pl.Expr:
         value, previous = pl.col(name), pl.col(name).shift(1)
-        return (previous < value) | ((previous == value) & following)
+        return (previous < value) | ((previous == value) & rest)
 
     if rows.height < 2:
         return True
     sorted_by = reduce(rises, reversed(key), pl.lit(value=False))
-    # Nulls are not compared: sorting knows where they belong.
+    # A comparison with null is null, and is ignored: sorting puts nulls last.
     return bool(rows.select(sorted_by.slice(1).all(ignore_nulls=False)).item())

@@ -108,7 +108,7 @@ class ProgressBar:
         self._name, self._progress, self._requests_left = name, progress, requests_left
         self._finished = threading.Event()
         self._succeeded = False
-        # In a copy of this context, by which a notebook finds the cell of an output.
+        # The copy of this context links the output to its notebook cell.
         self._thread = threading.Thread(
             target=copy_context().run, args=(self._run,), name="beaconframes", daemon=True
         )
@@ -129,7 +129,7 @@ class ProgressBar:
             log.debug("progress is not shown: %s", type(error).__name__)
 
     def _draw(self) -> None:
-        # Without requests there is nothing to count: all rows are stored.
+        # Without requests all rows come from the store, and there is no progress to show.
         while not (self._progress.expected or self._progress.requests):
             if self._finished.wait(REFRESH_INTERVAL):
                 return
@@ -172,7 +172,7 @@ def new_bar(name: str, total: int | None) -> Any:
         total=total,
         desc=name,
         unit=" requests",
-        # In a notebook the bar stays below its cell; a terminal is left as it was.
+        # The finished bar stays in a notebook, and is removed from a terminal.
         leave=notebook,
         dynamic_ncols=not notebook,
         file=sys.stdout if notebook else sys.stderr,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.fetch.completeness import IMPOSSIBLE, KEYLESS, Requirement
+from beaconframes.fetch.completeness import IMPOSSIBLE, PUBKEYS_WITHOUT_ROWS, Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ def refetch_arguments(
 ) -> tuple[list[Arguments], list[Arguments]]:
     """Return the loader arguments that request the *missing* rows, and nothing else.
 
-    Many of them never existed: a validator has no rows before its activation, for thousands of
-    epochs. So the first list requests impossible gaps, and of other gaps only a sample: units next
-    to received rows, or one request full of subjects without any. The second list requests the
-    rest. It is of use only if the first list returned rows.
+    Many missing rows never existed: a validator has none for the thousands of epochs before its
+    activation. So the first list requests all impossible gaps, but only a sample of the others:
+    units next to received rows, or one batch of subjects without rows. The second list requests
+    the rest. Send it only if the first list returned rows.
 
     Subjects that the service reported as *not_found* are not requested again.
     """
@@ -37,10 +37,14 @@ def refetch_arguments(
         return split_by_range(subjects, required.units, missing)
     if subjects is None:
         return [], []
-    refused = Requirement.of_calls(endpoint, not_found).subjects
-    gone = set().union(*refused.values.values(), refused.pubkeys) if refused else set()
+    not_found_rows = Requirement.of_calls(endpoint, not_found).subjects
+    not_found_subjects = (
+        set().union(*not_found_rows.values.values(), not_found_rows.pubkeys)
+        if not_found_rows
+        else set()
+    )
     impossible, possible = (
-        [value for value in subjects_in(subjects, part) if value not in gone]
+        [value for value in subjects_in(subjects, part) if value not in not_found_subjects]
         for part in (missing.filter(IMPOSSIBLE), missing.filter(~pl.col(IMPOSSIBLE)))
     )
     arg = subjects.parameter.arguments()[0]
@@ -53,19 +57,22 @@ def subjects_in(subjects: RequiredRows, missing: pl.DataFrame) -> list[Any]:
     """Return the subjects in *missing*; if public keys are missing, all requested keys."""
     columns = [name for name in subjects.values if name in missing.columns]
     values = [value for name in columns for value in missing[name].drop_nulls().unique().sort()]
-    has_keyless = KEYLESS in missing.columns and missing[KEYLESS].null_count() < missing.height
-    return values + (sorted(subjects.pubkeys) if has_keyless else [])
+    has_missing_keys = (
+        PUBKEYS_WITHOUT_ROWS in missing.columns
+        and missing[PUBKEYS_WITHOUT_ROWS].null_count() < missing.height
+    )
+    return values + (sorted(subjects.pubkeys) if has_missing_keys else [])
 
 
 def split_by_range(
     subjects: RequiredRows | None, units: RequiredRows, missing: pl.DataFrame
 ) -> tuple[list[Arguments], list[Arguments]]:
-    """Return the requests for gaps next to received rows, and those for gaps further away."""
+    """Return the arguments for gaps next to received rows, and those for all other gaps."""
     ((unit, numbers),) = units.values.items()
     low, high = min(numbers), max(numbers)
     window = units.parameter.window or high - low + 1
     by_key: list[Arguments] = []
-    if subjects is not None and KEYLESS in missing.columns:
+    if subjects is not None and PUBKEYS_WITHOUT_ROWS in missing.columns:
         since = max(low, high - window + 1)
         arg = subjects.parameter.arguments()[0]
         by_key = [{arg: sorted(subjects.pubkeys), "since": since, "until": high}]
@@ -83,17 +90,17 @@ def split_gaps(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the part of *gaps* to request first, and the rest.
 
-    First come impossible gaps and gaps between rows; of the others what is within one *window* of
-    rows, and as many subjects without any rows as fit into one request.
+    The first part has all impossible gaps and gaps between rows. Of the others it has the units
+    within one *window* of received rows, and one batch of subjects without rows.
     """
     at_start, at_end = pl.col("first") == low, pl.col("last") == high
     inside = pl.col(IMPOSSIBLE) | ~(at_start | at_end)
-    # Where a request takes several subjects the ends cost little: many share the same window.
+    # With several subjects in a request, gaps at the ends cost little: they share a window.
     cheap = inside | (~(at_start & at_end) & pl.lit(batch_size is None or batch_size > 1))
     rank = pl.int_range(pl.len()).over(cheap)
-    now = gaps.filter(cheap | (rank < (len(gaps) if batch_size is None else batch_size)))
-    later = gaps.join(now, on=gaps.columns, how="anti", nulls_equal=True)
-    near = now.with_columns(
+    first_gaps = gaps.filter(cheap | (rank < (len(gaps) if batch_size is None else batch_size)))
+    later_gaps = gaps.join(first_gaps, on=gaps.columns, how="anti", nulls_equal=True)
+    near = first_gaps.with_columns(
         first=pl.when(~inside & at_start)
         .then(pl.max_horizontal("first", pl.col("last") - window + 1))
         .otherwise("first"),
@@ -101,9 +108,9 @@ def split_gaps(
         .then(pl.min_horizontal("last", pl.col("first") + window - 1))
         .otherwise("last"),
     )
-    before = now.with_columns(last=near["first"] - 1)
-    after = now.with_columns(first=near["last"] + 1)
-    rest = pl.concat([before, after, later])
+    before = first_gaps.with_columns(last=near["first"] - 1)
+    after = first_gaps.with_columns(first=near["last"] + 1)
+    rest = pl.concat([before, after, later_gaps])
     return near, rest.filter(pl.col("first") <= pl.col("last"))
 
 
@@ -113,11 +120,11 @@ def cover_gaps(
     """Yield the arguments of the fewest windows that cover *gaps*, with their subjects."""
     while not gaps.is_empty():
         start: Any = gaps["first"].min()
-        here = gaps.filter(pl.col("first") < start + window)
-        until: Any = here["last"].max()
-        named = {}
+        in_window = gaps.filter(pl.col("first") < start + window)
+        until: Any = in_window["last"].max()
+        subject_argument = {}
         if subjects is not None:
-            named = {subjects.parameter.arguments()[0]: subjects_in(subjects, here)}
-        yield {**named, "since": start, "until": min(until, start + window - 1)}
+            subject_argument = {subjects.parameter.arguments()[0]: subjects_in(subjects, in_window)}
+        yield {**subject_argument, "since": start, "until": min(until, start + window - 1)}
         rest = gaps.filter(pl.col("last") >= start + window)
         gaps = rest.with_columns(first=pl.max_horizontal("first", pl.lit(start + window)))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("beaconframes.fetch")
 
-NOT_OF_THE_RANGE = ("validator", "cursor", "page_size")
+NON_RANGE_FIELDS = ("validator", "cursor", "page_size")
 """Fields of a request that do not select a part of the chain."""
 
 GENESIS = "x-beaconframes-genesis"
@@ -39,7 +39,7 @@ class ResponseWarnings:
         self._sunset: str | None = None
 
     def observe(self, pages: Iterable[tuple[Call, ResponsePage]]) -> list[Call]:
-        """Read the headers and envelopes of *pages*; return the calls that found nothing."""
+        """Read the headers and envelopes of *pages*; return the calls with a not-found response."""
         not_found = []
         for call, page in pages:
             if (stated := page.envelope_fields.get("range")) is not None:
@@ -47,36 +47,36 @@ class ResponseWarnings:
             if "sunset" in page.headers or "deprecation" in page.headers:
                 self._sunset = page.headers.get("sunset", "")
             if (genesis := page.headers.get(GENESIS, "")) not in ("", str(self.chain.genesis)):
-                log_other_chain(self.chain.name, genesis)
+                log_chain_mismatch(self.chain.name, genesis)
             if page.not_found:
                 not_found.append(call)
         return not_found
 
     def _range_key(self, call: Call) -> bytes:
-        """Return the same key for all calls that request the same part of the chain."""
+        """Return a key that is equal for calls that request the same part of the chain."""
         # The pages of a call share its batches. The reference keeps their id from being reused.
         if id(call.batches) not in self._keys:
-            fields = {n: value for n, value in call.fields.items() if n not in NOT_OF_THE_RANGE}
+            fields = {n: value for n, value in call.fields.items() if n not in NON_RANGE_FIELDS}
             self._keys[id(call.batches)] = call.batches, msgspec.json.encode(fields)
         return self._keys[id(call.batches)][1]
 
     def all(self, reported_sunsets: set[str]) -> list[Warning]:
         """Return every warning; the sunset of an endpoint only once per *reported_sunsets*."""
-        both = (self.moved_window, self.sunset(reported_sunsets))
-        return [warning for warning in both if warning is not None]
+        warnings = (self.moved_window, self.sunset(reported_sunsets))
+        return [warning for warning in warnings if warning is not None]
 
     @property
     def moved_window(self) -> WindowMoved | None:
-        """Return the warning that pages of one window are of different parts of the chain."""
+        """Return the warning for pages of one window that cover different parts of the chain."""
         for stated in self._ranges.values():
             ranges = [msgspec.json.decode(raw) for raw in stated]
-            other = next((found for found in ranges if found != ranges[0]), None)
+            other = next((item for item in ranges if item != ranges[0]), None)
             if other is not None:
                 return WindowMoved(
                     f"the window moved while it was read: from {describe_range(ranges[0])} "
                     f"to {describe_range(other)}",
                     endpoint=self.endpoint.route,
-                    hint="The rows are of both. Name an epoch or a slot to read one state",
+                    hint="The rows are from both. Pass an epoch or a slot to read a single range",
                 )
         return None
 
@@ -89,13 +89,13 @@ class ResponseWarnings:
         return EndpointDeprecated(
             f"the service will remove this endpoint{sunset_date(self._sunset)}",
             endpoint=route,
-            hint="A newer version of beaconframes may have its successor",
+            hint="Check whether a newer version of beaconframes has its replacement",
         )
 
 
 @cache
-def log_other_chain(chain: str, genesis: str) -> None:
-    """Log, once for each genesis, that the service has another chain than assumed."""
+def log_chain_mismatch(chain: str, genesis: str) -> None:
+    """Log, once for each genesis, that the service has another chain than this explorer."""
     log.warning(
         "times are computed for %s, but the chain of this local explorer began at %s: open its "
         "folder with bf.local(folder), or with --dataset on the command line",
@@ -104,7 +104,7 @@ def log_other_chain(chain: str, genesis: str) -> None:
 
 
 def describe_range(stated: Any) -> str:
-    """Return a range in words: its epochs, slots or times."""
+    """Return a range as text: its epochs, slots or times."""
     parts = stated if isinstance(stated, dict) else {"range": stated}
     for unit in ("epoch", "slot", "timestamp"):
         part = parts.get(unit)

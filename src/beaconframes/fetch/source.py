@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 FLUSH_SECONDS = 0.25
 FLUSH_BYTES = 2**24
-"""After which received pages are decoded, while other requests are under way."""
+"""Received pages are decoded after this time or size, while other requests are under way."""
 
 
 class FetchedRows(NamedTuple):
-    """The rows of some calls, and the calls whose subject does not exist for the service."""
+    """The rows of some calls, and the calls whose subject the service does not know."""
 
     calls: list[Call]
     rows: pl.DataFrame
@@ -45,7 +45,7 @@ class Source(Protocol):
 
 
 class Connection(Protocol):
-    """An explorer, as far as the cache needs it."""
+    """The part of an explorer that the cache uses."""
 
     @property
     def offline(self) -> bool:
@@ -53,13 +53,13 @@ class Connection(Protocol):
 
     @property
     def chain_head(self) -> ChainHead:
-        """Return the end of the chain, as V1 states it."""
+        """Return the chain head, as V1 reports it."""
 
     def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
-        """Return the end of the chain, as the API version of *endpoint* states it."""
+        """Return the chain head, as the API version of *endpoint* reports it."""
 
-    def agreed_finality(self, endpoint: Endpoint, *, ask: bool = False) -> int:
-        """Return the last epoch that two responses call final; with *ask*, request one more."""
+    def agreed_finality(self, endpoint: Endpoint, *, refresh: bool = False) -> int:
+        """Return the last epoch that two responses call final; with *refresh*, request one more."""
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response."""
@@ -108,7 +108,7 @@ class ApiSource:
         specification and the public service have different paths for some endpoints. The first
         unknown path shows which ones the service has.
         """
-        # The columns of some tables follow from their records: those are decoded at once.
+        # If columns are inferred from the records, all pages must be decoded together.
         may_flush = not endpoint.table.keeps_every_field
         first = self._public
         for public in (first, not first):

@@ -1,4 +1,4 @@
-"""The rate limiter: never more requests per second than permitted, as the service counts them.
+"""The rate limiter: at most the permitted requests per second, as the service counts them.
 
 The service counts a request on arrival, at some time between sending it and receiving its response.
 So a request takes a permit, and the permit is free again one window after the response began. Two
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from beaconframes.errors import QuotaSpent, UsageError
 from beaconframes.http.retry import MAX_DATE_LENGTH, AttemptFailed
-from beaconframes.http.shared_rate_limit import KnownLimits
+from beaconframes.http.shared_rate_limit import ReportedLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 TICK = 0.1
 """Seconds: how often a waiting call checks whether it should stop."""
 QUOTA_CHECK_INTERVAL = 3600
-"""Seconds for which the service's report of a spent month is trusted."""
+"""Seconds for which a report that the month's requests are used up is trusted."""
 MAX_DIGITS = 15
-"""A longer number is not a count of requests."""
+"""Digits of the longest number that is accepted as a count of requests."""
 
 
 class Clock:
@@ -84,7 +84,7 @@ class RateLimiter:
         if rate is not None and not rate > 0:
             raise UsageError(
                 f"rate={rate!r} is not a positive number",
-                hint="Give the permitted requests per second, such as 10 or 0.5",
+                hint="Pass the permitted requests per second, such as 10 or 0.5",
             )
         self.clock = clock or Clock()
         self._condition = threading.Condition()
@@ -92,7 +92,7 @@ class RateLimiter:
         self._rate = rate
         self._learns_rate = self._is_rate_unknown = rate is None
         self._open = 0
-        self._unanswered = 0
+        self._pending = 0
         self._windows: deque[float] = deque()
         """When the response of each recent request began."""
         self._paused_until = -math.inf
@@ -106,12 +106,12 @@ class RateLimiter:
         return "" if self._shared is None else self._shared.host
 
     @property
-    def known_limits(self) -> KnownLimits:
+    def reported_limits(self) -> ReportedLimits:
         """Return the limits that this process or an earlier one has learned."""
         with self._condition:
             if self._shared is None or not self._is_shared:
-                return KnownLimits()
-            return self._shared.known_limits()
+                return ReportedLimits()
+            return self._shared.reported_limits()
 
     @property
     def rate(self) -> float | None:
@@ -131,7 +131,7 @@ class RateLimiter:
                 check()
                 self.clock.wait(self._condition, min(delay, TICK))
             self._open += 1
-            self._unanswered += 1
+            self._pending += 1
             permit = Permit(self, self._number)
         try:
             yield permit
@@ -163,10 +163,10 @@ class RateLimiter:
     def spent_quota_error(self) -> AttemptFailed | None:
         """Return the error if the service reported that the month's requests are used up.
 
-        The report is trusted for an hour, so that loops send nothing. Then one request checks it
-        again: the key may have another plan.
+        The report is trusted for an hour, in which nothing is sent. Then one request checks it
+        again, because the key may have another plan by then.
         """
-        limits, now = self.known_limits, datetime.now(UTC)
+        limits, now = self.reported_limits, datetime.now(UTC)
         if limits.remaining != 0 or limits.month != f"{now:%Y-%m}" or limits.reported_at is None:
             return None
         if not 0 <= now.timestamp() - limits.reported_at < QUOTA_CHECK_INTERVAL:
@@ -185,16 +185,16 @@ class RateLimiter:
     def _start_window(self, number: int) -> None:
         with self._condition:
             self._is_rate_unknown = False
-            self._unanswered -= 1
+            self._pending -= 1
             self._windows.append(self.clock.now())
             if self._shared is not None and number:
                 self._shared.start_window(number, self._windows[-1])
             self._condition.notify_all()
 
     def _recall_rate(self) -> None:
-        """Use the rate that any process has learned before."""
+        """Use the rate that another process has already learned."""
         if self._rate is None and self._is_shared and self._shared is not None:
-            per_second = self._shared.known_limits().per_second
+            per_second = self._shared.reported_limits().per_second
             if per_second is not None:
                 self._rate, self._is_rate_unknown = float(per_second), False
 
@@ -202,14 +202,14 @@ class RateLimiter:
         """Return the seconds until a request may be sent; 0 records the request as sent."""
         if self._is_rate_unknown:
             self._recall_rate()
-        delay, self._number = self._delay_here(), 0
+        delay, self._number = self._local_delay(), 0
         if delay <= 0 and self._is_shared and self._shared is not None:
             rate = None if self._learns_rate else self._rate
             delay, self._number = self._shared.acquire(rate, self.clock.now)
         return delay
 
-    def _delay_here(self) -> float:
-        """Return the seconds until this process may send a request, whatever others send."""
+    def _local_delay(self) -> float:
+        """Return the seconds until this process may send a request, without other processes."""
         now = self.clock.now()
         if now < self._paused_until:
             return self._paused_until - now
@@ -221,7 +221,7 @@ class RateLimiter:
         permits = max(1, math.floor(self._rate))
         window = max(1.0, 1 / self._rate)
         self._remove_windows(now - window)
-        used = self._unanswered + len(self._windows)
+        used = self._pending + len(self._windows)
         if used < permits:
             return 0
         # More permits are used than exist if the rate was learned a moment ago: then a later
@@ -234,7 +234,7 @@ class RateLimiter:
             self._windows.popleft()
 
 
-def parse_rate_limit_headers(headers: Mapping[str, str], status: int = 200) -> KnownLimits:
+def parse_rate_limit_headers(headers: Mapping[str, str], status: int = 200) -> ReportedLimits:
     """Return the limits in *headers*, the headers of a response with this *status*.
 
     Every header is optional. For a window without a limit the service repeats the limit of the next
@@ -252,8 +252,8 @@ def parse_rate_limit_headers(headers: Mapping[str, str], status: int = 200) -> K
     if window == "hour":
         hour = limit
     second = limit if window == "second" else None
-    has_limits = any(one is not None for one in (second, minute, hour, month))
-    return KnownLimits(
+    has_limits = any(count is not None for count in (second, minute, hour, month))
+    return ReportedLimits(
         per_second=second,
         per_minute=minute if hour is None or (minute or hour) < hour else None,
         per_hour=hour if month is None or (hour or month) < month else None,

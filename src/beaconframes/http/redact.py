@@ -24,7 +24,7 @@ LOGGERS = (
         for part in ("", ".connection", ".http11", ".http2", ".proxy", ".socks")
     ),
 )
-"""Each logger by name: a filter does not see the records that child loggers pass up."""
+"""Every logger by name, because a filter does not see the records of child loggers."""
 
 
 class Redactor:

@@ -56,7 +56,7 @@ class HttpResponse:
 class ResponsePage(Page):
     """The page of data in a response, and the response's headers.
 
-    With ``not_found`` the service reported that the requested thing does not exist.
+    With ``not_found`` the service reported that the requested object does not exist.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -68,7 +68,7 @@ def decode_body(
 ) -> Iterator[bytes]:
     """Yield the decompressed *chunks* of a body, at most *max_size* bytes in all.
 
-    A compressed body without its end raises AttemptFailed: HTTP libraries take it for complete.
+    A truncated gzip body raises AttemptFailed: HTTP libraries accept it as complete.
     """
     size = 0
     for chunk in _decompress(chunks, headers.get("content-encoding", "").strip().lower()):
@@ -139,7 +139,7 @@ def _gunzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class _Name(str):
-    """The name of a member. A type of its own, so that the parser reports duplicates too."""
+    """The name of a member: a separate type, so that the parser calls a hook for each name."""
 
     __slots__ = ()
 
@@ -152,7 +152,7 @@ def _count_name(kind: type[_Name], name: str) -> _Name:
     return kind(name)
 
 
-# Created once: that takes longer than parsing an envelope.
+# Created once, because creating a decoder takes longer than parsing an envelope.
 _MEMBERS = msgspec.json.Decoder(dict[_Name, msgspec.Raw], dec_hook=_count_name)
 _ANY_VALUE = msgspec.json.Decoder(msgspec.Raw)
 
@@ -202,9 +202,9 @@ def _check_envelope(envelope: str, members: Mapping[str, bytes]) -> None:
     if envelope == "png":
         raise _unexpected("is not a PNG image")
     if envelope == "code" and members.get("code") != b"200":
-        raise _unexpected("has no code 200")
+        raise _unexpected("does not have code 200")
     if envelope in {"v1", "bare"} and members.get("status") != b'"OK"':
-        raise _unexpected("has no status OK")
+        raise _unexpected("does not have status OK")
 
 
 def _not_json(response: HttpResponse, error: Exception) -> AttemptFailed:
@@ -212,9 +212,11 @@ def _not_json(response: HttpResponse, error: Exception) -> AttemptFailed:
         return AttemptFailed(ProtocolError, "the response is empty")
     if is_html(response.headers, response.body):
         text = error_text(response.headers, response.body)
-        return AttemptFailed(ProtocolError, "an HTML page instead of data", quoted=text)
+        return AttemptFailed(
+            ProtocolError, "the response is an HTML page instead of JSON", quoted=text
+        )
     return AttemptFailed(ProtocolError, "the response is not a JSON object", quoted=str(error))
 
 
-def _unexpected(what: str) -> AttemptFailed:
-    return AttemptFailed(ProtocolError, f"the response {what}: it does not come from this API")
+def _unexpected(reason: str) -> AttemptFailed:
+    return AttemptFailed(ProtocolError, f"the response {reason}: it is not from this API")

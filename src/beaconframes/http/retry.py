@@ -1,4 +1,4 @@
-"""Retries: after which failure, how often, when, and the quota that limits them in an outage."""
+"""Retries: which failures are retried, how often and when, and the quota for outages."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ BACKOFF = wait_random_exponential(multiplier=0.5, max=8, min=0.05)
 QUOTA = 500
 RETRY_COST = 5
 TIMEOUT_RETRY_COST = 10
-"""A retry after a timeout costs more: the timed-out request has kept the service busy."""
+"""A retry after a timeout costs more, because the service may still work on the request."""
 MAX_RETRY_AFTER = 120.0
-"""Seconds: the longest wait that the service may request and that a call still waits for."""
+"""Seconds: a call fails at once if the service requests a longer wait than this."""
 MAX_DATE_LENGTH = 64
 SECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
 MAX_ATTEMPTS = 4
@@ -48,13 +48,13 @@ HINTS: dict[type[BeaconframesError], str] = {
     ConnectionFailed: "Check the address and the network, or try again later",
     RequestTimeout: "Try again later, or request less in one call",
     RateLimited: "Lower the request rate: bf.connect(rate=...), in requests per second",
-    QuotaSpent: "Another key or plan may have requests left",
+    QuotaSpent: "Wait for the next period, or use another key or a larger plan",
     Unauthorized: "Set the key with bf.connect(api_key=...) or in BEACONFRAMES_API_KEY",
-    TierTooLow: "The plan of this key does not include it; another plan or key may",
+    TierTooLow: "The plan of this key does not include this request: use a larger plan",
     TooManyIdentifiers: "Request fewer validators, or use a key of a larger plan",
     BadRequest: "Check the arguments of the call",
     NotFound: "Check the arguments of the call",
-    NotServed: "Check the address: this service may not have the endpoint, or no longer",
+    NotServed: "Check the address: the service may not have this endpoint any more, or not yet",
     ServerError: "The problem is on the service's side: try again later",
     ChallengePage: "Use a key, wait a while, or try from another network",
     ProtocolError: "Check that the address is that of a chain explorer, or try again later",
@@ -187,11 +187,11 @@ def retry_call(
 def parse_retry_after(status: int, headers: Mapping[str, str]) -> float | None:
     """Return the seconds after which the service permits a retry.
 
-    None if it states none, or a value that makes no sense: zero, the past, words.
+    None without a header, or if its value is invalid: zero, a time in the past, other text.
     """
     if status not in {408, 429} and status < 500:
         return None
-    # Every response states when its window resets; only under 429 is that a request to wait.
+    # Every response states when its window resets; only with status 429 must the client wait.
     names = ("retry-after", "ratelimit-reset") if status == 429 else ("retry-after",)
     for name in names:
         text = headers.get(name)
@@ -202,7 +202,7 @@ def parse_retry_after(status: int, headers: Mapping[str, str]) -> float | None:
 
 
 def format_retry_date(seconds: float, headers: Mapping[str, str]) -> str:
-    """Return the date *seconds* after the response, by the service's own clock."""
+    """Return the date *seconds* after the response, by the clock of the service."""
     try:
         date = datetime.fromtimestamp(_response_time(headers.get("date")) + seconds, UTC)
     except (ValueError, OverflowError, OSError):
@@ -221,7 +221,7 @@ def _parse_wait(text: str, date: str | None) -> float | None:
     if SECONDS.fullmatch(text):
         return float(text)
     when = _parse_timestamp(text)
-    # The service's clock may be hours off; both of its dates are off by the same amount.
+    # The service's clock may be wrong by hours, but equally in both of its dates.
     return None if when is None else when - _response_time(date)
 
 

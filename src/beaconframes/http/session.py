@@ -56,7 +56,7 @@ class Session:
         transport: httpx.BaseTransport | None = None,
         http_client: httpx.Client | None = None,
     ) -> None:
-        """Open nothing yet; refuse a *base_url* that would expose the key."""
+        """Check *base_url*, which must not expose the key; connections are opened on first use."""
         self.base_url = check_url(base_url, has_key=key is not None)
         if key is not None:
             # Raises if the key was left behind in another process.
@@ -91,7 +91,7 @@ class Session:
         Setting *stop* from another thread ends the call within a fraction of a second.
         """
         outcome = self._fetch(request, stop)
-        # Raised here, where no frame of the traceback has held a header or a body.
+        # Raised here, so that no frame of the traceback holds a header or a body.
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
@@ -114,7 +114,7 @@ class Session:
         try:
             return parse_page(response, request.envelope, request.absent)
         except AttemptFailed:
-            # Parsed again without the key, so that the error cannot quote any part of it.
+            # Parsed again after redaction, so that the error cannot quote a part of the key.
             response = response.redacted(self._redact)
         return parse_page(response, request.envelope)
 
@@ -144,7 +144,7 @@ class Session:
         if self._process != os.getpid():
             return UsageError(
                 "this session was opened in another process",
-                hint="Open a new one after the fork: two processes cannot share a connection",
+                hint="Create a new one after the fork: two processes cannot share a connection",
             )
         if (spent := self.rate_limiter.spent_quota_error()) is not None:
             return spent.public_error(request.endpoint, 0, self._redact)
@@ -176,7 +176,7 @@ class Session:
 
 
 class Deadline:
-    """The deadline of one call, which a stop or closing the session brings forward."""
+    """The deadline of one call; it also ends when the call is stopped or the session closed."""
 
     def __init__(
         self,

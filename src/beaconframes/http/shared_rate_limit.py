@@ -34,7 +34,7 @@ FILE = "rate_limits.sqlite"
 LOCK_TIMEOUT = 2.0
 """Seconds to wait for another process's lock, which normally lasts a fraction of a millisecond."""
 REQUEST_LIFETIME = 60.0
-"""Seconds after which a request has surely arrived, even if its response was never recorded."""
+"""Seconds after which a request counts as arrived, even if its response was not recorded."""
 POLL_INTERVAL = 0.05
 TABLES = (
     "CREATE TABLE IF NOT EXISTS salt (one INTEGER PRIMARY KEY CHECK (one = 1), salt BLOB)",
@@ -82,12 +82,12 @@ UPDATE_LIMITS = (
 
 
 @dataclass(frozen=True)
-class KnownLimits:
+class ReportedLimits:
     """The limits of one key that the service has reported, and the requests used this month.
 
     The limits are permitted requests per window, None if unknown. ``remaining`` are those of
     ``month``, such as ``"2026-11"``. ``reported_at`` is the Unix time of the service's latest
-    report. The limits that one response reports have the same form: ``used`` is then 0 or 1.
+    report. The limits in one response have the same type: ``used`` is then 0 or 1.
     """
 
     per_second: int | None = None
@@ -115,15 +115,15 @@ class SharedRateLimit:
         """The name of key and host in the file; it does not reveal the key."""
         self._database: sqlite3.Connection | None = None
 
-    def known_limits(self) -> KnownLimits:
+    def reported_limits(self) -> ReportedLimits:
         """Return the limits that any process has learned."""
         return self._transaction(self._select_limits)
 
     def acquire(self, rate: float | None, now: Callable[[], float]) -> tuple[float, int]:
-        """Acquire a permit: return 0 and its number, or the seconds until the next try and 0.
+        """Return 0 and the number of a new permit, or the seconds until the next try and 0.
 
-        *rate* is the limit that the user set, for each process. The limit that the service
-        reported is known here.
+        *rate* is the limit that the user set for this process. The limit that the service
+        reported is read from the file.
         """
         # The clock is read inside the transaction, so that no recorded time lies ahead of it.
         return self._transaction(lambda database: self._acquire(database, rate, now()))
@@ -136,7 +136,7 @@ class SharedRateLimit:
         """Stop all requests until this time."""
         self._write(PAUSE, until, MAX_RETRY_AFTER)
 
-    def update(self, limits: KnownLimits) -> None:
+    def update(self, limits: ReportedLimits) -> None:
         """Record the *limits* that a response reports, and count the request."""
         self._write(
             UPDATE_LIMITS,
@@ -150,16 +150,16 @@ class SharedRateLimit:
         if database is not None:
             database.close()
 
-    def _select_limits(self, database: sqlite3.Connection) -> KnownLimits:
+    def _select_limits(self, database: sqlite3.Connection) -> ReportedLimits:
         row = database.execute(SELECT_LIMITS, (self.account,)).fetchone()
-        return KnownLimits() if row is None else KnownLimits(*row)
+        return ReportedLimits() if row is None else ReportedLimits(*row)
 
     def _acquire(
         self, database: sqlite3.Connection, rate: float | None, now: float
     ) -> tuple[float, int]:
         row = database.execute(SELECT_RATE, (self.account,)).fetchone()
         reported, paused_until = row or (None, 0.0)
-        # A later time was recorded before the machine restarted.
+        # A time further ahead was recorded before the machine restarted.
         if now < paused_until <= now + MAX_RETRY_AFTER:
             return paused_until - now, 0
         permitted = max(rate or 0.0, reported or 0.0) or math.inf
@@ -170,7 +170,7 @@ class SharedRateLimit:
         return 0.0, inserted.lastrowid or 0
 
     def _delay(self, database: sqlite3.Connection, rate: float, now: float) -> float:
-        """Return the seconds until *rate* may permit another request."""
+        """Return the seconds until *rate* permits another request."""
         window = 1.0 if math.isinf(rate) else max(1.0, 1 / rate)
         database.execute(DELETE_EXPIRED, (self.account, now - window, now))
         if math.isinf(rate):
@@ -192,7 +192,7 @@ class SharedRateLimit:
         self._transaction(lambda database: database.execute(statement, (self.account, *values)))
 
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return the result of *work*, which has the file to itself."""
+        """Return the result of *work*, run in an exclusive transaction."""
         try:
             return self._locked(work)
         except (sqlite3.Error, OSError) as error:
@@ -218,7 +218,7 @@ class SharedRateLimit:
 
     def _open_with_retries(self) -> sqlite3.Connection:
         """Open the file, also when several processes create it at the same time."""
-        # SQLite does not wait for a process that is just switching the file to WAL mode.
+        # SQLite does not wait for another process that is switching the file to WAL mode.
         attempts = Retrying(
             retry=retry_if_exception(is_busy),
             stop=stop_after_delay(LOCK_TIMEOUT),
@@ -239,7 +239,7 @@ class SharedRateLimit:
             file, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
-            # A power cut may take the last entries: they are learned again.
+            # A power failure may lose the last entries, which the next responses report again.
             database.execute("PRAGMA synchronous = OFF")
             if self._folder and database.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 database.execute("PRAGMA journal_mode = WAL")
@@ -264,7 +264,7 @@ def is_busy(error: BaseException) -> bool:
 
 
 def is_alive(process: int) -> bool:
-    """Return whether this *process* of this machine still runs, as far as can be known."""
+    """Return whether the *process* with this id runs on this machine; True if that is unknown."""
     if os.name != "posix":
         # On Windows os.kill would end the process.
         return True

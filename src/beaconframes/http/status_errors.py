@@ -1,4 +1,4 @@
-"""Errors of responses: which error a status and a body mean, how often to retry it, and when."""
+"""Errors of responses: the error for a status and a body, how often to retry it, and when."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def error_for_status(status: int, headers: Mapping[str, str], body: bytes) -> At
         wait = parse_retry_after(status, headers)
         return AttemptFailed(
             ServerError,
-            f"the service failed with {status}",
+            f"the service failed with status {status}",
             quoted=text,
             max_attempts=MAX_ATTEMPTS if wait is None or wait <= MAX_RETRY_AFTER else 1,
             retry_after=wait,
@@ -80,7 +80,7 @@ def error_for_status(status: int, headers: Mapping[str, str], body: bytes) -> At
         )
     return AttemptFailed(
         _client_error(status, body, text),
-        f"the service refused with {status}",
+        f"the service refused the request with status {status}",
         quoted=text,
         max_attempts=1,
     )
@@ -91,7 +91,7 @@ def find_challenge(status: int, headers: Mapping[str, str], body: bytes) -> Atte
     if headers.get("cf-mitigated", "").strip().lower() != "challenge":
         if status not in {200, 403, 503}:
             return None
-        # The service itself refuses in JSON.
+        # A JSON object comes from the service itself, not from a bot check.
         if status == 403 and parse_members(body):
             return None
         if status != 403 and not (is_html(headers, body) and CHALLENGE.search(body)):
@@ -154,14 +154,14 @@ def _client_error(status: int, body: bytes, text: str) -> type[ServiceError]:
 
 def _unexpected_status(status: int, headers: Mapping[str, str]) -> AttemptFailed:
     if status < 300:
-        return AttemptFailed(ProtocolError, f"status {status} instead of data")
+        return AttemptFailed(ProtocolError, f"the response has status {status} instead of 200")
     try:
         host = urlsplit(headers.get("location", "")).hostname
     except ValueError:
         host = None
     return AttemptFailed(
         ProtocolError,
-        f"the service redirects ({status}); redirects are not followed",
+        f"the service redirects (status {status}); redirects are not followed",
         quoted=host or "another path",
         hint="If the service has moved, connect to its new address: bf.connect(url=...)",
         max_attempts=1,

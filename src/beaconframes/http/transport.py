@@ -1,7 +1,7 @@
 """The transport: one HTTP exchange, bounded in bytes and in time.
 
-It is the only module that imports the HTTP client, and the last one to see the key. It follows no
-redirects and stores no cookies.
+Only this module imports the HTTP client and adds the key to a request. It follows no redirects and
+stores no cookies.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OnHeaders = Callable[[int, dict[str, str]], None]
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Seconds for a call with all its retries, for connecting, and for silence in a response."""
+    """Seconds for a call with all its retries, for connecting, and between parts of a response."""
 
     total: float = 300.0
     connect: float = 10.0
@@ -87,8 +87,8 @@ class Transport:
     ) -> HttpResponse:
         """Send *request* and return the complete response, or raise AttemptFailed.
 
-        The exchange has a thread of its own, so that this one notices its deadline, a stop and
-        Ctrl-C at any moment, whatever the exchange waits for. An abandoned exchange ends when its
+        The exchange runs in a separate thread, so that this thread notices its deadline, a stop
+        and Ctrl-C at any time. An abandoned exchange ends when its
         headers or the next chunk of its body arrive, or after the read timeout.
         """
         exchange = _Exchange(
@@ -102,7 +102,7 @@ class Transport:
             if status == 200:
                 _wait(exchange.body, seconds_left)
                 return HttpResponse(status, headers, exchange.body.result())
-            # The status says enough: the body is optional.
+            # The status identifies the error; the body only adds its text.
             _wait(exchange.body, seconds_left, at_most=ERROR_BODY_SECONDS)
             return HttpResponse(status, headers, bytes(exchange.error_body))
         except AttemptFailed:
@@ -146,7 +146,7 @@ class Transport:
         return add_key
 
     def _failure(self, error: Exception) -> AttemptFailed:
-        # By name, not by class: the client may come from another library with the same names.
+        # By name, not by class: the client may be of another library with the same class names.
         names = {kind.__name__ for kind in type(error).__mro__}
         text = str(error)
         if "TimeoutException" in names and "ConnectTimeout" not in names:
@@ -154,13 +154,15 @@ class Transport:
                 RequestTimeout, f"{self.host} sent nothing for {self._timeouts.read:g} s"
             )
         if "RemoteProtocolError" in names and "disconnect" not in text and "closed" not in text:
-            return AttemptFailed(ProtocolError, f"{self.host} does not speak HTTP", quoted=text)
+            return AttemptFailed(
+                ProtocolError, f"{self.host} sent an invalid HTTP response", quoted=text
+            )
         if "certificate" in text.lower():
             return AttemptFailed(
                 ConnectionFailed,
                 f"the TLS certificate of {self.host} is not valid",
                 quoted=text,
-                hint="Nothing was sent. SSL_CERT_FILE can name your own certificate authority",
+                hint="Nothing was sent. For your own certificate authority, set SSL_CERT_FILE",
                 max_attempts=1,
             )
         if names & {

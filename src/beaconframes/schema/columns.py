@@ -1,8 +1,8 @@
-"""Columns of a table: each one's type states its unit, and so does the end of its name.
+"""Columns of a table: the column type and the end of the column name both state the unit.
 
-A column knows its polars type, how to parse one wire value (``parse``, the definition), how to
-build a series from a list of wire values (``build``, the same, fast), and how to write cells back
-in wire form (``encode``, used by the local explorer).
+A column has a polars type and three conversions. ``parse`` converts one wire value, and defines
+its meaning. ``build`` converts a list of wire values to a series, with the same result but faster.
+``encode`` converts cells back to wire values, for the local explorer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Column:
     key
         Whether the column is part of the table's key, and so is never null.
     nullable
-        Whether it may be null although it is part of the key.
+        Whether a key column may be null.
     wire
         The field's path on the wire: the specification's spelling first, then the other
         spellings of the same field. Omitted: the column's own name.
@@ -42,7 +42,7 @@ class Column:
         as ``range.epoch.start``, or into the request, such as ``request.epoch``. The first path
         that has a value counts.
     final_when
-        The value by which the column says that its row is final, if it does.
+        The value that marks its row as final, for columns that state finality.
     """
 
     doc: str
@@ -76,7 +76,7 @@ class Column:
         return (self.context,) if isinstance(self.context, str) else self.context
 
     def wire_type(self) -> Any:
-        """Return the JSON type that the fast decoder accepts; the checked one takes the rest."""
+        """Return the JSON type that the fast decoder accepts; others go to the checked decoder."""
         return self.json_type
 
     def parse(self, value: Any) -> Any:
@@ -117,7 +117,7 @@ WEEK_OF_EPOCH = (
 
 @dataclass(frozen=True, eq=False)
 class TableSpec:
-    """What the decoders and the encoder need to know of a table."""
+    """The part of a table that the decoders and the encoder use."""
 
     table_name: str
     columns: tuple[Column, ...] = ()

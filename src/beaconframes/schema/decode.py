@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("beaconframes")
 
 RECORDS_PER_FRAME = 10_000
-"""Small enough that parsed records are still in the processor's cache when columns are built."""
+"""Small enough for parsed records to stay in the processor cache until columns are built."""
 
 SMALL_PAGE = 16 * 2**10
 """Bytes of a page whose fields are checked only if its number of colons is new."""
@@ -73,7 +73,7 @@ def decode(
     for page in pages:
         checker.check(page)
         try:
-            found = decoder.decode(page)
+            parsed = decoder.decode(page)
         except (msgspec.MsgspecError, RecursionError, ValueError):
             add_frame(collect_cells(node, records))
             records = []
@@ -82,10 +82,10 @@ def decode(
             add_frame(cells)
             continue
         before = len(records)
-        if isinstance(found, list):
-            records += found
-        elif found is not None:
-            records.append(found)
+        if isinstance(parsed, list):
+            records += parsed
+        elif parsed is not None:
+            records.append(parsed)
         heights.append(len(records) - before)
         if len(records) >= RECORDS_PER_FRAME:
             add_frame(collect_cells(node, records))
@@ -95,7 +95,7 @@ def decode(
 
 
 def collect_cells(node: Node, records: list[Any]) -> Cells:
-    """Return the values of each column from typed *records*, the first spelling that has one."""
+    """Return the values of each column; the first spelling that has a value counts."""
     cells: Cells = {}
     for leaf, holders in find_holders(node, records):
         name, values = leaf.column.name, map(attrgetter(leaf.attribute), holders)
@@ -107,7 +107,7 @@ def collect_cells(node: Node, records: list[Any]) -> Cells:
 
 
 def find_holders(node: Node, records: list[Any]) -> Iterator[tuple[Leaf, list[Any]]]:
-    """Yield every leaf with the objects that hold its values, one for each of *records*."""
+    """Yield every leaf with the objects that hold its values, one object per record."""
     for leaf in node.leaves:
         yield leaf, records
     for head, inner in node.inner.items():
@@ -131,17 +131,17 @@ def build_frame(table: TableSpec, cells: Cells, first_row: int, chain: Chain) ->
     frame = pl.DataFrame(series)
     if lists:
         frame = explode_lists(table, frame, lists)
-    more = []
+    added_columns = []
     for column in table.columns:
         if isinstance(column, TimeOf):
             check_calendar_range(table, column, frame, first_row, chain)
             number = pl.col(column.of) + column.offset
             start = chain.time_expr(column.by, number).alias(column.name)
-            more.append(pl.coalesce(column.name, start) if column.name in cells else start)
+            added_columns.append(pl.coalesce(column.name, start) if column.name in cells else start)
         elif column.name not in cells and not isinstance(column, Position):
-            # The caller fills it in.
-            more.append(pl.lit(None, column.dtype).alias(column.name))
-    return frame.with_columns(more).select([column.name for column in table.columns])
+            # The caller fills this column.
+            added_columns.append(pl.lit(None, column.dtype).alias(column.name))
+    return frame.with_columns(added_columns).select([column.name for column in table.columns])
 
 
 def check_calendar_range(
@@ -172,7 +172,7 @@ def build_series(table: TableSpec, column: Column, values: list[Any], first_row:
         row = first_row + series.is_null().arg_true()[0]
         raise SchemaError(
             f"{table.table_name} row {row} has no {column.wire_paths[0]}, which is a key field",
-            hint="The service omitted or emptied a field that the API documents",
+            hint="The service left out a documented field. Try again later",
         )
     return series
 
@@ -223,7 +223,7 @@ def find_unknown_fields(node: Node, record: Any, prefix: str = "") -> Iterator[s
 
 
 def find_first_record(page: bytes) -> bytes:
-    """Return the first record of *page*, as it is written."""
+    """Return the first record of *page* as raw JSON."""
     start = page.find(b"{")
     end = BETWEEN.search(page, start)
     if end is None:
@@ -252,7 +252,7 @@ def refuse_duplicate_fields(table: TableSpec, record: bytes) -> None:
             if names.count(name) > 1:
                 raise ProtocolError(
                     f"a record of {table.table_name} has {shorten(name)} twice",
-                    hint="Either value could be the right one; nothing was guessed",
+                    hint="Either value may be right. Try again later, or report it to the service",
                 )
         return dict(pairs)
 
@@ -263,4 +263,6 @@ def refuse_duplicate_fields(table: TableSpec, record: bytes) -> None:
 def warn_unknown_fields(table: str, fields: tuple[str, ...]) -> None:
     """Log the fields that have no column, once for each set of fields."""
     names = ", ".join(fields)
-    log.warning("%s: the service also sends %s, for which there is no column", table, names)
+    log.warning(
+        "%s: the service also sends %s, which is not documented and is dropped", table, names
+    )

@@ -1,4 +1,4 @@
-"""The slow decoder: parse each cell by itself, and name the invalid one in the error."""
+"""The slow decoder: parse each cell by itself, and report an invalid one in the error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decode_cells(table: TableSpec, page: bytes, first_row: int) -> tuple[Cells, 
 
 
 def decode_cell(table: TableSpec, column: Column, record: dict[str, Any], row: int) -> Any:
-    """Return the parsed value of one cell, or name it in a SchemaError."""
+    """Return the parsed value of one cell; raise SchemaError for an invalid one."""
     for path in column.wire_paths:
         value = find_value(table, column, path, record, row)
         if value is None:
@@ -61,7 +61,7 @@ def find_value(
     for step in parents:
         found = part.get(step)
         if found is None and column.default is None:
-            # A field with a default needs its object: without it, an omitted field means nothing.
+            # A default is valid only inside an existing object, so such an object is required.
             return None
         if not isinstance(found, dict):
             raise build_cell_error(table, column, step, found, row)
@@ -84,18 +84,18 @@ def parse_records(table: TableSpec, page: bytes) -> list[Any]:
 
 
 def repair_surrogates(body: bytes) -> bytes:
-    """Return JSON with U+FFFD for half a surrogate pair, which the parser rejects."""
+    """Return JSON with U+FFFD for each lone surrogate, which the parser rejects."""
     return LONE_SURROGATE.sub(lambda escape: escape[1] or rb"\ufffd", body)
 
 
 def build_cell_error(
     table: TableSpec, column: Column, path: str, value: Any, row: int
 ) -> SchemaError:
-    """Return the error that names a value its column cannot hold."""
+    """Return the error for a value that its column cannot hold."""
     rounded = isinstance(value, float) and abs(value) > 2**53
     return SchemaError(
         f"{table.table_name} row {row}: {path.removesuffix('[]')} is {shorten(value)}, "
         f"which {column.name} ({column.dtype}) cannot hold"
         + (" exactly: the number was rounded before it was sent" if rounded else ""),
-        hint="The service sent a value that the API does not document; nothing was guessed",
+        hint="The API does not document such a value, so it was not converted",
     )

@@ -15,7 +15,7 @@ from beaconframes.errors import SchemaError
 from beaconframes.schema.decode import build_frame
 from beaconframes.schema.decode_checked import decode_cell, parse_records
 from beaconframes.schema.envelope_context import NO_CONTEXT, build_context_cells
-from beaconframes.schema.numbers import EXACT_IN_A_FLOAT, Count, Epoch, Flag, Fraction, Number, Wei
+from beaconframes.schema.numbers import MAX_EXACT_FLOAT, Count, Epoch, Flag, Fraction, Number, Wei
 from beaconframes.schema.texts import Hex, Json, Text
 from beaconframes.schema.times import UnixTime
 from beaconframes.text import shorten
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 AMOUNT = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 BYTES = re.compile(r"0[xX]([0-9a-fA-F]{2})*", re.ASCII)
 NOT_AN_AMOUNT = re.compile(r"(^|_)(slot|epoch|index|count|timestamp)$")
-"""Names of numbers that are no amounts, even when they are written as text."""
-LARGEST = 2**63 - 1
+"""Names of numbers that are not amounts, even if they are written as text."""
+MAX_INT64 = 2**63 - 1
 CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -43,28 +43,28 @@ def decode_inferred(
     records: list[dict[str, Any]] = []
     heights = []
     for page in pages:
-        found = parse_records(table, page)
-        heights.append(len(found))
-        records += [item if isinstance(item, dict) else {"value": item} for item in found]
+        parsed = parse_records(table, page)
+        heights.append(len(parsed))
+        records += [item if isinstance(item, dict) else {"value": item} for item in parsed]
     contexts = contexts or [NO_CONTEXT] * len(heights)
     cells: Cells = build_context_cells(table, contexts, heights)
-    known = [column for column in table.columns if column.wire_paths]
-    for column in known:
+    wire_columns = [column for column in table.columns if column.wire_paths]
+    for column in wire_columns:
         cells[column.name] = [
             decode_cell(table, column, record, row) for row, record in enumerate(records)
         ]
     frame = build_frame(table, cells, 0, chain)
-    known_paths = {path for column in known for path in column.wire_paths}
+    known_paths = {path for column in wire_columns for path in column.wire_paths}
     names = set(frame.columns)
-    more = []
+    added_columns = []
     for path, values in collect_fields(records).items():
         if path not in known_paths:
             series = build_inferred_series(table, path, values)
             free = (name for name in (series.name, path, f"answer.{path}") if name not in names)
             series = series.alias(next(free))
             names.add(series.name)
-            more.append(series)
-    return pl.DataFrame([*frame.get_columns(), *more])
+            added_columns.append(series)
+    return pl.DataFrame([*frame.get_columns(), *added_columns])
 
 
 def collect_fields(records: list[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -74,12 +74,12 @@ def collect_fields(records: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """
     flat = [dict(find_leaves(record)) for record in records]
     paths = sorted({path for record in flat for path in record})
-    inner = {path for path in paths if any(other.startswith(f"{path}.") for other in paths)}
-    found = {path: [record.get(path) for record in flat] for path in paths}
+    objects = {path for path in paths if any(other.startswith(f"{path}.") for other in paths)}
+    values_by_path = {path: [record.get(path) for record in flat] for path in paths}
     return {
         path: values
-        for path, values in found.items()
-        if path not in inner or any(value not in (None, {}) for value in values)
+        for path, values in values_by_path.items()
+        if path not in objects or any(value not in (None, {}) for value in values)
     }
 
 
@@ -108,7 +108,7 @@ def build_inferred_series(table: TableSpec, path: str, values: list[Any]) -> pl.
         raise SchemaError(
             f"{table.table_name}: {path} has a value that {column.dtype} cannot hold, such as "
             f"{shorten(max(values, key=lambda value: len(str(value))))}",
-            hint="The fields of this response are not documented; nothing was guessed",
+            hint="The fields of this response are not documented, so no value was changed to fit",
         ) from None
 
 
@@ -123,11 +123,11 @@ def infer_column(name: str, values: list[Any]) -> Column:
     if kinds == {int}:
         if name.endswith("timestamp"):
             return UnixTime(doc)
-        if name.endswith("_wei") or max(map(abs, values)) > LARGEST:
+        if name.endswith("_wei") or max(map(abs, values)) > MAX_INT64:
             return Wei(doc)
         return Epoch(doc) if name.endswith("epoch") else Count(doc)
     if kinds in ({float}, {int, float}):
-        if any(value == int(value) and abs(value) >= EXACT_IN_A_FLOAT for value in values):
+        if any(value == int(value) and abs(value) >= MAX_EXACT_FLOAT for value in values):
             # An amount. Its parser refuses a float, which has lost digits at this size.
             return Wei(doc)
         return Number(doc) if max(map(abs, values)) > 1 else Fraction(doc)

@@ -21,7 +21,7 @@ Tree = dict[str, Any]
 
 
 RECORD = "record"
-"""The only column of records that are JSON texts already."""
+"""The only column of records that are already JSON text."""
 
 
 def build_records(
@@ -58,7 +58,7 @@ def write_json(table: TableSpec, records: pl.DataFrame, *, public: bool = False)
 def build_expressions(
     table: TableSpec, without: frozenset[str], *, public: bool
 ) -> Mapping[str, pl.Expr]:
-    """Return the expression of each field of a record, or the one of the whole record."""
+    """Return the expression of each field, or one expression of the whole record."""
     tree: Tree = {}
     paths = {
         column: path
@@ -89,7 +89,7 @@ def choose_paths(table: TableSpec, *, public: bool) -> dict[Column, str]:
 
 
 def build_sparse_json(node: Tree, zeros: Mapping[str, Column]) -> pl.Expr:
-    """Return the JSON text of an object without those of its fields *zeros* that are 0."""
+    """Return the JSON text of an object; fields in *zeros* are left out if they are 0."""
     parts = []
     for name, field in node.items():
         if not isinstance(field, pl.Expr):
@@ -131,12 +131,12 @@ def insert_expression(tree: Tree, path: str, expr: pl.Expr) -> None:
 
 
 def build_object(node: Tree | pl.Expr) -> pl.Expr:
-    """Return the expression of a field, or of an object, which is null when all its fields are."""
+    """Return the expression of a field, or of an object; without any value it is null."""
     if isinstance(node, pl.Expr):
         return node
     inner = pl.struct(build_object(field).alias(name) for name, field in node.items())
-    known = pl.any_horizontal(pl.col(name).is_not_null() for name in inner.meta.root_names())
-    return pl.when(known).then(inner)
+    has_value = pl.any_horizontal(pl.col(name).is_not_null() for name in inner.meta.root_names())
+    return pl.when(has_value).then(inner)
 
 
 def group_lists(

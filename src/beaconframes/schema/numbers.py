@@ -13,8 +13,8 @@ from beaconframes.schema.columns import Column
 FAR_FUTURE = 2**63 - 1
 """The epoch that the API writes for "never"; 2**64 - 1 and rounded forms also occur."""
 
-ALMOST_NEVER = 9_200_000_000_000_000_000
-EXACT_IN_A_FLOAT = 2**53
+FAR_FUTURE_THRESHOLD = 9_200_000_000_000_000_000
+MAX_EXACT_FLOAT = 2**53
 
 
 class Whole(Column):
@@ -85,14 +85,14 @@ class Epoch(Natural):
 
     def parse(self, value: Any) -> int | None:
         """Return the epoch, or None for any spelling of the far future."""
-        if isinstance(value, float) and value >= ALMOST_NEVER:
+        if isinstance(value, float) and value >= FAR_FUTURE_THRESHOLD:
             return None
         return parse_whole(value)
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return *values* as Int64, the far future as null."""
         if not self.key:
-            values = [None if v is not None and v >= ALMOST_NEVER else v for v in values]
+            values = [None if v is not None and v >= FAR_FUTURE_THRESHOLD else v for v in values]
         return super().build(values)
 
     def encode(self) -> pl.Expr:
@@ -237,19 +237,19 @@ class Position(Count):
 
     @property
     def wire_paths(self) -> tuple[str, ...]:
-        """None: the wire has no field for the position."""
+        """Return no paths: the wire has no field for the position."""
         return ()
 
 
 def parse_whole(value: Any) -> int | None:
     """Return a whole number exactly, from a JSON number or a text of digits.
 
-    A number with a fraction or an exponent is accepted only below 2**53, where a float is exact.
-    A larger one has been rounded, and raises ValueError.
+    A number with a decimal point or an exponent is accepted only below 2**53, where floats are
+    exact. A larger one may have been rounded, and raises ValueError.
     """
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT_IN_A_FLOAT:
+    if isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT_FLOAT:
         return int(value)
     if (
         isinstance(value, str)

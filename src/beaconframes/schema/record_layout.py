@@ -51,8 +51,8 @@ class Node:
         self.attributes = {head: attribute for attribute, head in wire.items()}
 
     def as_field(self) -> tuple[Any, ...]:
-        """Return the type and the default of the object in a record."""
-        # Where fields have defaults the object itself is required.
+        """Return the type and the default of this object as a field of its parent."""
+        # An object whose fields have defaults is required itself.
         required = any(leaf.column.default is not None for leaf in self.leaves)
         return (self.record,) if required else (self.record | None, None)
 

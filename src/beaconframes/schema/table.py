@@ -47,9 +47,9 @@ class Table:
     calendar_fields: ClassVar[tuple[CalendarField, ...]] = ()
     table_name: ClassVar[str] = ""
     public_spelling: ClassVar[int] = 0
-    """The wire path of each column that the public service uses: 0 the first, -1 the last."""
+    """Index of the wire path that the public service uses: 0 is the first, -1 the last."""
     keeps_every_field: ClassVar[bool] = False
-    """Whether fields without a column become columns too, where the shape is not documented."""
+    """Whether undocumented fields become columns too, with inferred types."""
     spec: ClassVar[TableSpec] = TableSpec("")
 
     def __init_subclass__(cls) -> None:
@@ -73,7 +73,7 @@ class Table:
 
     @classmethod
     def key(cls) -> list[str]:
-        """Return the names of the key columns, in the order of sorting."""
+        """Return the names of the key columns, in sort order."""
         return [column.name for column in cls.columns if column.key]
 
     @classmethod
@@ -89,14 +89,14 @@ class Table:
 
     @classmethod
     def decode(
-        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
+        cls, pages: Iterable[bytes], chain: Chain, contexts: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
         """Return the rows of all *pages* (each the JSON of a record, or of a list of records).
 
-        *around* has the envelope and the request of each page, for the columns outside the records.
+        *contexts* has the envelope and the request of each page, for columns outside the records.
         """
         decode_pages = decode_inferred if cls.keeps_every_field else decode
-        return decode_pages(cls.spec, pages, chain, around)
+        return decode_pages(cls.spec, pages, chain, contexts)
 
     @classmethod
     def encode(
@@ -158,7 +158,7 @@ class Table:
                     f"two rows of {cls.table_name} with the key "
                     f"{ {k: later[k][row] for k in key} } differ in {column.name}: "
                     f"{format_cell(earlier, column, row)} and {format_cell(later, column, row)}",
-                    hint="The service contradicts itself; try again later",
+                    hint="The service returned two values for one row. Try again later",
                 )
         return frame.filter(~(repeated & (pl.int_range(pl.len()) > 0)))
 

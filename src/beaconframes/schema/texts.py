@@ -64,7 +64,7 @@ class NumberCode(Column):
     def build(self, values: list[Any]) -> pl.Series:
         """Return the words."""
         codes = pl.Series(self.name, values, dtype=pl.Int64)
-        # Few codes, many rows: decode each code once.
+        # There are few codes and many rows, so each code is decoded once.
         few = codes.drop_nulls().unique()
         words = few.cast(pl.String).replace(dict(self.words))
         return codes.replace_strict(few, words, default=None, return_dtype=pl.String)
@@ -106,7 +106,7 @@ class RequestField(Text):
 
     @property
     def wire_paths(self) -> tuple[str, ...]:
-        """None: it is not in the response."""
+        """Return no paths: the value is not in the response."""
         return ()
 
 

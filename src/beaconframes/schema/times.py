@@ -85,7 +85,7 @@ class UnixMillis(UnixTime):
 class TimeOf(Timestamp):
     """The start of the row's epoch, slot or day, derived from that column.
 
-    With ``wire`` the service sends it too: its values win, and only omitted ones are derived.
+    With ``wire`` the service sends it too: then only omitted values are derived.
     ``offset=1`` is the start of the next epoch, slot or day: the end of this one.
     """
 
@@ -96,7 +96,7 @@ class TimeOf(Timestamp):
 
     @property
     def wire_paths(self) -> tuple[str, ...]:
-        """The wire paths, none without ``wire``."""
+        """Return the wire paths; none without ``wire``."""
         return super().wire_paths if self.wire else ()
 
 

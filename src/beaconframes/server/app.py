@@ -68,7 +68,7 @@ def build_app(service: Service, rate: int | None = None) -> Starlette:
 
 
 def handle_get(service: Service, endpoint: Endpoint) -> Callable[[Request], Response]:
-    """Return the handler of a GET route. It is not async, so that polars lets other threads run."""
+    """Return the handler of a GET route. Not async, so that polars does not block others."""
 
     def handler(request: Request) -> Response:
         fields = dict(request.query_params)
@@ -134,7 +134,7 @@ def build_refusal(scope: Scope, status: int) -> Response:
     """Return the answer to a request that the host check refuses."""
     if scope["path"].startswith(V2_PREFIX):
         return build_error_v2(status)
-    return build_error("this server is for programs of this machine", status)
+    return build_error("this server only answers programs on this machine", status)
 
 
 async def read_body(request: Request) -> bytes | None:

@@ -18,11 +18,11 @@ CHARTS = {
     "staked_ether": ("Staked ether", pl.col("eligible_ether_gwei") / 1e9),
     "average_balance": ("Average balance, ETH", pl.col("average_validator_balance_gwei") / 1e9),
     "participation_rate": ("Participation rate", pl.col("global_participation_rate")),
-    "blocks": ("Blocks proposed an epoch", pl.col("proposed_blocks")),
-    "deposits": ("Deposits an epoch", pl.col("deposits_count")),
-    "withdrawals": ("Withdrawals an epoch", pl.col("withdrawals_count")),
+    "blocks": ("Blocks proposed per epoch", pl.col("proposed_blocks")),
+    "deposits": ("Deposits per epoch", pl.col("deposits_count")),
+    "withdrawals": ("Withdrawals per epoch", pl.col("withdrawals_count")),
 }
-"""The title of each chart, and the value of an epoch that it shows."""
+"""The title of each chart, and its value per epoch."""
 
 
 def draw_chart(dataset: Dataset, name: str) -> bytes | None:

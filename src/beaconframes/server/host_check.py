@@ -1,7 +1,7 @@
 """The host check: it refuses requests that web pages send through the user's browser.
 
 A page in the user's browser can send requests to this machine: as a form, or under a host name
-that resolves to loopback (DNS rebinding). It must neither read answers nor cause work.
+that resolves to loopback (DNS rebinding). Such a page must not read answers or cause load.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class HostCheck:
     """Middleware that refuses requests with another host, and POST requests of other sites."""
 
     def __init__(self, app: ASGIApp, build_refusal: Callable[[Scope, int], Response]) -> None:
-        """Pass requests on to *app*, or answer what *build_refusal* returns for a status."""
+        """Forward permitted requests to *app*; answer others with *build_refusal*."""
         self.app, self.build_refusal = app, build_refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -35,7 +35,7 @@ class HostCheck:
 
 
 def find_refusal_status(scope: Scope) -> int | None:
-    """Return the status with which a request is refused, None if it is permitted."""
+    """Return the HTTP status for a refused request, None if it is permitted."""
     headers = Headers(scope=scope)
     own_hosts = find_own_hosts(scope)
     if len(hosts := headers.getlist("host")) != 1 or hosts[0].lower() not in own_hosts:

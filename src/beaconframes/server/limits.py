@@ -1,7 +1,7 @@
 """Rate limits, and the rate-limit headers of every answer.
 
 Second, hour and month are real windows. The headers of minute and day repeat those of hour and
-month, as on the public service, which has them for its older clients.
+month, as on the public service, which sends them for older clients.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RequestCounter:
     """Counts the requests with an API key, or those without."""
 
     def __init__(self, rate: int, hour: int | None, month: int | None) -> None:
-        """Permit *rate* requests per second; hour and month have that rate as well by default."""
+        """Permit *rate* requests per second, and by default the same rate per hour and month."""
         limits = {"second": rate, "hour": hour, "month": month}
         self.windows = {
             name: Window(rate * SECONDS[name] if limit is None else limit)
@@ -64,7 +64,7 @@ class RequestCounter:
         return None
 
     def refund(self) -> None:
-        """Uncount a request that the server failed to answer, except in its second."""
+        """Subtract a request that the server failed to answer, except in the window of a second."""
         for name in ("hour", "month"):
             # A new window may have started since the request was counted.
             self.windows[name].count = max(self.windows[name].count - 1, 0)
@@ -105,7 +105,7 @@ class RateLimitMiddleware:
         has_valid_key: Callable[[Scope], bool],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Limit requests to *app*; those with a valid key are counted apart from the others."""
+        """Limit requests to *app*; requests with and without a valid key are counted separately."""
         self.app = app
         self.has_valid_key = has_valid_key
         self.clock = clock

@@ -1,4 +1,4 @@
-"""The local explorer as a server process: start it, let loaders use it, stop it."""
+"""The local explorer as a server in this process: start it, let loaders use it, stop it."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def local(
     store
         Whether to store loaded rows, as for a remote explorer: True, or the folder of the store.
         Each dataset has its own store, which later explorers of the same dataset use again.
-        By default nothing is stored: local requests cost nothing.
+        By default nothing is stored, because local requests are fast.
     """
     if dataset is None:
         from beaconframes.simulator import open_sample
@@ -204,25 +204,25 @@ def open_dataset(folder: str | os.PathLike[str]) -> Dataset:
     Raises
     ------
     DatasetError
-        The folder is no dataset, a file is damaged or leads out of the folder, or a table has
+        The folder is not a dataset, a file is damaged or leads out of the folder, or a table has
         other columns than its loader.
     """
     dataset = Dataset.open(folder)
     dataset.check_files()
-    known = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
-    for name in dataset.tables().keys() & known.keys():
-        found = dataset.schema(name) or pl.Schema()
-        for column, dtype in known[name].schema().items():
-            if found.get(column) != dtype:
+    declared = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
+    for name in dataset.tables().keys() & declared.keys():
+        schema = dataset.schema(name) or pl.Schema()
+        for column, dtype in declared[name].schema().items():
+            if schema.get(column) != dtype:
                 raise DatasetError(
                     f"table {name} of {folder} cannot be served: {column} is "
-                    f"{found.get(column, 'missing')} instead of {dtype}",
+                    f"{schema.get(column, 'missing')} instead of {dtype}",
                     hint="Serve a dataset that this version of beaconframes wrote",
                 )
     return dataset
 
 
 def build_store_address(dataset: Dataset) -> str:
-    """Return an address that names the store of *dataset*: a hash of its content."""
+    """Return an address that identifies the store of *dataset*, by a hash of its content."""
     content = "".join(segment.sha256 for segment in dataset.segments())
     return f"local://{dataset.path.name}-{blake2b(content.encode(), digest_size=8).hexdigest()}"

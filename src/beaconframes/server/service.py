@@ -1,4 +1,4 @@
-"""The service behind the local explorer: requests in, answers out, over one dataset."""
+"""The service of the local explorer: it answers requests from one dataset."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Service:
     @cached_property
     def indices(self) -> dict[str, int]:
         """Return the validator index of every public key."""
-        known = self.dataset.scan("validators").select("pubkey", "validator_index").collect()
-        return dict(known.iter_rows())
+        keys = self.dataset.scan("validators").select("pubkey", "validator_index").collect()
+        return dict(keys.iter_rows())
 
     def index_of(self, pubkey: str) -> int | None:
         """Return the validator index of a public key, or None."""

@@ -1,4 +1,4 @@
-"""Protection against slow clients: connections that send nothing, or a byte now and then.
+"""Protection against slow clients: connections that send nothing, or single bytes with pauses.
 
 Such connections could use up all file descriptors of the process, and then no other client could
 connect.

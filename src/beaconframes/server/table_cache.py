@@ -45,14 +45,14 @@ class Window:
     rows: NDArray[np.int64]
     """The row of each record in that order."""
 
-    def select(self, wanted: Collection[int]) -> pl.DataFrame:
-        """Return the records of the *wanted* validators, in the order of an answer."""
-        numbers = np.array(sorted(wanted), dtype=np.int64)
+    def select(self, indices: Collection[int]) -> pl.DataFrame:
+        """Return the records of the validators with these *indices*, in the order of an answer."""
+        numbers = np.array(sorted(indices), dtype=np.int64)
         first = np.searchsorted(self.validators, numbers, "left")
         last = np.searchsorted(self.validators, numbers, "right")
         ranges = zip(first, last, strict=True)
-        found = np.concatenate([self.rows[begin:end] for begin, end in ranges])
-        return self.records[found[np.argsort(self.order[found])]]
+        rows = np.concatenate([self.rows[begin:end] for begin, end in ranges])
+        return self.records[rows[np.argsort(self.order[rows])]]
 
     @property
     def size(self) -> int:
@@ -82,7 +82,9 @@ class TableCache:
             if window is not None:
                 return window.select(validators)
         rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
-        return self._spell(endpoint, endpoint.select(rows, fields, view).collect(), fields, view)
+        return self._build_records(
+            endpoint, endpoint.select(rows, fields, view).collect(), fields, view
+        )
 
     def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of the table *name*: from memory, unless it is a large table."""
@@ -104,8 +106,8 @@ class TableCache:
     ) -> Window | None:
         """Return the records that *fields* select for all validators, or None.
 
-        None for the first request, because reading all validators is worth it only if other
-        requests follow, and for windows that are too large.
+        Returns None for a window that is too large, and for the first request of a window:
+        reading all validators takes less time only if other requests follow.
         """
         shared = {name: text for name, text in fields.items() if name not in subject.arguments()}
         name = (endpoint.name, *sorted(shared.items()))
@@ -116,13 +118,13 @@ class TableCache:
                 rows = parameter.apply(rows, shared, view)
             if rows.select(pl.len()).collect().item() > MAX_WINDOW_ROWS:
                 return 0, None
-            found = rows.collect().rechunk()
-            key = found.select(endpoint.table.key()).with_row_index("row")
+            collected = rows.collect().rechunk()
+            key = collected.select(endpoint.table.key()).with_row_index("row")
             sent = endpoint.sort(key.lazy()).collect()["row"].to_numpy()
             assert subject.rows_column is not None
-            column = found[subject.rows_column.name].to_numpy()
+            column = collected[subject.rows_column.name].to_numpy()
             by_validator = np.argsort(column, kind="stable")
-            records = self._spell(endpoint, found, fields, view)
+            records = self._build_records(endpoint, collected, fields, view)
             window = Window(records, np.argsort(sent), column[by_validator], by_validator)
             return window.size, window
 
@@ -131,7 +133,7 @@ class TableCache:
         window: Window | None = self._get_or_compute(name, read)
         return window
 
-    def _spell(
+    def _build_records(
         self, endpoint: Endpoint, rows: pl.DataFrame, fields: Fields, view: View
     ) -> pl.DataFrame:
         """Return *rows* with the field names and values of the wire."""
@@ -150,12 +152,12 @@ class TableCache:
 
     def _get_or_compute(self, name: Hashable, compute: Callable[[], tuple[int, Any]]) -> Any:
         """Return the cached value of *name*; compute it if missing, and evict the oldest values."""
-        if (found := self._find(name)) is not None:
-            return found[1]
+        if (entry := self._find(name)) is not None:
+            return entry[1]
         # Simultaneous requests for the same value wait for the first.
         with self._compute_lock:
-            if (found := self._find(name)) is not None:
-                return found[1]
+            if (entry := self._find(name)) is not None:
+                return entry[1]
             computed = compute()
             with self._lock:
                 self._cached[name] = computed
@@ -175,7 +177,7 @@ class TableCache:
 
 
 def find_windowed_subject(endpoint: Endpoint) -> Parameter | None:
-    """Return the validators of an endpoint whose requests cover several epochs, else None."""
+    """Return the validator parameter of an endpoint with windows of several epochs, or None."""
     epochs = endpoint.pagination
     if epochs is None or epochs.role is not Role.RANGE or epochs.window == 1:
         return None

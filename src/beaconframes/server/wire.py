@@ -1,8 +1,8 @@
-"""The two wires of the local explorer: the specification's and the public service's.
+"""The two wire formats of the local explorer: that of the specification and the public one.
 
-Both carry the same rows. The public service differs in field names, in error messages, in whether
-one record is an object or a list, and in whether missing rows are an error. This module holds the
-differences that the declarations of tables and endpoints do not state.
+Both have the same rows. The public service has other field names and error messages. It may send a
+single record as an object instead of a list, and an empty list instead of an error. This module
+holds the differences that the declarations of tables and endpoints do not state.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
 
 def translate_fields(endpoint: Endpoint, fields: Fields, view: View, wire: Wire) -> Fields:
-    """Return the *fields* of a request on this *wire* as the specification would have them."""
+    """Return the *fields* of a request on this *wire*, translated to the specification."""
     if wire == "spec":
         return fields
     if endpoint.name == "bls_changes":
@@ -91,7 +91,7 @@ def replace_unknown_pubkeys(identifiers: str, view: View) -> str:
 
 
 def encode_body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire: Wire) -> bytes:
-    """Return the body of a response with *records*; RequestRefused if it must have some."""
+    """Return the body of a response; raise RequestRefused if required *records* are missing."""
     public = wire == "public"
     shape = SHAPES.get(endpoint.name, endpoint.shape) if public else endpoint.shape
     if (
@@ -120,7 +120,7 @@ def permits_no_records(endpoint: Endpoint, fields: Fields, wire: Wire) -> bool:
 def translate_error(
     endpoint: Endpoint, message: str, fields: Fields, view: View, wire: Wire
 ) -> str:
-    """Return an error *message* of the specification in the words of this *wire*."""
+    """Return an error *message* of the specification, translated to this *wire*."""
     if wire == "spec":
         return message
     if endpoint.name in ("epochs", "epoch_slots"):
@@ -143,4 +143,4 @@ PUBLIC_MESSAGES: Mapping[str, Mapping[str, str]] = {
     "sync_committees": {"invalid epoch parameter": "invalid epoch provided"},
     "yield_index": {"invalid day parameter": "invalid day provided"},
 }
-"""Error messages of the specification, and those of the public service instead."""
+"""Error messages of the public service, by endpoint and message of the specification."""

@@ -2,10 +2,10 @@
 
 ``simulate`` runs a chain epoch by epoch (``engine``), by the formulas of the consensus
 specification (``rewards``) and with constants that the dataset states (``preset``). All tables
-follow from that run: balances change by exactly the income, deposits and withdrawals; the bits of a
-block's sync aggregate match the rewards of its committee; the wall shows what the blocks' graffiti
-paint; the yield index is the sum of the validators' days. All other tables are derived from the
-rows of the chain (``derived``).
+follow from that run. Balances change by exactly the income, deposits and withdrawals. The bits of
+a block's sync aggregate match the rewards of its committee. The wall shows the pixels that the
+graffiti of blocks paint. The yield index is the sum of the validators' days. All other tables are
+derived from the rows of the chain (``derived``).
 
 Deliberate simplifications:
 

@@ -62,11 +62,13 @@ class BlockOperations:
         self._slash_validator(epoch, slashing)
 
     def _find_slashable(self, epoch: Epoch) -> Bools:
-        registry, known = self._registry, self._registry.known
+        registry, validator_count = self._registry, self._registry.validator_count
         slashable: Bools = (
-            epoch.active & ~registry.slashed[:known] & (registry.exit[:known] == FAR_FUTURE_EPOCH)
+            epoch.active
+            & ~registry.slashed[:validator_count]
+            & (registry.exit[:validator_count] == FAR_FUTURE_EPOCH)
         )
-        slashable &= registry.prefix[:known] == 1
+        slashable &= registry.prefix[:validator_count] == 1
         slashable[: self._plan.first_exitable] = False
         return slashable
 

@@ -177,7 +177,7 @@ class BlockWriter:
 
     def _build_graffiti(self, slots: dict[str, Ints], has_content: Bools) -> dict[str, Any]:
         status, slot, proposer = slots["status"], slots["slot"], slots["proposer"]
-        # Orphaned blocks never paint, so readers may count them or not.
+        # Orphaned blocks never paint, so the wall does not depend on whether they count.
         may_paint = has_content & (status == PROPOSED)
         texts = self._graffiti.draw_texts(slot, proposer, may_paint)
         padded = ["0x" + text.encode().ljust(32, b"\0").hex() for text in texts]

@@ -49,7 +49,9 @@ class Attestations:
 
     validators: Ints
     slots: Ints  # in the epoch
-    inclusion_slots: Ints  # in this epoch, or counted on into the next one; -1 if never included
+    inclusion_slots: (
+        Ints  # counted from the start of this epoch, up to the end of the next; -1: never
+    )
     timely_source: Bools
     timely_target: Bools
     timely_head: Bools
@@ -109,15 +111,15 @@ def draw_attestations(
     count = len(validators)
     never = 2 * slot_count
     has_block = np.concatenate([current.canonical, upcoming.canonical])
-    # following[p] is the first slot from p on that has a canonical block.
-    following = np.full(never + 2, never)
-    following[:never] = np.where(has_block, np.arange(never), never)
-    following = np.minimum.accumulate(following[::-1])[::-1]
+    # next_block[p] is the first slot from p on that has a canonical block.
+    next_block = np.full(never + 2, never)
+    next_block[:never] = np.where(has_block, np.arange(never), never)
+    next_block = np.minimum.accumulate(next_block[::-1])[::-1]
 
     slots = rng.permutation(count) % slot_count
-    inclusion = following[slots + 1]
+    inclusion = next_block[slots + 1]
     is_late = rng.random(count) < 0.004
-    inclusion = np.where(is_late, following[np.minimum(inclusion + 1, never)], inclusion)
+    inclusion = np.where(is_late, next_block[np.minimum(inclusion + 1, never)], inclusion)
     inclusion = np.where(current.online[validators] & (inclusion < never), inclusion, -1)
     included = inclusion >= 0
     delay = inclusion - slots

@@ -48,7 +48,7 @@ class Engine:
         head: int,
         fees: FeeTable,
     ) -> None:
-        """Take the state at epoch *first*; slot *head* of epoch *last* is the latest."""
+        """Start at epoch *first* with the state in *registry*; end at slot *head* of *last*."""
         self.chain, self.preset, self.registry, self.plan = chain, preset, registry, plan
         self.first, self.last, self.head = first, last, head
         self._seed, self._fees = seed, fees
@@ -91,12 +91,14 @@ class Engine:
         Only validators that do not exit before the end of the period are drawn.
         """
         if period not in self._committees:
-            registry, known = self.registry, self.registry.known
-            per = self.chain.epochs_per_sync_period
-            epoch = min(max(period * per, self.first), self.last)
-            candidates = registry.active(epoch) & ~registry.slashed[:known]
-            candidates &= registry.exit[:known] == FAR_FUTURE_EPOCH
-            candidates &= self.plan.exit_request_epoch[:known] >= (period + 1) * per
+            registry, validator_count = self.registry, self.registry.validator_count
+            epochs_per_period = self.chain.epochs_per_sync_period
+            epoch = min(max(period * epochs_per_period, self.first), self.last)
+            candidates = registry.active(epoch) & ~registry.slashed[:validator_count]
+            candidates &= registry.exit[:validator_count] == FAR_FUTURE_EPOCH
+            candidates &= (
+                self.plan.exit_request_epoch[:validator_count] >= (period + 1) * epochs_per_period
+            )
             self._committees[period] = duties.draw_by_balance(
                 np.random.default_rng([self._seed, 3, period]),
                 registry.effective,
@@ -106,7 +108,7 @@ class Engine:
         return self._committees[period]
 
     def _draw_slots(self, number: int) -> Slots:
-        """Draw proposers and online validators of an epoch, one epoch ahead."""
+        """Draw the proposers and the online validators of an epoch, one epoch in advance."""
         rng, registry = self._slots_rng, self.registry
         registry.online = duties.draw_online(rng, registry, self.plan, number)
         slots = duties.draw_slots(rng, registry, number, self.chain.slots_per_epoch)
@@ -116,7 +118,11 @@ class Engine:
         return slots
 
     def _start_epoch(self, number: int, slots: Slots) -> Epoch:
-        registry, known, size = self.registry, self.registry.known, self.chain.slots_per_epoch
+        registry, validator_count, size = (
+            self.registry,
+            self.registry.validator_count,
+            self.chain.slots_per_epoch,
+        )
         active = registry.active(number)
         committee = self.committee(number // self.chain.epochs_per_sync_period)
         withdrawals, self._next_withdrawal_validator = process_withdrawals(
@@ -124,12 +130,12 @@ class Engine:
         )
         return Epoch(
             number=number,
-            balance=registry.balance[:known].copy(),
-            effective=registry.effective[:known].copy(),
+            balance=registry.balance[:validator_count].copy(),
+            effective=registry.effective[:validator_count].copy(),
             active=active,
-            active_balance=int(registry.effective[:known][active].sum()),
+            active_balance=int(registry.effective[:validator_count][active].sum()),
             slots=slots,
-            income=Income(known),
+            income=Income(validator_count),
             committee=committee,
             sync_bits=duties.draw_sync_bits(self._sync_rng, committee, slots.online, size),
             withdrawals=withdrawals,
@@ -139,7 +145,11 @@ class Engine:
 
     def _finish_epoch(self, epoch: Epoch) -> None:
         """Update balances, activations, deposits and effective balances at the end of an epoch."""
-        registry, known, attestations = self.registry, self.registry.known, epoch.attestations
+        registry, validator_count, attestations = (
+            self.registry,
+            self.registry.validator_count,
+            epoch.attestations,
+        )
         assert attestations is not None
         included = attestations.inclusion_slots >= 0
         attested = epoch.number * self.chain.slots_per_epoch + attestations.slots
@@ -148,24 +158,28 @@ class Engine:
         registry.withdrawn[withdrawals.validators] += withdrawals.amounts
         if epoch.number == self.last:
             return  # the epoch has not ended yet
-        registry.balance[:known] += epoch.income.net()
+        registry.balance[:validator_count] += epoch.income.net()
         registry.balance[withdrawals.validators] -= withdrawals.amounts
         self._process_activations(epoch.number)
         for _, validator, gwei in epoch.deposits:
-            registry.known = max(registry.known, validator + 1)
+            registry.validator_count = max(registry.validator_count, validator + 1)
             registry.balance[validator] += gwei
-        known = registry.known
-        registry.effective[:known] = rewards.update_effective_balances(
+        validator_count = registry.validator_count
+        registry.effective[:validator_count] = rewards.update_effective_balances(
             self.preset,
-            registry.balance[:known],
-            registry.effective[:known],
-            registry.max_effective[:known],
+            registry.balance[:validator_count],
+            registry.effective[:validator_count],
+            registry.max_effective[:validator_count],
         )
 
     def _process_activations(self, number: int) -> None:
-        registry, preset, known = self.registry, self.preset, self.registry.known
-        ready = (registry.eligibility[:known] == FAR_FUTURE_EPOCH) & (
-            registry.effective[:known] >= preset.min_activation_balance
+        registry, preset, validator_count = (
+            self.registry,
+            self.preset,
+            self.registry.validator_count,
+        )
+        ready = (registry.eligibility[:validator_count] == FAR_FUTURE_EPOCH) & (
+            registry.effective[:validator_count] >= preset.min_activation_balance
         )
         for validator in np.flatnonzero(ready).tolist():
             registry.eligibility[validator] = number + 1

@@ -61,18 +61,18 @@ def _process_participation_flags(
     base: Ints,
     increments: Ints,
 ) -> None:
-    income, known = epoch.income, len(epoch.balance)
-    slashed = registry.slashed[:known]
+    income, validator_count = epoch.income, len(epoch.balance)
+    slashed = registry.slashed[:validator_count]
     # Eligible: active validators, and slashed validators until they are withdrawable.
     income.is_eligible |= epoch.active
-    income.is_eligible |= slashed & (epoch.number + 1 < registry.withdrawable[:known])
+    income.is_eligible |= slashed & (epoch.number + 1 < registry.withdrawable[:validator_count])
     active_increments = epoch.active_balance // preset.effective_balance_increment
     for flag, has_flag, weight in (
         ("source", attestations.timely_source, preset.timely_source_weight),
         ("target", attestations.timely_target, preset.timely_target_weight),
         ("head", attestations.timely_head, preset.timely_head_weight),
     ):
-        timely = np.zeros(known, np.bool_)
+        timely = np.zeros(validator_count, np.bool_)
         timely[attestations.validators] = has_flag
         timely &= ~slashed
         income[f"attestation_{flag}_reward_gwei"][:] = rewards.compute_flag_rewards(
@@ -102,13 +102,17 @@ def _process_inclusion(
     )
     inclusion = attestations.inclusion_slots
     codes = (inclusion * size + attestations.slots) * VOTE_VARIANTS + attestations.variants
-    now = (inclusion >= 0) & (inclusion < size)
-    later = inclusion >= size
+    in_this_epoch = (inclusion >= 0) & (inclusion < size)
+    in_next_epoch = inclusion >= size
     rewarded = epoch.slots.rewarded
     kinds = size * VOTE_VARIANTS
     for validators, weight, code in (
         (pending.validators, pending.weights, pending.codes),
-        (attestations.validators[now], weights[now], codes[now]),
+        (
+            attestations.validators[in_this_epoch],
+            weights[in_this_epoch],
+            codes[in_this_epoch],
+        ),
     ):
         # All values are integers far below 2**53, so the float sums are exact.
         sums = np.bincount(code, base[validators] * weight, size * kinds).astype(np.int64)
@@ -121,7 +125,9 @@ def _process_inclusion(
             shares[rewarded],
         )
     return PendingAttestations(
-        attestations.validators[later], weights[later], codes[later] - size * kinds
+        attestations.validators[in_next_epoch],
+        weights[in_next_epoch],
+        codes[in_next_epoch] - size * kinds,
     )
 
 
@@ -149,9 +155,11 @@ def _process_sync_aggregates(preset: Preset, epoch: Epoch, per_increment: int) -
 def _process_slashings(
     preset: Preset, registry: Registry, epoch: Epoch, slashed_balance: int
 ) -> None:
-    known = len(epoch.balance)
+    validator_count = len(epoch.balance)
     withdrawable = epoch.number + preset.epochs_per_slashings_vector // 2
-    half_way = registry.slashed[:known] & (registry.withdrawable[:known] == withdrawable)
+    half_way = registry.slashed[:validator_count] & (
+        registry.withdrawable[:validator_count] == withdrawable
+    )
     for validator in np.flatnonzero(half_way).tolist():
         epoch.income["slashing_penalty_gwei"][validator] += rewards.compute_correlation_penalty(
             preset, int(epoch.effective[validator]), slashed_balance, epoch.active_balance

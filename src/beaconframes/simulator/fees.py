@@ -25,7 +25,7 @@ class FeeTable:
     """
 
     def __init__(self, stake: int) -> None:
-        """Take the *stake* in gwei."""
+        """Build the table of quantiles for a total *stake* in gwei."""
         # The median of a log-normal with this spread is two thirds of its mean.
         median = stake * 10**9 * 2 // 3 * _YIELD_PER_MILLE // 1000 // _BLOCKS_PER_YEAR
         normal = NormalDist()
@@ -46,7 +46,7 @@ class FeeTable:
         drawn = rng.integers(0, _STEPS << _BITS, count)
         step, position = drawn >> _BITS, drawn & ((1 << _BITS) - 1)
         low, high = self._table[step], self._table[step + 1]
-        # The quotient first: fee times position would overflow 64 bits for a very large stake.
+        # Divided first, because fee times position would overflow 64 bits for a very large stake.
         width = high - low
         whole = (width >> _BITS) * position
         drawn_fees: Ints = low + whole + (((width & ((1 << _BITS) - 1)) * position) >> _BITS)

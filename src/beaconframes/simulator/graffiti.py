@@ -26,7 +26,7 @@ CLIENTS: Final = (
     "GE-LH-8.0.1",
     "☕ gm from the lamp room",
     "one light, many keepers",
-    # Texts that resemble pixels but are none: outside the wall, and one digit short.
+    # Texts that resemble pixels but are not: one outside the wall, one with a missing digit.
     "graffitiwall:1200:40:#ff0000",
     "gw:50060efefef",
 )
@@ -57,7 +57,7 @@ class GraffitiWriter:
     """Chooses the graffiti of each block: a pixel of the picture, or a client's text."""
 
     def __init__(self, seed: int, first_slot: int, slots: int) -> None:
-        """Size the picture so that the blocks of *slots* slots can complete it."""
+        """Choose the size of the picture, so that the blocks of *slots* slots can complete it."""
         self._rng = np.random.default_rng([seed, 4])
         last_slots = min(_LAST_SLOTS, slots // 4)
         self._last_start = first_slot + slots - last_slots

@@ -26,35 +26,39 @@ def build_validators(
     registry: Registry, head: Epoch, *, pubkeys: list[str], credentials: list[str], names: list[str]
 ) -> pl.DataFrame:
     """Return validators at the first slot of the *head* epoch, one row per validator."""
-    known = len(head.balance)
-    attested = registry.last_attestation[:known]
+    validator_count = len(head.balance)
+    attested = registry.last_attestation[:validator_count]
     return tables.build_frame(
         "validators",
         {
-            "validator_index": np.arange(known),
-            "pubkey": pubkeys[:known],
-            "status": find_statuses(registry, head.number, known),
-            "slashed": registry.slashed[:known],
+            "validator_index": np.arange(validator_count),
+            "pubkey": pubkeys[:validator_count],
+            "status": find_statuses(registry, head.number, validator_count),
+            "slashed": registry.slashed[:validator_count],
             "balance_gwei": head.balance,
             "effective_balance_gwei": head.effective,
             "activation_eligibility_epoch": _null_where(
-                registry.eligibility[:known], FAR_FUTURE_EPOCH
+                registry.eligibility[:validator_count], FAR_FUTURE_EPOCH
             ),
-            "activation_epoch": _null_where(registry.activation[:known], FAR_FUTURE_EPOCH),
-            "exit_epoch": _null_where(registry.exit[:known], FAR_FUTURE_EPOCH),
-            "withdrawable_epoch": _null_where(registry.withdrawable[:known], FAR_FUTURE_EPOCH),
+            "activation_epoch": _null_where(
+                registry.activation[:validator_count], FAR_FUTURE_EPOCH
+            ),
+            "exit_epoch": _null_where(registry.exit[:validator_count], FAR_FUTURE_EPOCH),
+            "withdrawable_epoch": _null_where(
+                registry.withdrawable[:validator_count], FAR_FUTURE_EPOCH
+            ),
             "last_attestation_slot": _null_where(attested, 0),
-            "withdrawal_credentials": credentials[:known],
-            "name": names[:known],
-            "total_withdrawals_gwei": registry.withdrawn[:known],
+            "withdrawal_credentials": credentials[:validator_count],
+            "name": names[:validator_count],
+            "total_withdrawals_gwei": registry.withdrawn[:validator_count],
         },
     )
 
 
-def find_statuses(registry: Registry, epoch: int, known: int) -> list[str]:
+def find_statuses(registry: Registry, epoch: int, validator_count: int) -> list[str]:
     """Return the status of each validator: the first match, in the order of the service."""
-    slashed, exit_epoch = registry.slashed[:known], registry.exit[:known]
-    attested = registry.last_attestation[:known]
+    slashed, exit_epoch = registry.slashed[:validator_count], registry.exit[:validator_count]
+    attested = registry.last_attestation[:validator_count]
     offline = attested < attested.max() - _ONLINE_SLOTS
     has_exited = exit_epoch <= epoch
     phase = np.where(
@@ -66,8 +70,8 @@ def find_statuses(registry: Registry, epoch: int, known: int) -> list[str]:
             [
                 has_exited & slashed,
                 has_exited,
-                registry.eligibility[:known] == FAR_FUTURE_EPOCH,
-                registry.activation[:known] > epoch,
+                registry.eligibility[:validator_count] == FAR_FUTURE_EPOCH,
+                registry.activation[:validator_count] > epoch,
             ],
             ["slashed", "exited", "deposited", "pending"],
             default=active,

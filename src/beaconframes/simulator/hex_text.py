@@ -23,9 +23,9 @@ def split_hex(text: str, width: int) -> list[str]:
     return ["0x" + text[start : start + width] for start in range(0, len(text), width)]
 
 
-def hash_text(seed: int, what: str) -> str:
-    """Return 32 bytes of hex that depend on *what* and the seed only."""
-    return "0x" + hashlib.blake2b(f"{what} {seed}".encode(), digest_size=32).hexdigest()
+def hash_text(seed: int, label: str) -> str:
+    """Return 32 bytes of hex that depend on *label* and the seed only."""
+    return "0x" + hashlib.blake2b(f"{label} {seed}".encode(), digest_size=32).hexdigest()
 
 
 def null_unless(condition: Bools, values: list[Any]) -> pl.Series:
@@ -33,18 +33,18 @@ def null_unless(condition: Bools, values: list[Any]) -> pl.Series:
     return pl.Series([v if c else None for v, c in zip(values, condition.tolist(), strict=True)])
 
 
-def hash_bytes(seed: int, what: str, size: int) -> str:
-    """Return *size* bytes of hex that depend on *what* and the seed only."""
+def hash_bytes(seed: int, label: str, size: int) -> str:
+    """Return *size* bytes of hex that depend on *label* and the seed only."""
     longest = hashlib.blake2b.MAX_DIGEST_SIZE
     text = "".join(
         hashlib.blake2b(
-            f"{what} {seed} {start}".encode(), digest_size=min(longest, size - start)
+            f"{label} {seed} {start}".encode(), digest_size=min(longest, size - start)
         ).hexdigest()
         for start in range(0, size, longest)
     )
     return "0x" + text
 
 
-def hash_number(seed: int, what: str, below: int) -> int:
-    """Return a number from 0 to *below* that depends on *what* and the seed only."""
-    return int(hash_bytes(seed, what, 16), 16) % below
+def hash_number(seed: int, label: str, below: int) -> int:
+    """Return a number from 0 to *below* that depends on *label* and the seed only."""
+    return int(hash_bytes(seed, label, 16), 16) % below

@@ -32,22 +32,22 @@ class HistoryWriter:
         self._balance = np.empty(shape, np.int64)
         self._effective = np.empty(shape, np.int64)
         self._has_income = np.zeros(shape, np.bool_)
-        self._known = np.zeros(shape, np.bool_)
+        self._has_balance = np.zeros(shape, np.bool_)
         self._epochs: list[int] = []
 
     def add(self, epoch: Epoch) -> None:
         """Add income and balances of an epoch."""
-        row, known = len(self._epochs), len(epoch.balance)
+        row, validator_count = len(self._epochs), len(epoch.balance)
         self._epochs.append(epoch.number)
-        self._balance[row, :known] = epoch.balance
-        self._effective[row, :known] = epoch.effective
-        self._known[row, :known] = True
+        self._balance[row, :validator_count] = epoch.balance
+        self._effective[row, :validator_count] = epoch.effective
+        self._has_balance[row, :validator_count] = True
         if epoch.number <= self._finalized:
             income = epoch.income
-            self._parts[:, row, :known] = income.amounts
-            self._fees[row, :known] = income.fees
-            self._missed[row, :known] = income.missed_proposals
-            self._has_income[row, :known] = income.is_eligible
+            self._parts[:, row, :validator_count] = income.amounts
+            self._fees[row, :validator_count] = income.fees
+            self._missed[row, :validator_count] = income.missed_proposals
+            self._has_income[row, :validator_count] = income.is_eligible
         if len(self._epochs) == self._size:
             self.flush()
 
@@ -57,7 +57,7 @@ class HistoryWriter:
         columns = {name: part[mask] for name, part in zip(PARTS, self._parts, strict=True)}
         columns |= {"proposals_missed": self._missed[mask], "tx_fee_reward_wei": self._fees[mask]}
         self._write("income_history", mask, columns)
-        mask = self._known
+        mask = self._has_balance
         columns = {
             "balance_gwei": self._balance[mask],
             "effective_balance_gwei": self._effective[mask],
@@ -65,7 +65,7 @@ class HistoryWriter:
         self._write("balance_history", mask, columns)
         self._epochs.clear()
         self._has_income[:] = False
-        self._known[:] = False
+        self._has_balance[:] = False
 
     def _write(self, table: str, mask: Bools, columns: dict[str, Ints]) -> None:
         epochs, validators = np.nonzero(mask)

@@ -32,9 +32,9 @@ class Builder:
     relay: str
 
 
-def make_pubkey(seed: int, what: str) -> str:
+def make_pubkey(seed: int, label: str) -> str:
     """Return a public key: 48 bytes in the form of a compressed point."""
-    key = bytearray(hashlib.blake2b(f"{what} {seed}".encode(), digest_size=48).digest())
+    key = bytearray(hashlib.blake2b(f"{label} {seed}".encode(), digest_size=48).digest())
     key[0] = 0x80 | key[0] & 0x3F
     return "0x" + key.hex()
 
@@ -44,9 +44,9 @@ def make_pubkeys(seed: int, count: int) -> list[str]:
     return [make_pubkey(seed, f"key {index}") for index in range(count)]
 
 
-def make_address(seed: int, what: str) -> str:
-    """Return the execution address of the owner *what*."""
-    return "0x" + hashlib.blake2b(f"{what} {seed}".encode(), digest_size=20).hexdigest()
+def make_address(seed: int, label: str) -> str:
+    """Return the execution address of the owner with this *label*."""
+    return "0x" + hashlib.blake2b(f"{label} {seed}".encode(), digest_size=20).hexdigest()
 
 
 def find_operator(index: int, count: int) -> int:
@@ -62,8 +62,10 @@ def find_operators(count: int) -> list[int]:
 def make_operator_addresses(seed: int, count: int) -> list[str]:
     """Return, for each validator, the address of its operator."""
     numbers = find_operators(count)
-    known = {number: make_address(seed, f"operator {number}") for number in sorted(set(numbers))}
-    return [known[number] for number in numbers]
+    addresses = {
+        number: make_address(seed, f"operator {number}") for number in sorted(set(numbers))
+    }
+    return [addresses[number] for number in numbers]
 
 
 def is_pool_node(number: int) -> bool:
@@ -100,7 +102,7 @@ def make_names(count: int) -> list[str]:
 
 
 def make_builders(seed: int) -> Sequence[Builder]:
-    """Return the builders."""
+    """Return the block builders."""
     return [
         Builder(
             make_address(seed, f"builder {number}"),

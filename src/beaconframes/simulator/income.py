@@ -33,11 +33,13 @@ _ROW = {name: row for row, name in enumerate(PARTS)}
 class Income:
     """The amounts of one epoch: one array of non-negative amounts per reward or penalty."""
 
-    def __init__(self, known: int) -> None:
-        self.amounts = np.zeros((len(PARTS), known), np.int64)
-        self.fees = np.zeros(known, np.int64)  # wei
-        self.missed_proposals = np.zeros(known, np.int64)
-        self.is_eligible = np.zeros(known, np.bool_)  # for rewards and penalties: has a row
+    def __init__(self, validator_count: int) -> None:
+        self.amounts = np.zeros((len(PARTS), validator_count), np.int64)
+        self.fees = np.zeros(validator_count, np.int64)  # wei
+        self.missed_proposals = np.zeros(validator_count, np.int64)
+        self.is_eligible = np.zeros(
+            validator_count, np.bool_
+        )  # for rewards and penalties: has a row
 
     def __getitem__(self, part: str) -> Ints:
         """Return the amounts of one reward or penalty, which the caller may change in place."""

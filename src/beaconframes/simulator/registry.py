@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Registry:
-    """The state of all validators; those from index ``known`` on have not deposited yet."""
+    """The state of all validators; only the first ``validator_count`` have deposited so far."""
 
-    known: int
+    validator_count: int
     prefix: Ints  # of the withdrawal credentials: 0 BLS, 1 address, 2 compounding
     max_effective: Ints  # maximum effective balance
     balance: Ints
@@ -37,9 +37,9 @@ class Registry:
     activation_queue: list[int] = field(default_factory=list)
 
     def active(self, epoch: int) -> Bools:
-        """Return which of the known validators are active in an epoch."""
-        known = self.known
-        return (self.activation[:known] <= epoch) & (epoch < self.exit[:known])
+        """Return which of the deposited validators are active in an epoch."""
+        validator_count = self.validator_count
+        return (self.activation[:validator_count] <= epoch) & (epoch < self.exit[:validator_count])
 
 
 @dataclass
@@ -66,14 +66,14 @@ def create_registry(
     """Return the validators at the first epoch, and the plan of their events."""
     rng = np.random.default_rng([seed, 1])
     new_validators = max(4, validators * 15 // 1000)
-    known = validators - new_validators
-    registry = _create_validators(rng, validators, known, first)
+    validator_count = validators - new_validators
+    registry = _create_validators(rng, validators, validator_count, first)
     plan = EventPlan(first_exitable=validators // 8)
     plan.exit_request_epoch = np.full(validators, FAR_FUTURE_EPOCH, np.int64)
     plan.offline_from = np.full(validators, FAR_FUTURE_EPOCH, np.int64)
 
     # Drawn without replacement, so that each validator has at most one planned event.
-    drawn = plan.first_exitable + rng.permutation(known - plan.first_exitable)
+    drawn = plan.first_exitable + rng.permutation(validator_count - plan.first_exitable)
     candidates = [int(i) for i in drawn if registry.prefix[i] == 1]
     count = max(4, validators * 12 // 1000)
     exiting, going_offline = (
@@ -85,25 +85,29 @@ def create_registry(
         2, max(3, last - first), len(going_offline)
     )
     _plan_slashings(rng, plan, max(3, validators * 3 // 1000), first, last)
-    _plan_new_validators(rng, plan, range(known, validators), first, last)
+    _plan_new_validators(rng, plan, range(validator_count, validators), first, last)
     _plan_top_ups(rng, plan, registry, candidates[count + len(going_offline) :], first, last)
 
     outage_start = first + (last - first) * 3 // 5
     plan.outage = range(outage_start, outage_start + min(14, (last - first) // 8))
     plan.in_outage = rng.random(validators) < 0.09
-    _plan_bls_changes(plan, np.flatnonzero(registry.prefix[:known] == 0).tolist(), first, last)
+    _plan_bls_changes(
+        plan, np.flatnonzero(registry.prefix[:validator_count] == 0).tolist(), first, last
+    )
     if first:
         _add_past_exits(rng, registry, candidates[::-1], first, 90 * epochs_per_day)
     return registry, plan
 
 
 def _create_validators(
-    rng: np.random.Generator, validators: int, known: int, first: int
+    rng: np.random.Generator, validators: int, validator_count: int, first: int
 ) -> Registry:
     kinds = rng.random(validators)
     prefix = np.where(kinds < 0.03, 0, np.where(kinds < 0.05, 2, 1)).astype(np.int64)
-    prefix[known - 1] = 2  # each kind of credentials occurs, in small chains as well
-    prefix[known - 3 : known - 1] = 0  # two with BLS credentials: some of them change
+    prefix[validator_count - 1] = 2  # each kind of credentials occurs, in small chains as well
+    prefix[validator_count - 3 : validator_count - 1] = (
+        0  # two with BLS credentials: some of them change
+    )
     max_effective = np.where(prefix == 2, 2048, 32) * ETH
     balance = np.full(validators, 32 * ETH)
     compounding = prefix == 2
@@ -112,17 +116,17 @@ def _create_validators(
     if first:  # validators of a running chain have rewards that were not withdrawn
         balance[~compounding] += rng.integers(0, 60_000, int((~compounding).sum()))
         balance[prefix == 0] += rng.integers(0, ETH, int((prefix == 0).sum()))
-    balance[known:] = 0
+    balance[validator_count:] = 0
     activation = np.zeros(validators, np.int64)
     if first:
         activation = np.sort(rng.integers(0, max(1, first - 300), validators))
         activation[: validators // 5] = 0
-    activation[known:] = FAR_FUTURE_EPOCH
+    activation[validator_count:] = FAR_FUTURE_EPOCH
     unreliable = rng.random(validators) < 0.05
     offline_chance = np.where(unreliable, 0.012, rng.uniform(0.0002, 0.0018, validators))
     offline_chance[compounding] = 0.0002
     return Registry(
-        known=known,
+        validator_count=validator_count,
         prefix=prefix,
         max_effective=max_effective,
         balance=balance,
@@ -145,7 +149,7 @@ def _create_validators(
 def _plan_exits(
     rng: np.random.Generator, plan: EventPlan, exiting: Sequence[int], first: int, last: int
 ) -> None:
-    """Plan voluntary exits: one is complete early, the last two are not complete at the end."""
+    """Plan voluntary exits: the first completes early, the last two are pending at the end."""
     epochs = first + rng.integers(3, max(4, last - first - 6), len(exiting))
     epochs[0] = first + min(3, last - first - 2)
     epochs[-2:] = last - 2
@@ -193,8 +197,8 @@ def _plan_top_ups(
     first: int,
     last: int,
 ) -> None:
-    compounding = np.flatnonzero(registry.prefix[: registry.known] == 2)
-    count = max(6, registry.known * (last - first) // 100_000)
+    compounding = np.flatnonzero(registry.prefix[: registry.validator_count] == 2)
+    count = max(6, registry.validator_count * (last - first) // 100_000)
     for number in range(count):
         epoch = int(first + rng.integers(2, max(3, last - first - 2)))
         validator, eth = int(rng.choice(compounding)), int(rng.integers(1, 64))
@@ -224,9 +228,9 @@ def _add_past_exits(
 ) -> None:
     """Add withdrawals so far, and exits up to *max_age* epochs before the first epoch."""
     active_epochs = np.maximum(first - registry.activation, 0) * (registry.prefix == 1)
-    active_epochs[registry.known :] = 0
+    active_epochs[registry.validator_count :] = 0
     registry.withdrawn[:] = active_epochs * rng.integers(10_900, 11_300, len(active_epochs))
-    exited = list(candidates[: max(2, registry.known // 80)])
+    exited = list(candidates[: max(2, registry.validator_count // 80)])
     # Early enough to be withdrawable, and after an activation some time before.
     exit_epoch = np.maximum(
         first - rng.integers(300, max(301, min(first, max_age)), len(exited)), 20

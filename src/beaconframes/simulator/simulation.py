@@ -51,7 +51,7 @@ def simulate(
     Parameters
     ----------
     target
-        The new folder. It appears when it is complete: an interrupted simulation leaves none.
+        The new folder. It is created only when the simulation is complete.
     validators
         The number of validators at the end; some of them deposit during the simulation.
     epochs
@@ -70,8 +70,13 @@ def simulate(
     Dataset
         Its ``meta`` says ``simulated: true``.
     """
-    given = {"validators": validators, "epochs": epochs, "history_days": history_days, "seed": seed}
-    for name, value in given.items():
+    arguments = {
+        "validators": validators,
+        "epochs": epochs,
+        "history_days": history_days,
+        "seed": seed,
+    }
+    for name, value in arguments.items():
         if type(value) is not int or value < _MINIMUM[name]:
             raise UsageError(
                 f"{name}={value!r} is not valid",
@@ -86,7 +91,7 @@ def simulate(
     try:
         dataset = Dataset.create(draft, meta={"service": "simulated", "simulated": True})
         with dataset.writing() as writer:
-            simulation = _Simulation(writer, clock, given)
+            simulation = _Simulation(writer, clock, arguments)
             simulation.run()
         with dataset.writing() as writer:
             derived.write_derived_tables(
@@ -97,25 +102,27 @@ def simulate(
         draft.replace(folder)
     except OSError as error:
         reason = error.strerror or error
-        raise DatasetError(f"{folder} cannot be written: {reason}") from error
+        raise DatasetError(
+            f"{folder} cannot be written: {reason}", hint="Choose a writable folder with free space"
+        ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return Dataset.open(folder)
 
 
 class _Simulation:
-    """One run of the engine, whose epochs go to the table writers."""
+    """One run of the engine, which passes each epoch to the table writers."""
 
-    def __init__(self, writer: Writer, chain: Chain, given: dict[str, int]) -> None:
-        self.writer, self.chain, self.given = writer, chain, given
-        seed, validators, size = given["seed"], given["validators"], chain.slots_per_epoch
-        self.first = given["history_days"] * chain.epochs_per_day
-        self.last = self.first + given["epochs"] - 1
+    def __init__(self, writer: Writer, chain: Chain, arguments: dict[str, int]) -> None:
+        self.writer, self.chain, self.arguments = writer, chain, arguments
+        seed, validators, size = arguments["seed"], arguments["validators"], chain.slots_per_epoch
+        self.first = arguments["history_days"] * chain.epochs_per_day
+        self.last = self.first + arguments["epochs"] - 1
         self.head = size * 5 // 8  # latest slot of the running epoch
         self.registry, plan = create_registry(
             seed, validators, self.first, self.last, chain.epochs_per_day
         )
-        stake = int(self.registry.effective[: self.registry.known].sum())
+        stake = int(self.registry.effective[: self.registry.validator_count].sum())
         self.preset = choose_preset(chain, stake)
         self.fees = FeeTable(stake)
         self.finalized = self.last - self.preset.finality_distance
@@ -130,7 +137,7 @@ class _Simulation:
             head=self.head,
             fees=self.fees,
         )
-        slots = (given["epochs"] - 1) * size + self.head + 1
+        slots = (arguments["epochs"] - 1) * size + self.head + 1
         self.history_writer = HistoryWriter(writer, chain, validators, self.finalized)
         self.attestation_collector = AttestationCollector(chain, self.last)
         self.block_writer = BlockWriter(
@@ -139,7 +146,7 @@ class _Simulation:
             GraffitiWriter(seed, self.first * size, slots),
             seed=seed,
             recipients=identities.make_operator_addresses(seed, validators),
-            deposit_count=self.registry.known,
+            deposit_count=self.registry.validator_count,
             first_number=self.first * size,
             counted_from=self.attestation_collector.counted_from,
         )
@@ -166,7 +173,7 @@ class _Simulation:
         self._finish(epoch)
 
     def _finish(self, head: Epoch) -> None:
-        chain, seed, count = self.chain, self.given["seed"], self.given["validators"]
+        chain, seed, count = self.chain, self.arguments["seed"], self.arguments["validators"]
         rows = {name: [row[name] for row in self.epoch_rows] for name in self.epoch_rows[0]}
         self.writer.add("epochs", tables.build_frame("epochs", rows, chain=chain))
         self.writer.add("sync_committees", self._build_sync_committees())
@@ -182,7 +189,7 @@ class _Simulation:
         )
         past = yield_index.model_past_days(
             seed,
-            self.given["history_days"],
+            self.arguments["history_days"],
             *self.day_collector.first_start,
             preset=self.preset,
             mean_fee=self.fees.mean,
@@ -199,7 +206,7 @@ class _Simulation:
             {
                 "chain": {**asdict(chain), "genesis": chain.genesis.isoformat()},
                 "preset": asdict(self.preset),
-                **self.given,
+                **self.arguments,
                 "first_epoch": self.first,
                 "latest_epoch": self.last,
                 "finalized_epoch": self.finalized,
@@ -209,8 +216,8 @@ class _Simulation:
 
     def _build_sync_committees(self) -> pl.DataFrame:
         """Return the committees of all periods with detailed epochs, and of the next period."""
-        per = self.chain.epochs_per_sync_period
-        periods = range(self.first // per, self.last // per + 2)
+        epochs_per_period = self.chain.epochs_per_sync_period
+        periods = range(self.first // epochs_per_period, self.last // epochs_per_period + 2)
         seats = np.arange(self.chain.sync_committee_size)
         size = len(seats)
         numbers = np.repeat(np.array(periods), size)
@@ -220,7 +227,7 @@ class _Simulation:
                 "period": numbers,
                 "seat": np.tile(seats, len(periods)),
                 "validator_index": np.concatenate([self.engine.committee(p) for p in periods]),
-                "start_epoch": numbers * per,
-                "end_epoch": (numbers + 1) * per - 1,
+                "start_epoch": numbers * epochs_per_period,
+                "end_epoch": (numbers + 1) * epochs_per_period - 1,
             },
         )

@@ -30,7 +30,7 @@ _SOURCES: Final = ("simulator/**/*.py", "dataset/**/*.py", "calendar.py", "v1/_*
 
 SAMPLE: Final[dict[str, Any]] = {"validators": 2000, "epochs": 1575, "seed": 1, "history_days": 365}
 _locks: dict[Path, int] = {}
-"""Open folders of the simulations that this process uses, each locked until the process ends."""
+"""File descriptors of the simulations in use, each locked until this process ends."""
 
 
 @cache
@@ -92,7 +92,7 @@ def _build_path(folder: Path, name: str, arguments: dict[str, Any]) -> Path:
 
 
 def _simulate_into(path: Path, arguments: dict[str, Any]) -> None:
-    """Simulate beside *path*, then move the result there."""
+    """Simulate into a draft folder, then rename it to *path*."""
     draft = Path(tempfile.mkdtemp(prefix=f"{path.name}-", dir=path.parent))
     lock = _lock(draft)
     try:
@@ -100,7 +100,7 @@ def _simulate_into(path: Path, arguments: dict[str, Any]) -> None:
         try:
             (draft / "data").rename(path)
         except OSError:
-            # Another process was faster; its rows are the same.
+            # Another process has stored the same simulation.
             if not path.exists():
                 raise
     finally:
@@ -155,7 +155,7 @@ def _lock(folder: Path, *, exclusive: bool = False) -> int | None:
     except FileNotFoundError:
         return None
     if not exclusive:
-        with suppress(OSError):  # no locks on this file system: then nothing is removed, either
+        with suppress(OSError):  # without locks on this file system nothing is removed
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         return descriptor
     try:

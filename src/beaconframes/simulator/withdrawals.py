@@ -33,41 +33,50 @@ def process_withdrawals(
     The sweep starts at validator *start*. Balances grow only at the end of an epoch, so that a
     validator has at most one withdrawal per epoch.
     """
-    known = registry.known
+    validator_count = registry.validator_count
     amounts = _find_withdrawable(registry, epoch)
     queue = np.flatnonzero(amounts)
     queue = np.concatenate([queue[queue >= start], queue[queue < start]])
-    reach = min(known, preset.max_validators_per_withdrawals_sweep)
-    distance = (queue - start) % known
+    reach = min(validator_count, preset.max_validators_per_withdrawals_sweep)
+    distance = (queue - start) % validator_count
     slots: list[int] = []
     counts: list[int] = []
-    done = swept = 0
+    taken = swept = 0
     for slot in np.flatnonzero(blocks).tolist():
-        within = int(np.searchsorted(distance, swept + reach)) if reach < known else len(queue)
-        count = min(within - done, preset.max_withdrawals_per_payload)
+        within = (
+            int(np.searchsorted(distance, swept + reach)) if reach < validator_count else len(queue)
+        )
+        count = min(within - taken, preset.max_withdrawals_per_payload)
         full = count == preset.max_withdrawals_per_payload
         if count:
             slots.append(slot)
             counts.append(count)
-            done += count
+            taken += count
         # A sweep that passes all validators finds no second withdrawal of any.
         swept = (
-            int(distance[done - 1]) + 1
+            int(distance[taken - 1]) + 1
             if full
             else swept + preset.max_validators_per_withdrawals_sweep
         )
-    validators = queue[:done]
+    validators = queue[:taken]
     return (
         Withdrawals(np.repeat(slots, counts).astype(np.int64), validators, amounts[validators]),
-        (start + swept) % known,
+        (start + swept) % validator_count,
     )
 
 
 def _find_withdrawable(registry: Registry, epoch: int) -> Ints:
     """Return the amount that each validator can withdraw: the balance, the excess, or 0."""
-    known = registry.known
-    balance, max_effective = registry.balance[:known], registry.max_effective[:known]
-    payable = registry.prefix[:known] > 0
-    is_full = payable & (registry.withdrawable[:known] <= epoch)
-    is_partial = payable & (registry.effective[:known] == max_effective) & (balance > max_effective)
+    validator_count = registry.validator_count
+    balance, max_effective = (
+        registry.balance[:validator_count],
+        registry.max_effective[:validator_count],
+    )
+    payable = registry.prefix[:validator_count] > 0
+    is_full = payable & (registry.withdrawable[:validator_count] <= epoch)
+    is_partial = (
+        payable
+        & (registry.effective[:validator_count] == max_effective)
+        & (balance > max_effective)
+    )
     return np.where(is_full, balance, np.where(is_partial, balance - max_effective, 0))

@@ -108,8 +108,8 @@ def model_past_days(
 ) -> list[Day]:
     """Return modelled days before the first detailed day, which continue its balances.
 
-    *start* and *effective* are balance and effective balance of the first detailed day. Going back,
-    the stake is smaller, yields are higher by the inverse root, and fees have a seasonal pattern.
+    *start* and *effective* are balance and effective balance of the first detailed day. Earlier
+    days have a smaller stake and, by its inverse root, higher yields. Fees have a seasonal pattern.
     """
     rng = np.random.default_rng([seed, 6])
     slots = chain.epochs_per_day * chain.slots_per_epoch
@@ -128,7 +128,7 @@ def model_past_days(
         per_increment = rewards.compute_base_reward_per_increment(preset, stake)
         ideal = stake // preset.effective_balance_increment * per_increment * chain.epochs_per_day
         consensus = ideal * int(rng.integers(962_000, 972_000)) // 10**6
-        # In millionths: all systems give the same result.
+        # Rounded to millionths, so that all systems give the same result.
         season = round(10**6 * (1 + 0.18 * math.sin(2 * math.pi * (number + 40) / 365)))
         weekday = 1_040_000 if number % 7 < 5 else 900_000
         peak = int(rng.integers(850_000, 1_150_000)) * (2 if rng.integers(0, 40) == 0 else 1)

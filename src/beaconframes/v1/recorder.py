@@ -181,7 +181,7 @@ class Recorder:
             if self.start is None:
                 found = self.stored(0, oldest)
                 known = self.local_store.coverage(
-                    found.table, found.wanted.subjects, found.wanted.intervals
+                    found.table, found.requested.subjects, found.requested.intervals
                 )
                 self.start = min([oldest, *(parts[0][0] for parts in known.values())])
             first = max(oldest, self.start)
@@ -216,7 +216,7 @@ class Recorder:
         """Return the part of the store that holds these epochs of the validators."""
         values = {**self.values, "since": first, "until": last}
         found = open_rows(self.explorer, self.local_store, ATTESTATIONS, values)
-        if found is None or not found.wanted.subjects:
+        if found is None or not found.requested.subjects:
             raise UsageError("validators is empty", hint="Give validators that exist")
         return found
 
@@ -239,11 +239,12 @@ class Recorder:
         missing = found.find_unstored()
         served = found.select().rows.select("validator_index").unique().collect().to_series()
         rows = []
-        for index in map(int, found.wanted.subjects):
+        for index in map(int, found.requested.subjects):
             gaps = missing.get(str(index), ())
             state = "kept" if index in served else "absent"
             rows += [
-                (index, *part, state) for part in subtract_intervals(found.wanted.intervals, gaps)
+                (index, *part, state)
+                for part in subtract_intervals(found.requested.intervals, gaps)
             ]
             for first, last in gaps:
                 if first < self.oldest:

@@ -1,4 +1,4 @@
-"""The formats of exported files: a writer each, and a reader that returns exactly what it wrote."""
+"""The formats of exported files: each has a writer, and a reader that returns the same rows."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Format:
 
 
 FORMATS = {
-    found.name: found
-    for found in (
+    file_format.name: file_format
+    for file_format in (
         Format(
             "parquet",
             (".parquet", ".pq"),
@@ -88,17 +88,17 @@ FORMATS = {
 
 def get_format(name: object) -> Format:
     """Return the format called *name*."""
-    found = FORMATS.get(name) if isinstance(name, str) else None
-    if found is None:
+    file_format = FORMATS.get(name) if isinstance(name, str) else None
+    if file_format is None:
         raise UsageError(f"format={name!r} is unknown", hint=f"Choose one of {', '.join(FORMATS)}")
-    return found
+    return file_format
 
 
 def find_format(name: str) -> Format | None:
-    """Return the format that the extension of a file *name* stands for; None if there is none."""
-    for found in FORMATS.values():
-        if name.lower().endswith(found.extensions):
-            return found
+    """Return the format that belongs to the extension of a file *name*; None if there is none."""
+    for file_format in FORMATS.values():
+        if name.lower().endswith(file_format.extensions):
+            return file_format
     return None
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from beaconframes.exports.formats.cells import CellOptions
 
 UNSUPPORTED_TYPES = (pl.Int128, pl.UInt128)
-"""Types that other readers of Arrow and Parquet files do not know."""
+"""Types that other readers of Arrow and Parquet files do not support."""
 
 
 class ArrowWriter:

@@ -1,7 +1,7 @@
-"""Cells as text: formulas escaped for spreadsheets, and values for which text has no type.
+"""Cells as text: escaped formulas, and values that have no type in a text file.
 
 A spreadsheet runs a cell that starts with ``=``, ``+``, ``-`` or ``@`` as a formula, also behind
-spaces or quotes. Anyone may write graffiti and names. CSV and Excel files therefore get an
+spaces or quotes. Graffiti and names may contain any text. CSV and Excel files therefore get an
 apostrophe before such text, in text columns and in column names. Text that starts with an
 apostrophe gets one more, so that removing the first apostrophe always restores the text.
 ``raw=True`` leaves all text unchanged.

@@ -1,4 +1,4 @@
-"""CSV: for spreadsheets, R and everything else."""
+"""CSV: for spreadsheets, R and most other programs."""
 
 from __future__ import annotations
 

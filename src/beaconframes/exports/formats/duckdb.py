@@ -37,8 +37,8 @@ class DuckDBWriter:
         path.unlink(missing_ok=True)
         with translate_errors():
             # One thread, so that rows are stored in their order.
-            self._base: Any = duckdb.connect(str(path), config={"threads": 1})
-            self._base.execute("SET TimeZone = 'UTC'")
+            self._database: Any = duckdb.connect(str(path), config={"threads": 1})
+            self._database.execute("SET TimeZone = 'UTC'")
         self._has_table = False
 
     def add(self, rows: pl.DataFrame) -> None:
@@ -47,21 +47,23 @@ class DuckDBWriter:
         added = rows.with_columns(pl.selectors.duration().cast(pl.Int64))
         into = "INSERT INTO rows" if self._has_table else "CREATE TABLE rows AS"
         with translate_errors():
-            self._base.register("added", added.to_arrow(compat_level=pl.CompatLevel.oldest()))
-            self._base.execute(f"{into} SELECT * FROM added")  # noqa: S608 - constants only
-            self._base.unregister("added")
+            self._database.register("added", added.to_arrow(compat_level=pl.CompatLevel.oldest()))
+            self._database.execute(f"{into} SELECT * FROM added")  # noqa: S608 - constants only
+            self._database.unregister("added")
         self._has_table = True
 
     def close(self) -> None:
-        """Move everything from the write-ahead log into the file."""
-        with translate_errors(), closing(self._base):
-            self._base.execute("CHECKPOINT")
+        """Write all rows of the write-ahead log into the file."""
+        with translate_errors(), closing(self._database):
+            self._database.execute("CHECKPOINT")
 
 
 def check_columns(rows: pl.DataFrame) -> None:
     """Raise a UsageError for columns that a DuckDB table cannot have."""
     if not rows.columns:
-        raise UsageError("the rows have no columns, and DuckDB has no such tables")
+        raise UsageError(
+            "the rows have no columns, and a DuckDB table needs one", hint="Choose Parquet"
+        )
     names: dict[str, str] = {}
     for name in rows.columns:
         other = names.setdefault(name.lower(), name)
@@ -90,7 +92,7 @@ def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
     """Return the rows of a file that `DuckDBWriter` wrote."""
     import duckdb
 
-    with duckdb.connect(str(path), read_only=True) as base:
-        base.execute("SET TimeZone = 'UTC'")
-        found: Any = pl.from_arrow(base.table(TABLE).to_arrow_table())
-    return convert_columns(pl.DataFrame(found), schema, pl.Expr.cast)
+    with duckdb.connect(str(path), read_only=True) as database:
+        database.execute("SET TimeZone = 'UTC'")
+        rows: Any = pl.from_arrow(database.table(TABLE).to_arrow_table())
+    return convert_columns(pl.DataFrame(rows), schema, pl.Expr.cast)

@@ -1,4 +1,4 @@
-"""Excel: for small tables, to look at. Values that a spreadsheet would round are text."""
+"""Excel: for small tables. Values that a spreadsheet would round are written as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_ROWS = 1_048_575
 MAX_TEXT = 32_767
 MAX_COLUMNS = 16_384
 EXACT_LIMIT = 10**15
-"""From here on, the floating-point numbers of a spreadsheet may lose digits."""
+"""Integers from this size on may lose digits in the floating-point numbers of a spreadsheet."""
 CREATED = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -88,7 +88,7 @@ def translate_errors() -> Iterator[None]:
 
 
 def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
-    """Return *rows* as a sheet can hold them without losing a digit."""
+    """Return *rows* with the types of a sheet; numbers that would lose digits become text."""
     long = pl.selectors.decimal() | pl.selectors.by_dtype(pl.Int128, pl.UInt128)
     rows = to_cells(rows, options).with_columns(long.cast(pl.String))
     small = pl.selectors.integer().is_between(-EXACT_LIMIT, EXACT_LIMIT, closed="none")

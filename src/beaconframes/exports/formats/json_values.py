@@ -1,4 +1,4 @@
-"""Values as JSON holds them: numbers, text, and lists and objects of these."""
+"""Conversion of values to JSON values (numbers, text, lists, objects), and back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_nested(dtype: pl.DataType) -> bool:
 
 
 def json_type(dtype: pl.DataType) -> pl.DataType:
-    """Return the type of the values that `to_json` makes of values of *dtype*."""
+    """Return the type of the values to which `to_json` converts values of *dtype*."""
     if isinstance(dtype, pl.List | pl.Array):
         return pl.List(json_type(element_type(dtype)))
     if isinstance(dtype, pl.Struct):
@@ -40,7 +40,7 @@ def json_type(dtype: pl.DataType) -> pl.DataType:
 
 
 def to_json(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """Return *cell*, of type *dtype*, as a value that JSON can hold.
+    """Return *cell*, of type *dtype*, as a JSON value.
 
     Times become ISO 8601 text, in UTC if they have a time zone. Bytes become hex. A duration
     becomes a whole number of its unit.
@@ -66,7 +66,7 @@ def to_json(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 
 
 def from_json(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """Return *cell*, which `to_json` made, as the *dtype* that it was."""
+    """Return *cell*, the result of `to_json`, with its original type *dtype*."""
     if isinstance(dtype, pl.List | pl.Array):
         values = cell.list.eval(from_json(pl.element(), element_type(dtype)))
         return values.list.to_array(dtype.size) if isinstance(dtype, pl.Array) else values
@@ -88,7 +88,7 @@ def from_json(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 
 
 def get_datetime_format(dtype: pl.Datetime, fraction: str = "") -> str:
-    """Return the format of times of that type."""
+    """Return the text format for times of the type *dtype*."""
     fraction = fraction or ("%.9f" if dtype.time_unit == "ns" else "%.6f")
     return f"%Y-%m-%dT%H:%M:%S{fraction}{'Z' if dtype.time_zone else ''}"
 
@@ -112,8 +112,8 @@ def convert_columns(
     """
     # Columns are addressed by position: in an expression, a name such as ``*`` means all of them.
     return pl.DataFrame([rows.get_column(name) for name in schema]).select(
-        convert(pl.nth(place), dtype).alias(name)
-        for place, (name, dtype) in enumerate(schema.items())
+        convert(pl.nth(position), dtype).alias(name)
+        for position, (name, dtype) in enumerate(schema.items())
     )
 
 
@@ -149,8 +149,8 @@ def element_type(dtype: pl.List | pl.Array) -> pl.DataType:
 def iter_fields(dtype: pl.Struct) -> Iterator[tuple[str, pl.DataType]]:
     """Yield the name and the type of every field of a struct."""
     for field in dtype.fields:
-        found = field.dtype
-        yield field.name, found if isinstance(found, pl.DataType) else found()
+        inner = field.dtype
+        yield field.name, inner if isinstance(inner, pl.DataType) else inner()
 
 
 def iter_types(dtype: pl.DataType) -> Iterator[pl.DataType]:
@@ -166,7 +166,7 @@ def iter_types(dtype: pl.DataType) -> Iterator[pl.DataType]:
 def check_types(schema: pl.Schema, form: str, unsupported: tuple[type[pl.DataType], ...]) -> None:
     """Raise a UsageError if a column has a type that the format called *form* does not support."""
     for name, dtype in schema.items():
-        if any(isinstance(found, unsupported) for found in iter_types(dtype)):
+        if any(isinstance(inner, unsupported) for inner in iter_types(dtype)):
             raise UsageError(
                 f"the column {name} has the type {type_name(dtype)}, which {form} does not support",
                 hint="Cast it to another type, or choose JSON Lines, which supports it",

@@ -53,7 +53,7 @@ FORMATS_WITH_FIELDS = ("parquet", "csv", "jsonl")
 
 def build_croissant(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return the Croissant metadata of a dataset."""
-    found: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": VERSION,
@@ -64,15 +64,17 @@ def build_croissant(manifest: dict[str, Any]) -> dict[str, Any]:
     }
     if manifest["provenance"]["finalized_time"]:
         # The date of the rows, not that of the export.
-        found["datePublished"] = manifest["provenance"]["finalized_time"][:10]
+        metadata["datePublished"] = manifest["provenance"]["finalized_time"][:10]
     if manifest["license"]:
-        found["license"] = manifest["license"]
+        metadata["license"] = manifest["license"]
     if manifest["url"]:
-        found["url"] = manifest["url"]
+        metadata["url"] = manifest["url"]
     if manifest["creators"]:
-        found["creator"] = [{"@type": "sc:Person", "name": name} for name in manifest["creators"]]
+        metadata["creator"] = [
+            {"@type": "sc:Person", "name": name} for name in manifest["creators"]
+        ]
     tables = manifest["tables"]
-    return found | {
+    return metadata | {
         "distribution": [
             *(
                 build_file_object(table, file)
@@ -117,15 +119,15 @@ def build_file_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
 
 def build_record_set(name: str, table: dict[str, Any]) -> dict[str, Any]:
     """Return the entry of a table with its columns."""
-    found: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
         "description": table["title"],
     }
     if table["key"]:
-        found["key"] = [{"@id": f"{name}/{column}"} for column in table["key"]]
-    return found | {
+        metadata["key"] = [{"@id": f"{name}/{column}"} for column in table["key"]]
+    return metadata | {
         "field": [
             {
                 "@type": "cr:Field",

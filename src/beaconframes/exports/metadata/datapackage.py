@@ -13,21 +13,23 @@ READABLE_FORMATS = ("parquet", "csv")
 
 def build_datapackage(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return the data package of a dataset, with a resource per file."""
-    found: dict[str, Any] = {
+    package: dict[str, Any] = {
         "profile": "data-package",
         "name": manifest["name"].replace("_", "-"),
         "id": manifest["checksum"],
         "title": manifest["title"],
     }
     if manifest["url"]:
-        found["homepage"] = manifest["url"]
+        package["homepage"] = manifest["url"]
     if manifest["license"]:
-        found["licenses"] = [{"name": manifest["license"]}]
+        package["licenses"] = [{"name": manifest["license"]}]
     if manifest["creators"]:
-        found["contributors"] = [{"title": name, "role": "author"} for name in manifest["creators"]]
+        package["contributors"] = [
+            {"title": name, "role": "author"} for name in manifest["creators"]
+        ]
     if manifest["provenance"]["service"]:
-        found["sources"] = [{"title": str(manifest["provenance"]["service"])}]
-    return found | {
+        package["sources"] = [{"title": str(manifest["provenance"]["service"])}]
+    return package | {
         "resources": [
             build_resource(name, table, file, number)
             for name, table in manifest["tables"].items()
@@ -40,7 +42,7 @@ def build_resource(
     name: str, table: dict[str, Any], file: dict[str, Any], number: int
 ) -> dict[str, Any]:
     """Return the entry of one file of a table."""
-    found = {
+    resource = {
         "name": f"{name.replace('_', '-')}-{number:06d}",
         "path": file["path"],
         "mediatype": FORMATS[table["format"]].media_type,
@@ -48,9 +50,9 @@ def build_resource(
     }
     if table["format"] != "parquet":
         # The validator of Frictionless does not support the size of Parquet files.
-        found["bytes"] = file["bytes"]
+        resource["bytes"] = file["bytes"]
     if table["format"] not in READABLE_FORMATS:
-        return {**found, "type": "file"}
+        return {**resource, "type": "file"}
     fields = [
         {
             "name": header,
@@ -60,7 +62,7 @@ def build_resource(
         for header, column in zip(get_column_names(table), table["columns"], strict=True)
     ]
     key = {"primaryKey": table["key"]} if table["key"] and table["format"] != "parquet" else {}
-    return found | {
+    return resource | {
         "profile": "tabular-data-resource",
         "format": table["format"],
         "encoding": "utf-8",

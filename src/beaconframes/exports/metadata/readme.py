@@ -111,16 +111,16 @@ def build_types(table: dict[str, Any]) -> str:
     types = {column["name"]: get_read_type(column["type"]) for column in table["columns"]}
     # A backtick in a name would end the code block.
     names = {name: json.dumps(name).replace("`", r"\u0060") for name in types}
-    known = (f"{names[name]}: pl.{dtype}" for name, dtype in types.items() if dtype)
-    return f"{{{', '.join(known)}}}"
+    overrides = (f"{names[name]}: pl.{dtype}" for name, dtype in types.items() if dtype)
+    return f"{{{', '.join(overrides)}}}"
 
 
 def get_read_type(dtype: str) -> str:
     """Return the type with which polars reads a column from JSON Lines; "" to infer it."""
     inner = re.fullmatch(r"List\((.*)\)", dtype)
     if inner is not None:
-        found = get_read_type(inner[1])
-        return found and f"List(pl.{found})"
+        item_type = get_read_type(inner[1])
+        return item_type and f"List(pl.{item_type})"
     if dtype.startswith(("Array", "Struct", "Null")):
         return ""
     if dtype in ("Boolean", "Int32", "Int64", "UInt32", "UInt64"):

@@ -56,7 +56,7 @@ class ServiceV2:
     """Answers V2 requests from a dataset."""
 
     def __init__(self, view: View) -> None:
-        """Answer from the dataset behind *view*."""
+        """Answer from the dataset of *view*."""
         self.view = view
         self._cursors = CursorCodec()
         self._cached_rows: OrderedDict[bytes, pl.DataFrame] = OrderedDict()
@@ -88,7 +88,7 @@ class ServiceV2:
         if endpoint.pagination is not None and endpoint.pagination.role is Role.PAGE:
             size, cursor = fields.get("page_size", PAGE_SIZE), fields.get("cursor", "")
             if type(size) is not int or not 1 <= size <= PAGE_SIZE or not isinstance(cursor, str):
-                raise RequestRefused("page_size must be 1 to 10, and cursor a text")
+                raise RequestRefused("page_size must be 1 to 10, and cursor must be text")
             first = self._cursors.decode(cursor, request_hash)
             rows = self.select_rows(endpoint, fields, request_hash)
             has_more = first + size < rows.height
@@ -112,7 +112,7 @@ class ServiceV2:
         return msgspec.json.encode({"data": msgspec.Raw(data), **parts})
 
     def check_chain(self, chain: Any) -> None:
-        """Raise Refused for another chain; a simulated chain is served as mainnet."""
+        """Raise RequestRefused for another chain; a simulated chain is served as mainnet."""
         own = self.view.chain.name
         served_as = own if own in PUBLIC_CHAINS else PUBLIC_CHAINS[0]
         if chain in (own, served_as):
@@ -124,7 +124,7 @@ class ServiceV2:
     def select_rows(
         self, endpoint: Endpoint, fields: dict[str, Any], request_hash: bytes
     ) -> pl.DataFrame:
-        """Return all rows that *fields* select; they are cached for the next pages."""
+        """Return all rows that *fields* select, and cache them for the next pages."""
         with self._lock:
             if request_hash in self._cached_rows:
                 self._cached_rows.move_to_end(request_hash)
@@ -134,9 +134,9 @@ class ServiceV2:
             rows = SUMMARIES[endpoint.name](rows)
             for parameter in endpoint.all_parameters:
                 rows = parameter.apply_to_sums(rows, fields)
-        found = rows.collect()
+        selected = rows.collect()
         with self._lock:
-            self._cached_rows[request_hash] = found
+            self._cached_rows[request_hash] = selected
             while len(self._cached_rows) > MAX_CACHED_ANSWERS:
                 self._cached_rows.popitem(last=False)
-        return found
+        return selected

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Tier: TypeAlias = Literal["free", "premium"]
 
 MAX_VALIDATORS: dict[Tier, int] = {"free": 20, "premium": 100}
-"""Validators that one request may name, by tier."""
+"""Maximum number of validators in a request, by tier."""
 
 PREMIUM_ENDPOINTS = {"metadata", "entities", "sub_entities", "owners", "operators"}
 
@@ -21,7 +21,7 @@ UPGRADE = "upgrade your subscription to use it."
 
 
 def find_denial(endpoint: str, fields: Mapping[str, Any], tier: Tier) -> str | None:
-    """Return why a key of *tier* does not permit a request, or None if it does."""
+    """Return the error message if a key of *tier* does not permit a request, otherwise None."""
     if tier != "premium" and endpoint in PREMIUM_ENDPOINTS:
         return f"this endpoint is not allowed for your subscription tier. {UPGRADE}"
     validator = fields.get("validator")

@@ -66,13 +66,13 @@ class ChainData:
 
     def index_of(self, pubkey: str) -> int | None:
         """Return the validator index of a public key, or None."""
-        found = self.validators.filter(pubkey=pubkey)["validator_index"].to_list()
-        return found[0] if found else None
+        matches = self.validators.filter(pubkey=pubkey)["validator_index"].to_list()
+        return matches[0] if matches else None
 
     def pubkey_of(self, index: int) -> str | None:
         """Return the public key of a validator index, or None."""
-        found = self.validators.filter(validator_index=index)["pubkey"].to_list()
-        return found[0] if found else None
+        matches = self.validators.filter(validator_index=index)["pubkey"].to_list()
+        return matches[0] if matches else None
 
     @cached_property
     def validators(self) -> pl.DataFrame:
@@ -106,9 +106,9 @@ class ChainData:
         """Return the start of the slots in a column."""
         return self.chain.time_expr("slot", pl.col(slot))
 
-    def hash_keys(self, what: str, keys: Iterable[object], size: int) -> list[str]:
+    def hash_keys(self, label: str, keys: Iterable[object], size: int) -> list[str]:
         """Return a hash of *size* bytes for each of *keys*, as hex."""
-        return [hash_bytes(self.seed, f"{what} {key}", size) for key in keys]
+        return [hash_bytes(self.seed, f"{label} {key}", size) for key in keys]
 
     def add(self, table: type[Table], rows: pl.DataFrame) -> None:
         """Write rows of a table, sorted by its key.

@@ -107,15 +107,15 @@ def _add_details(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
     credentials = data.validators["withdrawal_credentials"].to_list()
     for index in data.scan("bls_change_events").collect()["validator_index"].to_list():
         credentials[index] = identities.make_bls_credentials(seed, index)
-    unknown = (
-        identities.make_pubkey(seed, "nobody"),
+    dropped = (
+        identities.make_pubkey(seed, "dropped deposit"),
         identities.make_bls_credentials(seed, -1),
         senders[-1],
     )
     texts = {
-        "pubkey": [unknown[0] if i is None else keys[i] for i in validators],
-        "withdrawal_credentials": [unknown[1] if i is None else credentials[i] for i in validators],
-        "from_address": [unknown[2] if i is None else senders[i] for i in validators],
+        "pubkey": [dropped[0] if i is None else keys[i] for i in validators],
+        "withdrawal_credentials": [dropped[1] if i is None else credentials[i] for i in validators],
+        "from_address": [dropped[2] if i is None else senders[i] for i in validators],
         "signature": data.hash_keys("deposit", numbers, 96),
         "root": data.hash_keys("deposit root", numbers, 32),
         "merkletree_index": ["0x" + n.to_bytes(8, "little").hex() for n in numbers],
@@ -128,9 +128,8 @@ def _add_details(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
         tx_index=pl.int_range(pl.len()).over("block_number") + _FIRST_TX_INDEX,
     )
     rows = rows.join(sent, ["block_number", "from_address"], maintain_order="left")
-    is_single = (
-        pl.len().over("tx_hash") == 1
-    )  # several deposits in one transaction are calls of a contract
+    # Several deposits in one transaction are calls of a contract.
+    is_single = pl.len().over("tx_hash") == 1
     return rows.with_columns(removed=False, tx_input=pl.when(is_single).then(_encode_call()))
 
 

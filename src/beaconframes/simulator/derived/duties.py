@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from beaconframes.simulator.epoch import Epoch
     from beaconframes.simulator.preset import Ints
 
-_STORED_EPOCHS = 100  # before the running epoch
+_STORED_EPOCHS = 100  # before the current epoch
 _MAX_CELLS = 2**24  # size of the arrays of bits
 _WRONG_HEAD, _WRONG_TARGET = 1, 2
 
@@ -68,7 +68,7 @@ class AttestationCollector:
         return dict(zip(blocks.tolist(), votes.tolist(), strict=True))
 
     def take(self) -> AttestationDuties:
-        """Return the collected attestations by validator and slot, and forget them."""
+        """Return the collected attestations by validator and slot, and clear the collector."""
         validator, slot, inclusion, variant = (
             np.concatenate(p) for p in zip(*self._parts, strict=True)
         )
@@ -199,6 +199,6 @@ def _find_roots(data: ChainData, items: pl.DataFrame) -> list[pl.Series]:
         "block_root": find_newest(items["block_slot"].to_numpy()),
     }
     return [
-        pl.Series(name, [roots[position] for position in found.tolist()], dtype=pl.String)
-        for name, found in positions.items()
+        pl.Series(name, [roots[position] for position in indices.tolist()], dtype=pl.String)
+        for name, indices in positions.items()
     ]

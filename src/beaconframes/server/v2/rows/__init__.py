@@ -54,7 +54,7 @@ ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "sub_entities": entities.derive_rows,
     "machine_names": machine_names.derive_rows,
 }
-"""All rows of an endpoint, from which a request selects; in the order of an answer."""
+"""Functions that return all rows of an endpoint, in answer order; requests select from them."""
 
 SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "network_performance": performance.summarize,
@@ -64,7 +64,7 @@ SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "apy_roi": apy_roi.summarize,
     "performance_aggregate": performance.summarize,
 }
-"""How the selected rows are summarized, where an answer is about all of them together."""
+"""Functions that summarize the selected rows, for answers about all rows together."""
 
 WITHOUT_RANGE = {
     "block",
@@ -80,4 +80,4 @@ WITHOUT_RANGE = {
 """Endpoints whose answers do not state the range that they cover."""
 
 HOURLY = {"entities", "sub_entities"}
-"""Endpoints whose figures are updated hourly; their answers state when."""
+"""Endpoints that are updated hourly; their answers state the time of the update."""

@@ -21,7 +21,7 @@ SYSTEM, VALIDATOR, NODE = (pl.col("process") == process for process in PROCESSES
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
-    """Return readings, one row per machine, process and time; they grow and oscillate a little."""
+    """Return readings, one row per machine, process and time; counters grow, gauges oscillate."""
     slots = [max(view.head.slot - n * SLOTS_BETWEEN, 0) for n in reversed(range(READINGS))]
     readings = pl.LazyFrame({"nth": range(READINGS), "slot": slots})
     seconds, wave = pl.col("nth") * 300, pl.col("nth") % 4

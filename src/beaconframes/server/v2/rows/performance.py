@@ -52,7 +52,7 @@ SUMS = [
     pl.col("slashings_included").sum(),
     cs.starts_with("average_").mean(),
 ]
-"""How the duties of several rows are summarized."""
+"""The expressions that summarize the duties of several rows."""
 
 
 def add_scores(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -130,10 +130,10 @@ def derive_members(view: View) -> pl.LazyFrame:
 
 def count_epoch_blocks(view: View) -> pl.LazyFrame:
     """Return the number of canonical blocks with a sync aggregate, one row per epoch."""
-    found = view.scan("blocks").filter(
+    blocks = view.scan("blocks").filter(
         pl.col("sync_aggregate_bits").is_not_null(), pl.col("status") == "proposed"
     )
-    return found.group_by("epoch").agg(blocks=pl.len().cast(pl.Int64))
+    return blocks.group_by("epoch").agg(blocks=pl.len().cast(pl.Int64))
 
 
 def derive_proposals(view: View) -> pl.LazyFrame:

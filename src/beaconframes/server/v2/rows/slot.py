@@ -55,8 +55,8 @@ UNUSED_OPERATIONS = [
 
 def count_deposits(view: View) -> pl.LazyFrame:
     """Return count and sum of deposits, one row per slot; they are credited at once."""
-    found = view.scan("slot_deposits").group_by(slot="block_slot")
-    return found.agg(
+    deposits = view.scan("slot_deposits").group_by(slot="block_slot")
+    return deposits.agg(
         queued_deposits_count=pl.len().cast(pl.Int64),
         queued_deposits_wei=gwei_to_wei(pl.col("amount_gwei").sum()),
         processed_deposits_count=pl.len().cast(pl.Int64),
@@ -66,8 +66,8 @@ def count_deposits(view: View) -> pl.LazyFrame:
 
 def count_withdrawals(view: View) -> pl.LazyFrame:
     """Return count and sum of withdrawals, one row per slot."""
-    found = view.scan("slot_withdrawals").group_by(slot="block_slot")
-    return found.agg(
+    withdrawals = view.scan("slot_withdrawals").group_by(slot="block_slot")
+    return withdrawals.agg(
         processed_sweeps_count=pl.len().cast(pl.Int64),
         processed_sweeps_wei=gwei_to_wei(pl.col("amount_gwei").sum()),
     )
@@ -75,15 +75,15 @@ def count_withdrawals(view: View) -> pl.LazyFrame:
 
 def count_bls_changes(view: View) -> pl.LazyFrame:
     """Return the count of BLS changes, one row per slot."""
-    found = view.scan("bls_changes").group_by("slot")
-    return found.agg(bls_changes_count=pl.len().cast(pl.Int64))
+    bls_changes = view.scan("bls_changes").group_by("slot")
+    return bls_changes.agg(bls_changes_count=pl.len().cast(pl.Int64))
 
 
 def count_attestations(view: View) -> pl.LazyFrame:
     """Return counts of attestations, one row per slot of the epochs that V1 has."""
     included = pl.col("status") == "included"
-    found = view.scan("attestations").group_by(slot="attester_slot")
-    return found.agg(
+    attestations = view.scan("attestations").group_by(slot="attester_slot")
+    return attestations.agg(
         attestation_successful=included.sum().cast(pl.Int64),
         attestation_missed=(~included).sum().cast(pl.Int64),
         attestation_assigned=pl.len().cast(pl.Int64),
