@@ -144,9 +144,9 @@ class TestBounds:
         assert (1 + 2, "exactly") == (plan.requests, plan.bound)
 
     def test_invalid_arguments(self, server):
-        """A function that is no loader raises UsageError; other errors are those of the loader."""
+        """Any function but a loader raises UsageError; other errors are those of the loader."""
         with connect(server, False) as explorer:
-            with pytest.raises(errors.UsageError, match="is no loader"):
+            with pytest.raises(errors.UsageError, match="is not a loader"):
                 bf.plan(print, 1)
             with pytest.raises(errors.UsageError, match="is not a validator"):
                 bf.plan(INCOME, "x", explorer=explorer)

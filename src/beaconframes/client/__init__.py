@@ -1,4 +1,4 @@
-"""The explorer, the shared part of all loaders, and what a call costs."""
+"""The explorer, the function behind all loaders, and estimates of their requests."""
 
 from beaconframes.client.connection import connect, quota, set_explorer
 from beaconframes.client.explorer import Explorer

@@ -79,7 +79,7 @@ def create_local_store(
 ) -> LocalStore | None:
     """Return the store for the rows of the service at *url*; None if they are not stored.
 
-    By default, the rows of a service on this machine are not stored: requests to it cost nothing.
+    By default, rows of a service on this machine are not stored, because its requests are free.
     """
     if store is None:
         store = needed or not is_loopback(urlsplit(url).hostname or "")

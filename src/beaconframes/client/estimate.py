@@ -49,12 +49,12 @@ class Connected(Connection, Protocol):
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one load takes.
+    """The requests and rows of one load.
 
-    ``rows`` are to be fetched and ``stored_rows`` are in the store, each None where unknown.
-    ``requests_without_store`` is what the load would take without a store, ``lookups`` the requests
-    among ``requests`` that return no rows. ``may_be_more`` and ``may_be_less`` say why the number
-    of requests may differ.
+    ``rows`` are to be fetched and ``stored_rows`` are in the store, each None if unknown.
+    ``requests_without_store`` is the number of requests of the same load without a store,
+    ``lookups`` the part of ``requests`` that returns no rows. ``may_be_more`` and ``may_be_less``
+    are the reasons why the number of requests may differ.
     """
 
     requests: int
@@ -70,7 +70,7 @@ class Estimate:
 def limit_requests(
     explorer: Connected, endpoint: Endpoint, values: Mapping[str, Any], most: int
 ) -> Iterator[None]:
-    """Let the block send *most* requests; raise RequestLimitExceeded first if it needs more."""
+    """Limit the block to *most* requests; raise RequestLimitExceeded first if it needs more."""
     estimate = estimate_load(explorer, endpoint, values)
     if estimate.requests > most:
         least = "at least " if estimate.may_be_more else ""
@@ -88,7 +88,7 @@ def limit_requests(
 
 
 def estimate_load(explorer: Connected, endpoint: Endpoint, values: Mapping[str, Any]) -> Estimate:
-    """Return what the load of *values* takes; at most the end of the chain is requested."""
+    """Return the estimate for a load; sends no request, except for the chain head."""
     store = explorer.local_store
     if store is not None:
         unresolved = UnresolvedPubkeys()
@@ -103,7 +103,7 @@ def estimate_load(explorer: Connected, endpoint: Endpoint, values: Mapping[str, 
 def estimate_requests(
     explorer: Connected, endpoint: Endpoint, arguments: Sequence[Mapping[str, Any]]
 ) -> Estimate:
-    """Return what it takes to fetch the rows of *arguments*, stored or not."""
+    """Return the estimate for fetching the rows of *arguments*, without a store."""
     limit = explorer.source.identifier_limit
     calls = explorer.source.plan(endpoint, arguments, explorer.chain_head_of(endpoint))
     parts = [part for call in calls for part in endpoint.split(call, limit.at_once)]
@@ -125,13 +125,13 @@ def estimate_requests(
 def estimate_with_store(
     load: ReadThrough, explorer: Connected, unresolved: UnresolvedPubkeys
 ) -> Estimate:
-    """Return what it takes to fetch the rows that are not stored."""
+    """Return the estimate for fetching the rows that are not stored."""
     endpoint = load.endpoint
     load.store.drop_outdated(load.table, endpoint.table.schema())
     try:
         missing, stored = load.find_unstored(), count_stored(load)
     except DatasetError:
-        # The damaged segments are forgotten by now.
+        # The first attempt has forgotten the damaged rows.
         missing, stored = load.find_unstored(), count_stored(load)
     rows = count_missing(load, missing)
     if explorer.offline:
@@ -166,10 +166,10 @@ def values_by_index(load: ReadThrough) -> Mapping[str, Any]:
 
 
 def count_finality_requests(load: ReadThrough, last: int) -> int:
-    """Request now which epoch is final, as the load would; return the requests left to the load.
+    """Request the last final epoch, as the load would; return the number of requests still needed.
 
-    V2 states the latest and the finalized slot in one response each. Where the estimate requested
-    the one, the other is left to the load. So is the second response for young epochs.
+    V2 reports the latest and the finalized slot in separate responses. If the estimate requested
+    one of them, the load requests the other, and the second response for young epochs.
     """
     end = load.chain_head.head() if load.endpoint.envelope is Envelope.V2 else None
     if isinstance(end, HeadV2) and end.is_fresh("latest") and not end.is_fresh("finalized"):
@@ -180,7 +180,7 @@ def count_finality_requests(load: ReadThrough, last: int) -> int:
 
 
 def count_stored(load: ReadThrough) -> int:
-    """Return how many of the requested rows are stored."""
+    """Return the number of requested rows that are stored."""
     selection = load.select()
     if selection.height is not None:
         return selection.height
@@ -188,20 +188,20 @@ def count_stored(load: ReadThrough) -> int:
 
 
 def count_missing(load: ReadThrough, missing: Mapping[str, Intervals]) -> int | None:
-    """Return how many rows are missing, where each subject has one in each unit."""
-    wanted, grid = load.requested, load.grid
+    """Return the number of missing rows; None unless each subject has one row in each unit."""
+    requested, grid = load.requested, load.grid
     subject = load.policy.subject
     pubkey = None if subject is None else subject.pubkey_column
-    part, part_count = wanted.parts or (None, 1)
+    part, part_count = requested.parts or (None, 1)
     columns = {grid.subject, grid.unit, part, None if pubkey is None else pubkey.name}
     units: int = sum(map(count_numbers, missing.values()))
-    if units and not (wanted.required and set(grid.key) <= columns):
+    if units and not (requested.required and set(grid.key) <= columns):
         return None
     return units * part_count
 
 
 class UnresolvedPubkeys:
-    """Public keys whose index is not known yet; an unused index stands in for each."""
+    """Public keys whose index is unknown; each gets an unused index as a placeholder."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -210,7 +210,7 @@ class UnresolvedPubkeys:
     def resolve(
         self, explorer: Connection, store: LocalStore, pubkeys: Sequence[str]
     ) -> dict[str, int]:
-        """Return the index of each of *pubkeys*, an unused one where it is not stored."""
+        """Return the index of each of *pubkeys*; a placeholder if it is not stored."""
         known = stored_indices(store, pubkeys)
         unknown = [key for key in pubkeys if key not in known]
         if explorer.offline or not unknown:

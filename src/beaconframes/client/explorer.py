@@ -49,34 +49,34 @@ class Explorer:
     Parameters
     ----------
     url
-        Address of the service; it may have a path prefix. Left out: the public service.
+        Address of the service; it may have a path prefix. Default: the public service.
     api_key
-        Sent in a header, only to this address, and shown nowhere.
+        Sent in a header, only to this address; no output contains it.
     chain
         ``"mainnet"``, ``"hoodi"`` or a `beaconframes.Chain`.
     rate
-        Most requests a second. Left out: the rate that the service permits.
+        Maximum number of requests per second. Default: the rate that the service permits.
     frame
         ``"polars"`` or ``"pandas"``: the kind of frame that loaders return.
     strict
         Whether missing rows are an error instead of a warning.
     store
-        Whether final rows are stored and not requested again: True, False, or a folder. Left out:
-        in the platform's folder for data, except for a service on this machine.
+        Whether final rows are stored and not requested again: True, False, or a folder. Default:
+        the platform's folder for data; rows of a service on this machine are not stored.
     offline
-        Whether to use stored rows only, and to name the missing ones.
+        Whether to read stored rows only, without requests, and to report missing ones.
     max_requests
-        Most requests of one load. A load that needs more raises `RequestLimitExceeded` before it
-        sends any.
+        Maximum number of requests of one load. A load that needs more raises
+        `RequestLimitExceeded` before its first request.
     progress
-        Whether to show requests, rows and remaining time of a load that takes over a second. Left
-        out: when the output is a terminal or a notebook.
+        Whether to show requests, rows and remaining time of a load that takes over a second.
+        Default: if the output is a terminal or a notebook.
     state
-        Whether processes that use one key share its rate limit: True, False, or the folder in which
-        they do. Left out: in the platform's folder for state, except for a service on this machine
-        that needs no key and has no limits.
+        Whether processes with the same key share its rate limit: True, False, or the folder of the
+        shared state. Default: the platform's folder for state; for a service on this machine
+        without a key, nothing is shared.
     head
-        The end of the chain, if it does not move (a dataset that is served locally).
+        The chain head, if it is fixed: for a dataset that is served locally.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Explorer:
         state: bool | str | os.PathLike[str] | None = None,
         head: Head | None = None,
     ) -> None:
-        """Check the settings; nothing is sent yet."""
+        """Check the settings; no request is sent."""
         settings = current_settings(
             url=url,
             api_key=api_key,
@@ -109,7 +109,7 @@ class Explorer:
             progress=progress,
             state=state,
         )
-        # A key belongs to the address that it was given with: never to another one.
+        # A key is sent only to the address that it was given with.
         key = settings.api_key if url is None or api_key is not None else None
         self._own = {
             "frame": frame,
@@ -169,46 +169,46 @@ class Explorer:
 
     @property
     def requests(self) -> int:
-        """Return how many requests were sent so far, retries included."""
+        """Return the number of requests sent so far, including retries."""
         return sum(session.request_count for session in self.source.sessions)
 
     @property
     def rate(self) -> float | None:
-        """Return the permitted requests a second; None while no limit is known."""
+        """Return the permitted requests per second; None until a limit is known."""
         return self.rate_limiter.rate
 
     @property
     def chain_head(self) -> ChainHead:
-        """Return the end of the chain, as V1 states it."""
+        """Return the chain head, as reported by V1."""
         return ChainHead(self.chain, self._head.head, self.now, self._head.fixed)
 
     @property
     def chain_head_v2(self) -> ChainHead:
-        """Return the end of the chain, as V2 states it."""
-        known = self._head.fixed
-        end = self._head_v2 if known is None else known
+        """Return the chain head, as reported by V2."""
+        fixed = self._head.fixed
+        end = self._head_v2 if fixed is None else fixed
         batch_limit = self.source.identifier_limit.at_once
-        return ChainHead(self.chain, lambda: end, self.now, known, batch_limit)
+        return ChainHead(self.chain, lambda: end, self.now, fixed, batch_limit)
 
     def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
-        """Return the end of the chain, as the API version of *endpoint* states it."""
+        """Return the chain head, as reported by the API version of *endpoint*."""
         return self.chain_head_v2 if endpoint.envelope is Envelope.V2 else self.chain_head
 
     def expire_head(self) -> None:
-        """Request the end of the chain again when it is needed next."""
+        """Discard the cached chain head, so that the next use requests it."""
         self._head.expire()
 
     def agreed_finality(self, endpoint: Endpoint, *, refresh: bool = False) -> int:
-        """Return the last epoch that two responses call final; with *refresh*, request one more."""
-        if (known := self._head.fixed) is not None:
-            return known.finalized_epoch
+        """Return the last epoch that is final in two responses; with *refresh*, request another."""
+        if (fixed := self._head.fixed) is not None:
+            return fixed.finalized_epoch
         head = self._head_v2 if endpoint.envelope is Envelope.V2 else self._head
         return head.agreed(refresh=refresh)
 
     def now(self) -> datetime:
-        """Return the present; for a chain that does not move, its end."""
-        known = self._head.fixed
-        return self.chain.time_of("slot", known.slot) if known else datetime.now(UTC)
+        """Return the current time; for a fixed chain head, the time of its slot."""
+        fixed = self._head.fixed
+        return self.chain.time_of("slot", fixed.slot) if fixed else datetime.now(UTC)
 
     def load(
         self,
@@ -220,12 +220,12 @@ class Explorer:
         frame: Literal["polars", "pandas"] | None = None,
         max_requests: int | None = None,
     ) -> Any:
-        """Return every row that *values* select, as a frame of the kind *frame* or of the settings.
+        """Load the rows that *values* select, as a frame of the kind *frame* or of the settings.
 
         Raises
         ------
         RequestLimitExceeded
-            The load takes more than *max_requests* requests.
+            The load needs more than *max_requests* requests.
         BeaconframesError
             The service failed, or its response is invalid; see `beaconframes.errors`.
         """
@@ -235,7 +235,7 @@ class Explorer:
         )
         if lazy and frame == "pandas":
             raise UsageError(
-                'lazy=True returns a polars LazyFrame, and frame="pandas" is given',
+                'lazy=True returns a polars LazyFrame, so frame="pandas" is not possible',
                 hint="Leave one of them out",
             )
         most = settings.max_requests
@@ -263,7 +263,7 @@ class Explorer:
         return rows
 
     def _load(self, endpoint: Endpoint, values: Mapping[str, Any]) -> LoadResult:
-        """Return the rows, read from the store where they are in it."""
+        """Load the rows: read stored ones, and fetch the rest."""
         chain_head = self.chain_head_of(endpoint)
         store = self.local_store
         stored = None if store is None else open_rows(self, store, endpoint, values)

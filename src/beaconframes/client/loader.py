@@ -22,7 +22,7 @@ else:
     Frame = pl.DataFrame | pl.LazyFrame
 
 Subjects: TypeAlias = int | str | Iterable[int | str]
-"""One or many: an index, a public key, or a list, range, array or Series of them, mixed."""
+"""An index or a public key, or a list, range, array or Series of them, mixed."""
 
 
 class LoadOptions(TypedDict, total=False):
@@ -83,7 +83,7 @@ def load(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Return the rows of *endpoint* that *values* select, from *explorer* or the connected one."""
+    """Load the rows of *endpoint* that *values* select, from *explorer* or the connected one."""
     source = get_explorer() if explorer is None else explorer
     rows: Frame = source.load(
         endpoint, values, strict=strict, lazy=lazy, frame=frame, max_requests=max_requests

@@ -27,11 +27,11 @@ Bound = Literal["exactly", "at least", "at most", "about"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a load takes; it prints well in a terminal and in a notebook.
+    """The requests, rows and time of a load; prints as a table in a terminal or a notebook.
 
-    ``requests`` are those that the load will send. Failed requests are retried and missing rows are
-    requested once more; neither can be foreseen. ``bound`` says whether it is ``"exactly"`` so
-    many, ``"at least"``, ``"at most"`` or ``"about"``, and ``why`` gives the reasons. ``rows`` will
+    ``requests`` is the number of requests that the load will send, without retries of failed
+    requests and of missing rows. ``bound`` is ``"exactly"``, ``"at least"``, ``"at most"`` or
+    ``"about"``; ``why`` has the reasons for a bound that is not exact. ``rows`` will
     be fetched and ``kept_rows`` are in the store, each None where unknown. ``requests_saved`` is
     how many more requests it would take without a store. ``seconds`` is the time at ``rate``
     requests a second, and None while the permitted rate is not known. ``month_left`` is how many
@@ -51,14 +51,14 @@ class Plan:
 
     @property
     def seconds(self) -> float | None:
-        """Return the seconds that it takes at the permitted rate; None if that is not known."""
+        """Return the duration in seconds at the permitted rate; None if the rate is unknown."""
         if not self.requests:
             return 0.0
         return None if self.rate is None else self.requests / self.rate
 
     @property
     def month_share(self) -> float | None:
-        """Return its share of the requests left this month, None if unknown."""
+        """Return the share of the remaining requests of the month; None if unknown."""
         if self.month_left is None:
             return None
         if not self.requests:
@@ -82,7 +82,7 @@ class Plan:
         return [*lines, *((f"{self.bound}, since", reason) for reason in self.why)]
 
     def time(self) -> str:
-        """Return the time that it takes, as text."""
+        """Return the duration as text."""
         if self.seconds is None:
             return "not known: the service has not stated how many requests a second it permits"
         if self.rate is None or not self.requests:
@@ -101,19 +101,19 @@ class Plan:
 
 
 def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
-    """Return what the call ``loader(*arguments, **options)`` takes, without making it.
+    """Estimate the requests, rows and time of ``loader(*arguments, **options)``, without the call.
 
     ::
 
         bf.plan(bf.load_income_history, range(100), since="2025-01-01", until="2025-12-31")
 
-    Sends no request, except one for the end of the chain where the range depends on it. Stored rows
+    Sends no request, except one for the chain head if the range depends on it. Stored rows
     are taken into account. Invalid arguments raise the error that the loader would raise.
     """
     name = getattr(loader, "__name__", "")
     if not name.startswith("load_"):
         raise UsageError(
-            f"{shorten(loader)} is no loader",
+            f"{shorten(loader)} is not a loader",
             hint="Give the loader and then its arguments: bf.plan(bf.load_epochs, since=-9)",
         )
     explorer = options.pop("explorer", None)
@@ -149,14 +149,14 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: Explorer) -> P
 
 
 class PlanningEnded(Exception):
-    """Nothing more can be estimated of a call. It never leaves this module."""
+    """The rest of the call cannot be estimated. Raised and caught in this module only."""
 
 
 class PlanningExplorer(Explorer):
     """An explorer that estimates loads instead of making them."""
 
     def __init__(self, explorer: Explorer) -> None:
-        """Share the store of *explorer*, and what it knows of the service."""
+        """Share the store, the limits and the chain head of *explorer*."""
         self.__dict__.update(explorer.__dict__)
         self.estimates: list[Estimate] = []
 
