@@ -352,6 +352,9 @@ def test_a_repeated_signal(seconds, between, printed):
         killer.cancel()
     finally:
         process.kill()
+        process.stdout.close()
+        process.stderr.close()
+        process.wait()
 
     assert (143, printed) == (process.returncode, stdout)
     assert took < AT_MOST
