@@ -110,7 +110,7 @@ class TestBounds:
             plan = bf.plan(bf.v2.load_entities, explorer=explorer)
 
         assert (1, "at least", None) == (plan.requests, plan.bound, plan.rows)
-        assert "not known before the last one" in str(plan)
+        assert "unknown until the last page" in str(plan)
 
     def test_identifier_limit(self, server):
         """The limit of identifiers per request is unknown before the first response."""
@@ -121,7 +121,7 @@ class TestBounds:
             after = bf.plan(bf.v2.load_balances, range(30), **call)
 
         assert [(3, "at least"), (3, "exactly")] == [(p.requests, p.bound) for p in (before, after)]
-        assert "100 validators" in before.why[0]
+        assert "100 are assumed" in before.why[0]
 
     def test_unknown_keys(self, server, store):
         """Public keys cost a request to look up; their stored rows are known only afterwards."""
@@ -166,14 +166,14 @@ class TestDisplay:
   requests      822
   new rows      2,600,000
   in the store  900,000 rows, which saves 300 requests
-  time          14 min at 1 requests a second
+  time          14 min at 1 request per second
   this month    91.3% of the 900 requests left of 1,000""" == repr(self.plan)
 
     def test_notebook(self):
         """A notebook shows the same as a table."""
         html = self.plan._repr_html_()
 
-        assert ("<table>", True) == (html[:7], "14 min at 1 requests a second" in html)
+        assert ("<table>", True) == (html[:7], "14 min at 1 request per second" in html)
 
     def test_everything_stored(self):
         """If all rows are stored, no time is needed."""
@@ -198,7 +198,7 @@ class TestLimit:
     def check_refused(self, server, explorer, **more):
         before = server.requests
         with pytest.raises(
-            errors.RequestLimitExceeded, match="takes 3 requests, and max_requests=2"
+            errors.RequestLimitExceeded, match="needs 3 requests, but max_requests=2"
         ) as caught:
             INCOME(range(50), **self.call, explorer=explorer, **more)
         assert (before, "bf.plan" in str(caught.value)) == (server.requests, True)

@@ -208,8 +208,8 @@ def _find_complete(rows: pl.DataFrame, every: Every, tz: str, day: Day, chain: C
 def _count_epochs(rows: pl.DataFrame, every: Every, tz: str) -> dict[date, int]:
     """Return how many epochs begin in each calendar unit; empty where that is unknown.
 
-    The length of an epoch is taken from the rows, because chains differ. A single epoch has no
-    known length.
+    The length of an epoch is taken from the rows, because chains differ. The length of a single
+    epoch is unknown.
     """
     if rows.is_empty():
         return {}

@@ -96,7 +96,7 @@ def performance(
         all peers, and ``peers_difference_bp`` the difference to it. ``attestation_score`` is
         ``attestation_income_gwei`` over ``attestation_ceiling_gwei``, the income that the best
         decile of the peers with the same effective balance reached in the same epoch; the ideal
-        income is not known. Columns of attestations, proposals and signatures begin with
+        income is unknown. Columns of attestations, proposals and signatures begin with
         ``attestations_``, ``proposals_`` and ``sync_``.
     """
     clock, groups = get_chain(chain), list_columns(by)

@@ -68,14 +68,14 @@ def build_heatmap(
         part.group_by(pl.col("row") // row_bin, pl.col("column") // column_bin).agg(
             pl.col("kind").max(),
             good=(pl.col("kind") == 1).sum(),
-            known=(pl.col("kind") <= counted).sum(),
+            total=(pl.col("kind") <= counted).sum(),
         )
         for part in parts
     ]
     cells_by_bin = (
         pl.concat(sums)
         .group_by("row", "column")
-        .agg(pl.col("kind").max(), pl.col("good", "known").sum())
+        .agg(pl.col("kind").max(), pl.col("good", "total").sum())
     )
     at = (cells_by_bin["row"].to_numpy(), cells_by_bin["column"].to_numpy())
     x = Axis(
@@ -95,7 +95,7 @@ def build_heatmap(
     first_kind, counted_cells = np.zeros((2, *shape))
     first_kind[at], counted_cells[at] = (
         cells_by_bin["good"].to_numpy(),
-        cells_by_bin["known"].to_numpy(),
+        cells_by_bin["total"].to_numpy(),
     )
     if whole:
         counted_cells[:] = np.outer(

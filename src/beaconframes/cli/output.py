@@ -125,7 +125,7 @@ def _check_format(out: Path, form: str | None) -> None:
     if find_format(out.name) is None:
         raise UsageError(
             f"--out {out} does not end with the suffix of a format",
-            hint=f"Suffixes: {', '.join(known.extensions[0] for known in FORMATS.values())}",
+            hint=f"Suffixes: {', '.join(form.extensions[0] for form in FORMATS.values())}",
         )
     parse_target(resolve_target(out), form)
 

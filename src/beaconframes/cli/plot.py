@@ -98,7 +98,7 @@ def build_command(chart: str) -> click.Command:
     """Return the command that draws *chart*."""
     arguments = list_chart_arguments(chart)
     text = remove_markup(inspect.getdoc(chart_function(chart)) or "", paragraphs=True)
-    text = re.sub(r"\n\n(kwargs go to|What is given beside)[^\n]*", "", text)
+    text = re.sub(r"\n\nkwargs go to[^\n]*", "", text)
     loader = CHARTS[chart]
     excludes_open_epoch = loader == chart_input.WITH_OPEN_EPOCH
     default_range = (

@@ -85,8 +85,8 @@ def build_command(
     """Return a command that calls *action* with the store."""
 
     def invoke(**values: Any) -> None:
-        found = open_store(**{option: values.pop(option) for option in LOCATION})
-        if code := action(found, **values):
+        opened = open_store(**{option: values.pop(option) for option in LOCATION})
+        if code := action(opened, **values):
             click.get_current_context().exit(code)
 
     return click.Command(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.intervals import Intervals
     from beaconframes.fetch.source import ApiSource
 
-UNKNOWN_PAGES = "the number of pages is not known before the last one"
+UNKNOWN_PAGES = "the number of pages is unknown until the last page"
 
 
 class Connected(Connection, Protocol):
@@ -75,8 +75,8 @@ def limit_requests(
     if estimate.requests > most:
         least = "at least " if estimate.may_be_more else ""
         raise RequestLimitExceeded(
-            f"this load takes {least}{estimate.requests:,} requests, and max_requests={most:,}; "
-            "none was sent for it",
+            f"this load needs {least}{estimate.requests:,} requests, but max_requests={most:,}; "
+            "none of them was sent",
             endpoint=endpoint.route,
             hint="Request less, or raise max_requests. bf.plan(loader, ...) estimates a load",
         )
@@ -111,7 +111,7 @@ def estimate_requests(
     may_be_more = [] if all(is_certain for _, is_certain in counts) else [UNKNOWN_PAGES]
     if not limit.is_known and any(len(endpoint.split(p, limit.smallest)) > 1 for p in parts):
         may_be_more.append(
-            f"it is not known yet whether one request may name {limit.at_once} validators"
+            f"the maximum number of validators per request is unknown; {limit.at_once} are assumed"
         )
     requests = sum(number for number, _ in counts)
     return Estimate(
@@ -216,7 +216,9 @@ class UnresolvedPubkeys:
         if explorer.offline or not unknown:
             return known
         self.requests = -(-len(unknown) // BATCH_LIMIT)
-        reason = f"the index of {len(unknown)} public keys, and which rows are stored, is not known"
+        reason = (
+            f"{len(unknown)} public keys have no stored index, so their stored rows are unknown"
+        )
         self.may_be_less = (reason,)
         if store.finalized < 0:
             explorer.chain_head.latest("epoch", finalized=True)

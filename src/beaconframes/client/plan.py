@@ -34,7 +34,7 @@ class Plan:
     ``"about"``; ``why`` has the reasons for a bound that is not exact. ``rows`` will
     be fetched and ``kept_rows`` are in the store, each None where unknown. ``requests_saved`` is
     how many more requests it would take without a store. ``seconds`` is the time at ``rate``
-    requests a second, and None while the permitted rate is not known. ``month_left`` is how many
+    requests per second, None if the permitted rate is unknown. ``month_left`` is how many
     requests are left of the ``month_limit``, None where unknown.
     """
 
@@ -69,7 +69,7 @@ class Plan:
         """Return the figures, each with its name."""
         bound = "" if self.bound == "exactly" else f"{self.bound} "
         lines = [("requests", f"{bound}{self.requests:,}")]
-        lines.append(("new rows", "not known" if self.rows is None else f"{self.rows:,}"))
+        lines.append(("new rows", "unknown" if self.rows is None else f"{self.rows:,}"))
         if self.kept_rows or self.requests_saved:
             stored = "rows" if self.kept_rows is None else f"{self.kept_rows:,} rows"
             saved = format_requests(self.requests_saved)
@@ -79,15 +79,16 @@ class Plan:
             share = f"{self.month_share:.1%} of the {self.month_left:,} requests left"
             limit = "" if self.month_limit is None else f" of {self.month_limit:,}"
             lines.append(("this month", share + limit))
-        return [*lines, *((f"{self.bound}, since", reason) for reason in self.why)]
+        return [*lines, *((f"{self.bound}, because", reason) for reason in self.why)]
 
     def time(self) -> str:
         """Return the duration as text."""
         if self.seconds is None:
-            return "not known: the service has not stated how many requests a second it permits"
+            return "unknown: the service has not reported its rate limit"
         if self.rate is None or not self.requests:
             return "none"
-        return f"{format_seconds(self.seconds)} at {self.rate:g} requests a second"
+        plural = "" if self.rate == 1 else "s"
+        return f"{format_seconds(self.seconds)} at {self.rate:g} request{plural} per second"
 
     def __str__(self) -> str:
         """Return the plan, one line for each figure."""
