@@ -1,4 +1,4 @@
-"""A parameter that takes addresses or ENS names, and how the local explorer resolves names."""
+"""A parameter of addresses or ENS names, which the local explorer resolves."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AddressOrName(Texts):
-    """Hexadecimal values, or names that end in .eth; ``keys`` maps an address to column values."""
+    """Hexadecimal values, or names that end in .eth."""
 
     matches: str
     order: tuple[str, ...]
 
-    def keys(self, text: str) -> list[str]:
-        """Return the values of the column ``matches`` for a resolved *text*."""
+    def column_values(self, text: str) -> list[str]:
+        """Return the values of the column ``matches`` that belong to a resolved *text*."""
         return [text]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -30,16 +30,16 @@ class AddressOrName(Texts):
         super().apply(rows, fields, view)
         text = self.canonical(fields[self.wire])
         if not text.startswith("0x"):
-            text = self.resolved(text, view)
-        found = rows.filter(pl.col(self.matches).is_in(self.keys(text)))
-        return found.sort(self.order, nulls_last=True)
+            text = self.resolve_name(text, view)
+        matching = rows.filter(pl.col(self.matches).is_in(self.column_values(text)))
+        return matching.sort(self.order, nulls_last=True)
 
-    def resolved(self, name: str, view: View) -> str:
+    def resolve_name(self, name: str, view: View) -> str:
         """Return the address of *name*; refuse an unknown one."""
         try:
-            known = view.scan("names").filter(asked=name).select("address").collect()
+            addresses = view.scan("names").filter(asked=name).select("address").collect()
         except DatasetError:
-            known = pl.DataFrame()
-        if known.is_empty():
+            addresses = pl.DataFrame()
+        if addresses.is_empty():
             raise RequestRefused(self.error)
-        return str(known.item(0, 0)).lower()
+        return str(addresses.item(0, 0)).lower()

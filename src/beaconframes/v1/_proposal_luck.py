@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 SECONDS_PER_DAY = 86_400
-ENOUGH_PROPOSALS = 8
-MONTH = 30
-YOUNG = ((5, "5 days"), (7, "week"), (MONTH, "month"))
-OLD = (
+MAX_EXPECTED_PROPOSALS = 8
+MONTH_DAYS = 30
+SHORT_TIME_FRAMES = ((5, "5 days"), (7, "week"), (MONTH_DAYS, "month"))
+LONG_TIME_FRAMES = (
     (365, "year", 12.0),
     (180, "6 months", 6.0),
     (150, "5 months", 5.0),
@@ -24,21 +24,22 @@ OLD = (
     (60, "2 months", 2.0),
     (45, "6 weeks", 1.5),
 )
-"""Time frames, longest first: days, name, and length in months."""
+"""Time frames longer than a month, longest first: days, name, and length in months."""
 
 
 def compute_luck(validators: Collection[int], view: View) -> dict[str, Any]:
     """Return the proposal luck of *validators* at the chain head.
 
-    Expected is one proposal a slot times the set's share of the active effective balance, over a
-    time frame that grows until it holds enough proposals, as far as the set is old enough.
+    Luck is the number of proposals in a time frame over the expected number. Expected is one per
+    slot, times the set's share of the active effective balance. The time frame is the longest one
+    that the set is old enough for and in which at most eight proposals are expected, or a month.
     """
     per_day = SECONDS_PER_DAY / view.chain.seconds_per_slot
-    share, first_epoch = standing(validators, view)
-    slots = proposals(validators, view)
+    share, first_epoch = compute_share_and_start(validators, view)
+    slots = find_proposal_slots(validators, view)
     interval = 1 / share if share else 0.0
     age = (view.head.slot - first_epoch * view.chain.slots_per_epoch) / per_day
-    days, frame = time_frame(age, expected_in_a_month=share * MONTH * per_day)
+    days, frame = choose_time_frame(age, expected_in_a_month=share * MONTH_DAYS * per_day)
     begin = view.head.slot - days * per_day
     recent = sum(slot > begin for slot in slots)
     last = max(slots, default=None)
@@ -54,28 +55,28 @@ def compute_luck(validators: Collection[int], view: View) -> dict[str, Any]:
     }
 
 
-def standing(validators: Collection[int], view: View) -> tuple[float, int]:
+def compute_share_and_start(validators: Collection[int], view: View) -> tuple[float, int]:
     """Return the share of the set in the active effective balance, and its first active epoch."""
     now = view.head.epoch
     is_active = (pl.col("activation_epoch") <= now) & (
         pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > now)
     )
-    is_asked = pl.col("validator_index").is_in(sorted(validators))
+    is_requested = pl.col("validator_index").is_in(sorted(validators))
     balance = pl.col("effective_balance_gwei")
-    own, everyone, first = (
+    set_balance, total, first = (
         view.scan("validators")
         .select(
-            balance.filter(is_active & is_asked).sum().alias("own"),
-            balance.filter(is_active).sum().alias("everyone"),
-            pl.col("activation_epoch").filter(is_asked).min().alias("first"),
+            balance.filter(is_active & is_requested).sum().alias("set_balance"),
+            balance.filter(is_active).sum().alias("total"),
+            pl.col("activation_epoch").filter(is_requested).min().alias("first"),
         )
         .collect()
         .row(0)
     )
-    return (own / everyone if everyone else 0.0), now if first is None else first
+    return (set_balance / total if total else 0.0), now if first is None else first
 
 
-def proposals(validators: Collection[int], view: View) -> list[int]:
+def find_proposal_slots(validators: Collection[int], view: View) -> list[int]:
     """Return the slots of the canonical blocks that *validators* proposed."""
     blocks = view.scan("blocks").filter(
         pl.col("status") == "proposed", pl.col("proposer_index").is_in(sorted(validators))
@@ -83,12 +84,12 @@ def proposals(validators: Collection[int], view: View) -> list[int]:
     return blocks.select("slot").collect()["slot"].to_list()
 
 
-def time_frame(age: float, *, expected_in_a_month: float) -> tuple[int, str]:
+def choose_time_frame(age: float, *, expected_in_a_month: float) -> tuple[int, str]:
     """Return days and name of the time frame of luck, for a set that is *age* days old."""
-    for days, name in YOUNG:
+    for days, name in SHORT_TIME_FRAMES:
         if age < days:
             return days, name
-    for days, name, months in OLD:
-        if age > days and expected_in_a_month <= ENOUGH_PROPOSALS / months:
+    for days, name, months in LONG_TIME_FRAMES:
+        if age > days and expected_in_a_month <= MAX_EXPECTED_PROPOSALS / months:
             return days, name
-    return MONTH, "month"
+    return MONTH_DAYS, "month"

@@ -34,12 +34,12 @@ class SlotItems(Values):
         """Return one batch for each slot."""
         slots = parse_numbers(values[self.arg], self.arg, self.tags)
         if not self.validates_slot:
-            known = [chain_head.latest("slot") if item in self.tags else item for item in slots]
-            slots = list(dict.fromkeys(known))
+            numbers = [chain_head.latest("slot") if item in self.tags else item for item in slots]
+            slots = list(dict.fromkeys(numbers))
         return [self.batch(item, chain_head) for item in slots]
 
     def batch(self, item: int | str, chain_head: ChainHead) -> Batch:
-        """Return the fields and the wanted rows of one slot, or of a word such as latest."""
+        """Return the fields and the expected rows of one slot, or of a tag such as latest."""
         if not isinstance(item, int):
             return Batch({self.wire: item})
         chain_head.check_not_future("slot", item)

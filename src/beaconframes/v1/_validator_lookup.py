@@ -1,4 +1,4 @@
-"""Validators looked up for other loaders: indices of public keys, and the key of validator 0."""
+"""Lookup of validators for other loaders: indices of public keys, and the key of validator 0."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def find_indices(
 ) -> list[int]:
     """Return the indices of *validators*; 100 public keys take one request.
 
-    Keys of no validator are left out, and reported as `MissingRows`.
+    Public keys without a validator are left out, and reported as `MissingRows`.
     """
-    named = normalise_validators(validators)
-    keys = [item for item in named if item.startswith("0x")]
-    known: dict[str, int] = {}
+    identifiers = normalise_validators(validators)
+    keys = [item for item in identifiers if item.startswith("0x")]
+    indices: dict[str, int] = {}
     if keys:
         rows = lookup(keys, explorer=explorer, strict=strict, max_requests=max_requests)
-        known = dict(zip(rows["pubkey"], rows["validator_index"], strict=True))
-    found = (known.get(item) if item.startswith("0x") else int(item) for item in named)
-    return [index for index in found if index is not None]
+        indices = dict(zip(rows["pubkey"], rows["validator_index"], strict=True))
+    resolved = (indices.get(item) if item.startswith("0x") else int(item) for item in identifiers)
+    return [index for index in resolved if index is not None]
 
 
 def null_placeholder_indices(
@@ -44,10 +44,10 @@ def null_placeholder_indices(
         return rows
     first = lookup(0, explorer=explorer, strict=strict, max_requests=max_requests)
     is_real = (index != 0) | pubkey.is_in(first["pubkey"].to_list())
-    found: Frame = frame.with_columns(
+    result: Frame = frame.with_columns(
         nw.when(is_real).then(index).alias("validator_index")
     ).to_native()
-    return found
+    return result
 
 
 def lookup(

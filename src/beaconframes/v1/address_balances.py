@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import ChainHead, Fields, View
     from beaconframes.schema import EnvelopeContext
 
-MOST_TOKENS = 200
+MAX_TOKENS = 200
 
 
 class Account(Table):
@@ -70,7 +70,7 @@ class AddressBalances(Table):
         cls,
         pages: Iterable[bytes],
         chain: Chain,
-        around: Sequence[EnvelopeContext] = (),  # noqa: ARG003 - every table's
+        contexts: Sequence[EnvelopeContext] = (),  # noqa: ARG003 - every table's
     ) -> pl.DataFrame:
         """Return the rows of all *pages*: the ether of each address, then its tokens."""
         frames = [cls.empty()]
@@ -91,7 +91,7 @@ class AddressBalances(Table):
         without: Collection[str] = (),  # noqa: ARG003
         public: bool = False,
     ) -> pl.DataFrame:
-        """Return the address as the response has it; the public service writes null for []."""
+        """Return the records of an address; the public service writes null instead of []."""
         ether = frame.filter(pl.col("token").is_null())
         token = pl.struct("balance", "symbol", address="token")
         tokens = frame.filter(pl.col("token").is_not_null()).select(token).to_series()
@@ -107,16 +107,16 @@ class AddressBalances(Table):
 
 
 @dataclass(frozen=True)
-class Holders(Texts):
-    """Addresses; the service answers for an unknown address too, but does not repeat it."""
+class BalanceAddresses(Texts):
+    """Addresses; the response for an unknown address does not contain the address."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the ether and the first tokens of one address."""
-        found = super().apply(rows, fields, view).sort("token").head(1 + MOST_TOKENS).collect()
-        unseen = pl.DataFrame({"address": ["0x"], "balance": ["0"]})
-        if found.is_empty():
-            found = pl.concat([found, unseen], how="diagonal")
-        return found.lazy()
+        account = super().apply(rows, fields, view).sort("token").head(1 + MAX_TOKENS).collect()
+        unknown = pl.DataFrame({"address": ["0x"], "balance": ["0"]})
+        if account.is_empty():
+            account = pl.concat([account, unknown], how="diagonal")
+        return account.lazy()
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,10 @@ class TokenFilter(Parameter):
             return [Batch()]
         contract = Texts.canonical(token) if isinstance(token, str) else ""
         if not re.fullmatch(ADDRESS, contract):
-            raise UsageError(f"token={shorten(token)} is not an address of 40 hex digits")
+            raise UsageError(
+                f"token={shorten(token)} is not an address of 40 hex digits",
+                hint="Pass the address of the token's contract",
+            )
         return [Batch({"token": contract})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -152,7 +155,7 @@ ADDRESS_BALANCES = Endpoint(
     route="GET /api/v1/execution/address/{address}",
     table=AddressBalances,
     parameters=(
-        Holders(
+        BalanceAddresses(
             "addresses",
             wire="address",
             pattern=ADDRESS,

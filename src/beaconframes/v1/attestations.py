@@ -74,7 +74,7 @@ class Slim(Parameter):
         """Return ``true``, or nothing."""
         slim = values["slim"]
         if not isinstance(slim, bool):
-            raise UsageError(f"slim={slim!r} is neither True nor False")
+            raise UsageError(f"slim={slim!r} is not a boolean", hint="Use True or False")
         return [Batch({"slim": "true"} if slim else {})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -184,7 +184,7 @@ def load_attestations(
 ) -> Frame:
     """Load attestation duties of the last 100 epochs, one row per validator per epoch.
 
-    100 validators per request. The service keeps no older duties: an earlier range raises an error.
+    100 validators per request. The service has no older duties: an earlier range raises an error.
     `beaconframes.record` stores duties before they are dropped.
 
     Parameters

@@ -75,7 +75,7 @@ def load_attester_slashings(
 ) -> Frame:
     """Load the attester slashings in blocks, one row per included proof.
 
-    One request per slot. A slot without any has no rows, and neither has a slot without a block.
+    One request per slot. A slot without slashings, or without a block, has no rows.
 
     Parameters
     ----------

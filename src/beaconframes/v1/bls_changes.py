@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class BlsChanges(Table):
     """Changes of withdrawal credentials. One row per change; a validator has at most one."""
 
-    # The service leaves out what is zero, and so the index of validator 0.
+    # The service leaves out fields that are 0, so also the index of validator 0.
     validator_index = Count(
         "Validator.", key=True, wire=("validatorindex", "validator_index"), default=0
     )
@@ -41,8 +41,8 @@ class BlsChanges(Table):
 
 
 @dataclass(frozen=True)
-class Changers(Identifiers):
-    """Validators by index or public key; the service refuses a request with an unknown key."""
+class ChangedValidators(Identifiers):
+    """Validators with credential changes; the service refuses requests with unknown keys."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the changes of the named validators, newest first."""
@@ -56,7 +56,7 @@ BLS_CHANGES = Endpoint(
     "bls_changes",
     route="GET /api/v1/validator/{validators}/blsChange",
     table=BlsChanges,
-    parameters=(Changers("validators", BlsChanges.validator_index, required=False),),
+    parameters=(ChangedValidators("validators", BlsChanges.validator_index, required=False),),
 )
 
 
@@ -91,7 +91,7 @@ def load_bls_changes(
     -------
     polars.DataFrame
         Sorted by ``validator_index``, ``slot``. A validator that never changed has no rows, and is
-        not missing.
+        not reported as missing.
 
     Notes
     -----

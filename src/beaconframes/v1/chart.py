@@ -43,13 +43,13 @@ CHARTS = (
     "avg_block_util_chart_data",
     "tx_count_chart_data",
 )
-"""Names of the charts that the service is known to have."""
+"""Names of the charts of the service."""
 
-MOST_PIXELS = 50_000_000
+MAX_PIXELS = 50_000_000
 
 
 def load_chart(name: str, *, explorer: Explorer | None = None) -> Image:
-    """Load a chart of the service as an image; it has no data.
+    """Load a chart of the service as an image, without its data.
 
     `beaconframes.plot` draws similar charts from frames.
 
@@ -92,9 +92,9 @@ def decode_image(body: bytes) -> Image:
     # Every PNG has its width and height here: check them before decompression.
     width, height = int.from_bytes(body[16:20]), int.from_bytes(body[20:24])
     endpoint = f"GET {CHART_PATH}"
-    if width * height > MOST_PIXELS:
+    if width * height > MAX_PIXELS:
         raise ProtocolError(
-            f"the image has {width} x {height} pixels, more than {MOST_PIXELS:,}", endpoint=endpoint
+            f"the image has {width} x {height} pixels, more than {MAX_PIXELS:,}", endpoint=endpoint
         )
     try:
         picture = Image.open(BytesIO(body), formats=["PNG"])

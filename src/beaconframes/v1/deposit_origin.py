@@ -90,9 +90,9 @@ def load_deposit_origin(
     polars.DataFrame
         Sorted by ``from_address``, ``pubkey``, ``valid_signature``. A public key with valid and
         invalid signatures has two rows. The address is the sender of the transaction, even if it
-        acted for another. An address without deposits has no rows, and is not missing. Some
-        services write index 0 for a public key that is not a validator yet: one more request then
-        finds the key of validator 0, and every other 0 becomes null.
+        acted for another. An address without deposits has no rows, and is not reported as missing.
+        Some services write index 0 for a public key that is not a validator yet: one more request
+        then finds the key of validator 0, and every other 0 becomes null.
 
     Notes
     -----

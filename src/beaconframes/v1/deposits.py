@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Depositors(Identifiers):
+class DepositValidators(Identifiers):
     """Validators by index or public key, for rows that contain the public key only."""
 
     def expected(self, batch: list[str]) -> tuple[ExpectedRows, ...]:
@@ -30,16 +30,16 @@ class Depositors(Identifiers):
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the deposits of the validators, also of public keys without an index."""
         indices, keys = self.parse(fields)
-        known = (view.pubkey_of(index) for index in indices)
-        found = {*keys, *(key for key in known if key is not None)}
-        return rows.filter(pl.col(self.column.name).is_in(sorted(found)))
+        resolved = (view.pubkey_of(index) for index in indices)
+        pubkeys = {*keys, *(key for key in resolved if key is not None)}
+        return rows.filter(pl.col(self.column.name).is_in(sorted(pubkeys)))
 
 
 DEPOSITS = Endpoint(
     "deposits",
     route="GET /api/v1/validator/{validators}/deposits",
     table=Deposits,
-    parameters=(Depositors("validators", Deposits.pubkey),),
+    parameters=(DepositValidators("validators", Deposits.pubkey),),
 )
 
 
@@ -76,7 +76,7 @@ def load_deposits(
     polars.DataFrame
         Sorted by ``block_number``, ``tx_index``, ``merkletree_index``. Validators are named by
         ``pubkey`` alone, as in the deposit contract. A validator without deposits has no rows, and
-        is not missing.
+        is not reported as missing.
 
     Notes
     -----

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from beaconframes.schema import Column
 
 
-TOO_LARGE = 10**18
+BLOCK_NUMBER_LIMIT = 10**18
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,24 @@ class BlockNumbers(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the numbers, each once, ``at_most`` in a batch."""
         blocks = parse_numbers(values[self.arg], "execution block", ())
-        found = []
+        batches = []
         for start in range(0, len(blocks), self.at_most):
             batch = blocks[start : start + self.at_most]
-            wanted = (ExpectedRows({self.column.name: batch}),)
-            found.append(Batch({self.arg: ",".join(map(str, batch))}, wanted))
-        return found
+            expected = (ExpectedRows({self.column.name: batch}),)
+            batches.append(Batch({self.arg: ",".join(map(str, batch))}, expected))
+        return batches
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks, newest first; unknown numbers are left out."""
         items = fields[self.arg].split(",")
         if len(items) > self.at_most:
             raise RequestRefused(f"only a maximum of {self.at_most} query parameters are allowed")
-        wanted = [n for item in items if (n := parse_number(item)) is not None and n < TOO_LARGE]
-        if len(wanted) < len(items):
+        numbers = [
+            n for item in items if (n := parse_number(item)) is not None and n < BLOCK_NUMBER_LIMIT
+        ]
+        if len(numbers) < len(items):
             raise RequestRefused("invalid block number")
-        return rows.filter(pl.col(self.column.name).is_in(wanted)).sort(
+        return rows.filter(pl.col(self.column.name).is_in(numbers)).sort(
             self.column.name, descending=True
         )
 

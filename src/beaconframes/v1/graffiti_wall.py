@@ -41,12 +41,12 @@ WINDOW = SlotWindow(GraffitiWall.slot)
 class Summary(Switch):
     """Whether to return the latest paint of each pixel only.
 
-    For a range that ends before slot 10,000 the client summarizes: the service ignores such an
-    end, and would return later paint instead of the requested one.
+    For a range that ends before slot 10,000, the client summarizes: the service ignores such an
+    end, and would also return paint of later slots.
     """
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return ``true`` or ``false``; ``finish`` summarizes where the service cannot."""
+        """Return ``true``, or ``false`` if ``finish`` must summarize instead of the service."""
         (batch,) = super().batches(values, chain_head)
         since, until = values["since"], values["until"]
         early = until is not None and WINDOW.last(since, until, chain_head) < WINDOW.default

@@ -34,8 +34,8 @@ class Leaderboard(Table):
 
 
 @dataclass(frozen=True)
-class Top(Parameter):
-    """The first ``length`` rows of a ranking; the service has no other page."""
+class TopRows(Parameter):
+    """The first ``length`` rows of a ranking; the service has no other pages."""
 
     length: int
 
@@ -54,7 +54,7 @@ LEADERBOARD = Endpoint(
     "leaderboard",
     route="GET /api/v1/validator/leaderboard",
     table=Leaderboard,
-    parameters=(Top(100),),
+    parameters=(TopRows(100),),
 )
 
 

@@ -29,17 +29,17 @@ class Names(Table):
 
 
 @dataclass(frozen=True)
-class Lookup(Texts):
+class NameLookup(Texts):
     """Names and addresses; an address without a name has a response too."""
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the row of one name or address."""
-        found = super().apply(rows, fields, view)
+        stored = super().apply(rows, fields, view)
         requested = self.canonical(fields[self.wire])
         if not requested.startswith("0x"):
-            return found
+            return stored
         nameless = pl.LazyFrame({"asked": requested, "address": requested, "domain": ""})
-        return pl.concat([found, nameless]).head(1)
+        return pl.concat([stored, nameless]).head(1)
 
 
 NAMES = Endpoint(
@@ -47,7 +47,7 @@ NAMES = Endpoint(
     route="GET /api/v1/ens/lookup/{domain}",
     table=Names,
     parameters=(
-        Lookup(
+        NameLookup(
             "names",
             wire="domain",
             pattern=f"{ADDRESS}|{ENS_NAME}",
@@ -96,7 +96,7 @@ def load_names(
 
     Notes
     -----
-    ``GET /api/v1/ens/lookup/{domain}``. Never final: names can change their owner.
+    ``GET /api/v1/ens/lookup/{domain}``. Never final: a name can move to another address.
     """
     return load(
         NAMES,

@@ -99,7 +99,7 @@ def load_pool_validators(
     polars.DataFrame
         Sorted by ``validator_index``. Ether in wei. RPL (``_base_units``) in units of 10**-18 RPL:
         divide by ``10**18``. Columns of the node are null if the service does not know the node. A
-        validator outside the pool has no row, and is not missing.
+        validator outside the pool has no row, and is not reported as missing.
 
     Notes
     -----

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import ChainHead, Fields, View
 
-LONGEST_IN_A_PATH = 7_500
+MAX_PATH_LENGTH = 7_500
 
 
 @dataclass(frozen=True)
 class Producers(Parameter):
     """Fee recipients and validators; never both in one request.
 
-    The service applies the offset to each kind for itself, so that a mixed list loses entries.
+    The service applies the page offset to each kind separately, so a mixed list would lose rows.
     """
 
     arg: str
@@ -64,16 +64,17 @@ class Producers(Parameter):
             ExecutionBlocks.relay_producer_fee_recipient,
         )
         proposer = ExecutionBlocks.proposer_index
-        found = []
+        batches = []
         for batch in identifiers.split_into_batches(addresses, self.addresses_at_most, None):
-            wanted = ExpectedRows({recipient.name: batch, paid.name: batch}, required=False)
-            found.append(Batch({self.arg: ",".join(batch)}, (wanted,)))
-        for batch in identifiers.split_into_batches(validators, self.at_most, LONGEST_IN_A_PATH):
-            # A block names its proposer by index alone, so keys cannot be checked.
-            known = all(map(str.isdigit, batch))
-            wanted = ExpectedRows({proposer.name: [int(n) for n in batch if known]}, required=False)
-            found.append(Batch({self.arg: ",".join(batch)}, (wanted,) if known else ()))
-        return found
+            expected = ExpectedRows({recipient.name: batch, paid.name: batch}, required=False)
+            batches.append(Batch({self.arg: ",".join(batch)}, (expected,)))
+        for batch in identifiers.split_into_batches(validators, self.at_most, MAX_PATH_LENGTH):
+            # Blocks contain the index of the proposer, not its key, so keys cannot be checked.
+            has_indices = all(map(str.isdigit, batch))
+            indices = [int(item) for item in batch if has_indices]
+            expected = ExpectedRows({proposer.name: indices}, required=False)
+            batches.append(Batch({self.arg: ",".join(batch)}, (expected,) if has_indices else ()))
+        return batches
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks of any of the producers."""
@@ -174,7 +175,7 @@ def load_produced_blocks(
     polars.DataFrame
         The columns of `load_execution_blocks`, sorted by ``block_number``. A block belongs to the
         address that received its fees, and to the address that its builder paid through a relay. A
-        producer without blocks has no rows, and is not missing.
+        producer without blocks has no rows, and is not reported as missing.
 
     Notes
     -----

@@ -36,21 +36,21 @@ class ProposalLuck(Table):
 
 
 @dataclass(frozen=True)
-class OneSet(Identifiers):
+class SingleSet(Identifiers):
     """A set of validators, in one request."""
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one batch; a set that is too large for it is refused."""
-        found = super().batches(values, chain_head)
-        if len(found) > 1:
+        """Return one batch; raise UsageError for a set that is too large for one request."""
+        batches = super().batches(values, chain_head)
+        if len(batches) > 1:
             raise UsageError(
                 f"{self.arg} is too large for one request; luck of parts cannot be combined",
-                hint=f"Give at most {self.at_most} validators, by index: public keys are longer",
+                hint=f"Pass at most {self.at_most} validators, by index: public keys are longer",
             )
-        return found
+        return batches
 
     def expected(self, batch: list[str]) -> tuple[ExpectedRows, ...]:
-        """Return nothing: the row names its set, and cannot be checked otherwise."""
+        """Return no rows: the row contains only the requested set, so there is nothing to check."""
         return ()
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
@@ -61,11 +61,11 @@ class OneSet(Identifiers):
             indices, keys = self.parse(fields)
         except RequestRefused:
             raise RequestRefused("could not parse validators") from None
-        known = (view.index_of(key) for key in keys)
-        found = {*indices, *(index for index in known if index is not None)}
-        if not found:
+        resolved = (view.index_of(key) for key in keys)
+        members = {*indices, *(index for index in resolved if index is not None)}
+        if not members:
             raise RequestRefused("could not resolve pubkeys to indices")
-        row = {"validators": fields[self.arg]} | compute_luck(found, view)
+        row = {"validators": fields[self.arg]} | compute_luck(members, view)
         return pl.LazyFrame([row], schema=ProposalLuck.schema())
 
 
@@ -73,7 +73,7 @@ PROPOSAL_LUCK = Endpoint(
     "proposal_luck",
     route="GET /api/v1/validators/proposalLuck",
     table=ProposalLuck,
-    parameters=(OneSet("validators", ProposalLuck.validators),),
+    parameters=(SingleSet("validators", ProposalLuck.validators),),
     shape=Shape.OBJECT,
 )
 

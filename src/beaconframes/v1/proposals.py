@@ -81,8 +81,8 @@ def load_proposals(
     -------
     polars.DataFrame
         Sorted by ``slot``, ``block_root``; the columns of `load_epoch_slots`. A validator without
-        proposals has no rows, and is not missing. ``withdrawals_count`` is null: the service does
-        not report it here.
+        proposals has no rows, and is not reported as missing. ``withdrawals_count`` is null: the
+        service does not report it here.
 
     Notes
     -----

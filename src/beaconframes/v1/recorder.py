@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("beaconframes.record")
 
-SERVED = 100
-"""Epochs that the service keeps."""
+SERVED_EPOCHS = 100
+"""Epochs for which the service has attestation duties."""
 
-MARGIN = 2
+MARGIN_EPOCHS = 2
 """Epochs by which the service may be ahead of the head that it reported."""
 
-TO_FINALITY = 3
+EPOCHS_TO_FINALITY = 3
 """Epochs until an epoch is final."""
 
-NO_END = 2**62
+NO_LAST_EPOCH = 2**62
 """Last epoch of a recording without an end."""
 
-EVERY = 48
+LOAD_INTERVAL_EPOCHS = 48
 """Epochs between two loads: about five hours, which leaves another five hours for retries."""
 
 REPORT = {
@@ -59,7 +59,7 @@ REPORT = {
 
 
 def now() -> datetime:
-    """Return the present."""
+    """Return the current time."""
     return datetime.now(UTC)
 
 
@@ -76,12 +76,12 @@ def record(
 
     The service keeps attestation duties for 100 epochs, about ten hours. This function loads them
     at intervals and stores the final ones; `load_attestations` then reads them, for any range. It
-    returns at *until*, after *for_*, or on Ctrl-C. Recorded rows stay, and a later call continues.
+    returns at *until*, after *for_*, or on Ctrl-C. A later call resumes the recording.
 
     Parameters
     ----------
     what
-        ``"attestations"``: the service keeps all other data.
+        ``"attestations"``: the service keeps all other data permanently.
     validators
         Indices or public keys: one, or a list, range or Series of them.
     until
@@ -102,8 +102,8 @@ def record(
 
     Notes
     -----
-    Failed requests are retried after an epoch. Errors that a retry cannot cure (an invalid key, a
-    spent monthly quota) are raised; rows recorded before stay in the store.
+    Failed requests are retried after an epoch. Errors that a retry cannot resolve (an invalid key,
+    a spent monthly quota) are raised; rows recorded before stay in the store.
     """
     if what != "attestations":
         raise UsageError(
@@ -133,7 +133,7 @@ def record(
 def last_epoch(chain: Chain, until: Any, for_: Any) -> int:
     """Return the last epoch to record."""
     if until is not None and for_ is not None:
-        raise UsageError("until= and for_= are both given", hint="Give one of them")
+        raise UsageError("until= and for_= are both given", hint="Pass one of them")
     present = now()
     if for_ is not None:
         start, end = instants("for_", for_, lambda: present)
@@ -141,7 +141,7 @@ def last_epoch(chain: Chain, until: Any, for_: Any) -> int:
             raise UsageError(f"for_={for_!r} is not a duration", hint='Use for_="7d" or "12h"')
         return chain.at("epoch", present + (present - start))
     if until is None:
-        return NO_END
+        return NO_LAST_EPOCH
     if isinstance(until, int) and until < 0:
         raise UsageError(f"until={until} is negative", hint="Give the number of an epoch")
     latest = chain.at("epoch", present)
@@ -152,7 +152,7 @@ def last_epoch(chain: Chain, until: Any, for_: Any) -> int:
 
 @dataclass
 class Recorder:
-    """One recording: which duties, until when, and how far it is."""
+    """The arguments and the progress of one recording."""
 
     explorer: Explorer
     local_store: LocalStore
@@ -176,19 +176,21 @@ class Recorder:
             self.explorer.expire_head()
             newest = self.explorer.chain_head.latest("epoch")
             finalized = self.explorer.chain_head.latest("epoch", finalized=True)
-            oldest = max(newest - SERVED + 1 + MARGIN, 0)
+            oldest = max(newest - SERVED_EPOCHS + 1 + MARGIN_EPOCHS, 0)
             final = min(finalized, newest - 1, self.last)
             if self.start is None:
-                found = self.stored(0, oldest)
+                stored_rows = self.stored(0, oldest)
                 known = self.local_store.coverage(
-                    found.table, found.requested.subjects, found.requested.intervals
+                    stored_rows.table,
+                    stored_rows.requested.subjects,
+                    stored_rows.requested.intervals,
                 )
                 self.start = min([oldest, *(parts[0][0] for parts in known.values())])
             first = max(oldest, self.start)
             if final >= first:
                 with warnings.catch_warnings():
                     if self.final >= 0:
-                        # The first load has warned, and the report has all that is missing.
+                        # The first load has warned, and the report lists all missing rows.
                         warnings.simplefilter("ignore", MissingRows)
                     values = {**self.values, "since": first, "until": final}
                     self.explorer.load(ATTESTATIONS, values, strict=False, lazy=True)
@@ -209,42 +211,44 @@ class Recorder:
         epoch = float(chain.slots_per_epoch * chain.seconds_per_slot)
         if not is_loaded:
             return epoch
-        goal = min(self.final + EVERY, self.last)
-        return max((chain.time_of("epoch", goal + TO_FINALITY) - now()).total_seconds(), epoch)
+        target = min(self.final + LOAD_INTERVAL_EPOCHS, self.last)
+        return max(
+            (chain.time_of("epoch", target + EPOCHS_TO_FINALITY) - now()).total_seconds(), epoch
+        )
 
     def stored(self, first: int, last: int) -> ReadThrough:
         """Return the part of the store that holds these epochs of the validators."""
         values = {**self.values, "since": first, "until": last}
-        found = open_rows(self.explorer, self.local_store, ATTESTATIONS, values)
-        if found is None or not found.requested.subjects:
+        stored_rows = open_rows(self.explorer, self.local_store, ATTESTATIONS, values)
+        if stored_rows is None or not stored_rows.requested.subjects:
             raise UsageError("validators is empty", hint="Give validators that exist")
-        return found
+        return stored_rows
 
     def report(self) -> pl.DataFrame:
         """Return the state of every interval of epochs, from the first recording to the end."""
         if self.start is None or self.final < self.start:
             return pl.DataFrame(schema=REPORT)
-        found = self.stored(self.start, self.final)
+        stored_rows = self.stored(self.start, self.final)
         try:
-            rows = self.states(found)
+            rows = self.states(stored_rows)
         except DatasetError:
-            # The store has dropped its damaged segment: those epochs are now missing.
-            rows = self.states(found)
+            # The store has removed its damaged segment, so these epochs are now missing.
+            rows = self.states(stored_rows)
         return pl.DataFrame(rows, schema=REPORT, orient="row").sort(
             "validator_index", "first_epoch"
         )
 
-    def states(self, found: ReadThrough) -> list[tuple[int, int, int, str]]:
+    def states(self, stored_rows: ReadThrough) -> list[tuple[int, int, int, str]]:
         """Return the stored and the missing intervals of each validator."""
-        missing = found.find_unstored()
-        served = found.select().rows.select("validator_index").unique().collect().to_series()
+        missing = stored_rows.find_unstored()
+        served = stored_rows.select().rows.select("validator_index").unique().collect().to_series()
         rows = []
-        for index in map(int, found.requested.subjects):
+        for index in map(int, stored_rows.requested.subjects):
             gaps = missing.get(str(index), ())
             state = "kept" if index in served else "absent"
             rows += [
                 (index, *part, state)
-                for part in subtract_intervals(found.requested.intervals, gaps)
+                for part in subtract_intervals(stored_rows.requested.intervals, gaps)
             ]
             for first, last in gaps:
                 if first < self.oldest:

@@ -68,7 +68,7 @@ def load_slot_attestations(
 ) -> Frame:
     """Load the attestations in blocks, one row per included aggregate.
 
-    One request per slot. A slot without any has no rows, and neither has a slot without a block.
+    One request per slot. A slot without attestations, or without a block, has no rows.
 
     Parameters
     ----------

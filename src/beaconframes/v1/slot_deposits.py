@@ -61,7 +61,7 @@ def load_slot_deposits(
 ) -> Frame:
     """Load the deposits in blocks, one row per included deposit, in gwei.
 
-    One request per slot. A slot without any has no rows, and neither has a slot without a block.
+    One request per slot. A slot without deposits, or without a block, has no rows.
 
     Parameters
     ----------

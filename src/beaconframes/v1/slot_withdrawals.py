@@ -55,7 +55,7 @@ def load_slot_withdrawals(
 ) -> Frame:
     """Load the withdrawals in blocks, one row per withdrawal, in gwei.
 
-    One request per slot. A slot without any has no rows, and neither has a slot without a block.
+    One request per slot. A slot without withdrawals, or without a block, has no rows.
 
     Parameters
     ----------

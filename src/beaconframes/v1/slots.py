@@ -25,10 +25,10 @@ ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SlotsOrRoots(Values):
-    """Blocks by slot, by root, or by a word such as latest, one per request."""
+    """Blocks by slot, by root, or by a tag such as latest, one per request."""
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one batch for each slot, root or word."""
+        """Return one batch for each slot, root or tag."""
         return list(
             {
                 batch.fields[self.wire]: batch
@@ -38,33 +38,33 @@ class SlotsOrRoots(Values):
         )
 
     def batch(self, item: Any, chain_head: ChainHead) -> Batch:
-        """Return the fields and the wanted rows of one slot, root or word."""
+        """Return the fields and the expected row of one slot, root or tag."""
         if isinstance(item, str) and ROOT.fullmatch(item):
             root = f"0x{item.lower().removeprefix('0x')}"
-            return Batch({self.wire: root}, (wanted(roots=[root]),))
+            return Batch({self.wire: root}, (expect_block(roots=[root]),))
         (slot,) = parse_numbers(item, self.arg, self.tags)
         if slot == "latest":
-            # The service fails if the latest slot has no block; a number can be missing instead.
+            # For latest, the service fails if the slot has no block; for a number, it reports none.
             slot = chain_head.latest("slot")
         if isinstance(slot, str):
             return Batch({self.wire: slot})
         chain_head.check_not_future("slot", slot)
-        return Batch({self.wire: str(slot)}, (wanted(slots=[slot]),))
+        return Batch({self.wire: str(slot)}, (expect_block(slots=[slot]),))
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return one block: the canonical one if there are two."""
         text = fields[self.wire]
-        there = pl.col("status").is_in(["proposed", "orphaned"])
+        has_block = pl.col("status").is_in(["proposed", "orphaned"])
         if ROOT.fullmatch(text):
-            return rows.filter(block_root=f"0x{text.lower().removeprefix('0x')}").filter(there)
+            return rows.filter(block_root=f"0x{text.lower().removeprefix('0x')}").filter(has_block)
         if text == "head":
             return rows.filter(status="proposed").sort("slot").tail(1)
-        found = super().apply(rows, fields, view)
-        return found.filter(there).sort(pl.col("status") != "proposed", "block_root").head(1)
+        in_slot = super().apply(rows, fields, view)
+        return in_slot.filter(has_block).sort(pl.col("status") != "proposed", "block_root").head(1)
 
 
-def wanted(slots: list[int] | None = None, roots: list[str] | None = None) -> ExpectedRows:
-    """Return the wanted row of a block, by slot or by root."""
+def expect_block(slots: list[int] | None = None, roots: list[str] | None = None) -> ExpectedRows:
+    """Return the expected row of a block, by slot or by root."""
     return ExpectedRows({Blocks.slot.name: slots or [], Blocks.block_root.name: roots or []})
 
 

@@ -89,7 +89,7 @@ def load_token_balances(
     polars.DataFrame
         Sorted by ``address``, ``token``. ``balance`` is text, exact as the service sends it: only
         the contract defines the number of decimals. ``symbol`` is set by the contract and cannot be
-        trusted. An address without tokens has no rows, and is not missing.
+        trusted. An address without tokens has no rows, and is not reported as missing.
 
     Notes
     -----

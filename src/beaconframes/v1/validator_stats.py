@@ -98,8 +98,8 @@ class DayWindow(Parameter):
         span = chain_head.span(0 if since is None else since, until, "day", length=1)
         if since is None:
             days = range(GENESIS_DEPOSITS, span.last + 1)
-            wanted = ExpectedRows({self.column.name: days}, required=False)
-            return [Batch({"end_day": str(span.last)}, (wanted,))]
+            expected = ExpectedRows({self.column.name: days}, required=False)
+            return [Batch({"end_day": str(span.last)}, (expected,))]
         fields = {"start_day": str(span.first), "end_day": str(span.last)}
         return [
             Batch(fields, (ExpectedRows({self.column.name: range(span.first, span.last + 1)}),))
@@ -120,10 +120,10 @@ class DayWindow(Parameter):
 def day(fields: Fields, name: str, default: int) -> int:
     """Return the query parameter *name* as a day; refuse an invalid one."""
     text = fields.get(name, str(default))
-    found = GENESIS_DEPOSITS if text == str(GENESIS_DEPOSITS) else parse_number(text)
-    if found is None:
+    number = GENESIS_DEPOSITS if text == str(GENESIS_DEPOSITS) else parse_number(text)
+    if number is None:
         raise RequestRefused(f"invalid {name} parameter")
-    return found
+    return number
 
 
 VALIDATOR_STATS = Endpoint(
@@ -165,7 +165,7 @@ def load_validator_stats(
 ) -> Frame:
     """Load daily statistics, one row per validator per day of the chain, in gwei.
 
-    One request per validator, whatever the range. The service takes indices only: public keys are
+    One request per validator, for any range. The service takes indices only: public keys are
     looked up first, 100 per request.
 
     Parameters

@@ -39,8 +39,8 @@ class WithdrawalWindow(EpochTail):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the withdrawals of the window, oldest first."""
-        known = {} if parse_number(fields.get(self.wire, "")) is None else fields
-        return super().apply(rows, known, view).sort("withdrawal_index")
+        valid_fields = {} if parse_number(fields.get(self.wire, "")) is None else fields
+        return super().apply(rows, valid_fields, view).sort("withdrawal_index")
 
 
 VALIDATOR_WITHDRAWALS = Endpoint(
@@ -95,7 +95,7 @@ def load_validator_withdrawals(
     -------
     polars.DataFrame
         Sorted by ``withdrawal_index``, which is chronological. A validator without withdrawals has
-        no rows, and is not missing.
+        no rows, and is not reported as missing.
 
     Notes
     -----

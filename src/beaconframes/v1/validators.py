@@ -105,7 +105,7 @@ def load_validators(
         ``"polars"`` or ``"pandas"``: the kind of frame. Default: that of the explorer.
     max_requests
         Raise `RequestLimitExceeded` if the call needs more requests than this, before it sends any.
-        Where the number of pages is unknown, it is raised after so many requests; see
+        If the number of pages is unknown, the call raises it after that many requests; see
         `beaconframes.plan`.
 
     Returns

@@ -56,7 +56,7 @@ def load_voluntary_exits(
 ) -> Frame:
     """Load the voluntary exits in blocks, one row per included exit.
 
-    One request per slot. A slot without any has no rows, and neither has a slot without a block.
+    One request per slot. A slot without exits, or without a block, has no rows.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-WHERE = "withdrawalCredentialsOrEth1address"
+PATH_FIELD = "withdrawalCredentialsOrEth1address"
 
 
 class WithdrawalCredentials(Table):
@@ -26,7 +26,7 @@ class WithdrawalCredentials(Table):
         "Requested credentials, address or name. An address stands for both kinds of "
         "credentials that pay to it, 0x01 and 0x02.",
         key=True,
-        wire=WHERE,
+        wire=PATH_FIELD,
     )
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
     pubkey = Hex("BLS public key.", wire=("publickey", "public_key"))
@@ -34,9 +34,9 @@ class WithdrawalCredentials(Table):
 
 @dataclass(frozen=True)
 class Credentials(AddressOrName):
-    """Credentials, or an address: it stands for both kinds of credentials that pay to it."""
+    """Credentials, or an address for both kinds of credentials that pay to it."""
 
-    def keys(self, text: str) -> list[str]:
+    def column_values(self, text: str) -> list[str]:
         """Return the credentials of an address, or *text* itself."""
         if len(text) != len("0x") + 40:
             return [text]
@@ -50,7 +50,7 @@ WITHDRAWAL_CREDENTIALS = Endpoint(
     parameters=(
         Credentials(
             "credentials",
-            wire=WHERE,
+            wire=PATH_FIELD,
             pattern=f"{CREDENTIALS}|{ADDRESS}|{ENS_NAME}",
             what="withdrawal credentials of 64 hex digits, an address of 40, or a name in .eth",
             error="invalid withdrawal credentials or eth1 address provided",
@@ -83,7 +83,7 @@ def load_withdrawal_credentials(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load the validators with some withdrawal credentials or address, one row per validator.
+    """Load the validators with given withdrawal credentials or addresses, one row per validator.
 
     200 validators per request.
 
@@ -99,7 +99,7 @@ def load_withdrawal_credentials(
     -------
     polars.DataFrame
         Sorted by ``credentials``, ``validator_index``. Credentials without validators have no rows,
-        and are not missing.
+        and are not reported as missing.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""All endpoints of V2 with their tables and loaders, and the ways to name validators.
+"""All endpoints of V2 with their tables and loaders, and the sets of validators.
 
 ::
 

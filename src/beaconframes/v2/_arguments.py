@@ -1,4 +1,4 @@
-"""The type of the argument that names validators in V2."""
+"""The type of the argument ``validators`` in V2."""
 
 from __future__ import annotations
 

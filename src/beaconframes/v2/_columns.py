@@ -12,7 +12,7 @@ from beaconframes.schema import Count, Epoch, Table, Text, UnixTime
 FINALITY = "finalized or not_finalized: only the latter can still change."
 
 ABSENT = "resource was not found"
-"""Words of the error for an unknown item: one of several requested items may be missing."""
+"""Part of the error message for an unknown item; other requested items may exist."""
 
 
 class NullableEpoch(Epoch):
@@ -42,13 +42,13 @@ class Undocumented(Text):
 
 
 class Ordinal(Count):
-    """A number counted by the client, which distinguishes otherwise equal rows."""
+    """A number assigned by the client, which distinguishes otherwise equal rows."""
 
     derived = True
 
     @property
     def wire_paths(self) -> tuple[str, ...]:
-        """Return no name: the wire does not have this column."""
+        """Return no paths: the wire does not have this column."""
         return ()
 
 
@@ -75,5 +75,5 @@ class RankingColumns(Table):
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
         """Return *frame* in its order, without repeated rows."""
-        once = super().arrange(frame)
-        return frame.unique(cls.key(), keep="first", maintain_order=True) if cls.key() else once
+        checked = super().arrange(frame)
+        return frame.unique(cls.key(), keep="first", maintain_order=True) if cls.key() else checked

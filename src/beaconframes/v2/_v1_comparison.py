@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class V1Equivalent:
     """The columns that a table of V2 shares with one of V1.
 
-    ``same`` are columns of both tables. ``other`` are columns of V1 computed from columns of V2;
-    ``in_gwei`` likewise, converted from wei to gwei. ``only`` selects the rows that V1 has too.
+    ``same`` are columns of both tables. ``other`` are columns of V1 that are computed from columns
+    of V2; ``in_gwei`` are also converted from wei to gwei. ``only`` selects the rows that V1 has.
     """
 
     table: type[Table]
@@ -52,19 +52,19 @@ class V1Equivalent:
         return pl.concat([named, amounts], how="horizontal").sort(self.key, nulls_last=True)
 
 
-def unchanged(*names: str) -> dict[str, pl.Expr | str]:
+def same_names(*names: str) -> dict[str, pl.Expr | str]:
     """Return a mapping of columns to themselves."""
     return dict(zip(names, names, strict=True))
 
 
 def status() -> pl.Expr:
-    """Return the status in the words of V1, which include online and offline."""
-    seen = pl.when("online").then(pl.lit("_online")).otherwise(pl.lit("_offline"))
+    """Return the expression of the status of V1, which includes online and offline."""
+    online_suffix = pl.when("online").then(pl.lit("_online")).otherwise(pl.lit("_offline"))
     return (
         pl.when(pl.col("status").str.starts_with("withdrawal_"))
         .then(pl.when("slashed").then(pl.lit("slashed")).otherwise(pl.lit("exited")))
         .when(pl.col("status").is_in(list(ACTIVE_STATUS)))
-        .then(pl.col("status").replace(ACTIVE_STATUS) + seen)
+        .then(pl.col("status").replace(ACTIVE_STATUS) + online_suffix)
         .otherwise(pl.col("status").replace(OTHER_STATUS))
     )
 
@@ -83,7 +83,7 @@ OTHER_STATUS = {
 
 
 def sum_of(*names: str) -> pl.Expr:
-    """Return the sum of amounts; V1 writes 0 where there is none."""
+    """Return the expression of the sum of amounts; 0 without amounts, as in V1."""
     whole = (pl.col(name).cast(pl.Int128) for name in names)
     return pl.sum_horizontal(*whole).cast(pl.Decimal(28, 0))
 
@@ -105,13 +105,13 @@ V1_EQUIVALENTS = {
             "withdrawal_credentials",
         ),
         {"status": status()},
-        in_gwei=unchanged("balance_wei", "effective_balance_wei"),
+        in_gwei=same_names("balance_wei", "effective_balance_wei"),
     ),
     "balances": V1Equivalent(
         Balances,
         ("validator_index", "epoch"),
         ("validator_index", "epoch", "time"),
-        in_gwei=unchanged("balance_wei", "effective_balance_wei"),
+        in_gwei=same_names("balance_wei", "effective_balance_wei"),
     ),
     "rewards": V1Equivalent(
         Rewards,
@@ -119,7 +119,7 @@ V1_EQUIVALENTS = {
         ("validator_index", "epoch", "time"),
         {"tx_fee_reward_wei": "proposal_execution_layer_reward_wei"},
         in_gwei={
-            **unchanged(
+            **same_names(
                 "attestation_head_reward_wei",
                 "attestation_source_reward_wei",
                 "attestation_source_penalty_wei",
@@ -131,7 +131,7 @@ V1_EQUIVALENTS = {
                 f"proposer_{kind}_inclusion_reward_wei": f"proposal_{kind}_inclusion_reward_wei"
                 for kind in ("attestation", "sync")
             },
-            **unchanged("sync_committee_reward_wei", "sync_committee_penalty_wei"),
+            **same_names("sync_committee_reward_wei", "sync_committee_penalty_wei"),
         },
     ),
     "proposal_slots": V1Equivalent(
@@ -179,7 +179,7 @@ V1_EQUIVALENTS = {
         ("block_slot", "validator_index"),
         ("time", "validator_index"),
         {"block_slot": "slot", "address": "withdrawal_address"},
-        in_gwei=unchanged(
+        in_gwei=same_names(
             "amount_wei",
         ),
         # V1 has paid withdrawals only, neither system withdrawals nor rejected ones.
@@ -230,14 +230,14 @@ V1_EQUIVALENTS = {
         },
     ),
 }
-"""By loader of V2: its columns in V1."""
+"""The equivalent in V1 of each loader of V2."""
 
 
 def same_as_v1(frame: IntoFrameT) -> IntoFrameT:
     """Convert a frame of a V2 loader to the columns, units and order of the V1 loader.
 
-    The result has the columns that both versions report, exactly: gwei for wei, and V1's words for
-    a status. Columns of only one version are left out, so compare the columns of the result.
+    The result has the columns that both versions report, exactly: gwei for wei, and the status
+    names of V1. Columns of only one version are left out, so compare the columns of the result.
 
     - `load_validators` as `beaconframes.load_validators`
     - `load_balances` as `beaconframes.load_balance_history`
@@ -248,7 +248,7 @@ def same_as_v1(frame: IntoFrameT) -> IntoFrameT:
     - `load_slot_withdrawals` as `beaconframes.load_slot_withdrawals`
     - `load_block` as `beaconframes.load_execution_blocks`
     - `load_block_rewards` as `beaconframes.load_execution_blocks`
-    - `load_sync_committee` as `beaconframes.load_sync_committees`: one row a period
+    - `load_sync_committee` as `beaconframes.load_sync_committees`: one row per period
     - `load_queues` as `beaconframes.load_validator_queue`
 
     Parameters
@@ -269,6 +269,6 @@ def same_as_v1(frame: IntoFrameT) -> IntoFrameT:
             return return_like(equivalent.of(rows), frame)
     raise UsageError(
         "the frame does not have the columns of a V2 loader with an equivalent in V1",
-        hint="Give all columns of one of these: "
+        hint="Pass all columns of one of these loaders: "
         + ", ".join(f"bf.v2.load_{name}" for name in V1_EQUIVALENTS),
     )

@@ -86,14 +86,14 @@ class ApyRoi(Table):
 
     @classmethod
     def decode(
-        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
+        cls, pages: Iterable[bytes], chain: Chain, contexts: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
-        """Return the rows of all *pages*, also in the older form."""
-        return super().decode(map(in_parts, pages), chain, around)
+        """Return the rows of all *pages*, in the current or the older form."""
+        return super().decode(map(wrap_totals, pages), chain, contexts)
 
 
-def in_parts(page: bytes) -> bytes:
-    """Return *page* with an object for each return; the older form has the bare total."""
+def wrap_totals(page: bytes) -> bytes:
+    """Return *page* with an object for each return; the older form has only the total."""
     record = msgspec.json.decode(page)
     layers = [record.get(layer) for layer in LAYERS] if isinstance(record, dict) else []
     for layer in layers:

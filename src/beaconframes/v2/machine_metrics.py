@@ -75,10 +75,10 @@ class MachineMetrics(Table):
 
     @classmethod
     def decode(
-        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
+        cls, pages: Iterable[bytes], chain: Chain, contexts: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
         """Return the readings; each list of a page belongs to one kind of process."""
-        return super().decode((one_list(page) for page in pages), chain, around)
+        return super().decode((merge_process_lists(page) for page in pages), chain, contexts)
 
     @classmethod
     def encode(
@@ -98,18 +98,18 @@ class MachineMetrics(Table):
         return msgspec.json.encode([lists])
 
 
-def one_list(page: bytes) -> bytes:
+def merge_process_lists(page: bytes) -> bytes:
     """Return the readings of a page in one list, each with its process."""
     if page == b"[]":
         return page
     try:
-        found = msgspec.json.decode(page, type=dict[str, list[dict[str, Any]] | None])
+        lists = msgspec.json.decode(page, type=dict[str, list[dict[str, Any]] | None])
     except msgspec.MsgspecError as error:
         raise SchemaError(f"machine_metrics is not an object of lists ({error})") from None
     return msgspec.json.encode(
         [
             {**record, "process": name.removesuffix(ENDING)}
-            for name, records in found.items()
+            for name, records in lists.items()
             for record in records or []
         ]
     )
@@ -159,8 +159,8 @@ def load_machine_metrics(
     machines
         Names of machines; `load_machine_names` lists them. Default: all.
     since, until
-        First and last instant, inclusive: a date, a datetime or ``"12h"``. Numbers are refused: a
-        machine has no epochs. Default: everything that the service still has.
+        First and last instant, inclusive: a date, a datetime or ``"12h"``. Numbers are invalid,
+        because machines have no epochs. Default: all readings that the service still has.
     explorer, strict, lazy, frame, max_requests
         See `beaconframes.load_validators`.
 

@@ -31,7 +31,7 @@ class MachineNames(Table):
         cls,
         pages: Iterable[bytes],
         chain: Chain,  # noqa: ARG003 - every table's
-        around: Sequence[EnvelopeContext] = (),  # noqa: ARG003
+        contexts: Sequence[EnvelopeContext] = (),  # noqa: ARG003
     ) -> pl.DataFrame:
         """Return the names; the items are text, not objects."""
         names: list[str] = []

@@ -88,8 +88,8 @@ def load_proposal_slots(
     -------
     polars.DataFrame
         Sorted by ``slot``. Finalized slots only. A validator without proposals has no rows, and is
-        not missing. `load_slot` and `beaconframes.load_proposals` say whether a slot without a
-        block was missed or orphaned.
+        not reported as missing. `load_slot` and `beaconframes.load_proposals` say whether a slot
+        without a block was missed or orphaned.
 
     Notes
     -----

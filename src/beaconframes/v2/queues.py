@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from beaconframes.schema import EnvelopeContext
 
 EPOCH_SECONDS = 384
-"""Interval of the churn in responses of the old shape, which do not state it."""
+"""Interval of the churn in responses of the old shape, which omit it."""
 
 
 class Queues(Table):
@@ -106,10 +106,10 @@ class Queues(Table):
 
     @classmethod
     def decode(
-        cls, pages: Iterable[bytes], chain: Chain, around: Sequence[EnvelopeContext] = ()
+        cls, pages: Iterable[bytes], chain: Chain, contexts: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
         """Return the rows; the old shape is mapped to the columns of the new one."""
-        return super().decode((in_new_shape(page) for page in pages), chain, around)
+        return super().decode((convert_to_new_shape(page) for page in pages), chain, contexts)
 
     @classmethod
     def encode(
@@ -121,28 +121,28 @@ class Queues(Table):
         public: bool = False,
     ) -> bytes:
         """Return the rows in the new shape, whose documentation has no sweep."""
-        old = {path for path in KNOWN if path.startswith("withdrawal_sweep.")}
+        old = {path for path in WIRE_PATHS if path.startswith("withdrawal_sweep.")}
         return super().encode(frame, chain, without={*without, *old, "more"}, public=public)
 
 
-KNOWN = {path for column in Queues.columns for path in column.wire_paths} - {"more"}
+WIRE_PATHS = {path for column in Queues.columns for path in column.wire_paths} - {"more"}
 
 
-def in_new_shape(page: bytes) -> bytes:
+def convert_to_new_shape(page: bytes) -> bytes:
     """Return a response in the new shape, with unknown fields under ``more``."""
-    found = msgspec.json.decode(page)
-    if isinstance(found, list) and len(found) < 2:
-        found = found[0] if found else None
-    if found is None:
+    record = msgspec.json.decode(page)
+    if isinstance(record, list) and len(record) < 2:
+        record = record[0] if record else None
+    if record is None:
         return b"[]"
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         raise SchemaError("queues is not an object")
     for name in ("deposit_queue", "exit_queue"):
-        queue = found.get(name)
+        queue = record.get(name)
         if isinstance(queue, dict):
             convert_queue(queue)
-    known, rest = split_fields(found)
-    return msgspec.json.encode({**known, "more": rest or None})
+    fields, rest = split_fields(record)
+    return msgspec.json.encode({**fields, "more": rest or None})
 
 
 def convert_queue(queue: dict[str, Any]) -> None:
@@ -157,19 +157,19 @@ def convert_queue(queue: dict[str, Any]) -> None:
 
 def split_fields(record: dict[str, Any], prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields of *record* that have a column, and the others."""
-    known: dict[str, Any] = {}
+    with_column: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in record.items():
         path = f"{prefix}{name}"
-        if path in KNOWN and not isinstance(value, dict):
-            known[name] = value
-        elif isinstance(value, dict) and any(one.startswith(f"{path}.") for one in KNOWN):
+        if path in WIRE_PATHS and not isinstance(value, dict):
+            with_column[name] = value
+        elif isinstance(value, dict) and any(item.startswith(f"{path}.") for item in WIRE_PATHS):
             inner, others = split_fields(value, f"{path}.")
-            known |= {name: inner} if inner else {}
+            with_column |= {name: inner} if inner else {}
             rest |= {name: others} if others else {}
         else:
             rest[name] = value
-    return known, rest
+    return with_column, rest
 
 
 QUEUES = Endpoint(

@@ -26,13 +26,13 @@ class RewardsAggregate(WindowColumns, RewardColumns):
         if frame.height < 2:
             return frame
         amounts = cs.by_dtype(pl.Decimal(28, 0))
-        # An amount that no part has is unknown, not zero.
-        known = pl.when(amounts.count() > 0).then(amounts.sum())
+        # An amount that is null in all parts is unknown, not zero.
+        sums = pl.when(amounts.count() > 0).then(amounts.sum())
         return frame.select(
             pl.col("window").first(),
             pl.col("first_epoch", "start_time").min(),
             pl.col("last_epoch", "end_time").max(),
-            known.cast(pl.Decimal(28, 0)),
+            sums.cast(pl.Decimal(28, 0)),
             pl.col("finality").first()
             if frame["finality"].n_unique() == 1
             else pl.lit("not_finalized").alias("finality"),
@@ -83,8 +83,8 @@ def load_rewards_aggregate(
     Parameters
     ----------
     validators
-        Indices, public keys, or a set; see `load_validators`. Name more than a hundred validators
-        all by index or all by public key: otherwise one could count twice.
+        Indices, public keys, or a set; see `load_validators`. Request more than a hundred
+        validators either all by index or all by public key; otherwise one could be counted twice.
     window
         ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends with the latest
         finalized epoch.

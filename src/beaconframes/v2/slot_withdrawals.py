@@ -70,13 +70,13 @@ class SlotWithdrawals(Table):
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
         """Return *frame* sorted by key, every row once.
 
-        The wire has no number. A sweep withdraws from a validator once per slot. Requests may
-        withdraw several times; these are numbered in the order of the response.
+        ``nth`` is not on the wire. A sweep withdraws from a validator at most once per slot.
+        Requests may do so several times, and are numbered in the order of the response.
         """
-        once = frame.unique(maintain_order=True)
-        alone = pl.col("type").is_in(SWEEPS).fill_null(value=False)
+        unique = frame.unique(maintain_order=True)
+        is_sweep = pl.col("type").is_in(SWEEPS).fill_null(value=False)
         number = pl.int_range(pl.len()).over("slot", "block_root", "validator_index", "type")
-        return super().arrange(once.with_columns(nth=pl.when(alone).then(0).otherwise(number)))
+        return super().arrange(unique.with_columns(nth=pl.when(is_sweep).then(0).otherwise(number)))
 
 
 SLOT_WITHDRAWALS = Endpoint(
