@@ -250,8 +250,13 @@ def drop_unrequested(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) 
     For some parameters the service always returns more rows: those are dropped. For all other
     parameters an unrequested row raises IntegrityError.
     """
-    expected_rows = (expected for call in calls for expected in call.expected)
-    trimmed = {name for expected in expected_rows if expected.trim for name in expected.values}
+    trimmed = {
+        name
+        for call in calls
+        for expected in call.expected
+        if expected.trim
+        for name in expected.values
+    }
     for selections in expected_by_columns(calls):
         by_column: dict[str, list[Collection[Any]]] = {name: [] for name in selections[0].values}
         for expected in selections:
