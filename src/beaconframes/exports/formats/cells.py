@@ -50,13 +50,6 @@ def escape_formulas(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
     return rows.with_columns(escaped.name.keep())
 
 
-def unescape_formulas(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
-    """Return *rows* as they were before `escape_formulas`."""
-    if options.raw:
-        return rows
-    return rows.with_columns(pl.selectors.string().str.strip_prefix(APOSTROPHE))
-
-
 def escape_names(names: Iterable[str], options: CellOptions) -> list[str]:
     """Return column *names* as they are written into a file for spreadsheets."""
     frame = pl.DataFrame({"": [*names]}, {"": pl.String})
