@@ -21,7 +21,7 @@ WORDS = frozenset((
 ))  # fmt: skip
 PHRASES = ("generation 1", "generation 2", "asked for", "so long", "whose turn", "no moment")
 
-REMAINING = {"beaconframes": 1}
+REMAINING: dict[str, int] = {}
 """How many are left in each folder. The numbers may only shrink; a missing one is zero."""
 
 # A word of a name or a sentence: told_of, isTold, TOLD and "Told" all hold "told".

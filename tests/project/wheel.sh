@@ -67,8 +67,7 @@ for minor in $(printf '%s\n' "${!interpreters[@]}" | sort -n); do
         cd "$environment/use"
         unset PYTHONPATH
         export XDG_CACHE_HOME=$environment/cache MPLBACKEND=agg
-        # Python 3.12.0 to 3.12.3 deprecate ?1 in SQL by mistake (gh-117995).
-        "$environment/bin/python" -I -W error -W "ignore:Binding 1 ('?1') is a named" "$work/use.py"
+        "$environment/bin/python" -I -W error "$work/use.py"
         "$environment/bin/beaconframes" --help | grep -q '^Usage: beaconframes'
         "$environment/bin/beaconframes" --version | grep -q "$(basename "$wheel" | cut -d- -f2)"
     )

@@ -156,12 +156,19 @@ def read(
     last: int = MAX_UNIT,
 ) -> Covered:
     """Return the coverage from *first* to *last*, of *subjects* (None: of all)."""
-    subject_filter = "" if subjects is None else "AND subject IN (SELECT value FROM json_each(?4))"
+    subject_filter = (
+        "" if subjects is None else "AND subject IN (SELECT value FROM json_each(:subjects))"
+    )
     rows = connection.execute(
-        "SELECT subject, max(first, ?2), min(last, ?3) FROM coverage"  # noqa: S608 - a constant
-        f" WHERE table_name = ?1 AND first <= ?3 AND last >= ?2 {subject_filter}"
+        "SELECT subject, max(first, :first), min(last, :last) FROM coverage"  # noqa: S608 - a constant
+        f" WHERE table_name = :table AND first <= :last AND last >= :first {subject_filter}"
         " ORDER BY subject, first",
-        (table, first, last, *([] if subjects is None else [json.dumps(list(subjects))])),
+        {
+            "table": table,
+            "first": first,
+            "last": last,
+            "subjects": None if subjects is None else json.dumps(list(subjects)),
+        },
     )
     found: dict[str, list[tuple[int, int]]] = {}
     for subject, start, end in rows:
@@ -175,10 +182,12 @@ def add(connection: sqlite3.Connection, table: str, complete: Covered) -> None:
         # Stored intervals never touch each other. Those that touch the new interval start
         # inside it, or are the last interval before it.
         before, after = connection.execute(
-            "SELECT min(first), max(last) FROM coverage WHERE table_name = ?1 AND subject = ?2"
-            " AND first <= ?4 + 1 AND last >= ?3 - 1 AND first >= coalesce((SELECT max(first)"
-            " FROM coverage WHERE table_name = ?1 AND subject = ?2 AND first <= ?3), 0)",
-            (table, subject, first, last),
+            "SELECT min(first), max(last) FROM coverage"
+            " WHERE table_name = :table AND subject = :subject"
+            " AND first <= :last + 1 AND last >= :first - 1 AND first >= coalesce("
+            "(SELECT max(first) FROM coverage"
+            " WHERE table_name = :table AND subject = :subject AND first <= :first), 0)",
+            {"table": table, "subject": subject, "first": first, "last": last},
         ).fetchone()
         low = first if before is None else min(first, before)
         high = last if after is None else max(last, after)

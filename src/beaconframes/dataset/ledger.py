@@ -214,8 +214,8 @@ def get_segments(connection: sqlite3.Connection, table: str | None = None) -> li
     """Return the segments of one table, or of all, in the order of writing."""
     entries = connection.execute(
         "SELECT table_name, path, rows, bytes, sha256, ranges FROM segments"
-        " WHERE ?1 IS NULL OR table_name = ?1 ORDER BY number",
-        (table,),
+        " WHERE :table IS NULL OR table_name = :table ORDER BY number",
+        {"table": table},
     )
     return [
         Segment(table, path, rows, size, sha256, {n: tuple(r) for n, r in json.loads(text).items()})

@@ -60,24 +60,28 @@ SELECT_REQUESTS = (
     "SELECT id, process, sent, answered FROM requests WHERE account = ?"
     " ORDER BY answered IS NULL, answered"
 )
-SET_ANSWERED = "UPDATE requests SET answered = ?2 WHERE account = ?1 AND id = ?3"
+SET_ANSWERED = "UPDATE requests SET answered = :now WHERE account = :account AND id = :number"
 DELETE_EXPIRED = "DELETE FROM requests WHERE account = ? AND (answered <= ? OR sent > ?)"
 PAUSE = (
-    "INSERT INTO limits (account, paused_until) VALUES (?1, ?2) ON CONFLICT (account) DO UPDATE"
-    " SET paused_until = CASE WHEN paused_until > ?2 + ?3 THEN ?2 ELSE max(paused_until, ?2) END"
+    "INSERT INTO limits (account, paused_until) VALUES (:account, :until)"
+    " ON CONFLICT (account) DO UPDATE SET paused_until ="
+    " CASE WHEN paused_until > :until + :longest THEN :until ELSE max(paused_until, :until) END"
 )
 # A new month starts with no request used. Within a month the remaining requests only decrease, in
 # whatever order the responses arrive, unless the plan has changed.
 UPDATE_LIMITS = (
     "INSERT INTO limits (account, per_second, per_minute, per_hour, per_month, month, remaining,"
-    " used, reported_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
-    " ON CONFLICT (account) DO UPDATE SET"
-    " per_second = ifnull(?2, per_second), per_minute = ifnull(?3, per_minute),"
-    " per_hour = ifnull(?4, per_hour),"
-    " remaining = CASE WHEN month <> ?6 THEN ?7 WHEN ?7 IS NULL THEN remaining"
-    " WHEN remaining IS NULL OR per_month IS NOT ?5 THEN ?7 ELSE min(remaining, ?7) END,"
-    " used = ?8 + CASE month WHEN ?6 THEN used ELSE 0 END,"
-    " per_month = ifnull(?5, per_month), month = ?6, reported_at = ifnull(?9, reported_at)"
+    " used, reported_at) VALUES (:account, :second, :minute, :hour, :monthly, :month, :remaining,"
+    " :used, :reported_at) ON CONFLICT (account) DO UPDATE SET"
+    " per_second = ifnull(:second, per_second), per_minute = ifnull(:minute, per_minute),"
+    " per_hour = ifnull(:hour, per_hour),"
+    " remaining = CASE WHEN month <> :month THEN :remaining"
+    " WHEN :remaining IS NULL THEN remaining"
+    " WHEN remaining IS NULL OR per_month IS NOT :monthly THEN :remaining"
+    " ELSE min(remaining, :remaining) END,"
+    " used = :used + CASE month WHEN :month THEN used ELSE 0 END,"
+    " per_month = ifnull(:monthly, per_month), month = :month,"
+    " reported_at = ifnull(:reported_at, reported_at)"
 )
 
 
@@ -130,18 +134,24 @@ class SharedRateLimit:
 
     def start_window(self, number: int, now: float) -> None:
         """Record that the response to request *number* began at *now*."""
-        self._write(SET_ANSWERED, now, number)
+        self._write(SET_ANSWERED, now=now, number=number)
 
     def pause(self, until: float) -> None:
         """Stop all requests until this time."""
-        self._write(PAUSE, until, MAX_RETRY_AFTER)
+        self._write(PAUSE, until=until, longest=MAX_RETRY_AFTER)
 
     def update(self, limits: ReportedLimits) -> None:
         """Record the *limits* that a response reports, and count the request."""
         self._write(
             UPDATE_LIMITS,
-            *(limits.per_second, limits.per_minute, limits.per_hour, limits.per_month),
-            *(limits.month, limits.remaining, limits.used, limits.reported_at),
+            second=limits.per_second,
+            minute=limits.per_minute,
+            hour=limits.per_hour,
+            monthly=limits.per_month,
+            month=limits.month,
+            remaining=limits.remaining,
+            used=limits.used,
+            reported_at=limits.reported_at,
         )
 
     def close(self) -> None:
@@ -183,13 +193,17 @@ class SharedRateLimit:
         for number, process, sent, answered in rows:
             if answered is None and (sent < now - REQUEST_LIFETIME or not is_alive(process)):
                 # The request may have arrived at any time until now.
-                database.execute(SET_ANSWERED, (self.account, now, number))
+                values = {"account": self.account, "now": now, "number": number}
+                database.execute(SET_ANSWERED, values)
         # If more requests are recorded than permitted, a later response frees a permit.
         freed_by = rows[len(rows) - permits][3]
         return POLL_INTERVAL if freed_by is None else max(freed_by + window - now, 1e-4)
 
-    def _write(self, statement: str, *values: object) -> None:
-        self._transaction(lambda database: database.execute(statement, (self.account, *values)))
+    def _write(self, statement: str, **values: object) -> None:
+        # The account is known once the file is open: its salt is in it.
+        self._transaction(
+            lambda database: database.execute(statement, {"account": self.account, **values})
+        )
 
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return the result of *work*, run in an exclusive transaction."""
