@@ -34,11 +34,12 @@ $(UV):
 	$(PYTHON) -m pip install -q --disable-pip-version-check --no-warn-script-location --root-user-action=ignore \
 		--upgrade --target $(TOOLS) "uv>=0.9,<1"
 
+# Compiled once here, not by every test process at its start.
 # uv needs no ensurepip, so Debian's bare python3 is enough; it does not read pip.conf, so behind a
 # mirror that only pip knows, pip installs the same lock.
 $(VENV)/.stamp: requirements.lock pyproject.toml | $(UV)
 	@$(BIN)/python -c '' 2>/dev/null || $(UV) venv -q --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
-	$(UV) pip sync -q --python $(VENV) --require-hashes requirements.lock \
+	$(UV) pip sync -q --compile-bytecode --python $(VENV) --require-hashes requirements.lock \
 		|| $(PYTHON) -m pip --python $(BIN)/python install -q --require-hashes -r requirements.lock
 	$(UV) pip install -q --python $(VENV) --no-deps --no-build-isolation -e .
 	@touch $@
