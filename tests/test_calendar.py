@@ -300,6 +300,47 @@ class TestSpans:
         """A date selects all units that start on this UTC day."""
         assert expected == span(since, until, unit=unit, latest=10**7)
 
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            (np.datetime64("2021-02-23"), "2021-02-23"),
+            (np.datetime64("2021-02-23T14", "h"), "2021-02-23T14:00:00"),
+            (np.datetime64("2021-02-23T00:00", "m"), "2021-02-23T00:00:00"),
+            (np.datetime64("2021-02-23T14:33:59", "s"), "2021-02-23T14:33:59"),
+            (np.datetime64("2021-02-23T14:33:59", "ns"), "2021-02-23T14:33:59"),
+            (pd.Series(pd.to_datetime(["2021-02-23"])).to_numpy()[0], "2021-02-23T00:00:00"),
+        ],
+    )
+    def test_a_numpy_day_is_a_date_and_finer_units_are_instants(self, value, text):
+        """Z2: the type of ``np.datetime64`` says whether it is a whole day or an instant."""
+        assert span(text, 19_000) == span(value, 19_000)
+        assert span(0, text) == span(0, value)
+
+    def test_until_of_a_date_includes_the_day_and_of_a_timestamp_does_not(self):
+        """Z2: two dates select 6 days of 225 epochs; as Timestamps, they select 5 days."""
+        dates = span("2026-10-01", date(2026, 10, 6))
+        numpy_days = span(np.datetime64("2026-10-01"), np.datetime64("2026-10-06"))
+        midnights = span(pd.Timestamp("2026-10-01"), pd.Timestamp("2026-10-06"))
+        numpy_midnights = span("2026-10-01", np.datetime64("2026-10-06", "ns"))
+        counts = [len(Span(*found)) for found in (dates, numpy_days, midnights, numpy_midnights)]
+        assert [6 * 225, 6 * 225, 5 * 225, 5 * 225] == counts
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            np.datetime64("2026-10"),
+            np.datetime64("2026", "Y"),
+            np.datetime64("NaT"),
+            np.datetime64("20000-01-01"),
+            np.datetime64(2**60, "s"),
+            np.timedelta64(3, "D"),
+        ],
+    )
+    def test_other_times_of_numpy_are_refused(self, value):
+        """Z2: months, NaT, years after 9999 and lengths of time: the message shows a valid date."""
+        with pytest.raises(UsageError, match=r'since=.* Use .* a date such as "2026-10-01"'):
+            span(value)
+
     def test_the_units_of_a_date_start_on_this_date(self):
         """The neighbours of the first and the last slot start on other days."""
         first, last = span("2026-10-01", "2026-10-01", unit="slot", latest=10**8)

@@ -18,10 +18,14 @@ from beaconframes.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     import polars as pl
 
 Unit: TypeAlias = Literal["slot", "epoch", "day", "week", "period"]
-Moment: TypeAlias = int | str | date | datetime | timedelta
+if TYPE_CHECKING:
+    Moment: TypeAlias = int | str | date | datetime | timedelta | np.datetime64
+else:  # Loaders resolve their type hints without numpy, whose import takes time.
+    Moment = int | str | date | datetime | timedelta
 
 _MICROSECOND = timedelta(microseconds=1)
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -161,7 +165,8 @@ def resolve_span(
     """Return the units that start between *since* and *until*, both inclusive.
 
     An int is the number of a unit; a negative int counts back from the latest (-1 is the latest).
-    A datetime is an instant (UTC if it has no time zone), a date the whole UTC day. ``"30d"``,
+    A datetime is an instant (UTC if it has no time zone), a date the whole UTC day;
+    ``np.datetime64`` is a day in its unit ``D``, and an instant in a finer unit. ``"30d"``,
     ``"12h"``, ``"45m"``, ``"2w"`` and a timedelta are an age before now. ``"latest"`` is the latest
     unit. None is the default; without a default, *since* is 0 and *until* the latest.
 
@@ -199,8 +204,8 @@ def _empty_range(
             hint="Give since as well",
         )
     if (
-        _is_time(start)
-        and _is_time(end)
+        is_time(start)
+        and is_time(end)
         and instants("since", start, now)[0] <= instants("until", end, now)[1]
     ):
         return UsageError(
@@ -218,8 +223,9 @@ def _is_latest(value: object) -> bool:
     return isinstance(value, str) and value == "latest"
 
 
-def _is_time(value: object) -> bool:
-    return _to_integer(value) is None and not _is_latest(value)
+def is_time(value: object) -> bool:
+    """Return whether a bound is a time, instead of a number, ``"latest"`` or None."""
+    return value is not None and _to_integer(value) is None and not _is_latest(value)
 
 
 def _describe_bound(value: Any, unit: str | None = None, number: int = 0) -> str:
@@ -263,7 +269,9 @@ def instants(
 ) -> tuple[datetime, datetime]:
     """Return the first and the last instant of a text, date, datetime or timedelta."""
     try:
-        parsed = _parse_time(argument, value, unit) if isinstance(value, str) else value
+        # The text of a datetime64 is a date in its unit D, and an instant in a finer unit.
+        is_text = isinstance(value, str) or type(value).__name__ == "datetime64"
+        parsed = _parse_time(argument, str(value), unit) if is_text else value
         if isinstance(parsed, timedelta) and parsed >= timedelta(0):
             instant = _to_utc("now", now()) - parsed
             return instant, instant

@@ -92,6 +92,17 @@ def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
     assert nameless(endpoint.route) in nameless(text.partition("Notes\n")[2])
 
 
+@EVERY
+def test_a_loader_of_a_range_documents_dates_and_timestamps(endpoint):
+    """Z2: ``since`` and ``until`` show in two lines what a date and what a Timestamp means."""
+    text = inspect.getdoc(loader(endpoint))
+
+    has_range = "until" in inspect.signature(loader(endpoint)).parameters
+
+    assert has_range == ('the whole UTC day: ``until="2026-10-01"``' in text)
+    assert has_range == ('one instant: ``until=pd.Timestamp("2026-10-01")``' in text)
+
+
 def nameless(route):
     """Return a route without the names of its placeholders."""
     return re.sub(r"\{\w+\}", "{}", route)

@@ -81,6 +81,17 @@ def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
 
 
 @EVERY
+def test_a_loader_of_a_range_documents_dates_and_timestamps(endpoint):
+    """Z2: ``since`` and ``until`` show in two lines what a date and what a Timestamp means."""
+    text = inspect.getdoc(loader(endpoint))
+
+    has_range = "until" in inspect.signature(loader(endpoint)).parameters
+
+    assert has_range == ('the whole UTC day: ``until="2026-10-01"``' in text)
+    assert has_range == ('one instant: ``until=pd.Timestamp("2026-10-01")``' in text)
+
+
+@EVERY
 def test_a_request_is_a_post_that_names_its_chain(endpoint):
     """V2 uses POST only; every body names the chain, except those about machines."""
     about_machines = "machine-metrics" in endpoint.path

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
 
-from beaconframes.calendar import HOODI, MAINNET, Chain, Span, Unit, resolve_span
+from beaconframes.calendar import HOODI, MAINNET, Chain, Span, Unit, is_time, resolve_span
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -124,8 +124,3 @@ class ChainHead:
     def may_be_unfinalized(self, unit: Unit, number: int) -> bool:
         """Return whether *number* may not be finalized yet, judged by the clock."""
         return not self.is_live or self.chain.time_of(unit, number) > self.now() - timedelta(days=1)
-
-
-def is_time(bound: Any) -> bool:
-    """Return whether a bound is a time instead of a number."""
-    return isinstance(bound, str | date | timedelta) and bound != "latest"

@@ -195,6 +195,8 @@ def load_attestations(
         First and last epoch, inclusive: an epoch, a negative number counting back from the latest
         (``since=-10`` is the last 10), a date, a datetime or ``"6h"``. Default: the last 100
         processed epochs.
+        A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     slim
         Whether to leave out ``committee_index``, which halves the bytes; the column is then null.
     explorer, strict, lazy, frame, max_requests
