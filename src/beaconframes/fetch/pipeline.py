@@ -226,6 +226,8 @@ class MemoryRows:
         """Return all rows sorted by key, each once."""
         if len(self._frames) != 1 or not self._is_merged:
             rows = pl.concat(self._frames) if self._frames else self._endpoint.table.empty()
+            # Released before the rows are sorted, which needs another copy.
+            self._frames = []
             self._frames, self._is_merged = [drop_duplicates(self._endpoint, rows)], True
         return self._frames[0]
 

@@ -13,7 +13,7 @@ from beaconframes.config import check_url
 from beaconframes.errors import BeaconframesError, ConnectionFailed, RequestTimeout, UsageError
 from beaconframes.http.rate_limiter import TICK, Clock, RateLimiter
 from beaconframes.http.redact import Redactor
-from beaconframes.http.response import ResponsePage, parse_page
+from beaconframes.http.response import HttpResponse, ResponsePage, parse_page
 from beaconframes.http.retry import (
     MAX_RETRY_AFTER,
     AttemptFailed,
@@ -106,17 +106,19 @@ class Session:
                 self.rate_limiter.pause(wait)
             permit.start_window()
 
+        def parse(response: HttpResponse) -> ResponsePage:
+            try:
+                return parse_page(response, request.envelope, request.absent)
+            except AttemptFailed:
+                # Parsed again after redaction, so that the error cannot quote a part of the key.
+                response = response.redacted(self._redact)
+            return parse_page(response, request.envelope)
+
         with self.rate_limiter.acquire(deadline.seconds_left) as permit:
             deadline.seconds_left()
-            response = self._count_request().send(
-                request, seconds_left=deadline.seconds_left, on_headers=on_headers
+            return self._count_request().send(
+                request, parse, seconds_left=deadline.seconds_left, on_headers=on_headers
             )
-        try:
-            return parse_page(response, request.envelope, request.absent)
-        except AttemptFailed:
-            # Parsed again after redaction, so that the error cannot quote a part of the key.
-            response = response.redacted(self._redact)
-        return parse_page(response, request.envelope)
 
     def close(self) -> None:
         """Close all connections and end the calls that wait; a later call opens new ones."""

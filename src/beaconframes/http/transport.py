@@ -22,7 +22,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx
 
 from beaconframes.errors import ConfigError, ConnectionFailed, ProtocolError, RequestTimeout
-from beaconframes.http.response import HttpResponse, decode_body
+from beaconframes.http.response import HttpResponse, ResponsePage, decode_body
 from beaconframes.http.retry import AttemptFailed
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ LIMITS = httpx.Limits(
 
 SecondsLeft = Callable[[], float]
 """Returns the seconds until the deadline of a call; raises AttemptFailed when the call is over."""
+Parse = Callable[[HttpResponse], ResponsePage]
+"""Returns the page in a response, or raises AttemptFailed."""
 OnHeaders = Callable[[int, dict[str, str]], None]
 """Receives the status and the headers of a response as soon as they arrive."""
 
@@ -83,28 +85,28 @@ class Transport:
         self._client = http_client or _open_client(base_url, transport)
 
     def send(
-        self, request: Request, *, seconds_left: SecondsLeft, on_headers: OnHeaders
-    ) -> HttpResponse:
-        """Send *request* and return the complete response, or raise AttemptFailed.
+        self, request: Request, parse: Parse, *, seconds_left: SecondsLeft, on_headers: OnHeaders
+    ) -> ResponsePage:
+        """Send *request* and return the page that *parse* finds, or raise AttemptFailed.
 
         The exchange runs in a separate thread, so that this thread notices its deadline, a stop
         and Ctrl-C at any time. An abandoned exchange ends when its
         headers or the next chunk of its body arrive, or after the read timeout.
         """
         exchange = _Exchange(
-            self._client, self._build(request), self._auth(request), self._max_body
+            self._client, self._build(request), self._auth(request), self._max_body, parse
         )
         try:
             exchange.start()
             _wait(exchange.head, seconds_left)
             status, headers = exchange.head.result()
             on_headers(status, headers)
-            if status == 200:
-                _wait(exchange.body, seconds_left)
-                return HttpResponse(status, headers, exchange.body.result())
-            # The status identifies the error; the body only adds its text.
-            _wait(exchange.body, seconds_left, at_most=ERROR_BODY_SECONDS)
-            return HttpResponse(status, headers, bytes(exchange.error_body))
+            # The status identifies an error; the body only adds its text.
+            at_most = math.inf if status == 200 else ERROR_BODY_SECONDS
+            _wait(exchange.page, seconds_left, at_most)
+            if status == 200 and (page := exchange.page.result()) is not None:
+                return page
+            return parse(HttpResponse(status, headers, bytes(exchange.error_body)))
         except AttemptFailed:
             raise
         except Exception as error:  # noqa: BLE001 - any error of the HTTP client
@@ -196,14 +198,17 @@ class _Exchange(threading.Thread):
         request: httpx.Request,
         auth: Callable[[httpx.Request], httpx.Request],
         max_body: int,
+        parse: Parse,
     ) -> None:
         super().__init__(name="beaconframes-http", daemon=True)
         self._client = client
         self._request = request
         self._auth = auth
         self._max_body = max_body
+        self._parse = parse
         self.head: Future[tuple[int, dict[str, str]]] = Future()
-        self.body: Future[bytes] = Future()
+        self.page: Future[ResponsePage | None] = Future()
+        """The parsed response; None for an error, which the calling thread parses."""
         self.error_body = bytearray()
         """The body of an error response, as far as it was read."""
         self.is_abandoned = False
@@ -215,27 +220,31 @@ class _Exchange(threading.Thread):
                 self._request, stream=True, auth=self._auth, follow_redirects=False
             )
             with closing(response):
+                status = response.status_code
                 headers = {
                     name: text for name, text in response.headers.items() if name != "set-cookie"
                 }
-                self.head.set_result((response.status_code, headers))
-                pending = self.body
-                body = self._read_body(response)
-            self.body.set_result(body)
+                self.head.set_result((status, headers))
+                pending = self.page
+                if status == 200:
+                    body = b"".join(self._read_body(response, self._max_body))
+                else:
+                    with suppress(Exception):
+                        for chunk in self._read_body(response, MAX_ERROR_BODY):
+                            self.error_body += chunk
+            # Parsed here, where the body was allocated: a page in a second thread would need as
+            # much memory again.
+            page = self._parse(HttpResponse(status, headers, body)) if status == 200 else None
+            self.page.set_result(page)
         except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             pending.set_exception(error)
 
-    def _read_body(self, response: httpx.Response) -> bytes:
+    def _read_body(self, response: httpx.Response, max_size: int) -> Iterator[bytes]:
         # A transport from the caller may return a response that is already read and decompressed.
         is_read = response.is_stream_consumed
         headers = {} if is_read else response.headers
         chunks = [response.content] if is_read else self._chunks(response)
-        if response.status_code == 200:
-            return b"".join(decode_body(chunks, headers, self._max_body))
-        with suppress(Exception):
-            for chunk in decode_body(chunks, headers, MAX_ERROR_BODY):
-                self.error_body += chunk
-        return b""
+        return decode_body(chunks, headers, max_size)
 
     def _chunks(self, response: httpx.Response) -> Iterator[bytes]:
         for chunk in response.iter_raw():
