@@ -17,6 +17,7 @@ FREE, PREMIUM = "free-key-0123456789", "premium-key-0123456789"
 GWEI = 10**9
 SLOT = {"chain": "mainnet", "slot": {"number": 5000}}
 PATH = "/api/v2/ethereum/slot/withdrawals"
+EXECUTION = "proposal_execution_layer_reward_wei"
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +198,7 @@ def test_each_way_to_name_validators_selects_them(which, chain, explorer):
 
 
 def test_rewards_equal_the_income_of_v1(explorer):
-    """Wei against gwei, part by part, over some epochs and validators."""
+    """Wei against gwei, part by part, over some epochs and validators; fees are compared below."""
     rewards = bf.v2.load_rewards(range(40), since=-3)
     income = bf.load_income_history(range(40), since=-3)
 
@@ -207,9 +208,9 @@ def test_rewards_equal_the_income_of_v1(explorer):
         "attestation_head_reward_wei": "attestation_head_reward_wei",
         "attestation_source_penalty_wei": "attestation_source_penalty_wei",
         "sync_committee_reward_wei": "sync_committee_reward_wei",
-        "tx_fee_reward_wei": "proposal_execution_layer_reward_wei",
     }.items():
         assert expected[theirs].to_list() == rewards[ours].to_list()
+    expected = expected.with_columns(tx_fee_reward_wei=rewards[EXECUTION])
     parts = [name for name in expected.columns if name.endswith("_reward_wei")]
     penalties = [name for name in expected.columns if name.endswith("_penalty_wei")]
     total = expected.select(pl.sum_horizontal(*parts) - pl.sum_horizontal(*penalties)).to_series()
@@ -218,6 +219,49 @@ def test_rewards_equal_the_income_of_v1(explorer):
         reward - penalty
         for reward, penalty in rewards.select("total_reward_wei", "total_penalty_wei").rows()
     ]
+
+
+def test_every_endpoint_reports_the_same_execution_reward(chain, explorer):
+    """M2: the builder's payment, or the fees of a block without a builder, in V1 and V2."""
+    blocks = chain.scan("execution_blocks").filter(pl.col("finalized")).collect()
+    relayed = pl.col("relay_tag").is_not_null()
+    sample = pl.concat([blocks.filter(relayed).tail(2), blocks.filter(~relayed).tail(2)])
+    who = sample["proposer_index"].unique().sort().to_list()
+    since, until = sample["epoch"].min(), sample["epoch"].max()
+
+    first = bf.load_execution_blocks(sample["block_number"])
+    second = bf.v2.load_block_rewards(sample["block_number"])
+    produced = bf.load_produced_blocks(who)
+    income = bf.load_income_history(who, since=since, until=until)
+    rewards = bf.v2.load_rewards(who, since=since, until=until)
+
+    # What the proposer received: the relay's payment where there is one, else the fees.
+    assert first.select("block_number", wei="producer_reward_wei").rows() == (
+        second.select("block_number", wei="total_reward_wei").rows()
+    )
+    paid = first.select(pl.when(relayed).then("block_mev_reward_wei").otherwise("block_reward_wei"))
+    assert paid.to_series().to_list() == first["producer_reward_wei"].to_list()
+    assert first["block_reward_wei"].to_list() != first["producer_reward_wei"].to_list()
+    received = sum_by_epoch(produced.filter(pl.col("epoch").is_between(since, until)))
+    fees = sum_by_epoch(produced, "block_reward_wei")
+    for index, epoch, wei in rewards.select("validator_index", "epoch", EXECUTION).rows():
+        assert received.get((index, epoch), 0) == wei
+    for index, epoch, wei in income.select("validator_index", "epoch", "tx_fee_reward_wei").rows():
+        assert fees.get((index, epoch), 0) == wei
+    assert len(received) >= 4
+    whole = bf.load_execution_performance(who)["performance_total_wei"]
+    assert produced["producer_reward_wei"].sum() == whole.sum()
+    last_day = bf.v2.load_rewards_aggregate(who, "24h")
+    days = produced.filter(
+        pl.col("epoch").is_between(last_day["first_epoch"][0], last_day["last_epoch"][0])
+    )
+    assert days["producer_reward_wei"].sum() == last_day[EXECUTION][0]
+
+
+def sum_by_epoch(blocks, amount="producer_reward_wei"):
+    """The amounts of blocks by proposer and epoch."""
+    sums = blocks.group_by("proposer_index", "epoch").agg(pl.col(amount).sum())
+    return {(index, epoch): wei for index, epoch, wei in sums.rows()}
 
 
 def test_an_aggregate_is_the_sum_of_its_epochs(explorer):
@@ -231,7 +275,8 @@ def test_an_aggregate_is_the_sum_of_its_epochs(explorer):
     assert (
         income["attestation_target_reward_wei"].sum() == (whole["attestation_target_reward_wei"][0])
     )
-    assert income["tx_fee_reward_wei"].sum() == whole["proposal_execution_layer_reward_wei"][0]
+    blocks = bf.load_produced_blocks(range(101)).filter(pl.col("epoch").is_between(first, last))
+    assert blocks["producer_reward_wei"].sum() == whole[EXECUTION][0]
     parts = pl.concat(
         [bf.v2.load_rewards_aggregate(half, "24h") for half in (range(50), range(50, 101))]
     )

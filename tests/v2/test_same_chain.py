@@ -111,7 +111,6 @@ def test_the_columns_are_those_that_both_have():
         "validator_index": pl.Int64,
         "epoch": pl.Int64,
         "time": pl.Datetime("us", "UTC"),
-        "tx_fee_reward_wei": pl.Decimal(28, 0),
         "attestation_head_reward_gwei": pl.Int64,
         "attestation_source_reward_gwei": pl.Int64,
         "attestation_source_penalty_gwei": pl.Int64,

@@ -115,9 +115,10 @@ def test_yields_follow_from_income_and_stake(explorer):
     loss = sum(income[name].sum() for name in income.columns if name.endswith("_penalty_gwei"))
     stake = stakes["effective_balance_gwei"].sum() / 225
     assert found["consensus_roi"][0] == pytest.approx((gain - loss) / stake)
-    fees = float(income["tx_fee_reward_wei"].sum()) / 10**9
-    assert found["execution_roi"][0] == pytest.approx(fees / stake)
-    assert found["roi"][0] == pytest.approx((gain - loss + fees) / stake)
+    blocks = bf.load_produced_blocks(who).filter(pl.col("epoch").is_between(first, last))
+    received = float(blocks["producer_reward_wei"].sum()) / 10**9
+    assert found["execution_roi"][0] == pytest.approx(received / stake)
+    assert found["roi"][0] == pytest.approx((gain - loss + received) / stake)
     for name in ("consensus_", "execution_", ""):
         assert found[f"{name}apy"][0] == pytest.approx(365 * found[f"{name}roi"][0])
 

@@ -116,8 +116,9 @@ V1_EQUIVALENTS = {
     "rewards": V1Equivalent(
         Rewards,
         ("validator_index", "epoch"),
+        # V2 reports what the proposer received, `tx_fee_reward_wei` of V1 the fees of the block,
+        # which go to its builder if it has one.
         ("validator_index", "epoch", "time"),
-        {"tx_fee_reward_wei": "proposal_execution_layer_reward_wei"},
         in_gwei={
             **same_names(
                 "attestation_head_reward_wei",

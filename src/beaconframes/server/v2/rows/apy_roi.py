@@ -1,4 +1,4 @@
-"""Yields, from the income and the effective balances of V1."""
+"""Yields, from the rewards of validators and the effective balances of V1."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.rewards import scan_income
+from beaconframes.server.v2.rows.rewards import EXECUTION, scan_rewards
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -24,14 +24,14 @@ def derive_rows(view: View) -> pl.LazyFrame:
         "validator_index", "epoch", stake="effective_balance_gwei"
     )
     return (
-        scan_income(view)
+        scan_rewards(view)
         .join(stakes, on=["validator_index", "epoch"], how="left")
         .select(
             "validator_index",
             "stake",
             last_epoch="epoch",
             consensus=reward,
-            execution=pl.col("tx_fee_reward_wei").cast(pl.Float64) / GWEI,
+            execution=EXECUTION.cast(pl.Float64) / GWEI,
             epochs_per_year=pl.lit(SECONDS_PER_YEAR / view.chain.seconds_per_slot)
             / view.chain.slots_per_epoch,
         )

@@ -1,4 +1,4 @@
-"""Rewards, from the income of V1."""
+"""Rewards, from the income of V1 and the rewards of its execution blocks."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ INCLUDED_SYNC = "proposer_sync_inclusion_reward"
 INCLUDED_SLASHING = "proposer_slashing_inclusion_reward"
 SLASHED = "slashing_penalty"
 
-FEES = pl.col("tx_fee_reward_wei")
+EXECUTION = pl.col("producer_reward_wei")
 PROPOSED = (
-    gwei_to_wei(sum_gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward")) + FEES
+    gwei_to_wei(sum_gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward")) + EXECUTION
 )
 REWARD = gwei_to_wei(sum_gwei(HEAD, SOURCE, TARGET, SYNC)) + PROPOSED
 PENALTY = gwei_to_wei(sum_gwei(NO_SOURCE, NO_TARGET, LEAK, NO_SYNC, SLASHED))
@@ -62,7 +62,7 @@ PARTS: dict[str, pl.Expr] = {
     "sync_committee_penalty": gwei_to_wei(sum_gwei(NO_SYNC)),
     "sync_committee_missed": NONE,
     "proposal_total": PROPOSED,
-    "proposal_execution_layer_reward": FEES,
+    "proposal_execution_layer_reward": EXECUTION,
     "proposal_attestation_inclusion_reward": gwei_to_wei(sum_gwei(INCLUDED)),
     "proposal_sync_inclusion_reward": gwei_to_wei(sum_gwei(INCLUDED_SYNC)),
     "proposal_slashing_inclusion_reward": gwei_to_wei(
@@ -78,7 +78,7 @@ def derive_rows(view: View) -> pl.LazyFrame:
     """Return rewards, one row per validator per finalized epoch."""
     keys = view.scan("validators").select("validator_index", "pubkey")
     return (
-        scan_income(view)
+        scan_rewards(view)
         .join(keys, on="validator_index", how="left", maintain_order="left")
         .with_columns(
             *(part.alias(f"{name}_wei") for name, part in PARTS.items()),
@@ -92,14 +92,33 @@ def scan_income(view: View) -> pl.LazyFrame:
     return view.scan("income_history").filter(pl.col("epoch") <= view.head.finalized_epoch)
 
 
+def scan_rewards(view: View) -> pl.LazyFrame:
+    """Return income with what the proposer received for its blocks: fees, or relay payments.
+
+    The priority fees in the income of V1 go to the builder of a block, if it has one.
+    """
+    key = ["validator_index", "epoch"]
+    received = (
+        view.scan("execution_blocks")
+        .group_by(pl.col("proposer_index").alias("validator_index"), "epoch")
+        .agg(pl.col("producer_reward_wei").sum())
+    )
+    return (
+        scan_income(view)
+        .drop("tx_fee_reward_wei")
+        .join(received, on=key, how="left", maintain_order="left")
+        .with_columns(pl.col("producer_reward_wei").fill_null(NONE))
+    )
+
+
 def derive_rows_to_sum(view: View) -> pl.LazyFrame:
     """Return income with the columns that a summary selects by."""
-    return scan_income(view).rename({"epoch": "last_epoch"})
+    return scan_rewards(view).rename({"epoch": "last_epoch"})
 
 
 def summarize(income: pl.LazyFrame) -> pl.LazyFrame:
     """Return the rewards of all rows together, one row."""
-    return income.select(cs.ends_with("_gwei").sum(), pl.col("tx_fee_reward_wei").sum()).select(
+    return income.select(cs.ends_with("_gwei").sum(), EXECUTION.sum()).select(
         *(part.alias(f"{name}_wei") for name, part in PARTS.items()),
         finality=pl.lit("finalized"),
     )
