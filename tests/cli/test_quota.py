@@ -36,9 +36,11 @@ def test_the_rate_option(run, running):
     assert 3 == report["second"]
 
 
-def test_the_public_service_needs_a_key(run):
-    """Without a key the exit code is 2."""
+def test_the_public_service_without_a_key(run):
+    """C5: quota and plan send nothing, so they need no key; the quota says that it has none."""
     result = run("quota")
+    plan = run("plan", "epochs", "--since", "9", "--until", "11", "--no-store", "--json")
 
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert "BEACONFRAMES_API_KEY" in result.stderr
+    assert (0, "") == (result.exit_code, result.stderr)
+    assert "no API key is set" in result.stdout
+    assert (0, 3) == (plan.exit_code, json.loads(plan.stdout)["requests"])

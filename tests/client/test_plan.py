@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from datetime import UTC, datetime
 from typing import ClassVar
 
 import pytest
@@ -86,7 +87,10 @@ def call_quietly(loader, subject, more, explorer):
     ("name", "has_store"), [(name, place % 2 or CALLS[name][0]) for place, name in enumerate(CALLS)]
 )
 def test_the_plan_is_the_number_of_requests(server, store, name, has_store):
-    """The plan equals the number of requests that the server counts."""
+    """C5: the plan sends nothing, and equals the number of requests that the server counts.
+
+    If a head is assumed, its age decides about one request: the second response about finality.
+    """
     before, loader, subject, more = CALLS[name]
     for call in before:
         call_quietly(*call, connect(server, store))
@@ -97,8 +101,9 @@ def test_the_plan_is_the_number_of_requests(server, store, name, has_store):
         planned = server.requests
         rows = call_quietly(loader, subject, more, explorer)
 
-    assert planned - before_plan <= 1
-    assert plan.requests == server.requests - planned
+    assert planned == before_plan
+    tolerance = 1 if "from the clock" in str(plan) else 0
+    assert abs(plan.requests - (server.requests - planned)) <= tolerance
     if plan.rows is not None:
         assert rows.height == plan.rows + plan.kept_rows
 
@@ -152,6 +157,57 @@ class TestBounds:
                 bf.plan(INCOME, "x", explorer=explorer)
             with pytest.raises(TypeError):
                 bf.plan(INCOME, [1], sincce=1, explorer=explorer)
+
+
+class TestWithoutKey:
+    """C5: plans, quotas and the store need no key. A request would fail: there is no network."""
+
+    def test_absolute_epochs(self, tmp_path):
+        """Three windows, and with a store one request for the chain head: the plan is exact."""
+        call = {"since": 100_000, "until": 100_249}
+        with settings(store=False):
+            plain = bf.plan(INCOME, range(100), **call)
+        with settings(store=tmp_path):
+            stored = bf.plan(INCOME, range(100), **call)
+
+        assert [(3, "exactly", 25_000), (4, "exactly", 25_000)] == [
+            (p.requests, p.bound, p.rows) for p in (plain, stored)
+        ]
+
+    def test_relative_epochs(self):
+        """30 days have 6,750 epochs, so 68 windows; the plan names the head that it assumes."""
+        with settings(store=False):
+            plan = bf.plan(INCOME, [1], since="30d")
+        now = bf.calendar.MAINNET.at("epoch", datetime.now(UTC))
+
+        assert (68 + 1, "about") == (plan.requests, plan.bound)
+        assert plan.why[0] in {
+            f"plans request no chain head; epoch {epoch:,} is assumed, from the clock"
+            for epoch in (now - 1, now)
+        }
+
+    def test_offline(self, tmp_path):
+        """Without stored rows, an offline explorer has nothing to load, and the plan says so."""
+        with settings(store=tmp_path, offline=True):
+            plan = bf.plan(INCOME, [1], since=0, until=9)
+
+        assert (0, 0, 0) == (plan.requests, plan.rows, plan.kept_rows)
+
+    def test_unknown_head_of_a_simulated_chain(self, server):
+        """If the assumed head makes the range invalid, the error says that the head is assumed."""
+        with (
+            connect(server, False) as explorer,
+            pytest.raises(errors.UsageError, match=r"plans request none: since.* is after until"),
+        ):
+            bf.plan(INCOME, [1], since=-9, until=400, explorer=explorer)
+
+    def test_quota_and_store(self, tmp_path):
+        """The quota says that no key is set; the store has its folder."""
+        with settings(store=tmp_path):
+            assert "no API key is set" in str(bf.quota())
+            assert tmp_path in bf.store().path.parents
+        with pytest.raises(errors.ConfigError, match="BEACONFRAMES_API_KEY"):
+            bf.load_validators(1)
 
 
 class TestDisplay:

@@ -81,14 +81,20 @@ SETTINGS = ("progress", "rate", "max_requests")
 
 
 @contextlib.contextmanager
-def open_explorer(values: dict[str, Any]) -> Iterator[Explorer]:
-    """Remove the connection options from *values*, and open their explorer."""
+def open_explorer(values: dict[str, Any], *, sends_requests: bool = True) -> Iterator[Explorer]:
+    """Remove the connection options from *values*, and open their explorer.
+
+    Without *sends_requests*, the explorer needs no key.
+    """
     from beaconframes.config import settings
 
     chosen = pop_options(values, NAMES)
     chosen["local"] = is_local(chosen)
     given = {name: chosen[name] for name in SETTINGS if chosen[name] is not None}
-    with settings(frame="polars", **given), _open_chosen(chosen) as explorer:
+    with (
+        settings(frame="polars", **given),
+        _open_chosen(chosen, sends_requests=sends_requests) as explorer,
+    ):
         yield explorer
 
 
@@ -100,8 +106,9 @@ def is_local(chosen: dict[str, Any]) -> bool:
 
 
 @contextlib.contextmanager
-def _open_chosen(chosen: dict[str, Any]) -> Iterator[Explorer]:
+def _open_chosen(chosen: dict[str, Any], *, sends_requests: bool) -> Iterator[Explorer]:
     from beaconframes.client import Explorer, set_explorer
+    from beaconframes.client.explorer import RequestlessExplorer
 
     if chosen["local"] or chosen["dataset"] is not None:
         _check_local(chosen)
@@ -110,7 +117,7 @@ def _open_chosen(chosen: dict[str, Any]) -> Iterator[Explorer]:
         return
     if chosen["no_store"] and chosen["store"] is not None:
         raise UsageError("--store and --no-store exclude each other", hint="Use one of them")
-    with Explorer(
+    with (Explorer if sends_requests else RequestlessExplorer)(
         chosen["url"],
         api_key=read_key(chosen["key_file"], prompt=chosen["ask_key"]),
         chain=chosen["chain"],

@@ -34,7 +34,7 @@ def print_plan(loader: Loader, values: dict[str, Any]) -> None:
 
     as_json = values.pop("as_json")
     arguments = pop_arguments(loader, values)
-    with open_explorer(values) as explorer:
+    with open_explorer(values, sends_requests=False) as explorer:
         load_plan = plan_load(loader, **arguments, explorer=explorer)
     if as_json:
         print_json(

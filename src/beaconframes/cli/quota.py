@@ -22,7 +22,7 @@ def quota(as_json: bool, **values: Any) -> None:
     """
     from beaconframes.client import quota as read_quota
 
-    with open_explorer(values) as explorer:
+    with open_explorer(values, sends_requests=False) as explorer:
         key_quota = read_quota(explorer)
     if as_json:
         print_json(asdict(key_quota))

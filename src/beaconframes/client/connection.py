@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from beaconframes.client.explorer import Explorer
+from beaconframes.client.explorer import Explorer, RequestlessExplorer
 from beaconframes.client.quota import Quota, read_quota
 from beaconframes.config import configure
 
@@ -64,9 +64,15 @@ def get_explorer() -> Explorer:
     return explorer
 
 
+def get_explorer_without_key() -> Explorer:
+    """Return the default explorer, or one for calls that send no request and need no key."""
+    return RequestlessExplorer() if _explorer is None else _explorer
+
+
 def quota(explorer: Explorer | None = None) -> Quota:
     """Return the quota of *explorer*, or of the connected one: permitted and remaining requests.
 
     Sends no request: the figures are from earlier responses to any process on this machine.
     """
-    return read_quota((get_explorer() if explorer is None else explorer).rate_limiter)
+    used = get_explorer_without_key() if explorer is None else explorer
+    return read_quota(used.rate_limiter, has_key=used.has_key)

@@ -94,10 +94,14 @@ def create_local_store(
     return LocalStore(store_folder(root, url, chain), url=url, chain=chain, simulated=simulated)
 
 
-def read_stored_head(local_store: LocalStore | None, chain: Chain) -> Head:
-    """Return the head of the chain as recorded in the store."""
+def read_stored_head(
+    local_store: LocalStore | None, chain: Chain, *, needed: bool = True
+) -> Head | None:
+    """Return the head of the chain as recorded in the store; None if it is not *needed* there."""
     finalized = -1 if local_store is None else local_store.finalized
     if finalized < 0:
+        if not needed:
+            return None
         raise ConfigError(
             f"offline=True needs stored rows, and {local_store} has none",
             hint="Load rows without offline=True first, or give another folder: store=...",

@@ -171,11 +171,14 @@ def count_finality_requests(load: ReadThrough, last: int) -> int:
     V2 reports the latest and the finalized slot in separate responses. If the estimate requested
     one of them, the load requests the other, and the second response for young epochs.
     """
+    if is_known_final(load, last):
+        return 0
     end = load.chain_head.head() if load.endpoint.envelope is Envelope.V2 else None
     if isinstance(end, HeadV2) and end.is_fresh("latest") and not end.is_fresh("finalized"):
-        if is_known_final(load, last):
-            return 0
         return 2 if needs_second_response(load, last) else 1
+    if not needs_second_response(load, last):
+        load.connection.request_head(load.chain_head)
+        return 0
     return 1 if needs_second_response(load, last, stated_final_epoch(load, last)) else 0
 
 
@@ -221,5 +224,5 @@ class UnresolvedPubkeys:
         )
         self.may_be_less = (reason,)
         if store.finalized < 0:
-            explorer.chain_head.latest("epoch", finalized=True)
+            explorer.request_head(explorer.chain_head)
         return known | {key: LARGEST_INDEX - n for n, key in enumerate(unknown)}

@@ -79,6 +79,9 @@ class Explorer:
         The chain head, if it is fixed: for a dataset that is served locally.
     """
 
+    _sends_requests = True
+    """False for an explorer that needs neither a key nor stored rows."""
+
     def __init__(
         self,
         url: str | None = None,
@@ -121,8 +124,11 @@ class Explorer:
         """Facts that the service does not state itself, such as whether its chain is simulated."""
         self.chain = get_chain(settings.chain)
         self.offline = settings.offline
-        self.url = settings.url or public_url(self.chain, has_key=key is not None or self.offline)
+        can_send = self._sends_requests and not self.offline
+        self.url = settings.url or public_url(self.chain, has_key=key is not None or not can_send)
         public = self.url in PUBLIC_URLS.values()
+        self.has_key = key is not None or not public
+        """Whether it has a key, or a service that may need none."""
         self.rate_limiter = create_rate_limiter(settings, self.url, key, public=public)
         session = session_v2 = Session(self.url, key, rate_limiter=self.rate_limiter)
         if public and self.url != PUBLIC_URL_V2:
@@ -135,7 +141,7 @@ class Explorer:
             settings.store, self.url, self.chain, needed=self.offline
         )
         if self.offline and head is None:
-            head = read_stored_head(self.local_store, self.chain)
+            head = read_stored_head(self.local_store, self.chain, needed=self._sends_requests)
         self._head = HeadV1(self.fetch, fixed=head)
         self._head_v2 = HeadV2(self.fetch, self.chain)
 
@@ -197,6 +203,10 @@ class Explorer:
     def expire_head(self) -> None:
         """Discard the cached chain head, so that the next use requests it."""
         self._head.expire()
+
+    def request_head(self, chain_head: ChainHead) -> None:
+        """Request *chain_head*, unless it is fresh."""
+        chain_head.latest("epoch", finalized=True)
 
     def agreed_finality(self, endpoint: Endpoint, *, refresh: bool = False) -> int:
         """Return the last epoch that is final in two responses; with *refresh*, request another."""
@@ -287,3 +297,9 @@ class Explorer:
         if self.offline:
             raise UsageError("offline=True sends no requests", hint="Connect without offline=True")
         return self.source.fetch(request)
+
+
+class RequestlessExplorer(Explorer):
+    """An explorer for plans, quotas and stores: it sends no request, so it needs no key."""
+
+    _sends_requests = False

@@ -6,21 +6,27 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import polars as pl
 
-from beaconframes.client.connection import get_explorer
+from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.client.estimate import Estimate, estimate_load
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import read_quota
 from beaconframes.client.summary import render_html, render_text
+from beaconframes.endpoint import Envelope, Head
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.errors import UsageError
+from beaconframes.fetch.head import LatestState, SlotNumber
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from beaconframes.endpoint import Endpoint, Request
+    from beaconframes.endpoint import ChainHead, Endpoint, Request
+
+EPOCHS_TO_FINALITY = 2
+"""Epochs between the finalized and the current epoch, if the chain finalizes."""
 
 Bound = Literal["exactly", "at least", "at most", "about"]
 
@@ -108,8 +114,9 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
 
         bf.plan(bf.load_income_history, range(100), since="2025-01-01", until="2025-12-31")
 
-    Sends no request, except one for the chain head if the range depends on it. Stored rows
-    are taken into account. Invalid arguments raise the error that the loader would raise.
+    Sends no request and needs no key. If the range depends on the chain head, the plan assumes a
+    head and says which one. Stored rows are taken into account. Invalid arguments raise the error
+    that the loader would raise.
     """
     name = getattr(loader, "__name__", "")
     if not name.startswith("load_"):
@@ -118,13 +125,21 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
             hint="Give the loader and then its arguments: bf.plan(bf.load_epochs, since=-9)",
         )
     explorer = options.pop("explorer", None)
-    planned = PlanningExplorer(get_explorer() if explorer is None else explorer)
-    with suppress(PlanningEnded):
-        loader(*arguments, explorer=planned, **options)
+    planned = PlanningExplorer(get_explorer_without_key() if explorer is None else explorer)
+    try:
+        with suppress(PlanningEnded):
+            loader(*arguments, explorer=planned, **options)
+    except UsageError as error:
+        if planned.assumptions and not planned.chain_head.is_live:
+            raise UsageError(
+                f"the range depends on the chain head, and plans request none: {error.message}",
+                hint="Give since and until as absolute numbers, or load something first",
+            ) from None
+        raise
     return make_plan(name, planned.estimates, planned)
 
 
-def make_plan(name: str, estimates: Sequence[Estimate], explorer: Explorer) -> Plan:
+def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplorer) -> Plan:
     """Return the plan of a call that consists of loads with these *estimates*."""
     more = dict.fromkeys(reason for estimate in estimates for reason in estimate.may_be_more)
     less = dict.fromkeys(reason for estimate in estimates for reason in estimate.may_be_less)
@@ -134,15 +149,17 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: Explorer) -> P
     # The last load returns the rows; those before it look something up.
     last = estimates[-1] if estimates else Estimate(0, None)
     requests = sum(estimate.requests for estimate in estimates)
+    more, less = more | explorer.assumptions, less | explorer.assumptions
+    saved = sum(estimate.requests_without_store for estimate in estimates) - requests
     allowed = read_quota(explorer.rate_limiter)
     return Plan(
         name,
-        requests,
+        requests + explorer.head_requests,
         bounds.get((bool(more), bool(less)), "about"),
-        (*more, *less),
+        tuple(more | less),
         last.rows,
         last.stored_rows,
-        sum(estimate.requests_without_store for estimate in estimates) - requests,
+        saved,
         explorer.rate,
         allowed.left,
         allowed.month,
@@ -159,7 +176,14 @@ class PlanningExplorer(Explorer):
     def __init__(self, explorer: Explorer) -> None:
         """Share the store, the limits and the chain head of *explorer*."""
         self.__dict__.update(explorer.__dict__)
+        self._reported = self._head
+        self._head = self._head.copy(self._assume_head)
+        self._head_v2 = self._head_v2.copy(self._assume_head)
         self.estimates: list[Estimate] = []
+        self.head_requests = 0
+        """Requests for the chain head that the load will send."""
+        self.assumptions: dict[str, None] = {}
+        """What the plan assumes about the chain head, if the range depends on it."""
 
     def load(
         self,
@@ -182,6 +206,41 @@ class PlanningExplorer(Explorer):
         indices = [LARGEST_INDEX - number for number in range(len(pubkeys))]
         placeholders = pl.DataFrame({"validator_index": indices, "pubkey": pubkeys})
         return pl.concat([endpoint.table.empty(), placeholders], how="diagonal_relaxed")
+
+    def request_head(self, chain_head: ChainHead) -> None:
+        """Count the request for *chain_head*; the range does not depend on it."""
+        assumptions = dict(self.assumptions)
+        super().request_head(chain_head)
+        self.assumptions = assumptions
+
+    def _assume_head(self, request: Request) -> bytes:
+        """Count a request for the chain head, and return the assumed response."""
+        self.head_requests += 1
+        head, source = self._find_head()
+        self.assumptions = {
+            f"plans request no chain head; epoch {head.epoch:,} is assumed, from {source}": None
+        }
+        if request.envelope is not Envelope.V2:
+            state = LatestState(head.slot, head.epoch, head.finalized_epoch)
+            return msgspec.json.encode(state)
+        is_final = b'"finalized"' in (request.body or b"")
+        slot = head.latest("slot", self.chain, finalized=is_final)
+        return msgspec.json.encode(SlotNumber(slot))
+
+    def _find_head(self) -> tuple[Head, str]:
+        """Return the most likely chain head, and its source."""
+        reported = self._reported.last
+        stored = -1 if self.local_store is None else self.local_store.finalized
+        if not self.chain_head.is_live and reported is not None:
+            return reported, "an earlier response"
+        if not self.chain_head.is_live and stored >= 0:
+            epoch = stored + EPOCHS_TO_FINALITY
+            last_slot = (epoch + 1) * self.chain.slots_per_epoch - 1
+            return Head(epoch, stored, last_slot), "the store"
+        now = max(self.now(), self.chain.genesis)
+        epoch = self.chain.at("epoch", now)
+        finalized = max(epoch - EPOCHS_TO_FINALITY, 0)
+        return Head(epoch, finalized, self.chain.at("slot", now)), "the clock"
 
     def fetch(self, request: Request) -> bytes:  # noqa: ARG002 - it is not sent
         """Count one request, and end the planning: its response is not rows."""

@@ -62,13 +62,15 @@ class Quota:
         return render_html(self.host, self.lines())
 
 
-def read_quota(rate_limiter: RateLimiter) -> Quota:
+def read_quota(rate_limiter: RateLimiter, *, has_key: bool = True) -> Quota:
     """Return the quota of the key that *rate_limiter* belongs to."""
     limits, now = rate_limiter.reported_limits, datetime.now(UTC)
     this_month = limits.month == f"{now:%Y-%m}"
     left = limits.remaining if this_month else limits.per_month
     used = limits.used if this_month else 0
     source = "the requests counted on this machine" if used else Quota.source
+    if not has_key:
+        source += "; no API key is set, and each key has its own limits"
     if limits.reported_at is not None:
         when = datetime.fromtimestamp(limits.reported_at, UTC)
         source = f"the service, on {when:%Y-%m-%d %H:%M} UTC"

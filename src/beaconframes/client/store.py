@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.client.connection import get_explorer
+from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.coverage import MAX_UNIT
 from beaconframes.errors import ConfigError
@@ -131,7 +131,7 @@ def store(explorer: Explorer | None = None) -> Store:
         bf.store().tables()       # the tables as a frame
         bf.store().prune("attestations_slim", last=300_000)
     """
-    used_explorer = explorer if explorer is not None else get_explorer()
+    used_explorer = explorer if explorer is not None else get_explorer_without_key()
     if used_explorer.local_store is None:
         raise ConfigError(
             f"{used_explorer!r} has no store",

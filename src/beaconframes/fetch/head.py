@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import time
@@ -14,6 +15,7 @@ from beaconframes.errors import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from beaconframes.calendar import Chain, Unit
 
@@ -77,6 +79,17 @@ class HeadV1:
         self._head: Head | None = None
         self._fetched_at = 0.0
 
+    def copy(self, fetch: Callable[[Request], bytes]) -> Self:
+        """Return a copy that requests with *fetch*; this head does not get its responses."""
+        copied = copy.copy(self)
+        vars(copied).update(_fetch=fetch, _finality=copy.copy(self._finality))
+        return copied
+
+    @property
+    def last(self) -> Head | None:
+        """Return the last head that the service reported, of any age."""
+        return self._head
+
     def expire(self) -> None:
         """Discard the fetched head, so that its next use requests it again."""
         self._fetched_at = -MAX_AGE
@@ -115,6 +128,13 @@ class HeadV2:
         self._lock = threading.Lock()
         self._slots: dict[str, tuple[int, float]] = {}
         self._finality = FinalityAgreement()
+
+    def copy(self, fetch: Callable[[Request], bytes]) -> Self:
+        """Return a copy that requests with *fetch*; this head does not get its responses."""
+        copied = copy.copy(self)
+        own = {"_finality": copy.copy(self._finality), "_slots": dict(self._slots)}
+        vars(copied).update(_fetch=fetch, **own)
+        return copied
 
     def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
         """Return the latest slot, epoch, day or period, with at most one request per slot."""

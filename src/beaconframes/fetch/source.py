@@ -58,6 +58,9 @@ class Connection(Protocol):
     def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
         """Return the chain head, as the API version of *endpoint* reports it."""
 
+    def request_head(self, chain_head: ChainHead) -> None:
+        """Request *chain_head*, unless it is fresh."""
+
     def agreed_finality(self, endpoint: Endpoint, *, refresh: bool = False) -> int:
         """Return the last epoch that two responses call final; with *refresh*, request one more."""
 
