@@ -134,6 +134,18 @@ def test_serve_refuses_a_key_without_a_tier(run, text):
     assert "KEY:free or KEY:premium" in result.output
 
 
+@pytest.mark.parametrize(
+    "option",
+    [["--limits", "second=0"], ["--fault", "200"], ["--latency", "80"], ["--origin", "*"]],
+)
+def test_serve_refuses_invalid_options(run, chain, option):
+    """E4, E8: the error names the value, and no server starts."""
+    result = run("serve", str(chain.path), "--port", "0", *option)
+
+    assert 2 == result.exit_code
+    assert option[1] in result.output
+
+
 def test_serve(chain):
     """HTTP on loopback; with a key in the environment, requests without it are refused."""
     process = subprocess.Popen(

@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse
 import beaconframes as bf
 from beaconframes.endpoint import Role
 from beaconframes.server import Server
+from beaconframes.server.access import Access, Limits
 from beaconframes.server.limits import RateLimitMiddleware
 from beaconframes.v1 import ENDPOINTS
 
@@ -351,15 +352,19 @@ def test_no_rate_limit_headers_by_default(spec):
 
 @pytest.mark.parametrize("wire", ["spec", "public"])
 def test_too_many_requests(chain, wire):
-    """The answer is 429 in plain text, with the seconds to wait."""
+    """The answer is 429 with the seconds to wait; only the public wire has plain text (E12)."""
     with Server(chain, wire=wire, rate=3) as server, httpx.Client(base_url=server.url) as client:
         answers = [client.get("/api/v1/latestState") for _ in range(5)]
 
     assert [200] * 3 + [429] * 2 == [answer.status_code for answer in answers]
     assert ["2", "1", "0", "0", "0"] == [a.headers["ratelimit-remaining"] for a in answers]
     refused = answers[-1]
-    assert b"Too Many Requests\n" == refused.content
-    assert "text/plain; charset=utf-8" == refused.headers["content-type"]
+    if wire == "public":
+        assert b"Too Many Requests\n" == refused.content
+        assert "text/plain; charset=utf-8" == refused.headers["content-type"]
+    else:
+        message = "ERROR: Rate limit exceeded. Please try again later."
+        assert {"status": message, "data": None} == refused.json()
     assert "nosniff" == refused.headers["x-content-type-options"]
     assert ("1", "1", "second", "3") == tuple(
         refused.headers[name]
@@ -584,8 +589,9 @@ def test_hours_and_months_are_those_of_the_calendar():
     now = [datetime(2026, 1, 15, 10, 30, tzinfo=UTC).timestamp()]
     limited = RateLimitMiddleware(
         PlainTextResponse("ok"),
-        rate=10, hour=2, month=3, has_valid_key=lambda scope: True, clock=lambda: now[0],
-    )  # fmt: skip
+        access=Access(limits={"nokey": Limits(second=10, hour=2, month=3)}),
+        clock=lambda: now[0],
+    )
 
     first, second, third = send_requests(limited, 3)
 
@@ -612,9 +618,7 @@ def test_failed_requests_are_not_counted():
     """A 5xx counts for the second, but not for the hour or the month."""
     limited = RateLimitMiddleware(
         PlainTextResponse("broken", 503),
-        rate=9,
-        hour=2,
-        has_valid_key=lambda scope: False,
+        access=Access(limits={"nokey": Limits(second=9, hour=2)}),
         clock=lambda: 0,
     )
 

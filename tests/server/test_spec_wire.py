@@ -198,9 +198,9 @@ def test_api_key(chain, send, status):
 
 
 HOSTS = (
-    "evil.example", "127.0.0.1.evil.example", "localhost.", "localhost.:{port}", "[::1]:{port}", "",
+    "evil.example", "127.0.0.1.evil.example", "localhost.", "localhost.:{port}", "",
     "user@127.0.0.1:{port}", "2130706433:{port}", "0x7f.1:{port}", "127.1:{port}", "0.0.0.0:{port}",
-    "127.0.0.1", "localhost", "127.0.0.1:1", "localhost:0{port}", "127.0.0.1:{port}/x",
+    "127.0.0.1:{port}/x", "127.0.0.1:", "localhost:x", "127.0.0.1:123456",
     "evil.example:{port}", "127.0.0.1:{port}:{port}", "127.0.0.1:{port} evil.example",
 )  # fmt: skip
 

@@ -35,7 +35,7 @@ class InProcess(httpx.BaseTransport):
         self.service = service
 
     def handle_request(self, request):
-        answer = self.service.answer_v2(PATHS[request.url.path], request.read(), None)
+        answer = self.service.answer_v2(PATHS[request.url.path], request.read(), "premium")
         return httpx.Response(answer.status_code, content=bytes(answer.body))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -11,7 +12,7 @@ from beaconframes.cli.common_options import JSON_HELP
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from beaconframes.server.v2.tiers import Tier
+    from beaconframes.server.access import Tier
 
 
 @click.command()
@@ -30,7 +31,31 @@ if TYPE_CHECKING:
     show_default=True,
     help="Names, shapes and errors of the specification, or of the public service.",
 )
-@click.option("--rate", type=click.IntRange(min=1), help="Largest request rate per second.")
+@click.option("--rate", type=click.IntRange(min=1), help="Requests per second of each key.")
+@click.option(
+    "--limits",
+    multiple=True,
+    metavar="LIMITS",
+    help="Limits of each key: second=5,hour=1000,month=30000, or only of a tier: "
+    "free:second=1,month=1000 (nokey, free, premium), or service: those of the public service.",
+)
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="FAULT",
+    help="Simulate a fault: 503@10%, hang@1%, truncate@1% or html@5% of the requests.",
+)
+@click.option("--latency", metavar="TIME", help="Delay every answer: 80ms or 1.5s.")
+@click.option(
+    "--origin",
+    "origins",
+    multiple=True,
+    metavar="URL",
+    help="Permit web pages of this origin to read answers; repeat it for each origin.",
+)
+@click.option("--require-key", is_flag=True, help="Refuse requests without a key.")
+@click.option("--access-log", is_flag=True, help="Log every request on standard error.")
 @click.option(
     "--key",
     "tiers",
@@ -45,6 +70,12 @@ def serve(
     port: int,
     wire: Literal["spec", "public"],
     rate: int | None,
+    limits: tuple[str, ...],
+    faults: tuple[str, ...],
+    latency: str | None,
+    origins: tuple[str, ...],
+    require_key: bool,
+    access_log: bool,
     tiers: dict[str, Tier],
     as_json: bool,
 ) -> None:
@@ -63,7 +94,20 @@ def serve(
     served = open_sample() if dataset is None else open_dataset(dataset)
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
         tiers = {**tiers, key: "premium"}
-    with Server(served, port=port, keys=tiers, wire=wire, rate=rate) as server:
+    if latency is not None:
+        faults = (*faults, f"latency={latency}")
+    show_log(with_requests=access_log)
+    with Server(
+        served,
+        port=port,
+        keys=tiers,
+        require_key=require_key,
+        wire=wire,
+        rate=rate,
+        limits=limits,
+        faults=faults,
+        origins=origins,
+    ) as server:
         chain = visible(server.service.chain.name)
         path = click.format_filename(served.path)
         if as_json:
@@ -75,6 +119,18 @@ def serve(
                     f"Its times differ from those of mainnet: load with --dataset {path}, not --url"
                 )
         server.wait()
+
+
+def show_log(*, with_requests: bool) -> None:
+    """Write the reasons of refused requests to standard error, or a line for every request."""
+    if not with_requests:
+        logging.getLogger("beaconframes.server.access").setLevel(logging.WARNING)
+    log = logging.getLogger("beaconframes.server")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
 
 def parse_tiers(texts: tuple[str, ...]) -> dict[str, Tier]:

@@ -7,44 +7,61 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 
 from beaconframes.server import wire
+from beaconframes.server.access import V2_PREFIX
+from beaconframes.server.access_log import AccessLog
+from beaconframes.server.faults import FaultMiddleware, FaultPlan
 from beaconframes.server.host_check import HostCheck
-from beaconframes.server.limits import PUBLIC_RATE, RateLimitMiddleware
+from beaconframes.server.limits import RATE_LIMIT_HEADERS, RateLimitMiddleware
 from beaconframes.server.service import build_error, build_error_v2
 from beaconframes.server.v2 import find_endpoints
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1.chart import CHART_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from starlette.responses import Response
-    from starlette.types import Scope
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from beaconframes.endpoint import Endpoint
+    from beaconframes.server.access import Access
     from beaconframes.server.service import Service
 
 MAX_BODY_BYTES = 1 << 20
-V2_PREFIX = "/api/v2/"
+CORS_HEADERS = ("apikey", "x-api-key", "authorization", "content-type", "accept")
 
 
-def build_app(service: Service, rate: int | None = None) -> Starlette:
-    """Return the web application of *service*, which permits *rate* requests per second."""
-    routes = [Route(CHART_PATH, handle_chart(service), methods=["GET"])]
+def build_app(
+    service: Service,
+    access: Access,
+    faults: FaultPlan | None = None,
+    origins: Collection[str] = (),
+) -> Starlette:
+    """Return the web application of *service* for the callers that *access* permits.
+
+    Web pages of the *origins* may read answers.
+    """
+    check = [Middleware(KeyCheck, access=access)]
+    routes = [Route(CHART_PATH, handle_chart(service), methods=["GET"], middleware=check)]
     for endpoint in ENDPOINTS:
         paths = {endpoint.path, endpoint.alias, wire.EXTRA_PATHS.get(endpoint.name)} - {None}
         routes += [
-            Route(str(path), handle_get(service, endpoint), methods=["GET"]) for path in paths
+            Route(str(path), handle_get(service, endpoint), methods=["GET"], middleware=check)
+            for path in paths
         ]
         if endpoint.post is not None:
             handler = handle_post(service, endpoint)
-            routes.append(Route(endpoint.post.path, handler, methods=["POST"]))
+            routes.append(Route(endpoint.post.path, handler, methods=["POST"], middleware=check))
     for endpoint in find_endpoints():
-        routes.append(Route(endpoint.path, handle_v2(service, endpoint), methods=["POST"]))
+        handler = handle_v2(service, access, endpoint)
+        routes.append(Route(endpoint.path, handler, methods=["POST"], middleware=check))
     # Fixed paths first: the leaderboard's path also matches the path of a validator.
     routes.sort(key=lambda route: route.path.count("{"))
     application = Starlette(
@@ -52,19 +69,42 @@ def build_app(service: Service, rate: int | None = None) -> Starlette:
         exception_handlers={404: handle_unknown, 405: handle_unknown, 500: handle_failure},
     )
     application.router.redirect_slashes = False
-    if rate is not None or service.wire == "public":
-
-        def has_valid_key(scope: Scope) -> bool:
-            request = Request(scope)
-            key = parse_key(request) or parse_bearer_key(request)
-            return bool(key) and service.is_authorized(key)
-
-        permitted = PUBLIC_RATE if rate is None else rate
-        application.add_middleware(RateLimitMiddleware, rate=permitted, has_valid_key=has_valid_key)
+    if faults is not None and (faults.faults or faults.latency):
+        application.add_middleware(FaultMiddleware, plan=faults)
+    if access.limits:
+        application.add_middleware(RateLimitMiddleware, access=access)
     if service.wire == "public":
         application.add_middleware(GZipMiddleware, compresslevel=1)
-    application.add_middleware(HostCheck, build_refusal=build_refusal)
+    if origins:
+        application.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=CORS_HEADERS,
+            allow_private_network=True,
+            expose_headers=["retry-after", *RATE_LIMIT_HEADERS],
+        )
+    application.add_middleware(HostCheck, build_refusal=build_refusal, origins=origins)
+    application.add_middleware(AccessLog)
     return application
+
+
+class KeyCheck:
+    """Middleware that answers 401 to requests without the key that they need."""
+
+    def __init__(self, app: ASGIApp, *, access: Access) -> None:
+        """Forward requests that *access* permits to *app*."""
+        self.app, self.access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        answer: ASGIApp = self.app
+        if scope["type"] == "http" and not self.access.permits(Request(scope)):
+            is_v2 = scope["path"].startswith(V2_PREFIX)
+            answer = (
+                build_error_v2(401) if is_v2 else build_error("invalid or missing API key", 401)
+            )
+        await answer(scope, receive, send)
 
 
 def handle_get(service: Service, endpoint: Endpoint) -> Callable[[Request], Response]:
@@ -73,14 +113,14 @@ def handle_get(service: Service, endpoint: Endpoint) -> Callable[[Request], Resp
     def handler(request: Request) -> Response:
         fields = dict(request.query_params)
         fields.pop("apikey", None)
-        return service.answer(endpoint, fields | request.path_params, parse_key(request))
+        return service.answer(endpoint, fields | request.path_params)
 
     return handler
 
 
 def handle_chart(service: Service) -> Callable[[Request], Response]:
     """Return the handler of the charts."""
-    return lambda request: service.answer_chart(request.path_params["chart"], parse_key(request))
+    return lambda request: service.answer_chart(request.path_params["chart"])
 
 
 def handle_post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
@@ -97,21 +137,20 @@ def handle_post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any
             text = None
         if not isinstance(text, str):
             return build_error("error decoding request body", 400)
-        key = parse_key(request)
-        return await run_in_threadpool(service.answer, endpoint, {post.arg: text}, key)
+        return await run_in_threadpool(service.answer, endpoint, {post.arg: text})
 
     return handler
 
 
-def handle_v2(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
+def handle_v2(service: Service, access: Access, endpoint: Endpoint) -> Callable[[Request], Any]:
     """Return the handler of a V2 endpoint."""
 
     async def handler(request: Request) -> Response:
         body = await read_body(request)
         if body is None:
             return build_error_v2(400)
-        key = parse_bearer_key(request)
-        return await run_in_threadpool(service.answer_v2, endpoint, body, key)
+        tier = access.identify(request).tier or "premium"
+        return await run_in_threadpool(service.answer_v2, endpoint, body, tier)
 
     return handler
 
@@ -130,11 +169,11 @@ async def handle_failure(request: Request, _: Exception) -> Response:
     return build_error("internal server error", 500)
 
 
-def build_refusal(scope: Scope, status: int) -> Response:
+def build_refusal(scope: Scope, status: int, reason: str) -> Response:
     """Return the answer to a request that the host check refuses."""
     if scope["path"].startswith(V2_PREFIX):
-        return build_error_v2(status)
-    return build_error("this server only answers programs on this machine", status)
+        return build_error_v2(status, message=reason)
+    return build_error(reason, status)
 
 
 async def read_body(request: Request) -> bytes | None:
@@ -148,18 +187,3 @@ async def read_body(request: Request) -> bytes | None:
     except ClientDisconnect:
         return None
     return body
-
-
-def parse_key(request: Request) -> str | None:
-    """Return the API key of a V1 request: from the query, else from either header."""
-    return (
-        request.query_params.get("apikey")
-        or request.headers.get("apikey")
-        or request.headers.get("x-api-key")
-    )
-
-
-def parse_bearer_key(request: Request) -> str | None:
-    """Return the API key of a V2 request."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else None

@@ -6,49 +6,66 @@ that resolves to loopback (DNS rebinding). Such a page must not read answers or 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.datastructures import Headers
 
+from beaconframes.text import shorten
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-LOOPBACK_NAMES = ("127.0.0.1", "localhost")
-HTTP_PORT = 80
+LOOPBACK_HOST = re.compile(
+    r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE
+)
+"""A loopback name with any port: a tunnel or a proxy listens on another one."""
+
+Refusal: TypeAlias = tuple[int, str]
+"""The HTTP status and the reason."""
 
 
 class HostCheck:
     """Middleware that refuses requests with another host, and POST requests of other sites."""
 
-    def __init__(self, app: ASGIApp, build_refusal: Callable[[Scope, int], Response]) -> None:
-        """Forward permitted requests to *app*; answer others with *build_refusal*."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        build_refusal: Callable[[Scope, int, str], Response],
+        origins: Collection[str] = (),
+    ) -> None:
+        """Forward permitted requests to *app*; answer others with *build_refusal*.
+
+        Pages of the *origins* may send POST requests.
+        """
         self.app, self.build_refusal = app, build_refusal
+        self.origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        status = find_refusal_status(scope) if scope["type"] == "http" else None
-        answer = self.app if status is None else self.build_refusal(scope, status)
+        refusal = find_refusal(scope, self.origins) if scope["type"] == "http" else None
+        answer = self.app if refusal is None else self.build_refusal(scope, *refusal)
         await answer(scope, receive, send)
 
 
-def find_refusal_status(scope: Scope) -> int | None:
-    """Return the HTTP status for a refused request, None if it is permitted."""
+def find_refusal(scope: Scope, origins: Collection[str] = ()) -> Refusal | None:
+    """Return the status and the reason of a refusal, None if a request is permitted."""
     headers = Headers(scope=scope)
-    own_hosts = find_own_hosts(scope)
-    if len(hosts := headers.getlist("host")) != 1 or hosts[0].lower() not in own_hosts:
-        return 421
+    hosts = headers.getlist("host")
+    # Only HTTP/1.0 has requests without a host, and no browser sends these.
+    if len(hosts) > 1 or not all(LOOPBACK_HOST.fullmatch(host) for host in hosts):
+        return 421, (
+            f"this server answers requests for 127.0.0.1 and localhost only, "
+            f"not for {shorten(', '.join(hosts))}"
+        )
     origin = headers.get("origin")
-    is_foreign = origin is not None and origin.lower() not in {f"http://{h}" for h in own_hosts}
-    if scope["method"] == "POST" and (is_foreign or headers.get("sec-fetch-site") == "cross-site"):
-        return 403
+    if scope["method"] != "POST" or origin in origins:
+        return None
+    is_foreign = origin is not None and origin.lower() not in {f"http://{h.lower()}" for h in hosts}
+    if is_foreign or headers.get("sec-fetch-site") == "cross-site":
+        site = shorten(origin) if origin else "another site"
+        return 403, f"this server answers no POST request of {site}: --origin permits an origin"
     return None
-
-
-def find_own_hosts(scope: Scope) -> set[str]:
-    """Return the values of the Host header that mean this server."""
-    port = scope["server"][1]
-    hosts = {f"{name}:{port}" for name in LOOPBACK_NAMES}
-    return hosts | (set(LOOPBACK_NAMES) if port == HTTP_PORT else set())

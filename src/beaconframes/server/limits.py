@@ -8,21 +8,36 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.requests import Request
+
+from beaconframes.server.access import V2_PREFIX, Access, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-PUBLIC_RATE = 1_000
-"""Requests per second that the public wire permits by default."""
+DEFAULT_RATE = 1_000
+"""Requests per second where no limit per second is set."""
 
-SECONDS = {"second": 1, "hour": 3_600, "month": 31 * 86_400}
+MAX_COUNTERS = 10_000
+"""Number of keys whose requests are counted; the counter of the oldest key starts again."""
+
+HOURS_PER_MONTH = 31 * 24
+RATE_LIMIT_HEADERS = tuple(
+    f"ratelimit-{name}" for name in ("limit", "remaining", "reset", "window", "validapikey")
+)
+"""The headers that web pages of a permitted origin may read."""
+RATE_EXCEEDED = "Rate limit exceeded. Please try again later."
 TOO_MANY = b"Too Many Requests\n"
-TOO_MANY_V2 = b'{"error":"Rate limit exceeded. Please try again later."}'
+TOO_MANY_V1 = msgspec.json.encode({"status": f"ERROR: {RATE_EXCEEDED}", "data": None})
+TOO_MANY_V2 = msgspec.json.encode({"error": RATE_EXCEEDED})
 
 
 @dataclass
@@ -40,34 +55,38 @@ class Window:
 
 
 class RequestCounter:
-    """Counts the requests with an API key, or those without."""
+    """Counts the requests with one API key, or those without a valid key."""
 
-    def __init__(self, rate: int, hour: int | None, month: int | None) -> None:
-        """Permit *rate* requests per second, and by default the same rate per hour and month."""
-        limits = {"second": rate, "hour": hour, "month": month}
-        self.windows = {
-            name: Window(rate * SECONDS[name] if limit is None else limit)
-            for name, limit in limits.items()
-        }
+    def __init__(self, limits: Limits) -> None:
+        """Permit the requests within *limits*.
+
+        An hour without a limit shows the numbers of the month, as on the public service.
+        """
+        rate = limits.second or DEFAULT_RATE
+        month = Window(limits.month or rate * 3_600 * HOURS_PER_MONTH)
+        hour = month if limits.month and not limits.hour else Window(limits.hour or rate * 3_600)
+        self.windows = {"second": Window(rate), "hour": hour, "month": month}
+        self._counted = [self.windows["second"], month] + ([] if hour is month else [hour])
 
     def count(self, now: float) -> str | None:
         """Count a request; return the name of an exhausted window, or None."""
-        for name, window in self.windows.items():
+        for name in ("month", "hour", "second"):
+            window = self.windows[name]
             if now >= window.end:
                 window.end, window.count = find_window_end(name, now), 0
         for name in ("month", "hour", "second"):
             window = self.windows[name]
             if window.count >= window.limit:
                 return name
-        for window in self.windows.values():
+        for window in self._counted:
             window.count += 1
         return None
 
     def refund(self) -> None:
         """Subtract a request that the server failed to answer, except in the window of a second."""
-        for name in ("hour", "month"):
+        for window in self._counted[1:]:
             # A new window may have started since the request was counted.
-            self.windows[name].count = max(self.windows[name].count - 1, 0)
+            window.count = max(window.count - 1, 0)
 
     def headers(self, now: float, *, blocked: str | None, valid: bool) -> dict[str, str]:
         """Return the rate-limit headers of an answer."""
@@ -96,20 +115,13 @@ class RateLimitMiddleware:
     """Middleware that answers 429 to requests beyond the rate limits."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        rate: int,
-        hour: int | None = None,
-        month: int | None = None,
-        has_valid_key: Callable[[Scope], bool],
-        clock: Callable[[], float] = time.time,
+        self, app: ASGIApp, *, access: Access, clock: Callable[[], float] = time.time
     ) -> None:
-        """Limit requests to *app*; requests with and without a valid key are counted separately."""
+        """Limit requests to *app*: each key has a counter, and requests without a key have one."""
         self.app = app
-        self.has_valid_key = has_valid_key
+        self.access = access
         self.clock = clock
-        self.counters = {valid: RequestCounter(rate, hour, month) for valid in (True, False)}
+        self.counters: OrderedDict[str | None, RequestCounter] = OrderedDict()
         self.lock = threading.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,11 +129,16 @@ class RateLimitMiddleware:
         if scope["type"] != "http" or scope["method"] == "OPTIONS":
             await self.app(scope, receive, send)
             return
-        valid = self.has_valid_key(scope)
-        counter, now = self.counters[valid], self.clock()
+        caller = self.access.identify(Request(scope))
+        limits_of_caller = self.access.limits_of(caller)
+        if limits_of_caller is None:
+            await self.app(scope, receive, send)
+            return
+        now = self.clock()
         with self.lock:
+            counter = self._find_counter(caller.key, limits_of_caller)
             blocked = counter.count(now)
-            limits = counter.headers(now, blocked=blocked, valid=valid)
+            limits = counter.headers(now, blocked=blocked, valid=caller.key is not None)
         headers = [(name.encode(), text.encode()) for name, text in limits.items()]
 
         async def send_with_headers(message: Message) -> None:
@@ -135,10 +152,11 @@ class RateLimitMiddleware:
         if blocked is None:
             await self.app(scope, receive, send_with_headers)
             return
-        is_v2 = scope["path"].startswith("/api/v2/")
-        body = TOO_MANY_V2 if is_v2 else TOO_MANY
+        is_text = self.access.wire == "public" and not scope["path"].startswith(V2_PREFIX)
+        is_v2 = scope["path"].startswith(V2_PREFIX)
+        body = TOO_MANY if is_text else TOO_MANY_V2 if is_v2 else TOO_MANY_V1
         plain = {
-            "content-type": "application/json" if is_v2 else "text/plain; charset=utf-8",
+            "content-type": "text/plain; charset=utf-8" if is_text else "application/json",
             "content-length": str(len(body)),
             "x-content-type-options": "nosniff",
         }
@@ -146,6 +164,13 @@ class RateLimitMiddleware:
         start["headers"] = [*headers, *((n.encode(), t.encode()) for n, t in plain.items())]
         await send(start)
         await send({"type": "http.response.body", "body": body})
+
+    def _find_counter(self, key: str | None, limits: Limits) -> RequestCounter:
+        if key not in self.counters:
+            self.counters[key] = RequestCounter(limits)
+            while len(self.counters) > MAX_COUNTERS:
+                self.counters.popitem(last=False)
+        return self.counters[key]
 
 
 def find_window_end(window: str, now: float) -> float:

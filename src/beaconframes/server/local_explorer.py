@@ -6,8 +6,10 @@ import logging
 import socket
 import threading
 import time
+from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack
+from urllib.parse import urlsplit
 
 import polars as pl
 import uvicorn
@@ -17,20 +19,35 @@ from beaconframes.client.defaults import create_local_store
 from beaconframes.config import current as current_settings
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.server.access import NO_KEY, TIERS, Access, Limits, parse_limits
 from beaconframes.server.app import build_app
+from beaconframes.server.faults import parse_faults
 from beaconframes.server.service import Service
 from beaconframes.server.slow_clients import RequestDeadlineProtocol
+from beaconframes.text import shorten
 from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping, Sequence
     from types import TracebackType
 
+    from beaconframes.server.access import Tier
     from beaconframes.server.wire import Wire
 
 LOOPBACK = "127.0.0.1"
 STARTUP_SECONDS = SHUTDOWN_SECONDS = 10.0
+PLANS = (NO_KEY, *TIERS)
+ANY_KEY = "local"
+"""The key that loaders send where any key is accepted."""
+
+
+class ServerOptions(TypedDict, total=False):
+    """The arguments of `Server` that `Local` passes on."""
+
+    rate: int | None
+    limits: str | Sequence[str]
+    faults: str | Sequence[str]
 
 
 class Server:
@@ -41,15 +58,46 @@ class Server:
         dataset: Dataset,
         *,
         port: int = 0,
-        keys: Collection[str] = (),
+        keys: Mapping[str, Tier] | Collection[str] = (),
+        require_key: bool = False,
         wire: Wire = "spec",
         rate: int | None = None,
+        limits: str | Sequence[str] = (),
+        faults: str | Sequence[str] = (),
+        origins: Collection[str] = (),
     ) -> None:
         """Serve *dataset* on a loopback port; port 0 means any free port.
 
-        With *keys*, only requests that carry one of them are answered. The ``"public"`` *wire* has
-        the names, shapes and errors of the public service. *rate* is the permitted number of
-        requests per second.
+        Parameters
+        ----------
+        dataset
+            The dataset to answer from.
+        port
+            The port on loopback.
+        keys
+            The accepted API keys, each with its tier: ``{"k": "free"}``. A list means premium keys.
+            V2 answers requests with a valid key only. So does V1 on the specification's wire; on
+            the public wire it answers other requests within the limits of no key.
+        require_key
+            Whether every request needs a key, also if *keys* is empty; any key is then accepted.
+            V2 of the public wire always needs one.
+        wire
+            The names, shapes and errors of the specification, or of the ``"public"`` service.
+        rate
+            Requests per second that each key may send.
+        limits
+            The limits of each tier: ``"second=5,hour=1000,month=30000"``,
+            ``["nokey:second=2", "free:second=1,month=1000"]``, or ``"service"`` for those of the
+            public service. Each key is counted separately.
+        faults
+            Faults to simulate: ``["503@10%", "hang@1%", "latency=80ms"]``.
+        origins
+            Origins whose web pages may read answers: ``["http://localhost:3000"]``.
+
+        Raises
+        ------
+        UsageError
+            A value is not valid, or the port is in use.
         """
         if wire not in ("spec", "public"):
             raise UsageError(f"wire={wire!r} is not valid", hint="Use 'spec' or 'public'")
@@ -57,8 +105,17 @@ class Server:
             raise UsageError(
                 f"rate={rate!r} permits no request", hint="Use 1 or more requests per second"
             )
-        self.service = Service(dataset, keys, wire)
-        application = build_app(self.service, rate)
+        permitted = parse_limits(limits)
+        if rate is not None:
+            permitted = {
+                tier: replace(permitted.get(tier, Limits()), second=rate) for tier in PLANS
+            }
+        elif wire == "public" and not permitted:
+            # The public service sends rate-limit headers with every answer.
+            permitted = dict.fromkeys(PLANS, Limits())
+        access = Access(keys, wire=wire, require_key=require_key, limits=permitted)
+        self.service = Service(dataset, wire)
+        application = build_app(self.service, access, parse_faults(faults), check_origins(origins))
         # asyncio sets TCP_NODELAY only if the socket's protocol is TCP. Without TCP_NODELAY, each
         # answer on a keep-alive connection waits 40 ms for an acknowledgement.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -87,7 +144,7 @@ class Server:
             )
         )
         # Polars raises KeyboardInterrupt in any computing thread, the server's included.
-        logging.getLogger("uvicorn.error").addFilter(is_not_interrupt)
+        logging.getLogger("uvicorn.error").addFilter(is_not_expected)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="beaconframes-local", daemon=True
         )
@@ -126,22 +183,46 @@ class Server:
         self.close()
 
 
-def is_not_interrupt(record: logging.LogRecord) -> bool:
-    """Return whether a log record should be written: all but those of Ctrl-C."""
+def is_not_expected(record: logging.LogRecord) -> bool:
+    """Return whether a log record should be written: all but Ctrl-C and simulated faults."""
     kind = record.exc_info[0] if record.exc_info else None
-    return kind is None or not issubclass(kind, KeyboardInterrupt)
+    is_interrupt = kind is not None and issubclass(kind, KeyboardInterrupt)
+    # The faults "hang" and "truncate" send no complete answer.
+    return not (is_interrupt or record.msg.startswith("ASGI callable returned without"))
+
+
+def check_origins(origins: Collection[str]) -> list[str]:
+    """Return the *origins* in lower case, or raise UsageError for one that is not an origin."""
+    for origin in [origins] if isinstance(origins, str) else origins:
+        address = urlsplit(origin)
+        is_origin = address.scheme in {"http", "https"} and address.hostname is not None
+        if not is_origin or f"{address.scheme}://{address.netloc}" != origin or "@" in origin:
+            raise UsageError(
+                f"{shorten(origin)} is not an origin", hint="Write 'http://localhost:3000'"
+            )
+    return [origins.lower()] if isinstance(origins, str) else [o.lower() for o in origins]
 
 
 class Local(Server):
     """A local explorer that loaders use until it is closed; see `local`."""
 
     def __init__(
-        self, dataset: Dataset, *, store: bool | str | os.PathLike[str] | None = None
+        self,
+        dataset: Dataset,
+        *,
+        store: bool | str | os.PathLike[str] | None = None,
+        keys: Mapping[str, Tier] | Collection[str] = (),
+        wire: Wire = "spec",
+        **options: Unpack[ServerOptions],
     ) -> None:
-        """Serve *dataset*, let loaders use it, and store what they load if *store* is set."""
-        super().__init__(dataset)
+        """Serve *dataset*, let loaders use it, and store what they load if *store* is set.
+
+        Loaders send the first of the *keys*.
+        """
+        super().__init__(dataset, keys=keys, wire=wire, **options)
         chain, head = self.service.chain, self.service.head
-        self.explorer = Explorer(self.url, chain=chain, head=head, store=False)
+        key = next(iter(keys), ANY_KEY if wire == "public" else None)
+        self.explorer = Explorer(self.url, api_key=key, chain=chain, head=head, store=False)
         location = current_settings(store=store).store if store else False
         if location:
             self.explorer.local_store = create_local_store(
@@ -168,6 +249,11 @@ def local(
     dataset: str | os.PathLike[str] | Dataset | None = None,
     *,
     store: bool | str | os.PathLike[str] | None = None,
+    keys: Mapping[str, Tier] | Collection[str] = (),
+    wire: Wire = "spec",
+    rate: int | None = None,
+    limits: str | Sequence[str] = (),
+    faults: str | Sequence[str] = (),
 ) -> Local:
     """Start a local explorer on a free loopback port and let every loader use it.
 
@@ -188,6 +274,19 @@ def local(
         Whether to store loaded rows, as for a remote explorer: True, or the folder of the store.
         Each dataset has its own store, which later explorers of the same dataset use again.
         By default nothing is stored, because local requests are fast.
+    keys
+        API keys and their tiers, for example ``{"k": "free"}``, to try the limits of a tier.
+        Loaders send the first one.
+    wire
+        ``"spec"``, or ``"public"`` for the names, shapes and errors of the public service.
+    rate
+        Requests per second that each key may send.
+    limits
+        ``"second=5,hour=1000,month=30000"``, ``"free:second=1,month=1000"``, a list of these, or
+        ``"service"`` for the limits of the public service: to rehearse a quota.
+    faults
+        ``["503@10%", "hang@1%", "truncate@1%", "html@5%", "latency=80ms"]``: to rehearse an outage
+        or a slow service.
     """
     if dataset is None:
         from beaconframes.simulator import open_sample
@@ -195,7 +294,9 @@ def local(
         dataset = open_sample()
     elif not isinstance(dataset, Dataset):
         dataset = open_dataset(dataset)
-    return Local(dataset, store=store)
+    return Local(
+        dataset, store=store, keys=keys, wire=wire, rate=rate, limits=limits, faults=faults
+    )
 
 
 def open_dataset(folder: str | os.PathLike[str]) -> Dataset:

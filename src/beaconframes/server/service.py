@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,12 +17,10 @@ from beaconframes.server.table_cache import TableCache
 from beaconframes.server.v2 import ServiceV2, encode_error
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     import polars as pl
 
     from beaconframes.dataset import Dataset
-    from beaconframes.server.v2.tiers import Tier
+    from beaconframes.server.access import Tier
     from beaconframes.server.wire import Wire
 
 JSON = "application/json"
@@ -32,16 +29,11 @@ JSON = "application/json"
 class Service:
     """Answers requests from one dataset, which it never changes; all handlers share it."""
 
-    def __init__(self, dataset: Dataset, keys: Collection[str] = (), wire: Wire = "spec") -> None:
-        """Answer on one *wire*; with *keys*, only requests that carry one of them.
-
-        *keys* may map each key to its tier, ``"free"`` or ``"premium"``.
-        """
+    def __init__(self, dataset: Dataset, wire: Wire = "spec") -> None:
+        """Answer from *dataset* on one *wire*."""
         self.wire = wire
         self.dataset = dataset
         self.table_cache = TableCache(dataset, public=wire == "public")
-        self.keys = frozenset(keys)
-        self.tiers: dict[str, Tier] = dict(keys) if isinstance(keys, Mapping) else {}
         metadata = ChainMetadata.parse(dataset.meta)
         self.chain, self.head = metadata.chain, metadata.head
         self.headers = {GENESIS: str(self.chain.genesis)}
@@ -72,11 +64,9 @@ class Service:
         """Return the rows of a table, for answers that are derived from several tables."""
         return self.table_cache.scan(table)
 
-    def answer(self, endpoint: Endpoint, fields: dict[str, str], key: str | None) -> Response:
-        """Return the answer of a V1 endpoint to a request with these *fields* and API *key*."""
+    def answer(self, endpoint: Endpoint, fields: dict[str, str]) -> Response:
+        """Return the answer of a V1 endpoint to a request with these *fields*."""
         self._count_request()
-        if not self.is_authorized(key):
-            return build_error("invalid or missing API key", 401)
         try:
             translated = wire.translate_fields(endpoint, fields, self, self.wire)
             records = self.table_cache.select_records(endpoint, translated, self)
@@ -86,28 +76,19 @@ class Service:
             return build_error(message, 400)
         return Response(body, media_type=JSON, headers=self.headers)
 
-    def answer_v2(self, endpoint: Endpoint, body: bytes, key: str | None) -> Response:
-        """Return the answer of a V2 endpoint to a request with this *body* and API *key*."""
+    def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
+        """Return the answer of a V2 endpoint to a request with this *body* and a key of *tier*."""
         self._count_request()
-        if not self.is_authorized(key):
-            return build_error_v2(401)
-        tier = self.tiers.get(key or "", "premium")
         status, content = self.service_v2.answer(endpoint, body, tier)
         return Response(content, status, media_type=JSON, headers=self.headers)
 
-    def answer_chart(self, name: str, key: str | None) -> Response:
-        """Return the chart called *name* to a request with this API *key*."""
+    def answer_chart(self, name: str) -> Response:
+        """Return the chart called *name*."""
         self._count_request()
-        if not self.is_authorized(key):
-            return build_error("invalid or missing API key", 401)
         picture = charts.draw_chart(self.dataset, name)
         if picture is None:
             return build_error("no data available for the requested chart", 400)
         return Response(picture, media_type="image/png")
-
-    def is_authorized(self, key: str | None) -> bool:
-        """Return whether a request with this API *key*, or with none, is answered."""
-        return not self.keys or key in self.keys
 
     def _count_request(self) -> None:
         with self._request_lock:
@@ -120,7 +101,7 @@ def build_error(message: str, status: int) -> Response:
     return Response(body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"})
 
 
-def build_error_v2(status: int, method: str = "") -> Response:
+def build_error_v2(status: int, method: str = "", message: str = "") -> Response:
     """Return an error response of V2."""
-    body = encode_error(status, method=method)
+    body = encode_error(status, method=method, message=message)
     return Response(body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.endpoint import Endpoint, View
-    from beaconframes.server.v2.tiers import Tier
+    from beaconframes.server.access import Tier
+
+log = logging.getLogger("beaconframes.server")
 
 HOUR = 3600
 """Seconds between two updates of the endpoints in ``HOURLY``."""
@@ -76,7 +79,9 @@ class ServiceV2:
             return 200, self.encode_answer(endpoint, fields)
         except ObjectNotFound:
             return 404, encode_error(404)
-        except RequestRefused:
+        except RequestRefused as refusal:
+            # The service does not state the reason.
+            log.info("POST %s: 400: %s", endpoint.path, refusal.message)
             return 400, encode_error(400)
 
     def encode_answer(self, endpoint: Endpoint, fields: dict[str, Any]) -> bytes:

@@ -1,8 +1,8 @@
-"""Subscription tiers: the endpoints, parameters and limits that a key permits."""
+"""Subscription tiers of V2: the endpoints, parameters and identifiers that a key permits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from beaconframes.endpoint.set_members import PREMIUM_FIELDS
 from beaconframes.endpoint.validator_sets import IDENTIFIERS
@@ -10,7 +10,7 @@ from beaconframes.endpoint.validator_sets import IDENTIFIERS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Tier: TypeAlias = Literal["free", "premium"]
+    from beaconframes.server.access import Tier
 
 MAX_VALIDATORS: dict[Tier, int] = {"free": 20, "premium": 100}
 """Maximum number of validators in a request, by tier."""
