@@ -125,18 +125,19 @@ def test_a_gap_between_final_rows_is_an_error_with_the_other_rows(upstream, part
     assert 0 < missing_rows.height < expected.height // 10
 
 
-def test_income_may_have_gaps(upstream):
-    """The service has no row for epochs without activity: a warning, with strict an error."""
+def test_a_hole_in_income_is_an_error(upstream):
+    """G3: an active validator has income in every epoch; the error has the other rows."""
     fault = "rows_lack?fields=epoch,validatorindex&cells=300-101,301-101"
 
-    with damaging(upstream, fault) as (_, explorer):
-        with pytest.warns(bf.MissingRows, match="validator_index 101, epoch 300 to 301"):
-            found = bf.load_income_history([101, 102], since=290, until=310, explorer=explorer)
-        with pytest.raises(bf.MissingRows, match="epoch 300 to 301") as caught:
-            bf.load_income_history([101, 102], since=290, until=310, explorer=explorer, strict=True)
+    with (
+        damaging(upstream, fault) as (_, explorer),
+        pytest.raises(
+            errors.IntegrityError, match="validator_index 101, epoch 300 to 301"
+        ) as caught,
+    ):
+        bf.load_income_history([101, 102], since=290, until=310, explorer=explorer)
 
-    assert 2 * 21 - 2 == found.height
-    assert_frame_equal(found, caught.value.rows)
+    assert 2 * 21 - 2 == caught.value.rows.height
     assert {(101, 300), (101, 301)} == list_cells(caught.value.missing, "epoch")
 
 
@@ -342,7 +343,7 @@ def test_missing_rows_of_public_keys_are_requested_again(upstream, chain):
 @pytest.mark.parametrize("kind", [errors.ServerError, errors.ProtocolError, errors.SchemaError])
 def test_a_failed_refetch_loses_no_rows(upstream, kind):
     """Received rows are returned, and missing ones are reported, if the second request fails."""
-    fault = "rows_lack?path=income&fields=epoch,validatorindex&cells=300-101"
+    fault = "rows_lack?path=income&fields=epoch,validatorindex&cells=301-101"
 
     with FaultServer(fault, upstream=upstream.url) as server:
         explorer = bf.Explorer(server.url, chain=upstream.service.chain, rate=10_000)
@@ -354,10 +355,10 @@ def test_a_failed_refetch_loses_no_rows(upstream, kind):
             return fetch(request, **more)
 
         explorer.source._session.fetch = fail_later
-        with explorer, pytest.warns(bf.MissingRows, match="epoch 300"):
+        with explorer, pytest.warns(bf.MissingRows, match="epoch 301"):
             found = bf.load_income_history(101, since=299, until=301, explorer=explorer)
 
-    assert [299, 301] == found["epoch"].to_list()
+    assert [299, 300] == found["epoch"].to_list()
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,10 @@ class LocalStore:
         self._create()
         return self._try(commit) is True
 
+    def prune_units(self, table: str, units: Covered) -> None:
+        """Remove *units*, so that the next load requests them again."""
+        self._try(lambda d: d.prune_units(table, units))
+
     @property
     def removals(self) -> tuple[int, str]:
         """Return a value that changes whenever rows are removed, by any process."""

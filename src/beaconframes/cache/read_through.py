@@ -172,7 +172,23 @@ class ReadThrough:
             numbers = [int(subject) for subject in requested.subjects]
             rows = rows.filter(pl.col(grid.subject).is_in(numbers))
         required = Requirement.of(self.policy.expected_rows(requested).items())
-        return find_missing(self.endpoint, required, rows.collect(), self.chain_head)
+        missing = find_missing(self.endpoint, required, rows.collect(), self.chain_head)
+        self.prune_stored_holes(missing)
+        return missing
+
+    def prune_stored_holes(self, missing: pl.DataFrame) -> None:
+        """Remove stored absence that later rows refute: a hole between two rows cannot be.
+
+        Then the load is no longer consistent, so it restarts and requests the holes.
+        """
+        holes: Covered = {}
+        impossible = missing.filter(IMPOSSIBLE)
+        for _, subject, first, last in gap_intervals(self.grid, impossible):
+            stored = subtract_intervals([(first, last)], self.missing.get(subject, ()))
+            holes[subject] = (*holes.get(subject, ()), *stored)
+        holes = {subject: intervals for subject, intervals in holes.items() if intervals}
+        if holes and not self.connection.offline:
+            self.store.prune_units(self.table, holes)
 
     def has_all_rows(self, stored: Selection) -> bool:
         """Return whether the number of *stored* rows alone shows that none is missing."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from beaconframes.dataset.coverage import Grid
+    from beaconframes.dataset.coverage import Covered, Grid
     from beaconframes.dataset.ledger import Segment
     from beaconframes.dataset.segments import Writer
 
@@ -84,6 +84,13 @@ class MaintainedTables(CoveredTables):
             )
         with self.writing() as writer:
             prune(self.path, writer, table, grid, subjects, first, last)
+
+    def prune_units(self, table: str, units: Covered) -> None:
+        """Remove the rows of some *units* of a table with coverage, and their coverage."""
+        grid = self.grids().get(table)
+        if grid is not None and units:
+            with self.writing() as writer:
+                prune_units(self.path, writer, table, grid, units)
 
     def mend(self) -> list[Damage]:
         """Remove damaged segments and their coverage, so that they can be loaded again.
@@ -211,7 +218,30 @@ def prune(
                 retire_segments(writer.connection, [segment])
                 writer.add_segment(table, rest)
     coverage.remove(writer.connection, table, subjects, first, last)
-    ledger.set_meta(writer.connection, {PRUNE_MARK: secrets.token_hex(8)})
+    mark_pruned(writer.connection)
+
+
+def prune_units(folder: Path, writer: Writer, table: str, grid: Grid, units: Covered) -> None:
+    """Remove the rows and the coverage of *units*."""
+    parts = [part for intervals in units.values() for part in intervals]
+    bounds = {grid.unit: (min(first for first, _ in parts), max(last for _, last in parts))}
+    for segment in ledger.get_segments(writer.connection, table):
+        if not segment.rows or not segment.may_contain(bounds):
+            continue
+        rows = scan_segments(folder, [segment]).collect()
+        rest = coverage.filter_covered(rows, grid, units, inside=False)
+        if rest.height < segment.rows:
+            retire_segments(writer.connection, [segment])
+            writer.add_segment(table, rest)
+    for subject, intervals in units.items():
+        for first, last in intervals:
+            coverage.remove(writer.connection, table, [subject], first, last)
+    mark_pruned(writer.connection)
+
+
+def mark_pruned(connection: sqlite3.Connection) -> None:
+    """Change the mark by which other processes notice that rows were removed."""
+    ledger.set_meta(connection, {PRUNE_MARK: secrets.token_hex(8)})
 
 
 def prune_damaged(folder: Path, writer: Writer, table: str, grid: Grid) -> None:

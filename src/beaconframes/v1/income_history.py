@@ -92,6 +92,7 @@ INCOME_HISTORY = Endpoint(
     parameters=(Identifiers("validators", IncomeHistory.validator_index),),
     pagination=EpochWindow(IncomeHistory.epoch, finalized=True),
     finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     absent=UNRESOLVED,
 )
 

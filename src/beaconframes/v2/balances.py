@@ -47,6 +47,7 @@ BALANCES = Endpoint(
     ),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     envelope=Envelope.V2,
 )
 

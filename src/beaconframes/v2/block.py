@@ -57,6 +57,7 @@ BLOCK = Endpoint(
     table=Block,
     parameters=(OnChain(), BlockIn(Block.block_number)),
     finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     absent=ABSENT,

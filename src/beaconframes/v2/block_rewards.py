@@ -74,6 +74,7 @@ BLOCK_REWARDS = Endpoint(
     table=BlockRewards,
     parameters=(OnChain(), BlockIn(BlockRewards.block_number)),
     finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     absent=ABSENT,

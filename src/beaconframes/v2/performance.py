@@ -44,6 +44,7 @@ PERFORMANCE = Endpoint(
     ),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     envelope=Envelope.V2,
 )
 

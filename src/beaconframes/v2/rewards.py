@@ -44,6 +44,7 @@ REWARDS = Endpoint(
     ),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     envelope=Envelope.V2,
 )
 

@@ -123,6 +123,7 @@ SLOT = Endpoint(
     table=SlotOverview,
     parameters=(OnChain(), SlotIn(SlotOverview.slot, root=SlotOverview.block_root, required=True)),
     finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     absent=ABSENT,

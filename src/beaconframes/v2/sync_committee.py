@@ -31,6 +31,7 @@ SYNC_COMMITTEE = Endpoint(
     table=SyncCommittee,
     parameters=(OnChain(), PeriodIn(SyncCommittee.period)),
     finality=Finality.AT_FINALITY,
+    is_contiguous=True,
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     absent=ABSENT,

@@ -1,0 +1,93 @@
+"""Absence in the store: rows that a response left out are requested again, until it is certain."""
+
+from __future__ import annotations
+
+import pytest
+
+import beaconframes as bf
+from beaconframes import errors, v1, v2
+from beaconframes.endpoint.cache_policy import CachePolicy
+from beaconframes.server import Server
+
+from ..support.faults import FaultServer
+
+
+@pytest.fixture(scope="module")
+def server(chain):
+    """The local explorer."""
+    with Server(chain) as running:
+        yield running
+
+
+@pytest.fixture
+def faulty(server):
+    """A server with faults, in front of the local explorer."""
+    with FaultServer(upstream=server.url) as running:
+        yield running
+
+
+@pytest.fixture
+def explorer(server, faulty, tmp_path):
+    """An explorer with a new store."""
+    with bf.Explorer(
+        faulty.url, chain=server.service.chain, store=tmp_path / "store", rate=10_000
+    ) as connected:
+        yield connected
+
+
+def count_data_requests(faulty, call):
+    """Return the rows of *call*, and how many requests for data it sends."""
+    seen = len(faulty.seen)
+    rows = call()
+    targets = [one.target for one in faulty.seen[seen:]]
+    return rows, sum("latestState" not in target for target in targets)
+
+
+def income(explorer, since, until):
+    """Load the income of a few validators."""
+    return bf.load_income_history(range(5), since=since, until=until, explorer=explorer)
+
+
+class TestHoles:
+    """A table with one row per unit has no holes, so the store has none."""
+
+    def test_tables_with_one_row_per_unit_declare_it(self):
+        """G3: a stored table with one row per unit, or per validator and unit, is contiguous."""
+        undeclared = []
+        for endpoint in (*v1.ENDPOINTS, *v2.ENDPOINTS):
+            policy = CachePolicy.of(endpoint)
+            if policy is None or endpoint.is_contiguous:
+                continue
+            if not getattr(policy.subject, "required", True):
+                continue  # Events: most units have none.
+            columns = {policy.unit_column, policy.subject_column}
+            if policy.subject is not None and policy.subject.pubkey_column is not None:
+                columns.add(policy.subject.pubkey_column.name)
+            if set(endpoint.table.key()) <= columns:
+                undeclared.append((endpoint.envelope, endpoint.name))
+
+        assert [] == undeclared
+        assert v1.INCOME_HISTORY.is_contiguous
+        assert all(e.is_contiguous for e in (v2.REWARDS, v2.PERFORMANCE, v2.BALANCES, v2.SLOT))
+
+    def test_hole_is_requested_again(self, faulty, explorer):
+        """G3: a row of income that is missing between two rows is an error, and is not stored."""
+        faulty.fault("rows_lack?fields=epoch&cells=240&path=incomedetail")
+        with pytest.raises(errors.IntegrityError, match="240"):
+            income(explorer, 230, 249)
+        faulty.fault("")
+
+        rows, requests = count_data_requests(faulty, lambda: income(explorer, 230, 249))
+        assert (100, 1) == (rows.height, requests)
+        assert 0 == count_data_requests(faulty, lambda: income(explorer, 230, 249))[1]
+
+    def test_absence_that_later_rows_refute(self, faulty, explorer):
+        """G3: a missing row at the end of a range is requested again if rows follow it."""
+        faulty.fault("rows_lack?fields=epoch&cells=249&path=incomedetail")
+        with pytest.warns(errors.MissingRows, match="249"):
+            assert 95 == income(explorer, 230, 249).height
+        faulty.fault("")
+
+        rows, _ = count_data_requests(faulty, lambda: income(explorer, 230, 259))
+        assert 150 == rows.height
+        assert 0 == count_data_requests(faulty, lambda: income(explorer, 230, 259))[1]
