@@ -127,7 +127,7 @@ def test_a_gap_between_final_rows_is_an_error_with_the_other_rows(upstream, part
 
 def test_a_hole_in_income_is_an_error(upstream):
     """G3: an active validator has income in every epoch; the error has the other rows."""
-    fault = "rows_lack?fields=epoch,validatorindex&cells=300-101,301-101"
+    fault = "rows_lack?path=income&fields=epoch,validatorindex&cells=300-101,301-101"
 
     with (
         damaging(upstream, fault) as (_, explorer),
