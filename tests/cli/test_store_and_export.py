@@ -353,6 +353,8 @@ def test_invalid_exports(run, chain, tmp_path):
         (2, ["chart", "--out", tmp_path / "x"]),
         (2, ["epochs", "--dataset", chain.path, "--out", tmp_path / "x", "--format", "odt"]),
         (2, ["epochs", "--dataset", chain.path, "--out", file]),
+        # C8: an unknown ending.
+        (2, ["epochs", "--dataset", chain.path, "--out", tmp_path / "data.json"]),
         (9, ["dataset", tmp_path, "--out", tmp_path / "x"]),
     ):
         result = run("export", *arguments)

@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.exports.manifest import check_license
 from beaconframes.exports.row_order import sort_rows
+from beaconframes.exports.targets import parse_target
 
 
 def income(first=0, last=449, validators=3):
@@ -354,6 +356,59 @@ def test_metadata_must_be_text(tmp_path, name, value):
     """Other values are refused with the name of the argument, before anything is written."""
     with pytest.raises(UsageError, match=f"^{name}="):
         bf.export(income(0, 1), tmp_path / "out", **{name: value})
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["v.csv.gz", "pub.zip", "x.parq", "data.json", "a.b/rows.TXT"])
+def test_unknown_endings_are_refused(tmp_path, name):
+    """C8: the name looks like a file, so it must not become a folder."""
+    with pytest.raises(UsageError, match=r"no known ending. A file ends in \.parquet, \.csv"):
+        bf.export(income(0, 1), tmp_path / name)
+    with pytest.raises(UsageError, match="no known ending"):
+        bf.export(income(0, 1), f"file://{tmp_path}/{name}")
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["income-1.5", "2026.10.01", ".hidden", "pub.zip/"])
+def test_folders_may_have_dots(tmp_path, name):
+    """C8: versions, dates and hidden folders are no file endings; a slash makes any name a folder.
+
+    An existing folder is one as well.
+    """
+    assert not parse_target(f"{tmp_path}/{name}", None).is_file
+    (tmp_path / "old.zip").mkdir()
+    assert not parse_target(tmp_path / "old.zip", None).is_file
+
+
+def test_files_are_replaced_only_with_overwrite(tmp_path):
+    """C8: as on the command line; a dataset is extended instead, so it refuses ``overwrite``."""
+    path = tmp_path / "y.csv"
+    bf.export(income(0, 1), path)
+    before = path.read_bytes()
+    with pytest.raises(DatasetError, match=r"y.csv already exists. Give overwrite=True"):
+        bf.export(income(1, 2), path)
+    assert before == path.read_bytes()
+    assert 1 == bf.export(income(1, 2), path, overwrite=True).added
+    assert before != path.read_bytes()
+    with pytest.raises(UsageError, match=r"overwrite=True replaces a file, and .* is a folder"):
+        bf.export(income(0, 1), tmp_path / "out", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [("cc-by-4.0", "CC-BY-4.0"), ("MIT OR ODbL-1.0", "MIT OR ODbL-1.0"),
+     ("LicenseRef-Mine", "LicenseRef-Mine"), (None, None)],
+)  # fmt: skip
+def test_licenses_are_written_as_spdx_spells_them(given, written):
+    """C8: an identifier, an expression, and a license outside the list."""
+    assert written == check_license(given)
+
+
+@pytest.mark.parametrize("text", ["CC BY 4", "CC-BY", "", "Creative Commons"])
+def test_other_licenses_are_refused(tmp_path, text):
+    """C8: a license that no tool recognises is refused before anything is written."""
+    with pytest.raises(UsageError, match=r'not an SPDX license expression. .*"CC-BY-4.0"'):
+        bf.export(income(0, 1), tmp_path / "out", license=text)
     assert [] == list(tmp_path.iterdir())
 
 

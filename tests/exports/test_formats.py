@@ -169,7 +169,7 @@ def test_excel_has_text_for_large_numbers(tmp_path):
     assert "f" not in {cell.data_type for line in sheet.rows for cell in line}
     assert "'=1+1" == lines[0]["graffiti"]
     with pytest.raises(DatasetError, match="32,767 characters"):
-        exported(tmp_path, "xlsx", pl.DataFrame({"text": ["x" * 32_768]}))
+        exported(tmp_path / "long", "xlsx", pl.DataFrame({"text": ["x" * 32_768]}))
 
 
 def test_formulas_are_escaped_in_text_only(tmp_path):

@@ -129,7 +129,10 @@ def test_interrupted_upload_is_resumed(store, monkeypatch):
 
 @pytest.mark.parametrize("name", ["", "rows.csv"])
 def test_staging_folder_of_the_next_export_is_not_removed(tmp_path, cache, monkeypatch, name):
-    """Another export to the same address may start as soon as the lock is released."""
+    """Another export to the same address may start as soon as the lock is released.
+
+    C8: a file that exists is replaced only with ``overwrite=True``.
+    """
     (tmp_path / "bucket").mkdir()
     real, started = os.unlink, []
 
@@ -152,7 +155,10 @@ def test_staging_folder_of_the_next_export_is_not_removed(tmp_path, cache, monke
     started[0].__exit__(None, None, None)
     monkeypatch.undo()
     monkeypatch.setattr("platformdirs.user_cache_path", lambda _name: cache)
-    bf.export(rows(10), address)
+    if name:
+        with pytest.raises(DatasetError, match=r"rows.csv already exists. Give overwrite=True"):
+            bf.export(rows(10), address)
+    bf.export(rows(10), address, overwrite=bool(name))
     assert not place.exists()
 
 

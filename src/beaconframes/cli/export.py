@@ -82,7 +82,7 @@ def export_options(*, table: bool) -> list[click.Parameter]:
             multiple=True,
             help="Creator of the dataset; repeat it for each creator.",
         ),
-        click.Option(["--license"], help="License, such as CC-BY-4.0."),
+        click.Option(["--license"], help="SPDX license, such as CC-BY-4.0."),
         click.Option(["--published-at"], help="Address where the dataset is published."),
         output.raw_option(),
         click.Option(
@@ -155,9 +155,10 @@ def pop_export_options(values: dict[str, Any]) -> dict[str, Any]:
     path = Path(text)
     resolved = path.resolve() if path.is_dir() else output.resolve_target(path)
     chosen["out"] = os.fspath(resolved) + ("/" if text.endswith("/") else "")
-    target, overwrite = parse_target(chosen["out"], chosen["format"]), chosen.pop("overwrite")
+    target, overwrite = parse_target(chosen["out"], chosen["format"]), chosen["overwrite"]
     if target.is_file:
         output.check_overwrite(target.path, overwrite=overwrite)
+        chosen["overwrite"] = True
     elif overwrite:
         raise UsageError(
             f"--overwrite replaces a file, and --out {text} is a dataset",

@@ -198,7 +198,7 @@ def write_file(rows: pl.DataFrame, out: Path, form: str | None, *, raw: bool) ->
     """Write a file atomically."""
     from beaconframes.exports import export
 
-    export(rows, resolve_target(out), format=form, raw=raw)
+    export(rows, resolve_target(out), format=form, raw=raw, overwrite=True)
 
 
 def write_text(rows: pl.DataFrame, form: str, *, raw: bool) -> None:

@@ -11,12 +11,12 @@ from beaconframes.exports.dataset_writer import DEFAULT, write_dataset, write_fi
 from beaconframes.exports.formats import CellOptions
 from beaconframes.exports.loader_calls import replace_iterators
 from beaconframes.exports.lock import ExportLocked
-from beaconframes.exports.manifest import DatasetInfo, check_creators, check_text
+from beaconframes.exports.manifest import DatasetInfo, check_creators, check_license, check_text
 from beaconframes.exports.object_store import export_to_store
 from beaconframes.exports.remote_target import parse_remote_target
 from beaconframes.exports.source_factory import create_sources
 from beaconframes.exports.table_descriptions import check_name
-from beaconframes.exports.targets import parse_target
+from beaconframes.exports.targets import check_overwrite, parse_target
 
 if TYPE_CHECKING:
     import os
@@ -47,6 +47,7 @@ def export(
     url: str | None = None,
     raw: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
     wait: bool = False,
     explorer: Explorer | None = None,
     **arguments: Any,
@@ -77,8 +78,9 @@ def export(
         a loader, a `Dataset` or a `Store`.
     target
         A folder, or a file if the name ends in ``.parquet``, ``.csv``, ``.jsonl``, ``.arrow``,
-        ``.duckdb`` or ``.xlsx``. Or an address in an object store, such as
-        ``"s3://bucket/income"``, or a store object of obstore (the extra ``cloud``).
+        ``.duckdb`` or ``.xlsx``. Other endings, such as ``.csv.gz``, are refused. Or an address
+        in an object store, such as ``"s3://bucket/income"``, or a store object of obstore (the
+        extra ``cloud``).
     format
         ``"parquet"``, ``"csv"``, ``"jsonl"``, ``"arrow"``, ``"duckdb"`` or ``"xlsx"``. Default: by
         the extension of the file, otherwise Parquet.
@@ -91,13 +93,16 @@ def export(
         The name of the table. Default: that of the loader with the same columns. For a dataset: the
         only table to export.
     name, title, creators, license, url
-        Metadata: the dataset's name, its title, its authors, its license (such as ``"CC-BY-4.0"``),
-        and the address where it is published.
+        Metadata: the dataset's name, its title, its authors, its license, and the address where it
+        is published. The license is an SPDX expression, such as ``"CC-BY-4.0"``.
     raw
         Whether CSV and Excel files keep text that a spreadsheet would run as a formula. By default,
         such text gets an apostrophe in front, in text columns and in column names.
     storage_options
         Options to open an object store: region, endpoint, keys. They are not stored.
+    overwrite
+        Whether to replace an existing file. By default, that is an error. A dataset is not
+        replaced: an export adds to it.
     wait
         Whether to wait until another process has finished its export to the same target. By
         default, that is an error that names the process.
@@ -116,11 +121,13 @@ def export(
     UsageError
         The target or an argument is invalid.
     DatasetError
-        The target contains other files, or a dataset that is damaged or does not match. Another
-        process exports to it. The disk is full.
+        The file exists already. The target contains other files, or a dataset that is damaged or
+        does not match. Another process exports to it. The disk is full.
     """
     remote = parse_remote_target(target, storage_options)
     local = parse_target((remote.file_name or "folder") if remote else target, format)
+    if remote is None or not local.is_file:
+        check_overwrite(local, overwrite=overwrite)
     if callable(what):
         what, arguments = replace_iterators(what, arguments)
     sources = create_sources(what, table=table, explorer=explorer, arguments=arguments)
@@ -128,12 +135,15 @@ def export(
         check_name(name or choose_name(sources), "name"),
         check_text("title", title) or choose_title(sources),
         check_creators(creators),
-        check_text("license", license),
+        check_license(license),
         check_text("url", url),
     )
 
     def write(path: Path) -> Export:
         if local.is_file:
+            if remote is None:
+                # While this export waited, another one may have written the file.
+                check_overwrite(local, overwrite=overwrite)
             return write_file(sources, local.at(path), CellOptions(raw))
         return write_dataset(sources, local.at(path), CellOptions(raw), info, by)
 
@@ -141,7 +151,7 @@ def export(
         run = partial(write, local.path)
     else:
         can_resume = any(source.resume for source in sources)
-        run = partial(export_to_store, remote, write, can_resume=can_resume)
+        run = partial(export_to_store, remote, write, can_resume=can_resume, overwrite=overwrite)
     return replace(run_when_unlocked(run, wait=wait), unit=find_unit(sources))
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
 from beaconframes.cache.local_store import chain_metadata
 from beaconframes.dataset.published import FORMAT, FORMAT_VERSION, checksum
 from beaconframes.errors import UsageError
@@ -106,6 +108,21 @@ def check_text(argument: str, value: object) -> str | None:
     if value is not None and not is_text(value):
         raise UsageError(f"{argument}={visible(repr(value), 60)} is not text", hint="Give a str")
     return value
+
+
+def check_license(value: object) -> str | None:
+    """Return an SPDX license expression in its official spelling; refuse any other text."""
+    text = check_text("license", value)
+    if text is None:
+        return None
+    try:
+        return canonicalize_license_expression(text)
+    except InvalidLicenseExpression:
+        raise UsageError(
+            f"license={visible(repr(text), 60)} is not an SPDX license expression",
+            hint='Give an identifier of https://spdx.org/licenses, such as "CC-BY-4.0" or '
+            '"CC0-1.0"; for any other license "LicenseRef-" and a name',
+        ) from None
 
 
 def check_creators(creators: object) -> tuple[str, ...]:

@@ -30,16 +30,24 @@ _DOCUMENTS = ("README.md", "CITATION.cff", "datapackage.json", "croissant.json",
 
 
 def export_to_store(
-    remote: RemoteTarget, write: Callable[[Path], Export], *, can_resume: bool
+    remote: RemoteTarget, write: Callable[[Path], Export], *, can_resume: bool, overwrite: bool
 ) -> Export:
     """Let *write* export to the staging folder, and upload the result.
 
-    An export that *can_resume* reuses the staged files of an earlier one.
+    An export that *can_resume* reuses the staged files of an earlier one. An existing object is
+    replaced only with *overwrite*.
     """
     staging = remote.staging_folder
     with translate_errors(staging, "cannot be created"):
         staging.mkdir(parents=True, exist_ok=True)
     with open_journal(staging, staging / WORK_FOLDER, remote.url):
+        if remote.file_name and not overwrite:
+            with _translate_store_errors(remote):
+                exists = _has_object(remote, remote.file_name)
+            if exists:
+                raise DatasetError(
+                    f"{remote.url} already exists", hint="Give overwrite=True to replace it"
+                )
         export = _write_and_upload(remote, staging, write, can_resume=can_resume)
         # The upload is complete, so staged files may stay if they cannot be removed.
         with suppress(DatasetError):
@@ -173,12 +181,20 @@ def _is_uploaded(remote: RemoteTarget, path: Path, name: str) -> bool:
         return digest.digest() == hashlib.file_digest(file, "sha256").digest()
 
 
-def _check_no_object(remote: RemoteTarget, name: str) -> None:
-    """Raise a DatasetError if an object that is not in the manifest has that name."""
+def _has_object(remote: RemoteTarget, name: str) -> bool:
+    """Return whether there is an object of that name."""
     import obstore
 
-    with suppress(FileNotFoundError):
+    try:
         obstore.head(remote.store, name)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _check_no_object(remote: RemoteTarget, name: str) -> None:
+    """Raise a DatasetError if an object that is not in the manifest has that name."""
+    if _has_object(remote, name):
         raise DatasetError(
             f"{remote.address}/{name} exists and is not a file of this export",
             hint="Move it away, or export to another address",
@@ -187,15 +203,11 @@ def _check_no_object(remote: RemoteTarget, name: str) -> None:
 
 def _check_no_folder(remote: RemoteTarget) -> None:
     """Raise a DatasetError if a folder has the name of the manifest."""
-    import obstore
-
-    try:
-        obstore.head(remote.store, published.NAME)
-    except FileNotFoundError:
+    if not _has_object(remote, published.NAME):
         raise DatasetError(
             f"{remote.address}/{published.NAME} is a folder",
             hint="Move it away, or export to another address",
-        ) from None
+        )
 
 
 def _upload_file(remote: RemoteTarget, path: Path, name: str) -> None:

@@ -13,8 +13,7 @@ from typing import Any
 import platformdirs
 
 from beaconframes.errors import UsageError
-from beaconframes.exports.formats import find_format
-from beaconframes.exports.targets import check_path
+from beaconframes.exports.targets import check_path, find_file_format
 from beaconframes.text import visible
 
 _URL = re.compile(r"[a-z][a-z0-9+.\-]*://.*", re.IGNORECASE | re.DOTALL)
@@ -85,7 +84,7 @@ def _open_address(address: str, options: Mapping[str, Any] | None) -> RemoteTarg
         raise UsageError(
             f"{scheme}:// needs the package obstore", hint="pip install 'beaconframes[cloud]'"
         ) from None
-    is_folder = address.endswith("/") or not find_format(rest)
+    is_folder = address.endswith("/") or not find_file_format(rest)
     file_name = "" if is_folder else PurePosixPath(rest).name
     folder = address.removesuffix(file_name).rstrip("/")
     store_options = build_store_options(options or {})

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TypeGuard
 
 from beaconframes.dataset import ledger
-from beaconframes.errors import UsageError
-from beaconframes.exports.formats import Format, find_format, get_format
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.exports.formats import FORMATS, Format, find_format, get_format
 from beaconframes.text import visible
 
 MAX_NAME_BYTES = 200
 """File systems allow 255 bytes, and the names of drafts are longer than the final ones."""
+_FILE_ENDING = re.compile(r"\.[a-z][a-z0-9]{0,7}", re.IGNORECASE)
+"""Such as ``.gz``; a folder may have a dot in its name, as in ``income-1.5``."""
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 
 
@@ -39,7 +41,7 @@ def parse_target(target: object, format_name: str | None) -> Target:
     text = os.fspath(target)
     path = check_path(text)
     is_folder = text.endswith(("/", os.sep)) or path.is_dir()
-    by_extension = None if is_folder else find_format(path.name)
+    by_extension = None if is_folder else find_file_format(path.name)
     requested = None if format_name is None else get_format(format_name)
     if by_extension is not None and requested is not None and by_extension is not requested:
         raise UsageError(
@@ -56,6 +58,31 @@ def parse_target(target: object, format_name: str | None) -> Target:
             f"{visible(text)} contains a store or a simulated chain", hint="Choose another folder"
         )
     return Target(path, chosen, is_file=by_extension is not None)
+
+
+def find_file_format(name: str) -> Format | None:
+    """Return the format of a file *name*, None for the name of a folder; refuse other endings."""
+    file_format = find_format(name)
+    if file_format is None and _FILE_ENDING.fullmatch(Path(name).suffix):
+        endings = ", ".join(form.extensions[0] for form in FORMATS.values())
+        raise UsageError(
+            f"{visible(name)} has no known ending",
+            hint=f"A file ends in {endings}; the name of a folder ends in /",
+        )
+    return file_format
+
+
+def check_overwrite(target: Target, *, overwrite: bool) -> None:
+    """Refuse to replace a file without *overwrite*; a dataset is never replaced."""
+    if overwrite and not target.is_file:
+        raise UsageError(
+            f"overwrite=True replaces a file, and {visible(str(target.path))} is a folder",
+            hint="Leave overwrite out to add to the dataset, or choose another folder",
+        )
+    if target.is_file and target.path.exists() and not overwrite:
+        raise DatasetError(
+            f"{visible(str(target.path))} already exists", hint="Give overwrite=True to replace it"
+        )
 
 
 def check_path(text: object) -> Path:
