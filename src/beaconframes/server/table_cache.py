@@ -1,4 +1,4 @@
-"""A cache of tables and of the records that repeated requests select from them."""
+"""A cache of tables and of the rows that repeated requests select from them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from beaconframes.endpoint import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from beaconframes.dataset import Dataset
@@ -26,8 +26,8 @@ MAX_TABLE_CELLS = 16_000_000
 MAX_WINDOW_ROWS = 2_000_000
 """Rows up to which a window of all validators is cached: the batches of one load share it."""
 
-MAX_BYTES = 512 * 2**20
-"""Size of all cached tables and windows."""
+CACHE_BYTES = 128 * 2**20
+"""Default size of all cached tables and windows."""
 
 MAX_RECENT_WINDOWS = 1_000
 """Number of requested windows that are remembered."""
@@ -35,38 +35,40 @@ MAX_RECENT_WINDOWS = 1_000
 
 @dataclass(frozen=True)
 class Window:
-    """The records of a range of epochs for all validators, indexed by validator."""
+    """The rows of a range of epochs for all validators, in the order of an answer."""
 
-    records: pl.DataFrame
-    order: NDArray[np.int64]
-    """The position of each record in an answer with all records."""
+    rows: pl.DataFrame
     validators: NDArray[np.int64]
-    """The validator of each record, sorted."""
-    rows: NDArray[np.int64]
-    """The row of each record in that order."""
+    """The validator of each row, sorted."""
+    positions: NDArray[np.uint32]
+    """The position of each row in that order."""
 
     def select(self, indices: Collection[int]) -> pl.DataFrame:
-        """Return the records of the validators with these *indices*, in the order of an answer."""
+        """Return the rows of the validators with these *indices*, in the order of an answer."""
         numbers = np.array(sorted(indices), dtype=np.int64)
         first = np.searchsorted(self.validators, numbers, "left")
         last = np.searchsorted(self.validators, numbers, "right")
         ranges = zip(first, last, strict=True)
-        rows = np.concatenate([self.rows[begin:end] for begin, end in ranges])
-        return self.records[rows[np.argsort(self.order[rows])]]
+        positions = np.concatenate([self.positions[begin:end] for begin, end in ranges])
+        return self.rows[np.sort(positions)]
 
     @property
     def size(self) -> int:
         """Return the size in bytes."""
-        index = self.order.nbytes + self.validators.nbytes + self.rows.nbytes
-        return int(self.records.estimated_size()) + index
+        index = self.validators.nbytes + self.positions.nbytes
+        return int(self.rows.estimated_size()) + index
 
 
 class TableCache:
     """Reads the tables of a dataset, which must not change, and caches what is read repeatedly."""
 
-    def __init__(self, dataset: Dataset, *, public: bool = False) -> None:
+    def __init__(
+        self, dataset: Dataset, *, public: bool = False, max_bytes: int = CACHE_BYTES
+    ) -> None:
+        """Cache up to *max_bytes* of the rows of *dataset*."""
         self.dataset = dataset
         self.public = public
+        self.max_bytes = max_bytes
         self._table_sizes = dataset.tables()
         self._cached: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
         self._recent_windows: OrderedDict[Hashable, None] = OrderedDict()
@@ -80,7 +82,7 @@ class TableCache:
             validators = subject.resolve(fields, view)
             window = self._get_window(endpoint, subject, fields, view)
             if window is not None:
-                return window.select(validators)
+                return self._build_records(endpoint, window.select(validators), fields, view)
         rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
         return self._build_records(
             endpoint, endpoint.select(rows, fields, view).collect(), fields, view
@@ -104,7 +106,7 @@ class TableCache:
     def _get_window(
         self, endpoint: Endpoint, subject: Parameter, fields: Fields, view: View
     ) -> Window | None:
-        """Return the records that *fields* select for all validators, or None.
+        """Return the rows that *fields* select for all validators, or None.
 
         Returns None for a window that is too large, and for the first request of a window:
         reading all validators takes less time only if other requests follow.
@@ -116,16 +118,13 @@ class TableCache:
             rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
             for parameter in endpoint.all_parameters[1:]:
                 rows = parameter.apply(rows, shared, view)
-            if rows.select(pl.len()).collect().item() > MAX_WINDOW_ROWS:
+            collected = endpoint.sort(rows.head(MAX_WINDOW_ROWS + 1)).collect()
+            if collected.height > MAX_WINDOW_ROWS:
                 return 0, None
-            collected = rows.collect().rechunk()
-            key = collected.select(endpoint.table.key()).with_row_index("row")
-            sent = endpoint.sort(key.lazy()).collect()["row"].to_numpy()
             assert subject.rows_column is not None
-            column = collected[subject.rows_column.name].to_numpy()
-            by_validator = np.argsort(column, kind="stable")
-            records = self._build_records(endpoint, collected, fields, view)
-            window = Window(records, np.argsort(sent), column[by_validator], by_validator)
+            validators = collected[subject.rows_column.name].to_numpy()
+            positions = np.argsort(validators, kind="stable")
+            window = Window(collected.rechunk(), validators[positions], positions.astype(np.uint32))
             return window.size, window
 
         if not self._was_requested(name):
@@ -161,7 +160,7 @@ class TableCache:
             computed = compute()
             with self._lock:
                 self._cached[name] = computed
-                while len(self._cached) > 1 and self._total_size() > MAX_BYTES:
+                while len(self._cached) > 1 and self._total_size() > self.max_bytes:
                     self._cached.popitem(last=False)
         return computed[1]
 
