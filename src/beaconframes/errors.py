@@ -24,7 +24,7 @@
     │   ├── SchemaError               a value does not fit its column
     │   ├── PaginationError           the pages do not end
     │   ├── IntegrityError            unrequested, contradicting or missing final rows
-    │   ├── SnapshotMoved             the list changed while its pages were read
+    │   ├── SnapshotMoved             the list or the head changed during the load
     │   ├── WindowMoved               pages of one call cover different windows (also UserWarning)
     │   └── MissingRows               requested rows were not returned          (also UserWarning)
     ├── EndpointDeprecated        the service will remove an endpoint           (also UserWarning)
@@ -215,7 +215,7 @@ class IntegrityError(ResponseError):
 
 
 class SnapshotMoved(ResponseError):
-    """The list changed on the service while its pages were read."""
+    """The list changed while its pages were read, or replicas disagree about the head."""
 
     category = "snapshot moved"
 

@@ -21,9 +21,9 @@ from beaconframes.client.estimate import limit_requests
 from beaconframes.client.quota import count_requests_left
 from beaconframes.config import current as current_settings
 from beaconframes.endpoint import ChainHead, Envelope, Head
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import DatasetError, MissingRows, UsageError
 from beaconframes.fetch.completeness import allow_unfinalized
-from beaconframes.fetch.head import HeadV1, HeadV2
+from beaconframes.fetch.head import PINNED_HEADS, HeadV1, HeadV2
 from beaconframes.fetch.missing_report import report_missing
 from beaconframes.fetch.pipeline import MemoryRows, load_rows, load_stored
 from beaconframes.fetch.progress import show_progress
@@ -186,7 +186,9 @@ class Explorer:
     @property
     def chain_head(self) -> ChainHead:
         """Return the chain head, as reported by V1."""
-        return ChainHead(self.chain, self._head.head, self.now, self._head.fixed)
+        fixed = self._head.fixed
+        reread = self._head.reread if fixed is None else None
+        return ChainHead(self.chain, self._head.head, self.now, fixed, reread=reread)
 
     @property
     def chain_head_v2(self) -> ChainHead:
@@ -194,7 +196,8 @@ class Explorer:
         fixed = self._head.fixed
         end = self._head_v2 if fixed is None else fixed
         batch_limit = self.source.identifier_limit.at_once
-        return ChainHead(self.chain, lambda: end, self.now, fixed, batch_limit)
+        reread = self._head_v2.reread if fixed is None else None
+        return ChainHead(self.chain, lambda: end, self.now, fixed, batch_limit, reread)
 
     def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
         """Return the chain head, as reported by the API version of *endpoint*."""
@@ -250,21 +253,28 @@ class Explorer:
             )
         most = settings.max_requests
         limit = nullcontext() if most is None else limit_requests(self, endpoint, values, most)
-        with (
-            limit,
-            show_progress(
-                endpoint.name,
-                show=settings.progress,
-                requests_left=lambda: count_requests_left(self.rate_limiter),
-            ),
-        ):
-            result = self._load(endpoint, values)
+        pinned = PINNED_HEADS.set(PINNED_HEADS.get({}))
+        try:
+            with (
+                limit,
+                show_progress(
+                    endpoint.name,
+                    show=settings.progress,
+                    requests_left=lambda: count_requests_left(self.rate_limiter),
+                ),
+            ):
+                result = self._load(endpoint, values)
+        finally:
+            PINNED_HEADS.reset(pinned)
         if lazy:
             rows: Any = result.to_lazy(endpoint, values)
         else:
             rows = result.to_frame(endpoint, values)
             rows = to_pandas(rows) if settings.frame == "pandas" else rows
         for warning in result.warnings:
+            if settings.strict and isinstance(warning, MissingRows):
+                warning.rows = rows
+                raise warning
             warnings.warn(warning, stacklevel=4)
         if not result.missing.is_empty():
             missing = allow_unfinalized(result.missing, self.chain_head_of(endpoint))

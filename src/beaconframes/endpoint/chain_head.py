@@ -47,7 +47,8 @@ class ChainHead:
 
     ``head`` may cost a request, so it is called only if the plan depends on it. ``known`` is a
     head that no longer moves, such as that of a dataset served locally. ``at_once`` is how many
-    validators one request may name, as far as the client has learned it.
+    validators one request may name, as far as the client has learned it. ``reread`` requests the
+    head once more, and may return a lower one; without it the head does not move.
     """
 
     chain: Chain
@@ -55,6 +56,7 @@ class ChainHead:
     now: Callable[[], datetime]
     known: Head | None = None
     at_once: int = 100
+    reread: Callable[[], End] | None = None
 
     def latest(self, unit: Unit, *, finalized: bool = False) -> int:
         """Return the latest number of *unit*; the first call may send a request."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.calendar import Chain
-    from beaconframes.endpoint.chain_head import ChainHead, Head
+    from beaconframes.endpoint.chain_head import ChainHead, End, Head
     from beaconframes.endpoint.request import Page
     from beaconframes.schema import Column
 
@@ -114,6 +114,8 @@ class Parameter:
     """Whether `split` divides a batch."""
     may_shift: ClassVar[bool] = False
     """Whether rows may move between pages while the pages are read."""
+    window_moves: ClassVar[bool] = False
+    """Whether the service drops its oldest units as the chain grows."""
 
     def __init_subclass__(cls) -> None:
         """Raise TypeError for a parameter type that declares no role."""
@@ -162,6 +164,10 @@ class Parameter:
         if any(len(batch.expected) != 1 for batch in batches):
             return None
         return [batch.expected[0] for batch in batches]
+
+    def served_units(self, head: End, chain: Chain) -> range | None:
+        """Return the units that a service with this *head* accepts; None if it accepts all."""
+        return None
 
     def page_count(self, records: int | None) -> tuple[int, bool]:
         """Return the number of pages of *records*, and whether it is exact or a minimum."""

@@ -24,7 +24,8 @@ from beaconframes.text import shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.chain_head import ChainHead
+    from beaconframes.calendar import Chain
+    from beaconframes.endpoint.chain_head import ChainHead, End
     from beaconframes.schema import Column
 
 UNRESOLVED = "did not resolve to a validator index"
@@ -270,6 +271,10 @@ class EpochWindow(Parameter):
         """Return the column of the range's unit."""
         return self.column
 
+    def served_units(self, head: End, chain: Chain) -> range | None:
+        """Return the epochs up to the latest one."""
+        return range(head.latest("epoch", chain, finalized=self.finalized) + 1)
+
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range. Default: the last ``at_most`` epochs."""
         span = chain_head.span(
@@ -325,6 +330,11 @@ class Each(Parameter):
     def rows_column(self) -> Column | None:
         """Return the column of the range's unit."""
         return self.column
+
+    def served_units(self, head: End, chain: Chain) -> range | None:
+        """Return the epochs or days up to the latest one."""
+        unit: Any = self.column.unit
+        return range(head.latest(unit, chain) + 1)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each number of the range. Default: the latest number."""
@@ -382,6 +392,10 @@ class EpochTail(Parameter):
     def window(self) -> int | None:
         """Return how many epochs one request covers."""
         return self.length
+
+    def served_units(self, head: End, chain: Chain) -> range | None:
+        """Return the epochs up to the latest one."""
+        return range(head.latest("epoch", chain) + 1)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range. Default: the last ``length`` epochs."""

@@ -6,7 +6,9 @@ import copy
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
@@ -45,6 +47,10 @@ class SlotNumber(msgspec.Struct):
     """The number of a slot."""
 
     slot: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+PINNED_HEADS: ContextVar[dict[object, Any]] = ContextVar("pinned_heads")
+"""The heads that the load in this context has read: "latest" has one meaning in a load."""
 
 
 class FinalityAgreement:
@@ -98,24 +104,39 @@ class HeadV1:
         """Return the head: one request, unless it was fetched within the last slot."""
         if self.fixed is not None:
             return self.fixed
+        pinned: dict[object, Head] = PINNED_HEADS.get({})
+        if self in pinned:
+            return pinned[self]
         with self._lock:
-            if self._head is None or time.monotonic() - self._fetched_at > MAX_AGE:
-                return self._refresh()
-            return self._head
+            head = self._head
+            if head is None or time.monotonic() - self._fetched_at > MAX_AGE:
+                stated = self._refresh()
+                # Replicas of the service may lag: finality never goes back.
+                head = self._head = replace(stated, finalized_epoch=self._finality.highest)
+        pinned[self] = head
+        return head
+
+    def reread(self) -> Head:
+        """Request the head again; another replica of the service may report a lower one."""
+        with self._lock:
+            head = self._head = self._refresh()
+        PINNED_HEADS.get({})[self] = head
+        return head
 
     def agreed(self, *, refresh: bool) -> int:
         """Return the last epoch that two responses call final; with *refresh*, request one more."""
         with self._lock:
             if refresh:
-                self._refresh()
+                stated = self._refresh()
+                self._head = replace(stated, finalized_epoch=self._finality.highest)
             return self._finality.agreed
 
     def _refresh(self) -> Head:
+        """Return the head as one more response states it."""
         state = parse_latest_state(self._fetch(LATEST_STATE))
         self._finality.add(state.current_finalized_epoch)
-        head = Head(state.current_epoch, self._finality.highest, state.current_slot)
-        self._head, self._fetched_at = head, time.monotonic()
-        return head
+        self._fetched_at = time.monotonic()
+        return Head(state.current_epoch, state.current_finalized_epoch, state.current_slot)
 
 
 class HeadV2:
@@ -150,9 +171,22 @@ class HeadV2:
 
     def slot(self, view: str) -> int:
         """Return the slot of *view*: ``latest`` or ``finalized``."""
+        pinned: dict[object, int] = PINNED_HEADS.get({})
+        if (self, view) in pinned:
+            return pinned[self, view]
         with self._lock:
             slot, _ = self._slots.get(view, (0, 0.0))
-            return slot if self.is_fresh(view) else self._refresh(view)
+            slot = slot if self.is_fresh(view) else self._refresh(view)
+        pinned[self, view] = slot
+        return slot
+
+    def reread(self) -> HeadV2:
+        """Discard the slots, so that the next use requests them; they may be lower."""
+        with self._lock:
+            self._slots.clear()
+        for view in ("latest", "finalized"):
+            PINNED_HEADS.get({}).pop((self, view), None)
+        return self
 
     def agreed(self, *, refresh: bool) -> int:
         """Return the last epoch that two responses call final; with *refresh*, request one more."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from beaconframes.endpoint import Call, Endpoint
+    from beaconframes.fetch.served_range import ServedRange
     from beaconframes.http.response import ResponsePage
     from beaconframes.http.session import Session
 
@@ -91,6 +92,7 @@ class Paginator:
     endpoint: Endpoint
     session: Session
     identifier_limit: IdentifierLimit
+    served: ServedRange
     public: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     request_limit: RequestLimit | None = field(default_factory=REQUEST_LIMIT.get)
@@ -102,31 +104,51 @@ class Paginator:
         When a call fails, the pages of other finished calls are yielded before its error is
         raised. At most 16 calls are sent ahead of the consumer.
         """
+        if len(calls) > 1:
+            calls = self.served.sort(calls)
         remaining = iter(calls)
         if calls and (len(calls) == 1 or self.needs_probe(calls[0])):
-            yield self.fetch_call(next(remaining))
-        pending = deque[Future[Pages]]()
+            call = next(remaining)
+            try:
+                pages = self.fetch_call(call)
+            except (BadRequest, NotFound) as refusal:
+                pages = self.fetch_served_part(call, refusal)
+            yield pages
+        pending: deque[tuple[Call, Future[Pages]]] = deque()
         pool = ThreadPoolExecutor(max_workers=CONCURRENCY, thread_name_prefix="beaconframes")
         try:
             while True:
                 for call in islice(remaining, 2 * CONCURRENCY - len(pending)):
-                    pending.append(pool.submit(self.fetch_call, call))
+                    pending.append((call, pool.submit(self.fetch_call, call)))
                 if not pending:
                     return
+                call, future = pending[0]
                 # Without a timeout, Ctrl-C would not end the wait once polars is imported.
-                while not pending[0].done():
-                    wait([pending[0]], timeout=INTERRUPT_INTERVAL)
-                pages = pending[0].result()
+                while not future.done():
+                    wait([future], timeout=INTERRUPT_INTERVAL)
+                try:
+                    pages = future.result()
+                except (BadRequest, NotFound) as refusal:
+                    pages = self.fetch_served_part(call, refusal)
                 pending.popleft()
                 yield pages
         except (Exception, KeyboardInterrupt):
-            finished = (future for future in pending if future.done() and not future.cancelled())
+            finished = (future for _, future in pending if future.done() and not future.cancelled())
             yield from (future.result() for future in finished if future.exception() is None)
             raise
         finally:
             # After an error or Ctrl-C nothing more is sent, and requests under way are abandoned.
             self.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def fetch_served_part(self, call: Call, refusal: ServiceError) -> Pages:
+        """Return the pages of the part of the refused *call* that is still served."""
+        while (part := self.served.narrow(call, refusal, public=self.public)) is not None:
+            try:
+                return self.fetch_call(part)
+            except (BadRequest, NotFound) as another:
+                call, refusal = part, another
+        return []
 
     def needs_probe(self, call: Call) -> bool:
         """Return whether *call* must be sent alone, to learn how many validators are allowed."""

@@ -21,6 +21,7 @@ from beaconframes.fetch.completeness import (
     find_missing,
 )
 from beaconframes.fetch.refetch import refetch_arguments
+from beaconframes.fetch.served_range import ServedRange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +66,10 @@ class LoadResult:
 
 class RowStore(Protocol):
     """The rows of one load: those that are stored, and those that are fetched for it."""
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """Return the arguments of the load."""
 
     def start(self) -> None:
         """Start or restart the load: drop the rows fetched so far."""
@@ -131,23 +136,30 @@ def load_rows(
     calls: list[Call] = []
     not_found: list[Call] = []
     warnings: list[Warning] = []
+    served = ServedRange(endpoint, chain_head, rows.values)
     arguments = rows.missing_arguments()
     if arguments:
-        for fetched in source.fetch_rows(endpoint, arguments, chain_head):
+        for fetched in source.fetch_rows(endpoint, arguments, chain_head, served):
             calls += fetched.calls
             not_found += fetched.not_found
             warnings += fetched.warnings
             rows.put(fetched)
     missing = rows.find_missing(calls)
+    if served.is_narrowed:
+        missing = served.clip_gaps(missing)
     if arguments and not missing.is_empty():
         for batch in refetch_arguments(endpoint, calls, not_found, rows.only_requested(missing)):
             if not batch:
                 continue
-            if not refetch(source, endpoint, rows, batch, chain_head):
+            if not refetch(source, endpoint, rows, batch, chain_head, served):
                 break
-            missing = rows.find_missing(calls)
+            missing = served.clip_gaps(rows.find_missing(calls))
         rows.put_absent(missing)
-    return rows.result(missing, warnings)
+    result = rows.result(missing, warnings)
+    if served.is_narrowed:
+        result.rows = served.clip_rows(result.rows)
+        result.warnings += served.warnings()
+    return result
 
 
 def refetch(
@@ -156,12 +168,13 @@ def refetch(
     rows: RowStore,
     arguments: Sequence[Mapping[str, Any]],
     chain_head: ChainHead,
+    served: ServedRange,
 ) -> bool:
     """Request missing rows once more; return whether any was received."""
     full = [rows.refetch_arguments(values) for values in arguments]
     has_new = False
     try:
-        for fetched in source.fetch_rows(endpoint, full, chain_head):
+        for fetched in source.fetch_rows(endpoint, full, chain_head, served):
             requested = drop_unrequested(endpoint, fetched.calls, fetched.rows)
             new = drop_received(endpoint.table.key(), requested, rows.keys())
             has_new |= not new.is_empty()
@@ -178,7 +191,7 @@ class MemoryRows:
     def __init__(
         self, endpoint: Endpoint, values: Mapping[str, Any], chain_head: ChainHead
     ) -> None:
-        self._endpoint, self._values, self._chain_head = endpoint, values, chain_head
+        self._endpoint, self.values, self._chain_head = endpoint, values, chain_head
         self._frames: list[pl.DataFrame] = []
         self._is_merged = False
 
@@ -188,11 +201,11 @@ class MemoryRows:
 
     def missing_arguments(self) -> list[Mapping[str, Any]]:
         """Return the requested arguments: nothing is stored."""
-        return [self._values]
+        return [self.values]
 
     def refetch_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the requested arguments with *arguments* instead."""
-        return {**self._values, **arguments}
+        return {**self.values, **arguments}
 
     def put(self, fetched: FetchedRows) -> None:
         """Add fetched rows."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import Call, ChainHead, Endpoint, Request
     from beaconframes.fetch.paginator import Pages
+    from beaconframes.fetch.served_range import ServedRange
     from beaconframes.http.session import Session
 
 FLUSH_SECONDS = 0.25
@@ -39,9 +40,16 @@ class Source(Protocol):
     """Where missing rows come from: the explorer API, a beacon node."""
 
     def fetch_rows(
-        self, endpoint: Endpoint, arguments: Sequence[Mapping[str, Any]], chain_head: ChainHead
+        self,
+        endpoint: Endpoint,
+        arguments: Sequence[Mapping[str, Any]],
+        chain_head: ChainHead,
+        served: ServedRange,
     ) -> Iterator[FetchedRows]:
-        """Yield the rows of *endpoint* for each of the *arguments*, as they are received."""
+        """Yield the rows of *endpoint* for each of the *arguments*, as they are received.
+
+        Units that the service refuses are recorded in *served* instead of being an error.
+        """
 
 
 class Connection(Protocol):
@@ -103,7 +111,11 @@ class ApiSource:
         ]
 
     def fetch_rows(
-        self, endpoint: Endpoint, arguments: Sequence[Mapping[str, Any]], chain_head: ChainHead
+        self,
+        endpoint: Endpoint,
+        arguments: Sequence[Mapping[str, Any]],
+        chain_head: ChainHead,
+        served: ServedRange,
     ) -> Iterator[FetchedRows]:
         """Yield the rows of *endpoint* for each of the *arguments*, as they are received.
 
@@ -118,7 +130,7 @@ class ApiSource:
             calls = self.plan(endpoint, arguments, chain_head, public=public)
             expect_requests(endpoint, calls, self.identifier_limit.at_once)
             session = self.session_of(endpoint.envelope)
-            paginator = Paginator(endpoint, session, self.identifier_limit, public=public)
+            paginator = Paginator(endpoint, session, self.identifier_limit, served, public=public)
             warnings = ResponseWarnings(endpoint, chain_head.chain)
             pages: Pages = []
             has_rows, size, last_flush = False, 0, time.monotonic()

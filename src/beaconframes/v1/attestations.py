@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.calendar import Moment
+from beaconframes.calendar import Moment, Span
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import (
     UNRESOLVED,
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from beaconframes.calendar import Chain
     from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint.chain_head import End
     from beaconframes.schema import Column
 
 
@@ -99,6 +101,7 @@ class RecentEpochs(Parameter):
     role = Role.RANGE
     args = ("since", "until")
     fields: ClassVar = ("startEpoch", "endEpoch")
+    window_moves = True
 
     @property
     def window(self) -> int | None:
@@ -110,15 +113,23 @@ class RecentEpochs(Parameter):
         """Return the column of the range's unit."""
         return self.column
 
+    def served_units(self, head: End, chain: Chain) -> range:
+        """Return the last ``length`` epochs."""
+        latest = head.latest("epoch", chain)
+        return range(max(latest - self.length + 1, 0), latest + 1)
+
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the one range; raise UsageError if it starts before the stored epochs."""
-        latest = chain_head.latest("epoch")
-        span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
-        if span.first < latest - self.length + 1:
+        """Return the one range; raise UsageError if it starts before the served epochs."""
+        span = self.span(values, chain_head)
+        served = self.served_units(chain_head.head(), chain_head.chain)
+        if span.first < served.start:
+            is_end = span.last < served.start
+            bound, epoch = ("until", span.last) if is_end else ("since", span.first)
+            other = "" if is_end else ", or omit since to load all of them"
             raise UsageError(
-                f"epoch {span.first} is no longer available: the service has only the last "
-                f"{self.length} epochs, {latest - self.length + 1} to {latest}",
-                hint=f"Omit since to load all of them, or give since={-self.length} or later",
+                f"epoch {epoch} is no longer available: the service has only the last "
+                f"{self.length} epochs, {served.start} to {served.stop - 1}",
+                hint=f"Give {bound}={-self.length} or later{other}",
             )
         fields = {"startEpoch": str(span.first), "endEpoch": str(span.last)}
         wanted = ExpectedRows({self.column.name: range(span.first, span.last + 1)})
@@ -128,8 +139,17 @@ class RecentEpochs(Parameter):
         self, values: Mapping[str, Any], chain_head: ChainHead
     ) -> list[ExpectedRows]:
         """Return the range, even if the service no longer has it: it may be in the store."""
-        span = chain_head.span(values["since"], values["until"], "epoch", length=self.length)
+        span = self.span(values, chain_head)
         return [ExpectedRows({self.column.name: range(span.first, span.last + 1)})]
+
+    def span(self, values: Mapping[str, Any], chain_head: ChainHead) -> Span:
+        """Return the requested range. Default of *since*: the oldest served epoch."""
+        since = values["since"]
+        span = chain_head.span(since, values["until"], "epoch", length=self.length)
+        if since is not None:
+            return span
+        oldest = self.served_units(chain_head.head(), chain_head.chain).start
+        return Span(max(span.first, oldest), span.last) if oldest <= span.last else span
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the range."""
@@ -184,8 +204,9 @@ def load_attestations(
 ) -> Frame:
     """Load attestation duties of the last 100 epochs, one row per validator per epoch.
 
-    100 validators per request. The service has no older duties: an earlier range raises an error.
-    `beaconframes.record` stores duties before they are dropped.
+    100 validators per request. The service has no older duties: an earlier *since* raises an error.
+    An epoch that leaves the last 100 during the load is left out, and a `MissingRows` warning names
+    it. `beaconframes.record` stores duties before they are dropped.
 
     Parameters
     ----------
@@ -193,8 +214,8 @@ def load_attestations(
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
     since, until
         First and last epoch, inclusive: an epoch, a negative number counting back from the latest
-        (``since=-10`` is the last 10), a date, a datetime or ``"6h"``. Default: the last 100
-        processed epochs.
+        (``since=-10`` is the last 10), a date, a datetime or ``"6h"``. Default: all that the
+        service has, the last 100 processed epochs.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     slim

@@ -1,0 +1,84 @@
+"""A service in this process whose replicas have the same rows and different heads."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import threading
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote
+
+import httpx
+
+import beaconframes as bf
+from beaconframes.endpoint import Head
+from beaconframes.fetch.source import ApiSource
+from beaconframes.http.session import Session
+from beaconframes.v1 import ENDPOINTS
+from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from beaconframes.server.service import Service
+
+URL = "http://127.0.0.1:9"
+
+
+def head_at(epoch: int) -> Head:
+    """Return a head in the last slot of *epoch*; the epoch two before it is final."""
+    return Head(epoch, max(epoch - 2, 0), epoch * 32 + 31)
+
+
+class Replicas(httpx.BaseTransport):
+    """Answers each request with the head that `epoch_of` returns for its number and its path."""
+
+    def __init__(self, service: Service, epoch_of: Callable[[int, str], int]) -> None:
+        self.service = service
+        self.epoch_of = epoch_of
+        self.paths: list[str] = []
+        self.numbers = itertools.count()
+        self.lock = threading.Lock()
+        self.routes = [
+            (re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", e.path)), e)
+            for e in sorted([*ENDPOINTS, *ENDPOINTS_V2], key=lambda e: e.path.count("{"))
+        ]
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        with self.lock:
+            return self.answer(request)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        path = unquote(request.url.path)
+        self.paths.append(request.url.raw_path.decode())
+        head = self.service.head = head_at(self.epoch_of(next(self.numbers), path))
+        if path == "/api/v1/latestState":
+            return httpx.Response(200, json={
+                "currentSlot": head.slot, "currentEpoch": head.epoch,
+                "currentFinalizedEpoch": head.finalized_epoch,
+            })  # fmt: skip
+        if path == "/api/v2/ethereum/slot":
+            view = json.loads(request.content)["slot"]["view"]
+            slot = head.slot if view == "latest" else (head.finalized_epoch + 1) * 32 - 1
+            return httpx.Response(200, json={"data": {"slot": slot}})
+        matches = ((pattern.fullmatch(path), endpoint) for pattern, endpoint in self.routes)
+        match, endpoint = next(found for found in matches if found[0] is not None)
+        if path.startswith("/api/v2/"):
+            answer = self.service.answer_v2(endpoint, request.content, None)
+        else:
+            fields = dict(parse_qsl(request.url.query.decode())) | match.groupdict()
+            answer = self.service.answer(endpoint, fields, None)
+        return httpx.Response(answer.status_code, content=answer.body)
+
+    def count(self, part: str) -> int:
+        """Return how many requests had *part* in their path."""
+        return sum(part in path for path in self.paths)
+
+
+def connect_to(replicas: Replicas, **options: object) -> bf.Explorer:
+    """Return an explorer whose requests the *replicas* answer."""
+    explorer = bf.Explorer(URL, chain=replicas.service.chain, rate=10_000, **options)
+    session = Session(URL, rate_limiter=explorer.rate_limiter, transport=replicas)
+    explorer.source = ApiSource(session, session, public=False)
+    return explorer
