@@ -153,7 +153,9 @@ def load_rows(
                 continue
             if not refetch(source, endpoint, rows, batch, chain_head, served):
                 break
-            missing = served.clip_gaps(rows.find_missing(calls))
+            missing = rows.find_missing(calls)
+            if served.is_narrowed:
+                missing = served.clip_gaps(missing)
         rows.put_absent(missing)
     result = rows.result(missing, warnings)
     if served.is_narrowed:
