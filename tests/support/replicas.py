@@ -65,10 +65,10 @@ class Replicas(httpx.BaseTransport):
         matches = ((pattern.fullmatch(path), endpoint) for pattern, endpoint in self.routes)
         match, endpoint = next(found for found in matches if found[0] is not None)
         if path.startswith("/api/v2/"):
-            answer = self.service.answer_v2(endpoint, request.content, None)
+            answer = self.service.answer_v2(endpoint, request.content, "premium")
         else:
             fields = dict(parse_qsl(request.url.query.decode())) | match.groupdict()
-            answer = self.service.answer(endpoint, fields, None)
+            answer = self.service.answer(endpoint, fields)
         return httpx.Response(answer.status_code, content=answer.body)
 
     def count(self, part: str) -> int:
