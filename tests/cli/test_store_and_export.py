@@ -298,6 +298,23 @@ def test_export_with_gaps(run, chain, tmp_path):
     assert 1 == pl.read_parquet(tmp_path / "out.parquet").height
 
 
+def test_export_of_rows_that_are_not_final(run, running, tmp_path):
+    """C7: exit code 3 and the remedy; with --unfinalized, all rows are exported."""
+    words = ["export", "balance-history", "--validators", "1", "--since", "468", "--until", "469"]
+    words += ["--url", running.url, "--no-store", "--out"]
+    refused = run(*words, tmp_path / "rows.csv")
+    accepted = run(*words, tmp_path / "all.csv", "--unfinalized", "--json")
+
+    assert 3 == refused.exit_code
+    assert "0 rows" in refused.stdout
+    assert "not exported: epoch 468 to 469. Run the same command again later" in refused.stderr
+    report = json.loads(accepted.stdout)
+    assert (0, 2, True) == (accepted.exit_code, report["rows"], report["complete"])
+    assert ["false", "false"] == pl.read_csv(
+        tmp_path / "all.csv", schema_overrides={"finalized": pl.String}
+    )["finalized"].to_list()
+
+
 def test_export_a_table_of_a_dataset(run, chain, tmp_path):
     """To a file of another format."""
     out = tmp_path / "epochs.csv"

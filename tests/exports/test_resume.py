@@ -17,7 +17,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
-from beaconframes.errors import BeaconframesError, DatasetError
+from beaconframes.errors import BeaconframesError, DatasetError, UsageError
 from beaconframes.exports import dataset_writer, journal, sorter, sources
 
 from ..support.faults import FaultServer
@@ -343,6 +343,72 @@ def test_export_ends_at_the_finalized_epoch(tmp_path, explorer):
     assert final == made.until == rows(tmp_path / "out")["epoch"].max()
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert final == manifest["provenance"]["finalized_epoch"]
+
+
+NEWEST = {"validators": [1, 2], "since": 460, "until": 469}
+"""Ten epochs up to the head; the last two are not final."""
+
+
+def test_units_that_are_not_final_are_gaps(tmp_path, explorer):
+    """C7: an export that ends before the requested epoch is not complete, and says why."""
+    late = ({"first_epoch": 468, "last_epoch": 469, "reason": "not final yet"},)
+    part = bf.export(bf.load_balance_history, tmp_path / "part.csv", **NEWEST)
+    none = bf.export(bf.load_balance_history, tmp_path / "none.csv", validators=[1], since=-2)
+
+    assert [(2 * 8, late, False), (0, late, False)] == [
+        (made.rows, made.gaps, made.complete) for made in (part, none)
+    ]
+    assert repr(none).endswith(", 1 gaps (rows not final yet))")
+    slots = bf.export(bf.load_slots, tmp_path / "slots.csv", slots=[3200, 469 * 32])
+    assert [{"first_slot": 469 * 32, "last_slot": 469 * 32, "reason": "not final yet"}] == [
+        *slots.gaps
+    ]
+
+
+def test_units_that_became_final_are_added(tmp_path, running):
+    """C7: the same call adds them to the dataset, and closes the gap."""
+    known = {"url": running.url, "chain": running.service.chain}
+    wanted = {**NEWEST, "until": 467}
+    early = replace(running.service.head, epoch=467, finalized_epoch=465)
+    with bf.Explorer(head=early, **known) as client:
+        made = bf.export(bf.load_balance_history, tmp_path / "out", explorer=client, **wanted)
+    with bf.Explorer(head=running.service.head, **known) as client:
+        again = bf.export(bf.load_balance_history, tmp_path / "out", explorer=client, **wanted)
+
+    assert [(2 * 6, False), (2 * 8, True)] == [(e.rows, e.complete) for e in (made, again)]
+
+
+def test_rows_that_are_not_final_are_exported_on_request(tmp_path, explorer):
+    """C7: a column marks them; the manifest has the final epoch; the dataset cannot be extended."""
+    path, out = tmp_path / "rows.parquet", tmp_path / "out"
+    made = bf.export(bf.load_balance_history, path, unfinalized=True, **NEWEST)
+    bf.export(bf.load_balance_history, out, unfinalized=True, **NEWEST)
+
+    expected = bf.load_balance_history([1, 2], since=460, until=469)
+    final = pl.col("epoch") <= explorer.service.head.finalized_epoch
+    assert expected.with_columns(finalized=final).equals(pl.read_parquet(path))
+    assert (True, 469) == (made.complete, made.until)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert explorer.service.head.finalized_epoch == manifest["provenance"]["finalized_epoch"]
+    assert manifest["tables"]["balance_history"]["request"]["unfinalized"] is True
+    with pytest.raises(DatasetError, match=r"columns\.finalized was Boolean, now it is nothing"):
+        bf.export(bf.load_balance_history, out, **NEWEST)
+
+
+def test_slots_that_are_not_final_are_exported_on_request(tmp_path, running):
+    """C7: rows without a range of epochs are marked by their slot; frames have no finality."""
+    early = replace(running.service.head, epoch=302, finalized_epoch=300)
+    path = tmp_path / "rows.parquet"
+    with bf.Explorer(running.url, chain=running.service.chain, head=early) as client:
+        wanted = {"validators": range(1010), "explorer": client}
+        made = bf.export(bf.load_bls_changes, path, unfinalized=True, **wanted)
+    found = pl.read_parquet(path)
+
+    assert made.complete
+    assert {True, False} == {*found["finalized"]}
+    assert found["finalized"].equals((found["slot"] < 301 * 32).rename("finalized"))
+    with pytest.raises(UsageError, match="unfinalized=True is for loaders"):
+        bf.export(found, tmp_path / "frame.parquet", unfinalized=True)
 
 
 def test_rows_that_are_not_final_are_gaps(tmp_path, running):

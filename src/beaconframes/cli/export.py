@@ -28,6 +28,8 @@ from beaconframes.cli.runner import current_state
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from beaconframes.cli.loader_options import Loader
     from beaconframes.exports import Export
 
@@ -57,6 +59,13 @@ FOLLOW = click.Option(
 )
 
 
+UNFINALIZED = click.Option(
+    ["--unfinalized"],
+    is_flag=True,
+    help="Export rows that are not final as well; the column finalized marks them.",
+)
+
+
 def export_options(*, table: bool) -> list[click.Parameter]:
     """Return the options for the target and for the metadata of a dataset."""
     table_option = click.Option(["--table"], help="Export only this table.")
@@ -74,7 +83,7 @@ def export_options(*, table: bool) -> list[click.Parameter]:
             type=click.Choice(PARTITIONS),
             help="Partition of a dataset; the default is day if the rows have a time.",
         ),
-        *([table_option] if table else []),
+        *([table_option] if table else [UNFINALIZED]),
         click.Option(["--name"], help="Name of the dataset."),
         click.Option(["--title"], help="Title of the dataset."),
         click.Option(
@@ -92,7 +101,7 @@ def export_options(*, table: bool) -> list[click.Parameter]:
     ]
 
 
-NAMES = tuple(option.name for option in export_options(table=True) if option.name)
+NAMES = tuple(option.name for option in [*export_options(table=True), UNFINALIZED] if option.name)
 
 
 def build_command(name: str, loader: Loader) -> click.Command:
@@ -122,6 +131,8 @@ def export_loader(loader: Loader, values: dict[str, Any]) -> None:
     arguments = pop_arguments(loader, values)
     if minutes and "until" in arguments:
         raise click.UsageError("--follow and --until exclude each other")
+    if minutes and chosen["unfinalized"]:
+        raise click.UsageError("--follow and --unfinalized exclude each other")
 
     def export_once() -> Export:
         with open_explorer({**values}) as explorer:
@@ -191,15 +202,25 @@ def report_export(done: Export, *, as_json: bool) -> None:
 
 def describe_gaps(done: Export) -> str:
     """Return a message about the gaps; only a dataset has a manifest that lists them."""
-    from beaconframes.fetch.missing_report import MAX_GAPS_IN_MESSAGE, describe_gap
+    from beaconframes.exports.result import NOT_FINAL
 
+    if all(gap.get("reason") == NOT_FINAL for gap in done.gaps):
+        late = [{**gap, "reason": None} for gap in done.gaps]
+        hint = "Run the same command again later, or add --unfinalized"
+        return f"rows that are not final yet were not exported: {list_gaps(late)}. {hint}"
     if Path(done.path).is_dir():
         listed = "listed in the manifest; the same command requests them again"
         return f"{len(done.gaps):,} gaps, {listed}"
-    listed = "; ".join(map(describe_gap, done.gaps[:MAX_GAPS_IN_MESSAGE]))
-    rest = len(done.gaps) - MAX_GAPS_IN_MESSAGE
-    more = f"; and {rest:,} more, which --json lists" if rest > 0 else ""
-    return f"{len(done.gaps):,} gaps: {listed}{more}"
+    return f"{len(done.gaps):,} gaps: {list_gaps(done.gaps)}"
+
+
+def list_gaps(gaps: Sequence[dict[str, Any]]) -> str:
+    """Return the first gaps as text."""
+    from beaconframes.fetch.missing_report import MAX_GAPS_IN_MESSAGE, describe_gap
+
+    listed = "; ".join(map(describe_gap, gaps[:MAX_GAPS_IN_MESSAGE]))
+    rest = len(gaps) - MAX_GAPS_IN_MESSAGE
+    return listed + (f"; and {rest:,} more, which --json lists" if rest > 0 else "")
 
 
 @click.command("dataset", params=export_options(table=True))

@@ -11,17 +11,18 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.endpoint.cache_policy import CHAIN
 from beaconframes.endpoint.intervals import clip_intervals, intervals_of
 from beaconframes.exports.journal import IncompatibleExport
 from beaconframes.exports.loader_calls import join_items
 from beaconframes.exports.partitions import VALIDATORS_PER_PARTITION
+from beaconframes.exports.result import NOT_FINAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import polars as pl
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.cache_policy import CachePolicy, CacheRange
@@ -54,15 +55,22 @@ class ChunkedLoad:
     """The first unit that is neither published nor finished."""
     first_subject: int = 0
     partitioning: Partitioning | None = None
+    last_final: int = 0
+    """The last final unit when the export started."""
 
     @classmethod
     def create(
         cls, source: Source, call: LoaderCall, policy: CachePolicy, requested: CacheRange
     ) -> ChunkedLoad:
-        """Connect *source* to a chunked load of *call*, up to the currently finalized epoch."""
+        """Connect *source* to a chunked load of *call*.
+
+        The load ends at the currently finalized epoch, unless the call includes later rows.
+        """
         finalized = call.chain_head.latest("epoch", finalized=True)
         last = policy.final_until(call.chain_head, finalized)
-        first, until = requested.intervals[0][0], min(requested.intervals[-1][1], last)
+        first, until = requested.intervals[0][0], requested.intervals[-1][1]
+        if not call.unfinalized:
+            until = min(until, last)
         subjects: list[int | str] = []
         if requested.subjects != CHAIN:
             # Indices only, so that no validator is requested twice and the order is known.
@@ -71,9 +79,12 @@ class ChunkedLoad:
             subjects = [*sorted({*map(int, requested.subjects), *indices.values()})]
             subjects += [key for key in keys if key not in indices]
         load = cls(source, call, policy, requested, first, until, subjects, start=first)
+        load.last_final = last
         source.frames = load.load_frames
-        source.only_new_rows = True
-        source.resume = load.resume
+        if not call.unfinalized:
+            # Rows that are not final may change, so an export with them cannot be continued.
+            source.only_new_rows = True
+            source.resume = load.resume
         source.unit_column = policy.unit_column
         load.update_request()
         return load
@@ -112,11 +123,12 @@ class ChunkedLoad:
         return "" if parts in ((), ((since, until),)) else format_intervals(parts)
 
     def find_last_epoch(self) -> int:
-        """Return the epoch of the last unit; it is final."""
+        """Return the epoch of the last final unit."""
         unit: Any = self.policy.unit_name
+        last = min(self.until, self.last_final) if self.call.unfinalized else self.until
         if unit == "epoch":
-            return self.until
-        return self.chain.at("epoch", self.chain.time_of(unit, self.until + 1)) - 1
+            return last
+        return self.chain.at("epoch", self.chain.time_of(unit, last + 1)) - 1
 
     def resume(
         self,
@@ -141,7 +153,8 @@ class ChunkedLoad:
             self.until = interrupted["request"]["until"]
         if published:
             self.start = published["request"]["until"] + 1
-            self.open_gaps = tuple(published["gaps"])
+            # Rows that were not final come after the published ones, and are loaded with them.
+            self.open_gaps = tuple(g for g in published["gaps"] if g.get("reason") != NOT_FINAL)
         if finished and not self.open_gaps:
             last = max(finished)
             if partitioning.by == "validators":
@@ -157,6 +170,8 @@ class ChunkedLoad:
         unit, subject = self.policy.unit_column, self.policy.subject_column
         finished = []
         for gap in gaps:
+            if gap.get("reason") == NOT_FINAL:
+                continue
             if self.first_subject and gap.get(subject or "", -1) < self.first_subject:
                 finished.append(gap)
             elif not self.first_subject and self.get_gap_bounds(gap)[0] < self.start:
@@ -245,7 +260,23 @@ class ChunkedLoad:
         for block, interval in order:
             rows, gaps = self.call.load(**self.build_arguments(block, interval))
             self.source.add_gaps(gaps)
-            yield rows
+            yield self.call.mark_final(rows, pl.col(self.policy.unit_column) <= self.last_final)
+        self.source.add_gaps(self.find_unfinalized_gaps())
+
+    def find_unfinalized_gaps(self) -> list[dict[str, Any]]:
+        """Return the requested units that are not final.
+
+        A range without an absolute end ends at the last final unit, so it has none, except if no
+        unit of it is final.
+        """
+        if self.is_relative("until") and self.until >= self.since:
+            return []
+        unit, requested = self.policy.unit_column, self.requested.intervals
+        intervals = clip_intervals(requested, self.until + 1, requested[-1][1])
+        return [
+            {f"first_{unit}": first, f"last_{unit}": last, "reason": NOT_FINAL}
+            for first, last in intervals
+        ]
 
     def split_subjects(self, *, by_subject: bool) -> list[list[int | str]]:
         """Return the validators of each call."""

@@ -46,6 +46,7 @@ def export(
     license: str | None = None,  # noqa: A002 - the name that every metadata format uses
     url: str | None = None,
     raw: bool = False,
+    unfinalized: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     wait: bool = False,
@@ -98,6 +99,10 @@ def export(
     raw
         Whether CSV and Excel files keep text that a spreadsheet would run as a formula. By default,
         such text gets an apostrophe in front, in text columns and in column names.
+    unfinalized
+        Whether a loader's rows that are not final yet are exported as well. The column
+        ``finalized`` marks them, and such a dataset cannot be extended. By default, requested rows
+        that are not final are gaps.
     storage_options
         Options to open an object store: region, endpoint, keys. They are not stored.
     overwrite
@@ -130,7 +135,9 @@ def export(
         check_overwrite(local, overwrite=overwrite)
     if callable(what):
         what, arguments = replace_iterators(what, arguments)
-    sources = create_sources(what, table=table, explorer=explorer, arguments=arguments)
+    sources = create_sources(
+        what, table=table, explorer=explorer, arguments=arguments, unfinalized=unfinalized
+    )
     info = DatasetInfo(
         check_name(name or choose_name(sources), "name"),
         check_text("title", title) or choose_title(sources),

@@ -14,6 +14,7 @@ import polars as pl
 from beaconframes.config import is_loopback
 from beaconframes.errors import IntegrityError, MissingRows, UsageError
 from beaconframes.exports.active_periods import ActivePeriods
+from beaconframes.exports.result import NOT_FINAL
 from beaconframes.frames import to_polars
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer
     from beaconframes.endpoint import Endpoint
 
-NOT_FINAL = "not final yet"
+FINALIZED = "finalized"
+"""The column that marks final rows in an export with other rows."""
 MAX_TEXT = 200
 
 
@@ -37,8 +39,14 @@ class LoaderCall:
         endpoint: Endpoint,
         explorer: Explorer,
         arguments: dict[str, Any],
+        *,
+        unfinalized: bool = False,
     ) -> None:
-        """Keep the *arguments* that select rows; the export sets the others itself."""
+        """Keep the *arguments* that select rows; the export sets the others itself.
+
+        With *unfinalized*, rows that are not final are exported as well.
+        """
+        self.unfinalized = unfinalized
         self.function, self.endpoint, self.explorer = function, endpoint, explorer
         self.arguments = {
             name: value
@@ -67,6 +75,9 @@ class LoaderCall:
         # A `slot` that the table does not declare may be that of a future duty.
         if "slot" in self.endpoint.table.schema():
             is_late = pl.col("slot") > self.chain_head.latest("slot", finalized=True)
+            if self.unfinalized:
+                yield self.mark_final(rows, ~is_late)
+                return
             subjects = [
                 name for name in ("validator_index", "block_number") if name in rows.columns
             ]
@@ -75,13 +86,20 @@ class LoaderCall:
             rows = rows.filter(~is_late.fill_null(value=False))
         yield rows
 
+    def mark_final(self, rows: pl.DataFrame, is_final: pl.Expr) -> pl.DataFrame:
+        """Return *rows* with a column that marks final rows, if they have none."""
+        if FINALIZED in rows.columns or not self.unfinalized:
+            return rows
+        return rows.with_columns(is_final.alias(FINALIZED))
+
     def describe_arguments(self) -> dict[str, Any]:
         """Return the arguments as the manifest shows them."""
-        return {
+        arguments = {
             name: value if isinstance(value, str | int | float | bool) else abbreviate(value)
             for name, value in self.arguments.items()
             if value is not None
         }
+        return {**arguments, "unfinalized": True} if self.unfinalized else arguments
 
     def describe_service(self) -> dict[str, Any]:
         """Return the service and whether its chain is simulated, for the manifest."""

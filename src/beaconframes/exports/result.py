@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
+NOT_FINAL = "not final yet"
+"""The reason of a gap whose rows may still change."""
+
 
 @dataclass(frozen=True)
 class Export:
@@ -16,8 +19,9 @@ class Export:
     ``path`` is the folder or the file; ``tables`` has the number of rows of each table. ``added``
     counts the new files, ``kept`` the files of earlier exports. ``gaps`` lists all requested rows
     that are missing, as the manifest does; an export without gaps is ``complete``. ``until`` is the
-    last exported epoch, slot or day (``unit`` says which) of a loader. Rows that were not final
-    when the export started are left to the next one.
+    last exported epoch, slot or day (``unit`` says which) of a loader. Requested rows that are not
+    final yet are gaps as well, with this ``reason``; a range without an end, or with a relative
+    end, ends at the last final unit instead.
     """
 
     path: Path | str
@@ -47,6 +51,8 @@ class Export:
         """Return the path, the size and the number of gaps."""
         files = f"{self.added + self.kept:,} files ({self.added:,} new)"
         gaps = "" if self.complete else f", {len(self.gaps):,} gaps"
+        if any(gap.get("reason") == NOT_FINAL for gap in self.gaps):
+            gaps += " (rows not final yet)"
         size = f"{self.bytes / 1e6:,.1f} MB"
         end = "" if self.until is None or not self.unit else f", up to {self.unit} {self.until}"
         return f"Export({str(self.path)!r}: {self.rows:,} rows{end}, {files}, {size}{gaps})"

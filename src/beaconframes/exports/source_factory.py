@@ -25,6 +25,7 @@ from beaconframes.exports.sources import (
     is_frame,
 )
 from beaconframes.exports.table_descriptions import (
+    add_finality,
     add_undeclared_columns,
     check_name,
     describe_endpoint,
@@ -37,13 +38,22 @@ if TYPE_CHECKING:
 
 
 def create_sources(
-    what: Any, *, table: str | None, explorer: Explorer | None, arguments: dict[str, Any]
+    what: Any,
+    *,
+    table: str | None,
+    explorer: Explorer | None,
+    arguments: dict[str, Any],
+    unfinalized: bool = False,
 ) -> list[Source]:
     """Return the sources of the rows of *what*, one per table."""
     if table is not None:
         check_name(table)
     if callable(what) and not is_frame(what):
-        return [create_call_source(what, table, explorer, arguments)]
+        return [create_call_source(what, table, explorer, arguments, unfinalized=unfinalized)]
+    if unfinalized:
+        raise UsageError(
+            "unfinalized=True is for loaders", hint="A frame is exported with all its rows"
+        )
     if arguments:
         raise UsageError(
             f"export() has no argument {min(arguments)!r}",
@@ -72,6 +82,8 @@ def create_call_source(
     table: str | None,
     explorer: Explorer | None,
     arguments: dict[str, Any],
+    *,
+    unfinalized: bool,
 ) -> Source:
     """Return a source for a loader with its arguments, or for a function that returns a frame."""
     function, bound = bind_arguments(function, arguments)
@@ -85,7 +97,9 @@ def create_call_source(
             )
         return create_frame_source(frame, table)
     used_explorer = explorer or bound.arguments.get("explorer") or get_explorer()
-    call = LoaderCall(function, endpoint, used_explorer, dict(bound.arguments))
+    call = LoaderCall(
+        function, endpoint, used_explorer, dict(bound.arguments), unfinalized=unfinalized
+    )
     source = Source(
         describe_endpoint(endpoint, table),
         call.load_all,
@@ -100,6 +114,8 @@ def create_call_source(
         source.frames, source.gaps = lambda: iter(frames), call.gaps
         return source
     policy = CachePolicy.of(endpoint)
+    if unfinalized and (policy is not None or "slot" in source.table.schema):
+        source.table = add_finality(source.table)
     requested = policy.cache_range(call.values, call.chain_head) if policy else None
     if policy is None or requested is None or not requested.intervals or not policy.unit_name:
         source.gaps = call.gaps

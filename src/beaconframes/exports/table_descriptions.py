@@ -114,6 +114,16 @@ def add_undeclared_columns(table: TableDescription, schema: pl.Schema) -> TableD
     return replace(table, schema=schema, columns=columns)
 
 
+def add_finality(table: TableDescription) -> TableDescription:
+    """Return *table* with a column that marks final rows, if it has none."""
+    if "finalized" in table.schema:
+        return table
+    meaning = "Whether the row was final when it was exported; other rows may still change."
+    column = ColumnDescription("finalized", "Boolean", "", key=False, meaning=meaning)
+    schema = pl.Schema({**table.schema, "finalized": pl.Boolean()})
+    return replace(table, schema=schema, columns=(*table.columns, column))
+
+
 def describe_column(name: str, dtype: pl.DataType) -> ColumnDescription:
     """Return the description of an undeclared column, from its name and its type."""
     unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
