@@ -189,7 +189,7 @@ def damage(path, how, dice):
 
 @pytest.mark.parametrize("damages", [6, pytest.param(1_000, marks=pytest.mark.long)])
 def test_damaged_files(server, tmp_path, truth, damages):
-    """Whichever file is damaged, loaded rows are right, and the store recovers."""
+    """F12: whichever file is damaged, loaded rows are right, and the store recovers."""
     dice = random.Random(20)
     full, store = tmp_path / "full", tmp_path / "store"
     with connect(server, full) as explorer:
@@ -216,7 +216,7 @@ def test_damaged_files(server, tmp_path, truth, damages):
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 def test_missing_log(server, store, truth, suffix):
-    """A missing log of the ledger loses commits, but gives no wrong row."""
+    """F12: a missing log of the ledger loses commits, but gives no wrong row."""
     with connect(server, store) as explorer:
         load(explorer, until=49)
     (folder,) = store.iterdir()

@@ -64,7 +64,9 @@ class TestCoverage:
         import sqlite3
 
         dice = random.Random(1)
-        connection = sqlite3.connect(":memory:", isolation_level=None)
+        connection = sqlite3.connect(
+            ":memory:", isolation_level=None, factory=ledger.LedgerConnection
+        )
         for statement in ledger._SCHEMA.split(";"):
             connection.execute(statement)
         truth = {str(n): set() for n in range(4)}

@@ -114,20 +114,10 @@ class LocalStore:
 
     def coverage(self, table: str, subjects: Collection[str], intervals: Intervals) -> Covered:
         """Return the complete units of *subjects* in *intervals*."""
-        dataset = self.dataset
-        if dataset is None or not intervals:
+        if not intervals:
             return {}
         first, last = intervals[0][0], intervals[-1][1]
-        try:
-            return dataset.coverage(table, subjects, first=first, last=last)
-        except DatasetBusy as error:
-            self._warn(error.message, error.hint)
-            return {}
-        except DatasetError as error:
-            with self._lock:
-                self._dataset = None
-                self._rename_unreadable(error)
-            return {}
+        return self._try(lambda d: d.coverage(table, subjects, first=first, last=last)) or {}
 
     def select(
         self, table: str, subjects: Collection[str] | None, intervals: Intervals, schema: pl.Schema
@@ -179,24 +169,20 @@ class LocalStore:
 
     def newest(self, table: str, unit: str) -> int:
         """Return the last unit with rows in a table; -1 if there are none."""
-        dataset = self.dataset
-        segments = [] if dataset is None else dataset.segments(table)
+        segments = self._try(lambda d: d.segments(table)) or []
         return max((int(s.ranges[unit][1]) for s in segments if unit in s.ranges), default=-1)
 
     def drop_outdated(self, table: str, schema: pl.Schema) -> None:
         """Remove a table that another version of this library stored with other columns."""
-        dataset = self.dataset
-        if dataset is None:
-            return
-        known = dataset.schema(table)
+        known = self._try(lambda d: d.schema(table))
         if known is not None and known != schema:
             log.warning("table %s was stored with other columns; it is fetched again", table)
             self._try(lambda d: d.prune(table))
 
     def compact_small(self, table: str) -> None:
         """Compact a table that has many small segments."""
-        dataset = self.dataset
-        if dataset is not None and len(dataset.segments(table)) > MAX_SMALL_SEGMENTS:
+        segments = self._try(lambda d: d.segments(table)) or []
+        if len(segments) > MAX_SMALL_SEGMENTS:
             self._try(lambda d: d.compact(table))
 
     def warn_unusable(self, error: DatasetError) -> None:

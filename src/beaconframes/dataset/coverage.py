@@ -19,11 +19,10 @@ import polars as pl
 from beaconframes.dataset import ledger
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from beaconframes.dataset.ledger import Segment
+    from beaconframes.dataset.ledger import LedgerConnection, Segment
 
 Covered: TypeAlias = "dict[str, tuple[tuple[int, int], ...]]"
 """The covered intervals of each subject: first and last unit, sorted, with gaps between them."""
@@ -149,7 +148,7 @@ class CoveredTables(ABC):
 
 
 def read(
-    connection: sqlite3.Connection,
+    connection: LedgerConnection,
     table: str,
     subjects: Iterable[str] | None = None,
     first: int = 0,
@@ -176,30 +175,43 @@ def read(
     return {subject: tuple(parts) for subject, parts in found.items()}
 
 
-def add(connection: sqlite3.Connection, table: str, complete: Covered) -> None:
+def add(connection: LedgerConnection, table: str, complete: Covered) -> None:
     """Add the intervals of *complete*; adjacent and overlapping ones are merged."""
     for subject, first, last in ((s, *part) for s, parts in complete.items() for part in parts):
         # Stored intervals never touch each other. Those that touch the new interval start
         # inside it, or are the last interval before it.
-        before, after = connection.execute(
-            "SELECT min(first), max(last) FROM coverage"
+        touched = connection.execute(
+            "SELECT first, last FROM coverage"
             " WHERE table_name = :table AND subject = :subject"
             " AND first <= :last + 1 AND last >= :first - 1 AND first >= coalesce("
             "(SELECT max(first) FROM coverage"
             " WHERE table_name = :table AND subject = :subject AND first <= :first), 0)",
             {"table": table, "subject": subject, "first": first, "last": last},
-        ).fetchone()
-        low = first if before is None else min(first, before)
-        high = last if after is None else max(last, after)
-        connection.execute(
-            "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first BETWEEN ? AND ?",
-            (table, subject, low, high),
-        )
-        connection.execute("INSERT INTO coverage VALUES (?, ?, ?, ?)", (table, subject, low, high))
+        ).fetchall()
+        low = min(first, *(start for start, _ in touched)) if touched else first
+        high = max(last, *(end for _, end in touched)) if touched else last
+        replace(connection, table, subject, touched, [(low, high)])
+
+
+def replace(
+    connection: LedgerConnection,
+    table: str,
+    subject: str,
+    old: Iterable[tuple[int, int]],
+    new: Iterable[tuple[int, int]],
+) -> None:
+    """Replace intervals of a subject."""
+    removed, added = ([(table, subject, *part) for part in parts] for parts in (old, new))
+    connection.executemany(
+        "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ? AND last = ?",
+        removed,
+    )
+    connection.executemany("INSERT INTO coverage VALUES (?, ?, ?, ?)", added)
+    connection.toggle("coverage", (*removed, *added))
 
 
 def remove(
-    connection: sqlite3.Connection,
+    connection: LedgerConnection,
     table: str,
     subjects: Iterable[str] | None,
     first: int,
@@ -212,16 +224,9 @@ def remove(
             " AND first <= ? AND last >= ?",
             (table, subject, last, first),
         ).fetchall()
-        connection.executemany(
-            "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ?",
-            [(table, subject, start) for start, _ in touched],
-        )
         rest = [(start, first - 1) for start, _ in touched if start < first]
         rest += [(last + 1, end) for _, end in touched if end > last]
-        connection.executemany(
-            "INSERT INTO coverage VALUES (?, ?, ?, ?)",
-            [(table, subject, *part) for part in rest],
-        )
+        replace(connection, table, subject, touched, rest)
 
 
 def decode_grids(meta: dict[str, Any]) -> dict[str, Grid]:

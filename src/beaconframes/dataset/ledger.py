@@ -14,18 +14,21 @@ import sqlite3
 import stat
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from beaconframes.errors import BeaconframesError, DatasetBusy, DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
 NAME = "ledger.sqlite"
 FORMAT = 1
 LAST_NUMBER = "_last_number"
+CHECKSUM = "_checksum"
+"""The metadata with the checksum of all other rows of the ledger."""
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 
@@ -90,13 +93,48 @@ class Segment:
         return any(first <= least and greatest <= last for first, last in parts)
 
 
+class LedgerConnection(sqlite3.Connection):
+    """A connection that knows the checksum of the ledger.
+
+    The checksum is the exclusive or of a hash of each row, so that a commit reads only the rows
+    that it changes. SQLite has no checksums of its own: it does not notice a changed number.
+    """
+
+    folder: Path
+    checksum: int | None = None
+    """None if no transaction that writes is open."""
+
+    def toggle(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add *rows* to the checksum, or remove rows that were added before."""
+        if self.checksum is not None:
+            for row in rows:
+                self.checksum ^= hash_row(table, row)
+
+
+def hash_row(table: str, row: tuple[Any, ...]) -> int:
+    """Return a hash of one row."""
+    return int.from_bytes(blake2b(repr((table, row)).encode(), digest_size=7).digest())
+
+
+def compute_checksum(connection: LedgerConnection) -> int:
+    """Return the checksum of all rows."""
+    checksum = 0
+    for table in ("meta", "segments", "coverage"):
+        for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608 - a constant
+            if row[0] != CHECKSUM:
+                checksum ^= hash_row(table, row)
+    return checksum
+
+
 def create(folder: Path, meta: Mapping[str, Any]) -> None:
     """Create the ledger of an empty dataset, atomically."""
     draft = folder / f".ledger-{secrets.token_hex(8)}.tmp"
     try:
         with (
             translate_errors(folder),
-            closing(sqlite3.connect(draft, isolation_level=None)) as connection,
+            closing(
+                sqlite3.connect(draft, isolation_level=None, factory=LedgerConnection)
+            ) as connection,
         ):
             # In WAL mode readers never wait for a writer. On a file system without shared memory
             # SQLite keeps its rollback journal, and readers wait for a moment.
@@ -151,10 +189,13 @@ def check_format(folder: Path) -> None:
 
 
 def is_intact(folder: Path) -> bool:
-    """Return whether the ledger passes SQLite's integrity check; reads all of it."""
+    """Return whether the ledger passes its own and SQLite's integrity check; reads all of it."""
     try:
         with read_transaction(folder) as connection:
             get_segments(connection)
+            stored = get_meta(connection, inner=True).get(CHECKSUM)
+            if stored not in (None, compute_checksum(connection)):
+                return False
             return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     except DatasetBusy:
         return True
@@ -168,7 +209,7 @@ def is_private(folder: Path) -> bool:
 
 
 @contextmanager
-def read_transaction(folder: Path) -> Iterator[sqlite3.Connection]:
+def read_transaction(folder: Path) -> Iterator[LedgerConnection]:
     """Open the ledger for reading; the block sees one consistent state."""
     # A reader needs write access to the write-ahead log; a read-only folder has no log.
     mode = "mode=rw" if os.access(folder, os.W_OK) else "immutable=1"
@@ -179,7 +220,7 @@ def read_transaction(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def write_transaction(folder: Path) -> Iterator[sqlite3.Connection]:
+def write_transaction(folder: Path) -> Iterator[LedgerConnection]:
     """Hold the write lock of the ledger; commit at the end of the block, or roll back."""
     if not os.access(folder, os.W_OK):
         raise DatasetError(f"{folder} cannot be written to", hint="Check its owner and permissions")
@@ -189,72 +230,96 @@ def write_transaction(folder: Path) -> Iterator[sqlite3.Connection]:
         with translate_errors(folder):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
+            before = get_meta(connection, inner=True).get(CHECKSUM)
+            connection.checksum = compute_checksum(connection) if before is None else int(before)
         # Exceptions of the block pass unchanged. Closing the connection rolls back.
         yield connection
         with translate_errors(folder):
+            if connection.checksum != before:
+                row = (CHECKSUM, json.dumps(connection.checksum))
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
             connection.execute("COMMIT")
 
 
-def get_meta(connection: sqlite3.Connection, *, inner: bool = False) -> dict[str, Any]:
+def get_meta(connection: LedgerConnection, *, inner: bool = False) -> dict[str, Any]:
     """Return the metadata of the data, or with *inner* that of the format itself, by name."""
-    rows = connection.execute("SELECT key, value FROM meta ORDER BY key")
-    return {key: json.loads(value) for key, value in rows if key.startswith("_") == inner}
+    with translate_errors(connection.folder):
+        rows = connection.execute("SELECT key, value FROM meta ORDER BY key")
+        return {key: json.loads(value) for key, value in rows if key.startswith("_") == inner}
 
 
-def set_meta(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None:
+def set_meta(connection: LedgerConnection, facts: Mapping[str, Any]) -> None:
     """Set some metadata; other entries stay unchanged."""
     try:
         rows = [(key, json.dumps(value, sort_keys=True)) for key, value in facts.items()]
     except (TypeError, ValueError) as error:
         raise UsageError(f"meta has a value that cannot be written as JSON: {error}") from error
+    replaced = "SELECT key, value FROM meta WHERE key IN (SELECT value FROM json_each(?))"
+    connection.toggle("meta", connection.execute(replaced, (json.dumps(list(facts)),)))
+    connection.toggle("meta", rows)
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
 
-def get_segments(connection: sqlite3.Connection, table: str | None = None) -> list[Segment]:
+def get_segments(connection: LedgerConnection, table: str | None = None) -> list[Segment]:
     """Return the segments of one table, or of all, in the order of writing."""
-    entries = connection.execute(
-        "SELECT table_name, path, rows, bytes, sha256, ranges FROM segments"
-        " WHERE :table IS NULL OR table_name = :table ORDER BY number",
-        {"table": table},
-    )
-    return [
-        Segment(table, path, rows, size, sha256, {n: tuple(r) for n, r in json.loads(text).items()})
-        for table, path, rows, size, sha256, text in entries
-    ]
+    with translate_errors(connection.folder):
+        entries = connection.execute(
+            "SELECT table_name, path, rows, bytes, sha256, ranges FROM segments"
+            " WHERE :table IS NULL OR table_name = :table ORDER BY number",
+            {"table": table},
+        )
+        return [
+            Segment(table, path, rows, size, sha256, decode_ranges(text))
+            for table, path, rows, size, sha256, text in entries
+        ]
 
 
-def add_segment(connection: sqlite3.Connection, number: int, segment: Segment) -> None:
+def decode_ranges(text: str) -> dict[str, Any]:
+    """Return the lowest and the highest value of each column, from JSON."""
+    return {name: tuple(ends) for name, ends in json.loads(text).items()}
+
+
+def add_segment(connection: LedgerConnection, number: int, segment: Segment) -> None:
     """List a segment, which adds its rows to the dataset."""
-    connection.execute(
-        "INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            number,
-            segment.table,
-            segment.path,
-            segment.rows,
-            segment.bytes,
-            segment.sha256,
-            json.dumps(segment.ranges),
-        ),
+    row = (
+        number,
+        segment.table,
+        segment.path,
+        segment.rows,
+        segment.bytes,
+        segment.sha256,
+        json.dumps(segment.ranges),
     )
+    connection.toggle("segments", [row])
+    connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
 
-def drop_segments(connection: sqlite3.Connection, paths: Iterable[str]) -> None:
+def drop_segments(connection: LedgerConnection, paths: Collection[str]) -> None:
     """Remove segments from the ledger, and with them their rows."""
     set_meta(connection, {LAST_NUMBER: next_number(connection) - 1})
+    dropped = "SELECT * FROM segments WHERE path IN (SELECT value FROM json_each(?))"
+    connection.toggle("segments", connection.execute(dropped, (json.dumps(list(paths)),)))
     connection.executemany("DELETE FROM segments WHERE path = ?", [(path,) for path in paths])
 
 
-def next_number(connection: sqlite3.Connection) -> int:
+def next_number(connection: LedgerConnection) -> int:
     """Return the number of the next segment; no number is used twice."""
     (last,) = connection.execute("SELECT max(number) FROM segments").fetchone()
     dropped = get_meta(connection, inner=True).get(LAST_NUMBER, 0)
     return max(int(last or 0), int(dropped)) + 1
 
 
-def _connect(folder: Path, mode: str) -> sqlite3.Connection:
+def _connect(folder: Path, mode: str) -> LedgerConnection:
     address = f"file:{quote(str((folder / NAME).absolute()))}?{mode}"
-    return sqlite3.connect(address, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None)
+    connection = sqlite3.connect(
+        address,
+        uri=True,
+        timeout=_LOCK_TIMEOUT,
+        isolation_level=None,
+        factory=LedgerConnection,
+    )
+    connection.folder = folder
+    return connection
 
 
 @contextmanager

@@ -20,13 +20,12 @@ from beaconframes.dataset.coverage import MAX_UNIT, PRUNE_MARK, CoveredTables, s
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Collection
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from beaconframes.dataset.coverage import Covered, Grid
-    from beaconframes.dataset.ledger import Segment
+    from beaconframes.dataset.ledger import LedgerConnection, Segment
     from beaconframes.dataset.segments import Writer
 
 SEGMENTS_PER_READ = 2
@@ -106,7 +105,7 @@ class MaintainedTables(CoveredTables):
         return damaged
 
 
-def list_retired_files(connection: sqlite3.Connection) -> set[str]:
+def list_retired_files(connection: LedgerConnection) -> set[str]:
     """Return the retired files that another process may still read."""
     retired = ledger.get_meta(connection, inner=True).get(RETIRED, {})
     now = time.time()
@@ -117,7 +116,7 @@ def list_retired_files(connection: sqlite3.Connection) -> set[str]:
     return set(recent)
 
 
-def retire_segments(connection: sqlite3.Connection, retiring: Collection[Segment]) -> None:
+def retire_segments(connection: LedgerConnection, retiring: Collection[Segment]) -> None:
     """Remove segments from the ledger; their files are deleted an hour later."""
     ledger.drop_segments(connection, [segment.path for segment in retiring])
     retired = ledger.get_meta(connection, inner=True).get(RETIRED, {})
@@ -239,7 +238,7 @@ def prune_units(folder: Path, writer: Writer, table: str, grid: Grid, units: Cov
     mark_pruned(writer.connection)
 
 
-def mark_pruned(connection: sqlite3.Connection) -> None:
+def mark_pruned(connection: LedgerConnection) -> None:
     """Change the mark by which other processes notice that rows were removed."""
     ledger.set_meta(connection, {PRUNE_MARK: secrets.token_hex(8)})
 

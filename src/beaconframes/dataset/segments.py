@@ -16,11 +16,11 @@ from beaconframes.dataset.ledger import PRIVATE_FILE, PRIVATE_FOLDER, Segment, i
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from beaconframes.dataset.coverage import Covered, Grid
+    from beaconframes.dataset.ledger import LedgerConnection
 
 ROW_GROUP = 131_072
 WIDE_ROW_GROUP = 2_048  # for rows that are mostly text: reading a few of them decompresses little
@@ -56,13 +56,14 @@ class _Buffer:
 class Writer:
     """Adds frames to a dataset in one commit; see ``Dataset.writing``."""
 
-    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, folder: Path, connection: LedgerConnection) -> None:
         self._folder = folder
         self.connection = connection
         self._schemas: dict[str, pl.Schema] = {}
         self._buffers: dict[str, _Buffer] = {}
-        self._grids = coverage.decode_grids(ledger.get_meta(connection, inner=True))
-        self._number = ledger.next_number(connection)
+        with ledger.translate_errors(folder):
+            self._grids = coverage.decode_grids(ledger.get_meta(connection, inner=True))
+            self._number = ledger.next_number(connection)
         self.written: list[Segment] = []
         """The segments of this commit so far."""
 
