@@ -479,7 +479,7 @@ class TestFinality:
             )
             found = Counted(moving, call, explorer)
 
-        assert planned.requests == found.requests == 2
+        assert planned.requests == found.requests == 3
         assert (42, stored) == (
             found.rows.height,
             self.open_dataset(store).meta["finalized_epoch"],
