@@ -6,7 +6,8 @@
 
     with bf.local():
         income = bf.load_income_history(range(250), since=-250)
-        bf.plot.income(income, every="day", unit="eth")
+        blocks = bf.load_produced_blocks(range(250))
+        bf.plot.income(income, blocks=blocks, every="day", unit="eth")
 
 The public names are listed once, in `__init__.pyi`. Type checkers read them there, and so does
 this module: a name is imported on its first use, so that importing the package loads no library.

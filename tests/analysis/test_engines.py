@@ -51,7 +51,7 @@ EVERYTHING = {
     **RATES,
     "attestations": attestations.ROWS,
     "proposals": proposals.BLOCKS,
-    "blocks": BLOCKS,
+    "slots": BLOCKS,
     "committees": sync.COMMITTEES.with_columns(pl.col("validator_index") - 10),
     "epochs": proposals.EPOCHS,
     "index": rates.INDEX,

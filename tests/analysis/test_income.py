@@ -207,6 +207,7 @@ def test_columns_are_the_sums_of_their_parts():
         "execution_income_wei": 7,
         "net_income_wei": net * 10**9 + 7,
         "proposals_missed": 3,
+        "execution_income_basis": "priority fees, relay payments not included",
     } == row
 
 

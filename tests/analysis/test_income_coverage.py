@@ -111,9 +111,12 @@ def test_a_day_is_complete_with_all_its_epochs():
     assert [False, True, False, True, False] == rows["complete"].to_list()
 
 
-def test_the_day_of_genesis_is_complete():
-    """No epoch is missing on the first day: none exists before genesis."""
-    assert [True, False] == analysis.income(steady(0, 200), coverage=True)["complete"].to_list()
+def test_the_day_of_genesis_is_not_complete():
+    """Z3: the chain began at noon, so the day has 113 of 225 epochs; nor is the last day."""
+    rows = analysis.income(steady(0, 113 + 225 + 200), coverage=True)
+
+    assert [False, True, False] == rows["complete"].to_list()
+    assert [113, 225, 201] == rows["epochs"].to_list()
 
 
 def test_weeks_begin_on_monday():
@@ -121,7 +124,7 @@ def test_weeks_begin_on_monday():
     rows = analysis.income(steady(0, 113 + 5 * 225 + 1575 - 1), every="week", coverage=True)
 
     mondays = [date(2020, 11, 30), date(2020, 12, 7)]
-    assert [(mondays[0], 1238, True), (mondays[1], 1575, True)] == rows.select(
+    assert [(mondays[0], 1238, False), (mondays[1], 1575, True)] == rows.select(
         "date", "epochs", "complete"
     ).rows()
 
@@ -132,7 +135,7 @@ def test_months_have_their_own_lengths():
 
     assert [12, 1, 2] == rows["date"].dt.month().to_list()
     assert [30 * 225 + 113, 31 * 225] == rows["epochs"].to_list()[:2]
-    assert [True, True, False] == rows["complete"].to_list()
+    assert [False, True, False] == rows["complete"].to_list()
     assert rows["epochs"].to_list() == rows["consensus_income_gwei"].to_list()
 
 

@@ -29,7 +29,7 @@ def frames(chain):
         "balances": chain.scan("balance_history").filter(span, peers),
         "attestations": chain.scan("attestations").filter(span, peers),
         "proposals": blocks.filter(pl.col("proposer_index") < 24),
-        "blocks": blocks,
+        "slots": blocks,
         "committees": chain.scan("sync_committees"),
         "epochs": chain.scan("epochs").filter(span),
         "index": chain.scan("yield_index"),
@@ -54,7 +54,7 @@ def test_each_column_matches_its_function(frames):
         **one,
     )
     duties = analysis.attestation_effectiveness(
-        frames["attestations"].filter(mine), frames["blocks"], until=459
+        frames["attestations"].filter(mine), frames["slots"], until=459
     )
     luck = analysis.proposal_luck(
         frames["proposals"],
@@ -79,7 +79,7 @@ def test_each_column_matches_its_function(frames):
 
 def test_signatures_of_members(frames):
     """Without a seat there are no duties and no rate; members also have the committee rate."""
-    members = analysis.sync_against_committee(frames["blocks"], frames["committees"])
+    members = analysis.sync_against_committee(frames["slots"], frames["committees"])
     everyone = frames["validators"].with_columns(all=pl.lit("all"))
 
     (row,) = analysis.performance(**frames | {"validators": everyone}, by="all").iter_rows(

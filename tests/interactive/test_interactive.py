@@ -104,7 +104,8 @@ def test_labels_match_the_static_chart(chart, frame, others):
     figure = chart(frame(), *others)
 
     static = getattr(plot, chart.func.__name__)(frame(), *others, **chart.keywords)
-    assert (static.get_xlabel(), static.get_ylabel()) == axes(figure)
+    label = static.get_ylabel().replace("\n", "<br>")
+    assert (static.get_xlabel(), label) == axes(figure)
     legend = static.get_legend()
     names = [text.get_text().replace("\n", "<br>") for text in legend.get_texts()] if legend else []
     assert names == legend_names(figure) or (not names and not figure.layout.showlegend)
@@ -219,7 +220,9 @@ def test_bars_are_the_exact_sums():
     assert ["2020-12-01", "2020-12-02", "2020-12-03"] == [str(day)[:10] for day in bars.x]
     assert ["/", "", "/"] == list(bars.marker.pattern.shape)
     assert {0.8 * 86_400_000} == set(bars.width)
-    assert ("Day (UTC, hatched where incomplete)", "Net income per day (ETH)") == axes(figure)
+    note = "priority fees, relay payments not included"
+    y = f"Net income per day (ETH)<br>{note}"
+    assert ("Day (UTC, hatched where incomplete)", y) == axes(figure)
     assert "date" == figure.layout.xaxis.type
 
 
@@ -265,9 +268,33 @@ def test_few_validators_have_a_line_each():
 
     assert ["4", "30"] == legend_names(figure)
     assert "Validator" == figure.layout.legend.title.text
-    assert [colours.PAPER, colours.BLUE, colours.PAPER] == list(
-        traces_by_name(figure)["4"].marker.color
-    )
+    swatch, line = (trace for trace in figure.data if trace.name == "4")
+    assert [colours.PAPER, colours.BLUE, colours.PAPER] == list(line.marker.color)
+    assert (colours.BLUE, True, False) == (swatch.marker.color, swatch.showlegend, line.showlegend)
+
+
+def test_the_legend_is_never_hatched():
+    """Z3: the first bar is hatched; the swatch, which plotly takes from it, is not."""
+    figure = interactive.income(income(range(100, 400)), by="component")
+
+    swatch, bars = figure.data
+    assert ["/", "", "/"] == list(bars.marker.pattern.shape)
+    assert (True, False) == (swatch.showlegend, bars.showlegend)
+    assert (None, "square") == (swatch.marker.to_plotly_json().get("pattern"), swatch.marker.symbol)
+    assert swatch.marker.color == bars.marker.color
+    assert swatch.legendgroup == bars.legendgroup
+
+
+def test_income_with_blocks_is_what_the_proposers_received():
+    """M1: the axis has no note; the hover text keeps its unit."""
+    frame = income([113], [1], tx_fee_reward_wei=10**15)
+    blocks = produced([3616], wei=10**18).with_columns(epoch=113, proposer_index=1)
+
+    fees, paid = (interactive.income(frame, blocks=given) for given in (None, blocks))
+
+    assert [0.001, 1.0] == [figure.data[0].y[0] for figure in (fees, paid)]
+    assert "Net income per day (ETH)" == paid.layout.yaxis.title.text
+    assert all("ETH<extra>" in figure.data[0].hovertemplate for figure in (fees, paid))
 
 
 def test_lines_have_gaps_and_isolated_points_have_markers():

@@ -76,7 +76,9 @@ def test_cumulative_income_is_the_running_sum():
     ]
 
     assert [0.45, 0.9, 1.35] == pytest.approx(list(line.get_ydata()))
-    assert "Net income since Dec 2, 2020 (ETH)" == line.axes.get_ylabel()
+    label, note = line.axes.get_ylabel().split("\n")
+    assert "Net income since Dec 2, 2020 (ETH)" == label
+    assert "priority fees, relay payments not included" == note
 
 
 def test_cumulative_income_adds_wei_exactly():
@@ -383,7 +385,38 @@ def test_withdrawals_are_summed_per_day():
     assert [3.0, 5.0] == [bar.get_height() for bar in ax.patches]
     days = [num2date(bar.get_x() + bar.get_width() / 2) for bar in ax.patches]
     assert [datetime(2020, 12, day, tzinfo=UTC) for day in (1, 3)] == days
-    assert ("Day (UTC)", "Withdrawals per day (ETH)") == (ax.get_xlabel(), ax.get_ylabel())
+    assert "Day (UTC, hatched: may be incomplete)" == ax.get_xlabel()
+    assert "Withdrawals per day (ETH)" == ax.get_ylabel()
+
+
+@pytest.mark.parametrize("every", ["day", "week", "month"])
+def test_the_first_and_last_period_of_transfers_may_be_incomplete(every):
+    """Z3: rows do not contain the range that was loaded; the days between have all rows."""
+    frame = transfers(*[10**9] * 80)
+
+    ax = plot.withdrawals(frame, every=every)
+
+    hatched = [bool(bar.get_hatch()) for bar in ax.patches]
+    assert [True, *[False] * (len(hatched) - 2), True] == hatched
+
+
+def test_the_range_of_a_load_decides_which_transfers_are_incomplete():
+    """Z3: dates are whole days, times are instants; both ends are inclusive."""
+    frame = transfers(10**9, 10**9, 10**9)
+
+    def hatched(since, until):
+        (bars,) = charts.withdrawals(frame, since=since, until=until).layers
+        return bars.incomplete.tolist()
+
+    assert [False] * 3 == hatched("2020-12-01", "2020-12-03")
+    assert [True, False, False] == hatched(GENESIS, "2020-12-03")
+    assert [False, False, True] == hatched("2020-12-01", "2020-12-03T20:00")
+    assert [False, False, True] == hatched("2020-12-01", None)
+    x = charts.withdrawals(frame, since=GENESIS, until="2020-12-03").x
+    assert "Day (UTC, hatched where incomplete)" == x.label
+    assert "Day (UTC)" == charts.deposits(frame, since="2020-12-01", until="2020-12-03").x.label
+    with pytest.raises(UsageError, match="since=83363 is a number"):
+        hatched(83363, None)
 
 
 def test_cumulative_withdrawals():
@@ -409,6 +442,49 @@ def test_deposits_with_an_invalid_signature_have_a_colour():
     assert ["Valid signature", "Invalid signature"] == labels(ax)
     top = ax.get_ylim()[1]
     assert top > 33
+
+
+def test_swatches_of_the_legend_are_never_hatched():
+    """Z3: the first bar, which the legend shows, is hatched."""
+    frame = transfers(10**9, 10**9, 10**9)
+
+    ax = plot.deposits(frame)
+
+    assert ax.containers[0][0].get_hatch()
+    assert [None, None] == [patch.get_hatch() for patch in ax.get_legend().get_patches()]
+
+
+@pytest.mark.parametrize(("unit", "per_eth"), [("eth", 1.0), ("gwei", 1e9), ("wei", 1e18)])
+def test_amounts_of_gwei_are_drawn_in_every_unit(unit, per_eth):
+    """Planted fault `wei axis factor 1e15`: 1 ETH is 10^9 gwei and 10^18 wei in every chart."""
+    heights = {
+        "withdrawals": charts.withdrawals(transfers(10**9), unit=unit).layers[0].height,
+        "deposits": charts.deposits(transfers(10**9), unit=unit).layers[0].height,
+        "balances": charts.balances(balances([200], [9], gwei=10**9), unit=unit).layers[0].y,
+        "leaderboard": charts.leaderboard(leaderboard(10**9), span="1d", unit=unit)
+        .layers[0]
+        .height,
+        "components": charts.income(
+            income([113], [1], attestation_head_reward_gwei=10**9), by="component", unit=unit
+        )
+        .layers[0]
+        .height,
+        "rewards": charts.proposals(proposals("proposed"), produced([100], wei=10**18), unit=unit)
+        .layers[0]
+        .y,
+    }
+
+    assert {name: [pytest.approx(per_eth)] for name in heights} == {
+        name: list(values) for name, values in heights.items()
+    }
+
+
+def test_a_gap_is_a_missing_number():
+    """Planted fault `stretches > to >=`: neighbours have no gap between them."""
+    numbers = pl.Series([3, 4, 6, 6])
+
+    assert [False, True, False] == charts.series.find_gaps(numbers).tolist()
+    assert [True, True, False] == charts.series.find_gaps(numbers, most=0).tolist()
 
 
 def test_the_leaderboard_is_ranked():

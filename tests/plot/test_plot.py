@@ -27,6 +27,8 @@ from beaconframes.units import to_pandas
 from ..support.chart_frames import CHARTS as EVERY
 from ..support.chart_frames import GENESIS, blocks, committee, income, yields
 
+FEES_ONLY = "priority fees, relay payments not included"
+
 
 @pytest.fixture(autouse=True)
 def close_figures():
@@ -83,7 +85,7 @@ def test_bars_are_the_exact_sums():
     assert [0.45 + 450e-18] * 3 == [bar.get_height() for bar in ax.patches]
     days = [datetime(2020, 12, day, tzinfo=UTC) for day in (2, 3, 4)]
     assert days == bar_times(ax.patches)
-    assert "Net income per day (ETH)" == ax.get_ylabel()
+    assert f"Net income per day (ETH)\n{FEES_ONLY}" == ax.get_ylabel()
     assert "Day (UTC)" == ax.get_xlabel()
     assert "" == ax.get_title()
 
@@ -97,7 +99,7 @@ def test_units_are_drawn_and_named(unit, height, name):
     ax = plot.income(income(), unit=unit)
 
     assert height == pytest.approx(ax.patches[0].get_height(), rel=1e-12)
-    assert f"Net income per day ({name})" == ax.get_ylabel()
+    assert f"Net income per day ({name})\n{FEES_ONLY}" == ax.get_ylabel()
 
 
 def test_incomplete_days_are_hatched():
@@ -166,18 +168,18 @@ def test_components_are_stacked_with_penalties_below_zero():
     assert {
         "Attestations": (0, 0.45),
         "Block proposals": (0.45, 1.8),
-        "Execution fees": (2.25, 7.2),
+        "Execution income": (2.25, 7.2),
         "Attestation penalties": (0, -0.9),
         "Slashing penalties": (-0.9, -3.6),
     } == drawn
     assert [
-        "Execution fees",
+        "Execution income",
         "Block proposals",
         "Attestations",
         "Attestation penalties",
         "Slashing penalties",
     ] == labels(ax)
-    assert "Income per day (ETH)" == ax.get_ylabel()
+    assert f"Income per day (ETH)\n{FEES_ONLY}" == ax.get_ylabel()
 
 
 def test_components_by_epoch_are_steps_with_gaps():
@@ -196,7 +198,7 @@ def test_components_by_epoch_are_steps_with_gaps():
             for span in spans
         ]
         assert [(5, 7), (9, 10)] == epochs
-    assert {"Attestations": {0.002}, "Execution fees": {0.006}} == tops
+    assert {"Attestations": {0.002}, "Execution income": {0.006}} == tops
 
 
 def test_few_validators_have_a_line_each():
@@ -211,7 +213,7 @@ def test_few_validators_have_a_line_each():
     assert pytest.approx([13e6, 225e6, 162e6]) == list(named["4"].get_ydata())
     hollow = [line for line in ax.lines if line.get_label().startswith("_")]
     assert [pytest.approx([13e6, 162e6])] * 2 == [list(line.get_ydata()) for line in hollow]
-    assert "Net income per day and validator (gwei)" == ax.get_ylabel()
+    assert f"Net income per day and validator (gwei)\n{FEES_ONLY}" == ax.get_ylabel()
 
 
 def test_many_validators_are_grey_lines_with_a_median():

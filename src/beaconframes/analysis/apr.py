@@ -9,10 +9,16 @@ import narwhals.stable.v2 as nw
 from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
     list_columns,
-    open_frame,
     open_frame_like,
     return_lazy,
     sort_rows,
+)
+from beaconframes.analysis.execution_income import (
+    BASIS,
+    FEES,
+    PRIORITY_FEES,
+    describe_basis,
+    open_income,
 )
 from beaconframes.analysis.income_columns import AMOUNTS, group_parts, sum_gwei
 from beaconframes.calendar import MAINNET, get_chain
@@ -45,6 +51,7 @@ def apr(
     balances: IntoFrame,
     index: IntoFrame | None = None,
     *,
+    blocks: IntoFrame | None = None,
     validators: IntoFrame | None = None,
     every: Every = "day",
     by: str | Sequence[str] = (),
@@ -57,7 +64,8 @@ def apr(
     - ``apr_on_32_eth``: income over 32 ETH per validator, whatever its balance.
     - ``apr_on_effective``: income over the effective balance, epoch by epoch.
     - ``apr_as_index``: the yield index's own definition, 365 times the income of a day over the
-      effective balances at its start, of validators with income in each of its epochs.
+      effective balances at its start, of validators with income in each of its epochs. The index
+      counts priority fees, so this rate does so too: relay payments are not included.
 
     Each has a consensus part ``cl_...`` and an execution part ``el_...``.
 
@@ -72,6 +80,10 @@ def apr(
         ``index_apr`` is weighted by your own balances: the same stake would have earned it. Days
         that are missing in the index have neither; with ``"all"`` they are also left out of
         ``apr_as_index``.
+    blocks
+        Blocks of the validators, as in `analysis.income`: execution income is then what the
+        proposers received, except in ``apr_as_index``. Without it: priority fees, relay payments
+        not included.
     validators
         Frame of `load_validators`. With it, ``apr_as_index`` counts only validators that were
         active the whole day, as the index does. Without it, slashed or exited validators that
@@ -88,7 +100,8 @@ def apr(
     The same kind of frame
         ``day`` and the columns of *by*; ``validator_epochs`` and ``whole_days`` (of validators)
         that were counted, exact income of both layers, and the rates. Rates are null where
-        the stake is 0. Sorted, except for Dask.
+        the stake is 0. ``execution_income_basis`` states what execution income is. Sorted, except
+        for Dask.
     """
     check_choice("every", every, get_args(Every))
     groups, length = list_columns(by), get_chain(chain).epochs_per_day
@@ -98,12 +111,13 @@ def apr(
             hint="Rename that column of the frame first.",
         )
     columns = list(dict.fromkeys([*_KEYS, *groups]))
-    income_rows = open_frame(income, [*columns, "time", *AMOUNTS], loader="load_income_history")
+    income_rows = open_income(income, [*columns, "time", *AMOUNTS], blocks)
+    index_fees = FEES if blocks is None else PRIORITY_FEES
     stakes = [*_KEYS, "effective_balance_gwei"]
     balance_rows = drop_missing(
         open_frame_like(balances, stakes, loader="load_balance_history", like=income_rows), stakes
     )
-    rows = map_rows(income_rows, lambda part: _sum_layers(part, columns)).join(
+    rows = map_rows(income_rows, lambda part: _sum_layers(part, columns, index_fees)).join(
         balance_rows, on=_KEYS, how="inner"
     )
     rows = map_rows(rows, lambda part: _add_days(part, length))
@@ -111,7 +125,7 @@ def apr(
     validator_days = aggregate(
         rows,
         list(dict.fromkeys(["day", "validator_index", *groups])),
-        ["epochs", "cl", "el_wei", "stake_gwei", "first_stake_gwei"],
+        ["epochs", "cl", "el_wei", "el_index_wei", "stake_gwei", "first_stake_gwei"],
     )
     if validators is None:
         parts = map_rows(validator_days, lambda part: _add_weights(part, _has_all_epochs(length)))
@@ -138,13 +152,19 @@ def apr(
     result = map_rows(
         days, lambda part: _compute_rates(part, keys, length, has_index=index is not None)
     )
+    result = map_rows(
+        result, lambda part: part.with_columns(nw.lit(describe_basis(blocks)).alias(BASIS))
+    )
     return return_lazy(sort_rows(result, keys), income)
 
 
-def _sum_layers(rows: Lazy, columns: list[str]) -> Lazy:
-    """Return the income of each row by layer."""
+def _sum_layers(rows: Lazy, columns: list[str], index_fees: str) -> Lazy:
+    """Return the income of each row by layer; that of the index counts *index_fees*."""
     return group_parts(rows).select(
-        *columns, sum_gwei().alias("cl"), nw.col("tx_fee_reward_wei").alias("el_wei")
+        *columns,
+        sum_gwei().alias("cl"),
+        nw.col(FEES).alias("el_wei"),
+        nw.col(index_fees).alias("el_index_wei"),
     )
 
 
@@ -186,7 +206,7 @@ def _add_weights(validator_days: Lazy, whole: nw.Expr) -> Lazy:
         nw.col("el_wei").alias("execution_income_wei"),
         nw.col("stake_gwei").cast(nw.Float64).alias("stake"),
         if_whole("cl").alias("cl_whole"),
-        (if_whole("el_wei") / 1e9).alias("el_whole"),
+        (if_whole("el_index_wei") / 1e9).alias("el_whole"),
         if_whole("first_stake_gwei").alias("stake_whole"),
     )
 

@@ -14,11 +14,11 @@ from beaconframes.analysis.engines import (
     add_date,
     collect_sums,
     list_columns,
-    open_frame,
     return_lazy,
     return_table,
     sort_rows,
 )
+from beaconframes.analysis.execution_income import BASIS, FEES, describe_basis, open_income
 from beaconframes.analysis.income_columns import (
     AMOUNTS,
     PARTS,
@@ -33,7 +33,7 @@ from beaconframes.frames import check_choice, map_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from narwhals.stable.v2.typing import IntoFrameT
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
     from beaconframes.analysis.aggregation import Aggregate
     from beaconframes.analysis.engines import Lazy
@@ -49,6 +49,7 @@ _NEXT = {"day": "1d", "week": "1w", "month": "1mo", "year": "1y"}
 def income(
     frame: IntoFrameT,
     *,
+    blocks: IntoFrame | None = None,
     every: Every = "day",
     by: str | Sequence[str] = (),
     tz: str = "UTC",
@@ -63,6 +64,12 @@ def income(
     frame
         Frame of `load_income_history`, in polars, pandas, DuckDB, Dask or PySpark. The result is
         a frame of the same engine; a lazy frame stays lazy.
+    blocks
+        Blocks of the validators: the frame of `load_produced_blocks` or `v2.load_block_rewards`, or
+        proposals joined with one of them. With it, execution income is what the proposers received:
+        the payment of the relay's builder or, without a relay, the priority fees. Without it,
+        execution income is the priority fees alone; relay payments are not included. A proposal
+        that is not in *blocks* is an error. Lazy frames compute the rows of proposers at once.
     every
         ``"epoch"``, ``"day"``, ``"week"`` (from Monday), ``"month"``, ``"year"``, or ``"all"`` for
         one row over the whole range.
@@ -77,8 +84,9 @@ def income(
         yield index does. Such a day begins at the hour of genesis, not at midnight.
     coverage
         Add ``epochs``, the number of different epochs in the row, and ``complete``, whether these
-        are all epochs that begin in the row's unit (for ``"all"``: all epochs of the range).
-        This computes at once, also for lazy frames.
+        are all epochs of a whole unit (for ``"all"``: all epochs of the range). A unit in which the
+        chain began, or which has not ended, is not complete. This computes at once, also for lazy
+        frames.
     chain
         Chain of the epochs; it sets the number of epochs in a beacon day.
 
@@ -89,7 +97,9 @@ def income(
         ``epoch`` and its ``time``), then the columns of *by*. ``validator_epochs`` is the number of
         rows added up, from ``first_epoch`` to ``last_epoch``. Rewards and penalties by kind are
         positive amounts; ``consensus_income_gwei`` is rewards minus penalties,
-        ``execution_income_wei`` the fees of proposed blocks, ``net_income_wei`` the sum of both.
+        ``execution_income_wei`` what the proposers received for their blocks (without *blocks*:
+        priority fees, relay payments not included), and ``net_income_wei`` the sum of both.
+        ``execution_income_basis`` states which of them it is.
         ``proposals_missed`` is a count and never part of an amount. Rows without a time or with an
         amount missing are left out: unknown is not zero. Sorted by unit and group, except for Dask,
         whose partitions have no order.
@@ -104,12 +114,12 @@ def income(
     check_choice("day", day, get_args(Day))
     groups = list_columns(by)
     columns = ["epoch", "time", "proposals_missed", *AMOUNTS]
-    if taken := {*_KEYS, *columns, *PARTS} & set(groups):
+    if taken := {*_KEYS, *columns, *PARTS, BASIS} & set(groups):
         raise UsageError(
             f"by={min(taken)!r} is a column of the result itself",
             hint="Rename that column of the frame first.",
         )
-    lazy = open_frame(frame, [*columns, *groups], loader="load_income_history")
+    lazy = open_income(frame, [*columns, *groups], blocks)
     clock = get_chain(chain)
     unit = {"all": [], "epoch": ["epoch"]}.get(every, ["date" if day == "utc" else every])
     keys = [*unit, *groups]
@@ -126,11 +136,12 @@ def income(
     sums = aggregate(
         lazy,
         keys,
-        [*PARTS, "proposals_missed", "tx_fee_reward_wei"],
+        [*PARTS, "proposals_missed", FEES],
         lambda part: _add_unit(group_parts(part), every, tz, day, clock),
         **others,
     )
-    result = map_rows(sums, lambda part: _add_totals(part, unit, groups, others))
+    basis = describe_basis(blocks)
+    result = map_rows(sums, lambda part: _add_totals(part, unit, groups, others, basis))
     if not coverage:
         return return_lazy(sort_rows(result, keys), frame)
     table = collect_sums(result)
@@ -160,7 +171,11 @@ def _add_unit(rows: Lazy, every: Every, tz: str, day: Day, chain: Chain) -> Lazy
 
 
 def _add_totals(
-    rows: Lazy, unit: list[str], groups: list[str], others: dict[str, tuple[Aggregate, str]]
+    rows: Lazy,
+    unit: list[str],
+    groups: list[str],
+    others: dict[str, tuple[Aggregate, str]],
+    basis: str,
 ) -> Lazy:
     """Add the totals of both layers, and order the columns."""
     counts = ["validator_epochs", "first_epoch", "last_epoch"]
@@ -170,7 +185,7 @@ def _add_totals(
         rows.with_columns(sum_gwei().alias("consensus_income_gwei"))
         .with_columns(
             nw.col(*counts).cast(nw.Int64),
-            add_layers("consensus_income_gwei", "tx_fee_reward_wei").alias("net_income_wei"),
+            add_layers("consensus_income_gwei", FEES).alias("net_income_wei"),
         )
         .select(
             *unit,
@@ -180,9 +195,10 @@ def _add_totals(
             *(name for name in ("first_time", "last_time") if name in others),
             *PARTS,
             "consensus_income_gwei",
-            nw.col("tx_fee_reward_wei").alias("execution_income_wei"),
+            nw.col(FEES).alias("execution_income_wei"),
             "net_income_wei",
             "proposals_missed",
+            nw.lit(basis).alias(BASIS),
         )
     )
 
@@ -206,7 +222,7 @@ def _find_complete(rows: pl.DataFrame, every: Every, tz: str, day: Day, chain: C
 
 
 def _count_epochs(rows: pl.DataFrame, every: Every, tz: str) -> dict[date, int]:
-    """Return how many epochs begin in each calendar unit; empty where that is unknown.
+    """Return how many epochs a whole calendar unit has; empty where that is unknown.
 
     The length of an epoch is taken from the rows, because chains differ. The length of a single
     epoch is unknown.
@@ -221,11 +237,11 @@ def _count_epochs(rows: pl.DataFrame, every: Every, tz: str) -> dict[date, int]:
     length: timedelta = (last["last_time"] - first["first_time"]) / span
 
     def count_before(midnight: date) -> int:
-        """Return how many epochs begin before a day; none begins before epoch 0."""
+        """Return how many epochs begin before a day; negative before genesis."""
         # Python takes a midnight that the clocks skip as the moment of the change.
         moment = datetime.combine(midnight, time(), ZoneInfo(tz)).astimezone(UTC)
         number: int = first["first_epoch"] - (first["first_time"] - moment) // length
-        return max(0, number)
+        return number
 
     units = rows.select(start="date", end=pl.col("date").dt.offset_by(_NEXT[every])).unique()
     return {start: count_before(end) - count_before(start) for start, end in units.iter_rows()}

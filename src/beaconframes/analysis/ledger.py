@@ -11,12 +11,12 @@ from beaconframes.analysis.aggregation import aggregate, get_amount_type
 from beaconframes.analysis.engines import (
     add_date,
     move_to_engine,
-    open_frame,
     open_frame_like,
     return_lazy,
     sort_rows,
     stack_tables,
 )
+from beaconframes.analysis.execution_income import BASIS, FEES, describe_basis, open_income
 from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from beaconframes.analysis.engines import Lazy
 
 _KEYS = ["date", "validator_index"]
-_SUMS = [*PARTS, "tx_fee_reward_wei", "withdrawals_gwei"]
-_TOTALS = ["time", "consensus_income_gwei", "execution_income_wei", "net_income_wei"]
+_SUMS = [*PARTS, FEES, "withdrawals_gwei"]
+_TOTALS = ["time", "consensus_income_gwei", "execution_income_wei", "net_income_wei", BASIS]
 _WEI_PER_ETH = 1e18
 
 
@@ -37,6 +37,7 @@ def ledger(
     withdrawals: IntoFrame | None = None,
     prices: IntoFrame | None = None,
     *,
+    blocks: IntoFrame | None = None,
     tz: str = "UTC",
     price: str = "price",
 ) -> IntoFrameT:
@@ -51,6 +52,9 @@ def ledger(
     prices
         Prices of 1 ETH: a column ``time`` and one named *price*. The last price of each day counts.
         A day without a price has null, because an older price would be a guess.
+    blocks
+        Blocks of the validators, as in `analysis.income`: execution income is then what the
+        proposers received. Without it: priority fees, relay payments not included.
     tz
         Time zone of the days, such as ``"Europe/Berlin"``; clock changes are included.
     price
@@ -61,13 +65,14 @@ def ledger(
     The same kind of frame
         ``date``, ``validator_index``; rewards and penalties by kind (positive amounts),
         ``consensus_income_gwei``, ``execution_income_wei``, ``net_income_wei``,
-        ``withdrawals_gwei``, all exact: each column adds up to that of the raw rows. With prices
+        ``withdrawals_gwei``, all exact: each column adds up to that of the raw rows.
+        ``execution_income_basis`` states what execution income is. With prices
         also the price, ``income_value`` and ``withdrawals_value`` in its currency (Float64). Income
         rows with an amount missing are left out. Sorted, except for Dask.
     """
     columns = ["validator_index", "epoch", "time", *AMOUNTS]
-    rows = map_rows(open_frame(income, columns, loader="load_income_history"), group_parts)
-    tables = [_select_sums(add_date(rows, "day", tz), [*PARTS, "tx_fee_reward_wei"])]
+    rows = map_rows(open_income(income, columns, blocks), group_parts)
+    tables = [_select_sums(add_date(rows, "day", tz), [*PARTS, FEES])]
     if withdrawals is not None:
         columns = ["validator_index", "time", "amount_gwei"]
         withdrawal_rows = open_frame_like(
@@ -77,7 +82,8 @@ def ledger(
             {"amount_gwei": "withdrawals_gwei"}
         )
         tables.append(_select_sums(withdrawal_rows, ["withdrawals_gwei"]))
-    result = map_rows(aggregate(stack_tables(tables), _KEYS, _SUMS), _add_totals)
+    basis, sums = describe_basis(blocks), aggregate(stack_tables(tables), _KEYS, _SUMS)
+    result = map_rows(sums, lambda part: _add_totals(part, basis))
     if prices is not None:
         daily = move_to_engine(_find_daily_prices(prices, price, tz), result)
         result = result.join(daily, on="date", how="left")
@@ -95,14 +101,15 @@ def _select_sums(rows: Lazy, amounts: list[str]) -> Lazy:
     return map_rows(rows, lambda part: part.select(*keys, *columns))
 
 
-def _add_totals(sums: Lazy) -> Lazy:
+def _add_totals(sums: Lazy, basis: str) -> Lazy:
     return sums.with_columns(sum_gwei().alias("consensus_income_gwei")).select(
         *_KEYS,
         *PARTS,
         "consensus_income_gwei",
-        nw.col("tx_fee_reward_wei").alias("execution_income_wei"),
-        add_layers("consensus_income_gwei", "tx_fee_reward_wei").alias("net_income_wei"),
+        nw.col(FEES).alias("execution_income_wei"),
+        add_layers("consensus_income_gwei", FEES).alias("net_income_wei"),
         "withdrawals_gwei",
+        nw.lit(basis).alias(BASIS),
     )
 
 

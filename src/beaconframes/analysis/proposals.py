@@ -18,6 +18,7 @@ from beaconframes.analysis.engines import (
     open_frame_like,
     return_table,
 )
+from beaconframes.analysis.execution_income import FEES, open_income
 from beaconframes.analysis.income_columns import REWARDS
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.calendar import MAINNET, get_chain
@@ -122,7 +123,13 @@ def proposal_luck(
     return return_table(_add_luck(table, groups, level, days), balance_rows, balances)
 
 
-def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 225) -> IntoFrameT:
+def missed_proposals(
+    proposals: IntoFrameT,
+    income: IntoFrame,
+    *,
+    blocks: IntoFrame | None = None,
+    window: int = 225,
+) -> IntoFrameT:
     """List missed and orphaned proposals with their cost. One row per slot.
 
     The cost of a slot is the median reward of the blocks in *income* at most *window* epochs away,
@@ -136,6 +143,9 @@ def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 
     income
         Frame of `load_income_history`, of as many validators as possible: blocks of other
         validators are as good a comparison as your own.
+    blocks
+        Blocks of these validators, as in `analysis.income`: the execution cost is then the median
+        of what proposers received. Without it: priority fees, relay payments not included.
     window
         Number of epochs before and after a missed block to compare; 225 are a day.
 
@@ -155,9 +165,9 @@ def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 
         collect(drop_missing(source, ["slot", "epoch", "status", "proposer_index"]))
     )
     missed = missed.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
-    columns = ["epoch", *_REWARDS, "tx_fee_reward_wei"]
-    income_rows = drop_missing(open_frame(income, columns, loader="load_income_history"), columns)
-    blocks = collect_sums(
+    columns = ["epoch", *_REWARDS, FEES]
+    income_rows = drop_missing(open_income(income, columns, blocks), columns)
+    rewards = collect_sums(
         map_rows(
             check_row_sums(income_rows, _REWARDS),
             lambda part: part.filter(nw.sum_horizontal(*_REWARDS) > 0),
@@ -165,10 +175,10 @@ def missed_proposals(proposals: IntoFrameT, income: IntoFrame, *, window: int = 
     ).select(
         "epoch",
         cost_consensus_gwei=pl.sum_horizontal(*_REWARDS),
-        cost_execution_wei="tx_fee_reward_wei",
+        cost_execution_wei=FEES,
     )
     costs = [
-        _find_median_reward(blocks.filter((pl.col("epoch") - epoch).abs() <= window))
+        _find_median_reward(rewards.filter((pl.col("epoch") - epoch).abs() <= window))
         for epoch in missed["epoch"]
     ]
     schema: dict[str, Any] = {

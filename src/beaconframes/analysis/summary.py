@@ -18,6 +18,7 @@ from beaconframes.analysis.engines import (
     open_frame_like,
     return_table,
 )
+from beaconframes.analysis.execution_income import BASIS
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import AMOUNTS
 from beaconframes.analysis.proposals import missed_proposals, proposal_luck
@@ -45,6 +46,7 @@ _INCOME = [
     "execution_income_wei",
     "net_income_wei",
     "proposals_missed",
+    BASIS,
 ]
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index", "index_apr", "difference_bp"]
 
@@ -57,6 +59,7 @@ def performance(
     attestations: IntoFrame | None = None,
     proposals: IntoFrame | None = None,
     blocks: IntoFrame | None = None,
+    slots: IntoFrame | None = None,
     committees: IntoFrame | None = None,
     epochs: IntoFrame | None = None,
     index: IntoFrame | None = None,
@@ -76,10 +79,13 @@ def performance(
     income, balances
         Frames of `load_income_history` and `load_balance_history`. All validators in them are the
         peers of the comparison, so they may hold more validators than are reported.
-    attestations, proposals, blocks, committees, epochs, index
+    attestations, proposals, slots, committees, epochs, index
         Frames of `load_attestations`, `load_proposals`, `load_epoch_slots`, `load_sync_committees`,
         `load_epochs` and `load_yield_index`. Luck needs *proposals* and *epochs*, sync signatures
-        need *committees* and *blocks*. With *blocks*, missing blocks are separated from faults.
+        need *committees* and *slots*. With *slots*, missing blocks are separated from faults.
+    blocks
+        Blocks of all validators of *income*, as in `analysis.income`: execution income is then what
+        the proposers received. Without it: priority fees, relay payments not included.
     by
         A column of *validators*, or several: ``"validator_index"``, a label, or
         ``"withdrawal_address"``, which is read from the credentials (null for BLS credentials).
@@ -130,16 +136,18 @@ def performance(
         own_income,
         balance_rows.to_native(),
         index,
+        blocks=blocks,
         every="all",
         by=groups,
         validators=active_periods.to_native(),
         chain=clock,
     )
-    peers = apr(income_rows.to_native(), balance_rows.to_native(), every="all", chain=clock)
+    peers = apr(
+        income_rows.to_native(), balance_rows.to_native(), blocks=blocks, every="all", chain=clock
+    )
+    earned = sum_income(own_income, blocks=blocks, every="all", by=groups)
     parts = [
-        collect_sums(as_lazy(sum_income(own_income, every="all", by=groups))).select(
-            *groups, *_INCOME
-        ),
+        collect_sums(as_lazy(earned)).select(*groups, *_INCOME),
         _compare_with_peers(collect_sums(as_lazy(rates)), collect_sums(as_lazy(peers)), groups),
         _score_attestations(compute_attestation_ceiling(income_rows, balance_rows), labels, groups),
     ]
@@ -147,9 +155,7 @@ def performance(
         duties = open_frame_like(
             attestations, [_VALIDATOR, *_ATTESTED], loader="load_attestations", like=income_rows
         )
-        effectiveness = attestation_effectiveness(
-            add_labels(duties), blocks, by=groups, until=until
-        )
+        effectiveness = attestation_effectiveness(add_labels(duties), slots, by=groups, until=until)
         parts.append(_add_prefix(collect_sums(as_lazy(effectiveness)), groups, "attestations_"))
     label_table = collect(labels)
     if proposals is not None and epochs is not None:
@@ -164,10 +170,10 @@ def performance(
         parts.append(
             _add_prefix(collect_sums(as_lazy(luck)).drop("slots", "missed"), groups, "proposals_")
         )
-        missed = to_polars(missed_proposals(proposals, income_rows.to_native()))
+        missed = to_polars(missed_proposals(proposals, income_rows.to_native(), blocks=blocks))
         parts.append(_sum_costs(missed, label_table, groups))
-    if committees is not None and blocks is not None:
-        members = to_polars(sync_against_committee(blocks, committees))
+    if committees is not None and slots is not None:
+        members = to_polars(sync_against_committee(slots, committees))
         parts.append(_sum_signatures(members, label_table, groups))
     table = label_table.group_by(groups).agg(validators=pl.len().cast(pl.Int64))
     for part in parts:

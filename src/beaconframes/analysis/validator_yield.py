@@ -22,7 +22,7 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
 
     ``apr`` is 365 times the income of the day over the effective balances at its start, as in the
     yield index whose *days* these are (they begin at the hour of genesis); ``cl_apr`` and
-    ``el_apr`` are its parts. ``validators`` is the number of validators counted: those with a
+    ``el_apr`` are its parts. Like the index, they count priority fees, relay payments not included. ``validators`` is the number of validators counted: those with a
     balance at the day's first epoch and with income rows for each of its epochs. Days without such
     a validator are left out. This computes at once.
     """

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
+from beaconframes.analysis.execution_income import FEES_ONLY
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.charts import series, validator_lines
@@ -29,7 +30,7 @@ _PARTS = {
     "proposal_reward_gwei": ("Block proposals", colours.AMBER),
     "sync_committee_reward_gwei": ("Sync committee", colours.CYAN),
     "slashing_reward_gwei": ("Slashing rewards", colours.KHAKI),
-    "execution_income_wei": ("Execution fees", colours.PURPLE),
+    "execution_income_wei": ("Execution income", colours.PURPLE),
     "attestation_penalty_gwei": ("Attestation penalties", colours.RED),
     "finality_delay_penalty_gwei": ("Finality delay penalties", colours.BROWN),
     "sync_committee_penalty_gwei": ("Sync committee penalties", colours.ORANGE),
@@ -42,6 +43,7 @@ _Stack = list[tuple[str, "Floats", "Floats"]]
 def income(
     frame: IntoFrame,
     *,
+    blocks: IntoFrame | None = None,
     every: Every = "day",
     unit: Unit = "eth",
     by: By = "total",
@@ -52,7 +54,7 @@ def income(
     check_choice("by", by, get_args(By))
     check_choice("every", every, get_args(Every))
     groups = "validator_index" if by == "validator" else ()
-    rows = to_polars(sum_income(frame, every=every, by=groups, coverage=True))
+    rows = to_polars(sum_income(frame, blocks=blocks, every=every, by=groups, coverage=True))
     if every != "epoch":
         midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
         rows = rows.with_columns(time=midnight)
@@ -67,7 +69,11 @@ def income(
     span = f"per {every}{suffix}"
     if cumulative and not rows.is_empty():
         span = f"since {series.format_day(rows['time'].min())}"
-    y = Axis(f"{quantity} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
+    y = Axis(
+        f"{quantity} {span} ({series.UNIT_NAMES[unit]})",
+        thousands=unit == "gwei",
+        note=FEES_ONLY if blocks is None else "",
+    )
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with a time and every amount")
         return Chart(x, y, empty_note=f"No income to draw: {reason}")

@@ -139,6 +139,8 @@ class Axis:
     """Whether the numbers are indices, with a tick label only at whole numbers."""
     reverse: bool = False
     """Whether the first position is at the top."""
+    note: str = ""
+    """Second line of the label."""
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
+from beaconframes.calendar import instants
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, is_empty, select_columns
 from beaconframes.units import to_eth
@@ -111,6 +113,34 @@ def find_isolated_points(y: Floats) -> list[int]:
     is_point = np.concatenate(([False], np.isfinite(y), [False]))
     isolated: list[int] = np.flatnonzero(is_point[1:-1] & ~is_point[:-2] & ~is_point[2:]).tolist()
     return isolated
+
+
+def find_partial_periods(
+    starts: Positions, ends: Positions, since: Any = None, until: Any = None
+) -> Flags:
+    """Return which periods are not wholly between *since* and *until*, both inclusive.
+
+    Without *since*, the first period may be partial; without *until*, the last.
+    """
+    ranks = np.arange(len(starts))
+    begin = _read_instants("since", since)
+    end = _read_instants("until", until)
+    is_early = ranks == 0 if begin is None else starts < begin[0]
+    is_late = ranks == len(starts) - 1 if end is None else ends > end[1] + np.timedelta64(1, "us")
+    return np.asarray(is_early | is_late)
+
+
+def _read_instants(argument: str, value: Any) -> Positions | None:
+    """Return the first and the last instant of a date or time; None for None."""
+    if value is None:
+        return None
+    if isinstance(value, int):
+        raise UsageError(
+            f"{argument}={value!r} is a number, and the chart does not know its chain",
+            hint='Pass a date such as "2026-10-01", or a datetime.',
+        )
+    moments = instants(argument, value, lambda: datetime.now(UTC))
+    return np.array([moment.replace(tzinfo=None) for moment in moments], "datetime64[us]")
 
 
 def number_units(every: str) -> pl.Expr:

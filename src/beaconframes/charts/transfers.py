@@ -16,23 +16,39 @@ from beaconframes.frames import check_choice
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
+    from beaconframes.calendar import Moment
+
 Every = Literal["day", "week", "month"]
 
 _MAX_MARKERS = 60  # Markers of more days than this overlap.
 
 
 def withdrawals(
-    frame: IntoFrame, *, every: Every = "day", unit: Unit = "eth", cumulative: bool = False
+    frame: IntoFrame,
+    *,
+    every: Every = "day",
+    unit: Unit = "eth",
+    cumulative: bool = False,
+    since: Moment | None = None,
+    until: Moment | None = None,
 ) -> Chart:
     """Build the bars of withdrawals by day, week or month, or the line of their running sum."""
     rows = series.read_rows(frame, ["time", "amount_gwei"], loader="load_validator_withdrawals")
     reason = series.explain_empty(frame, "no row with a time and an amount")
     kinds = {"Withdrawals": (rows, colours.BLUE)}
-    return _build_transfers(kinds, "Withdrawals", reason, every, unit, cumulative=cumulative)
+    return _build_transfers(
+        kinds, "Withdrawals", reason, every, unit, (since, until), cumulative=cumulative
+    )
 
 
 def deposits(
-    frame: IntoFrame, *, every: Every = "day", unit: Unit = "eth", cumulative: bool = False
+    frame: IntoFrame,
+    *,
+    every: Every = "day",
+    unit: Unit = "eth",
+    cumulative: bool = False,
+    since: Moment | None = None,
+    until: Moment | None = None,
 ) -> Chart:
     """Build the bars of valid and invalid deposits, or the lines of their running sums."""
     columns = ["time", "amount_gwei", "valid_signature", "removed"]
@@ -43,7 +59,9 @@ def deposits(
         "Valid signature": (rows.filter(valid), colours.BLUE),
         "Invalid signature": (rows.filter(~valid), colours.RED),
     }
-    return _build_transfers(kinds, "Deposits", reason, every, unit, cumulative=cumulative)
+    return _build_transfers(
+        kinds, "Deposits", reason, every, unit, (since, until), cumulative=cumulative
+    )
 
 
 def _build_transfers(
@@ -52,10 +70,14 @@ def _build_transfers(
     reason: str,
     every: Every,
     unit: Unit,
+    loaded: tuple[Moment | None, Moment | None],
     *,
     cumulative: bool,
 ) -> Chart:
-    """Build stacked bars of the exact sums by day, week or month, or lines of running sums."""
+    """Build stacked bars of the exact sums by day, week or month, or lines of running sums.
+
+    The rows do not contain the range that was *loaded*.
+    """
     check_choice("every", every, get_args(Every))
     check_choice("unit", unit, get_args(Unit))
     all_rows = pl.concat(
@@ -67,7 +89,13 @@ def _build_transfers(
     amount = pl.col("amount_gwei").cast(pl.Decimal(38, 0)).sum()
     sums = all_rows.group_by("time", "kind").agg(amount)
     periods = sums.select("time").unique().sort("time")
-    x = Axis(f"{series.TIME_NAMES[every]} (UTC)", every, series.to_datetime64(periods["time"]))
+    moments = series.to_datetime64(periods["time"])
+    ends = series.to_datetime64(periods["time"].dt.offset_by(series.LENGTHS[every]))
+    partial = series.find_partial_periods(moments, ends, *loaded)
+    hatched = ""
+    if not cumulative and partial.any():
+        hatched = ", hatched: may be incomplete" if None in loaded else ", hatched where incomplete"
+    x = Axis(f"{series.TIME_NAMES[every]} (UTC{hatched})", every, moments)
     span = f"per {every}"
     if cumulative and periods.height:
         span = f"since {series.format_day(all_rows['time'].min())}"
@@ -77,8 +105,6 @@ def _build_transfers(
     single_note = f"One {every} only" if periods.height == 1 else None
     layers: list[Layer] = []
     base = np.zeros(periods.height)
-    moments = series.to_datetime64(periods["time"])
-    width = series.to_datetime64(periods["time"].dt.offset_by(series.LENGTHS[every])) - moments
     for name, (rows, colour) in kinds.items():
         if rows.is_empty():
             continue
@@ -100,7 +126,8 @@ def _build_transfers(
             )
         else:
             height = series.convert_amounts(amounts, unit)
-            layers.append(Bars(moments, height, name, colour, base.copy(), width * 0.8))
+            width = (ends - moments) * 0.8
+            layers.append(Bars(moments, height, name, colour, base.copy(), width, partial))
             base += height
     names = tuple(kinds) if len(kinds) > 1 else ()
     shown = {layer.name for layer in layers if isinstance(layer, Line | Bars)}

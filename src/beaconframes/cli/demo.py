@@ -50,6 +50,7 @@ def demo(out: Path, as_json: bool) -> None:
         day = max(head.epoch - chain.epochs_per_day + 1, first)
         log = LoadLog(local)
         income = log.load("income_history", lambda: v1.load_income_history(range(250), since=first))
+        produced = log.load("produced_blocks", lambda: v1.load_produced_blocks(range(250)))
         rates = log.load("yield_index", lambda: v1.load_yield_index(since=0))
         blocks = log.load("epoch_slots", lambda: v1.load_epoch_slots(since=day))
         periods = range(day // chain.epochs_per_sync_period, head.latest("period", chain) + 1)
@@ -58,7 +59,7 @@ def demo(out: Path, as_json: bool) -> None:
 
     started = time.perf_counter()
     for name, axes in {
-        "income.png": plot.income(income, every="day", unit="eth"),
+        "income.png": plot.income(income, blocks=produced, every="day", unit="eth"),
         "yield_index.png": plot.yield_index(rates),
         "sync_participation.png": plot.sync_participation(blocks, every="epoch"),
     }.items():

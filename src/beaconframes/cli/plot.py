@@ -40,13 +40,14 @@ CHARTS = {
 }
 """Every chart, and the loader of its rows."""
 SECOND_FRAMES = {
+    "blocks": "produced-blocks",
     "produced": "produced-blocks",
     "committees": "sync-committees",
     "income": "income-history",
     "balances": "balance-history",
 }
 """Arguments of charts that are another frame, and the loader of its rows."""
-NOT_OPTIONS = ("ax", "kwargs", "groups")
+NOT_OPTIONS = ("ax", "kwargs", "groups", "since", "until")
 IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
 

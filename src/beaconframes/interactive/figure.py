@@ -93,7 +93,8 @@ def _describe_y_axis(axis: Axis) -> dict[str, Any]:
 
 
 def _describe_axis(axis: Axis) -> dict[str, Any]:
-    layout: dict[str, Any] = {"title": {"text": axis.label}}
+    note = f"<br>{axis.note}" if axis.note else ""
+    layout: dict[str, Any] = {"title": {"text": f"{axis.label}{note}"}}
     if axis.zero_line:
         layout |= {"zeroline": True, "zerolinecolor": colours.SLATE, "zerolinewidth": 1}
     if axis.thousands or axis.integers:

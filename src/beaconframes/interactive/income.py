@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def income(
     frame: IntoFrame,
     *,
+    blocks: IntoFrame | None = None,
     every: Every = "day",
     unit: Unit = "eth",
     by: By = "total",
@@ -27,15 +28,20 @@ def income(
     """Draw an income history: bars for days, weeks or months (UTC), a line for epochs.
 
     *frame* is the result of ``bf.load_income_history(...)``. Net income is rewards minus penalties
-    on the consensus layer plus the fees of proposed blocks, summed exactly; only the drawn heights
-    are floats. With *by* ``"component"``, rewards are stacked, with penalties below zero; with
-    ``"validator"``, each validator has a line. Hatched bars and hollow markers mean that epochs of
-    their day, week or month are missing in the frame.
+    on the consensus layer plus execution income, summed exactly; only the drawn heights are floats.
+    With *by* ``"component"``, rewards are stacked, with penalties below zero; with ``"validator"``,
+    each validator has a line. Bars are hatched and markers hollow where the frame does not have a
+    whole day, week or month of epochs, also where the chain began or the newest epoch is within it.
+
+    With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
+    proposers received; without it, priority fees, relay payments not included.
 
     *cumulative* draws the sum since the first row instead, as lines or stacked steps. Where epochs
     are missing, nothing is drawn and nothing is added.
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    chart = charts.income(frame, every=every, unit=unit, by=by, cumulative=cumulative)
+    chart = charts.income(
+        frame, blocks=blocks, every=every, unit=unit, by=by, cumulative=cumulative
+    )
     return figure.build_figure(chart, kwargs)

@@ -31,7 +31,7 @@ def build_traces(layer: Layer, chart: Chart) -> tuple[list[Any], str | None]:
         case Points():
             return [_build_points(layer, chart)], None
         case Bars():
-            return [_build_bars(layer, chart)], None
+            return _build_bars(layer, chart), None
         case Area():
             return _build_area(layer, chart)
         case Heatmap():
@@ -74,6 +74,22 @@ def _describe_legend(layer: Line | Points | Bars | Area, chart: Chart) -> dict[s
     return options | {"legendgroup": name}
 
 
+def _build_swatch(
+    layer: Line | Bars, chart: Chart, marker: dict[str, Any], **options: Any
+) -> list[Any]:
+    """Build the swatch of a layer in the legend; none if the legend does not name the layer.
+
+    Without it, plotly draws the swatch like the first point, which may be hatched or hollow.
+    """
+    from plotly import graph_objects as go
+
+    entry = _describe_legend(layer, chart)
+    if not entry["showlegend"]:
+        return []
+    mode = "lines+markers" if options else "markers"
+    return [go.Scatter(x=[None], y=[None], mode=mode, marker=marker, **options, **entry)]
+
+
 def _choose_scatter(count: int) -> Any:
     from plotly import graph_objects as go
 
@@ -98,11 +114,15 @@ def _build_line(layer: Line, chart: Chart) -> tuple[list[Any], str | None]:
         "connectgaps": False,
         "hovertemplate": _format_hover(chart),
     }
+    swatch: list[Any] = []
     if layer.marked:
         hollow = layer.hollow if layer.hollow is not None and each == 1 else np.zeros(len(x), bool)
         fill = np.where(hollow, colours.PAPER, colour)
         options["marker"] = {"size": 6, "color": fill, "line": {"color": colour, "width": 1.5}}
-    drawn = [go.Scatter(x=shorten_times(x), y=y, **options)]
+        if hollow.any():
+            swatch = _build_swatch(layer, chart, {"size": 6, "color": colour}, line=options["line"])
+            options["showlegend"] = False
+    drawn = [*swatch, go.Scatter(x=shorten_times(x), y=y, **options)]
     # A line does not show an isolated point, so it gets a marker.
     isolated = [] if layer.marked else series.find_isolated_points(y)
     if isolated:
@@ -145,14 +165,16 @@ def _build_points(layer: Points, chart: Chart) -> Any:
     return _choose_scatter(len(layer.x))(x=shorten_times(layer.x), y=layer.y, **options)
 
 
-def _build_bars(layer: Bars, chart: Chart) -> Any:
+def _build_bars(layer: Bars, chart: Chart) -> list[Any]:
     from plotly import graph_objects as go
 
     width: Any = layer.width
     if isinstance(width, np.ndarray):
         width = width / np.timedelta64(1, "ms")
     marker: dict[str, Any] = {"color": layer.colour or colours.BLUE, "line": {"width": 0}}
+    swatch: list[Any] = []
     if layer.incomplete is not None and layer.incomplete.any():
+        swatch = _build_swatch(layer, chart, {"symbol": "square", "size": 10} | marker)
         shapes = np.where(layer.incomplete, "/", "")
         stripes = {"shape": shapes, "fgcolor": colours.PAPER, "size": 6, "solidity": 0.25}
         # Without this, the stripes replace the bar.
@@ -162,6 +184,8 @@ def _build_bars(layer: Bars, chart: Chart) -> Any:
         "width": width,
         "base": layer.base,
     }
+    if swatch:
+        options["showlegend"] = False
     axis = chart.x if layer.horizontal else chart.y
     names = chart.y.tick_labels if layer.horizontal else chart.x.tick_labels
     where = "%{x}"
@@ -176,8 +200,8 @@ def _build_bars(layer: Bars, chart: Chart) -> Any:
         f"<extra>{'%{fullData.name}' if layer.name else ''}</extra>"
     )
     if layer.horizontal:
-        return go.Bar(y=layer.x, x=layer.height, orientation="h", **options)
-    return go.Bar(x=shorten_times(layer.x), y=layer.height, **options)
+        return [*swatch, go.Bar(y=layer.x, x=layer.height, orientation="h", **options)]
+    return [*swatch, go.Bar(x=shorten_times(layer.x), y=layer.height, **options)]
 
 
 def _build_area(layer: Area, chart: Chart) -> tuple[list[Any], str | None]:

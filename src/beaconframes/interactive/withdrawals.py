@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from plotly.graph_objects import Figure
 
+    from beaconframes.calendar import Moment
     from beaconframes.charts.series import Unit
     from beaconframes.charts.transfers import Every
 
@@ -21,6 +22,8 @@ def withdrawals(
     every: Every = "day",
     unit: Unit = "eth",
     cumulative: bool = False,
+    since: Moment | None = None,
+    until: Moment | None = None,
     **kwargs: Any,
 ) -> Figure:
     """Draw withdrawals: bars for days, weeks or months (UTC).
@@ -29,9 +32,15 @@ def withdrawals(
     ``bf.load_slot_withdrawals(...)``; amounts are summed exactly. Days without a withdrawal have no
     bar.
 
+    Bars that may be incomplete are hatched: the first and the last, because rows do not contain the
+    range that was loaded. *since* and *until*, dates or times, are that range: then the bars that
+    it does not cover completely are hatched.
+
     *cumulative* draws the sum since the first row instead.
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    chart = charts.withdrawals(frame, every=every, unit=unit, cumulative=cumulative)
+    chart = charts.withdrawals(
+        frame, every=every, unit=unit, cumulative=cumulative, since=since, until=until
+    )
     return figure.build_figure(chart, kwargs)

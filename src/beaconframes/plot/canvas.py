@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib import dates
 from matplotlib import pyplot as plt
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from beaconframes import colours
@@ -109,7 +110,7 @@ def _set_x_axis(ax: Axes, axis: Axis) -> None:
 
 def _set_y_axis(ax: Axes, axis: Axis) -> None:
     """Set label and ticks of the vertical axis."""
-    ax.set_ylabel(axis.label)
+    ax.set_ylabel(f"{axis.label}\n{axis.note}" if axis.note else axis.label)
     if axis.tick_labels:
         ax.set_yticks(range(len(axis.tick_labels)), axis.tick_labels)
         ax.set_ylim(-0.6, len(axis.tick_labels) - 0.4)
@@ -174,6 +175,9 @@ def _add_legend(ax: Axes, chart: Chart) -> None:
         # Small markers need a larger one in the legend.
         if isinstance(handle, Line2D):
             handle.set_markersize(max(handle.get_markersize(), 4))
+        # The swatch is that of the first bar, which may be hatched.
+        if isinstance(handle, Patch):
+            handle.set_hatch(None)
 
 
 def _write_note(ax: Axes, text: str, *, y: float = 0.5) -> None:

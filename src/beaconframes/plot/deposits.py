@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
+    from beaconframes.calendar import Moment
     from beaconframes.charts.series import Unit
     from beaconframes.charts.transfers import Every
 
@@ -21,6 +22,8 @@ def deposits(
     every: Every = "day",
     unit: Unit = "eth",
     cumulative: bool = False,
+    since: Moment | None = None,
+    until: Moment | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -30,9 +33,15 @@ def deposits(
     amounts are summed exactly. Deposits with an invalid signature, which have no effect, are
     stacked on the others in red. Deposits removed by a reorganisation are left out.
 
+    Bars that may be incomplete are hatched: the first and the last, because rows do not contain the
+    range that was loaded. *since* and *until*, dates or times, are that range: then the bars that
+    it does not cover completely are hatched.
+
     *cumulative* draws the sum since the first row instead.
 
     *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
     """
-    chart = charts.deposits(frame, every=every, unit=unit, cumulative=cumulative)
+    chart = charts.deposits(
+        frame, every=every, unit=unit, cumulative=cumulative, since=since, until=until
+    )
     return canvas.draw_chart(chart, ax, kwargs)

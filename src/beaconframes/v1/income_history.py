@@ -79,7 +79,11 @@ class IncomeHistory(Table):
         "Proposals missed: a count, not an amount.", wire="income.proposals_missed", default=0
     )
     tx_fee_reward_wei = Wei(
-        "Priority fees of proposed blocks.", wire="income.tx_fee_reward_wei", default=0, text=True
+        "Priority fees of proposed blocks, relay payments not included: with a relay, the builder "
+        "receives the fees and pays the proposer another amount (see load_produced_blocks).",
+        wire="income.tx_fee_reward_wei",
+        default=0,
+        text=True,
     )
 
     calendar_fields = WEEK_OF_EPOCH
