@@ -451,7 +451,7 @@ def test_swatches_of_the_legend_are_never_hatched():
     ax = plot.deposits(frame)
 
     assert ax.containers[0][0].get_hatch()
-    assert [None, None] == [patch.get_hatch() for patch in ax.get_legend().get_patches()]
+    assert ["", ""] == [patch.get_hatch() for patch in ax.get_legend().get_patches()]
 
 
 @pytest.mark.parametrize(("unit", "per_eth"), [("eth", 1.0), ("gwei", 1e9), ("wei", 1e18)])

@@ -177,7 +177,7 @@ def _add_legend(ax: Axes, chart: Chart) -> None:
             handle.set_markersize(max(handle.get_markersize(), 4))
         # The swatch is that of the first bar, which may be hatched.
         if isinstance(handle, Patch):
-            handle.set_hatch(None)
+            handle.set_hatch("")
 
 
 def _write_note(ax: Axes, text: str, *, y: float = 0.5) -> None:
