@@ -71,9 +71,14 @@ def test_demo_as_json(run, small_sample, tmp_path):
 
     report = json.loads(result.stdout)
     assert (3, False) == (result.exit_code, report["complete"])
-    assert ["income_history", "yield_index", "epoch_slots", "sync_committees", "graffiti_wall"] == [
-        loaded["table"] for loaded in report["loaded"]
-    ]
+    assert [
+        "income_history",
+        "produced_blocks",
+        "yield_index",
+        "epoch_slots",
+        "sync_committees",
+        "graffiti_wall",
+    ] == [loaded["table"] for loaded in report["loaded"]]
     assert all(Path(file).is_file() for file in report["files"])
 
 

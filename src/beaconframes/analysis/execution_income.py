@@ -88,7 +88,7 @@ def _read_blocks(blocks: Any) -> pl.DataFrame:
     if amount is None or (proposer is None and PRIORITY_FEES not in names):
         raise UsageError(
             f"blocks has no column {' or '.join(_PROPOSERS if amount else _AMOUNTS)}",
-            hint=f"{_HINT} Rows of load_epoch_slots have no rewards; for performance, they are slots=.",
+            hint=f"{_HINT} Frames of load_epoch_slots have no rewards: performance takes slots=.",
         )
     identity = [name for name in ("slot", "block_number") if name in names][:1]
     optional = [name for name in ("status", PRIORITY_FEES) if name in names]

@@ -22,9 +22,10 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
 
     ``apr`` is 365 times the income of the day over the effective balances at its start, as in the
     yield index whose *days* these are (they begin at the hour of genesis); ``cl_apr`` and
-    ``el_apr`` are its parts. Like the index, they count priority fees, relay payments not included. ``validators`` is the number of validators counted: those with a
-    balance at the day's first epoch and with income rows for each of its epochs. Days without such
-    a validator are left out. This computes at once.
+    ``el_apr`` are its parts. Like the index, they count priority fees, relay payments not
+    included. ``validators`` is the number of validators counted: those with a balance at the day's
+    first epoch and with income rows for each of its epochs. Days without such a validator are left
+    out. This computes at once.
     """
     day_bounds = collect(
         drop_missing(select_columns(days, _DAYS, loader="load_yield_index"), _DAYS)
