@@ -32,10 +32,16 @@ def head_at(epoch: int) -> Head:
 
 
 class Replicas(httpx.BaseTransport):
-    """Answers each request with the head that `epoch_of` returns for its number and its path."""
+    """Answers each request with the head that `epoch_of` returns for its number and its path.
 
-    def __init__(self, service: Service, epoch_of: Callable[[int, str], int]) -> None:
+    V1 requests for more than *at_most* validators are refused, as for the plan of some keys.
+    """
+
+    def __init__(
+        self, service: Service, epoch_of: Callable[[int, str], int], *, at_most: int = 100
+    ) -> None:
         self.service = service
+        self.at_most = at_most
         self.epoch_of = epoch_of
         self.paths: list[str] = []
         self.numbers = itertools.count()
@@ -66,6 +72,9 @@ class Replicas(httpx.BaseTransport):
         match, endpoint = next(found for found in matches if found[0] is not None)
         if path.startswith("/api/v2/"):
             answer = self.service.answer_v2(endpoint, request.content, "premium")
+        elif path.count(",") >= self.at_most:
+            text = f"ERROR: your plan has a limit of {self.at_most} identifiers"
+            return httpx.Response(403, json={"status": text, "data": None})
         else:
             fields = dict(parse_qsl(request.url.query.decode())) | match.groupdict()
             answer = self.service.answer(endpoint, fields)

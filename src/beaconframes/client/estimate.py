@@ -104,7 +104,7 @@ def estimate_requests(
     explorer: Connected, endpoint: Endpoint, arguments: Sequence[Mapping[str, Any]]
 ) -> Estimate:
     """Return the estimate for fetching the rows of *arguments*, without a store."""
-    limit = explorer.source.identifier_limit
+    limit = explorer.source.identifier_limit_of(endpoint.envelope)
     calls = explorer.source.plan(endpoint, arguments, explorer.chain_head_of(endpoint))
     parts = [part for call in calls for part in endpoint.split(call, limit.at_once)]
     counts = [endpoint.count_pages(part) for part in parts]

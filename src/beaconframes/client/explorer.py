@@ -188,14 +188,15 @@ class Explorer:
         """Return the chain head, as reported by V1."""
         fixed = self._head.fixed
         reread = self._head.reread if fixed is None else None
-        return ChainHead(self.chain, self._head.head, self.now, fixed, reread=reread)
+        batch_limit = self.source.identifier_limit_of(Envelope.V1).at_once
+        return ChainHead(self.chain, self._head.head, self.now, fixed, batch_limit, reread)
 
     @property
     def chain_head_v2(self) -> ChainHead:
         """Return the chain head, as reported by V2."""
         fixed = self._head.fixed
         end = self._head_v2 if fixed is None else fixed
-        batch_limit = self.source.identifier_limit.at_once
+        batch_limit = self.source.identifier_limit_of(Envelope.V2).at_once
         reread = self._head_v2.reread if fixed is None else None
         return ChainHead(self.chain, lambda: end, self.now, fixed, batch_limit, reread)
 

@@ -56,6 +56,7 @@ class Identifiers(Parameter):
 
     role = Role.SUBJECT
     resolves_pubkeys = True
+    has_split = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -69,7 +70,7 @@ class Identifiers(Parameter):
 
     def batch_limit(self, chain_head: ChainHead) -> int:
         """Return how many validators one request may name."""
-        return self.at_most
+        return min(self.at_most, chain_head.at_once)
 
     def arguments(self) -> tuple[str, ...]:
         """Return the one argument."""
@@ -77,11 +78,18 @@ class Identifiers(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of at most ``at_most`` identifiers that fit into a URL."""
+        items = identifiers.normalise_validators(values[self.arg])
+        return self.divide(items, min(self.at_most, chain_head.at_once))
+
+    def split(self, batch: Batch, batch_limit: int) -> list[Batch]:
+        """Return *batch* in parts of at most *batch_limit* identifiers."""
+        return self.divide(batch.fields[self.arg].split(","), batch_limit)
+
+    def divide(self, items: list[str], at_most: int) -> list[Batch]:
+        """Return *items* in batches of *at_most* that fit into a URL."""
         return [
             Batch({self.arg: ",".join(batch)}, self.expected(batch))
-            for batch in identifiers.split_into_batches(
-                identifiers.normalise_validators(values[self.arg]), self.at_most, self.longest
-            )
+            for batch in identifiers.split_into_batches(items, at_most, self.longest)
         ]
 
     def expected(self, batch: list[str]) -> tuple[ExpectedRows, ...]:

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from beaconframes.endpoint import PageLoopGuard
 from beaconframes.errors import (
@@ -73,8 +73,9 @@ class IdentifierLimit:
     ``is_known`` is set once a large request was accepted or refused.
     """
 
-    at_once: int = 100
-    smallest: int = 20
+    largest: ClassVar = 100
+    smallest: ClassVar = 20
+    at_once: int = largest
     is_known: bool = False
 
     def learn(self, refusal: TooManyIdentifiers) -> None:
@@ -166,7 +167,12 @@ class Paginator:
         """Return the pages of *call*, split into requests within the identifier limit."""
         limit = self.identifier_limit
         pages: Pages = []
-        for part in self.endpoint.split(call, limit.at_once, public=self.public):
+        # A call was planned for the limit known then; only a smaller one divides it again.
+        is_divided = limit.at_once < limit.largest
+        parts = (
+            self.endpoint.split(call, limit.at_once, public=self.public) if is_divided else [call]
+        )
+        for part in parts:
             try:
                 pages += self.fetch_pages(part)
             except TooManyIdentifiers as refusal:

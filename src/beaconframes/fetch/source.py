@@ -81,7 +81,8 @@ class ApiSource:
 
     def __init__(self, session: Session, session_v2: Session, *, public: bool) -> None:
         """Try the *public* service's paths first, or those of the specification."""
-        self.identifier_limit = IdentifierLimit()
+        # V1 documents its limit of 100; in V2 it depends on the plan of the key.
+        self._limit_v1, self._limit_v2 = IdentifierLimit(is_known=True), IdentifierLimit()
         self.sessions = {session, session_v2}
         self._session, self._session_v2 = session, session_v2
         self._public = public
@@ -94,6 +95,10 @@ class ApiSource:
     def session_of(self, envelope: Envelope) -> Session:
         """Return the session of the API version that has this envelope."""
         return self._session_v2 if envelope is Envelope.V2 else self._session
+
+    def identifier_limit_of(self, envelope: Envelope) -> IdentifierLimit:
+        """Return the limit of the API version that has this envelope."""
+        return self._limit_v2 if envelope is Envelope.V2 else self._limit_v1
 
     def plan(
         self,
@@ -125,12 +130,13 @@ class ApiSource:
         """
         # If columns are inferred from the records, all pages must be decoded together.
         may_flush = not endpoint.table.keeps_every_field
+        limit = self.identifier_limit_of(endpoint.envelope)
         first = self._public
         for public in (first, not first):
             calls = self.plan(endpoint, arguments, chain_head, public=public)
-            expect_requests(endpoint, calls, self.identifier_limit.at_once)
+            expect_requests(endpoint, calls, limit.at_once)
             session = self.session_of(endpoint.envelope)
-            paginator = Paginator(endpoint, session, self.identifier_limit, served, public=public)
+            paginator = Paginator(endpoint, session, limit, served, public=public)
             warnings = ResponseWarnings(endpoint, chain_head.chain)
             pages: Pages = []
             has_rows, size, last_flush = False, 0, time.monotonic()

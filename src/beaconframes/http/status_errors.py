@@ -48,7 +48,10 @@ CHALLENGE = re.compile(
     rb"just a moment|challenge-platform|cf-chl|captcha|attention required", re.IGNORECASE
 )
 DATABASE_FAILED = re.compile(r"could not (retrieve|parse|adjust) (db|query) results", re.IGNORECASE)
-TOO_MANY_IDENTIFIERS = re.compile(r"identifiers? exceeds? (the )?(allowed )?limit", re.IGNORECASE)
+TOO_MANY_IDENTIFIERS = re.compile(
+    r"identifiers? exceeds? (the )?(allowed )?limit|limit of [0-9]{1,3} (validator )?identifiers",
+    re.IGNORECASE,
+)
 NO_SUCH_PATH = re.compile(r"page not found|no such (route|endpoint|path)", re.IGNORECASE)
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])

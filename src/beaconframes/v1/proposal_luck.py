@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import polars as pl
 
@@ -14,11 +14,9 @@ from beaconframes.schema import Number, RequestField, Table, Text, UnixTime
 from beaconframes.v1._proposal_luck import compute_luck
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
-    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint import Fields, View
 
 
 class ProposalLuck(Table):
@@ -39,13 +37,13 @@ class ProposalLuck(Table):
 class SingleSet(Identifiers):
     """A set of validators, in one request."""
 
-    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
+    def divide(self, items: list[str], at_most: int) -> list[Batch]:
         """Return one batch; raise UsageError for a set that is too large for one request."""
-        batches = super().batches(values, chain_head)
+        batches = super().divide(items, at_most)
         if len(batches) > 1:
             raise UsageError(
                 f"{self.arg} is too large for one request; luck of parts cannot be combined",
-                hint=f"Pass at most {self.at_most} validators, by index: public keys are longer",
+                hint=f"Pass at most {at_most} validators, by index: public keys are longer",
             )
         return batches
 
