@@ -68,18 +68,18 @@ def count(server, store, call, **more):
 
 
 CALLS = {
-    "income": lambda e: bf.load_income_history(range(150), since=220, until=349, explorer=e),
+    "income": lambda e: bf.load_income_history(range(101), since=250, until=255, explorer=e),
     "balances": lambda e: bf.load_balance_history(range(120), since=0, until=120, explorer=e),
-    "proposals": lambda e: bf.load_proposals(range(150), since=0, until=300, explorer=e),
+    "proposals": lambda e: bf.load_proposals(range(30), since=0, until=110, explorer=e),
     "withdrawals": lambda e: bf.load_validator_withdrawals(
-        range(50), since=0, until=300, explorer=e
+        range(50), since=0, until=110, explorer=e
     ),
     "attestations": lambda e: bf.load_attestations(range(50), since=400, until=450, explorer=e),
     "slim": lambda e: bf.load_attestations([1, 2], since=400, until=450, slim=True, explorer=e),
     "epochs": lambda e: bf.load_epochs(since=100, until=110, explorer=e),
     "epoch slots": lambda e: bf.load_epoch_slots(since=100, until=103, explorer=e),
     "yield": lambda e: bf.load_yield_index(since=0, until=1, explorer=e),
-    "slots": lambda e: bf.load_slots(range(3200, 3220), explorer=e),
+    "slots": lambda e: bf.load_slots(range(3200, 3208), explorer=e),
     "slot attestations": lambda e: bf.load_slot_attestations([0, 3201, 3202], explorer=e),
     "slot withdrawals": lambda e: bf.load_slot_withdrawals(range(3200, 3206), explorer=e),
     "sync": lambda e: bf.load_sync_committees([0, 1], explorer=e),
@@ -355,14 +355,14 @@ class TestComplete:
         from beaconframes.fetch import source as api_source
 
         monkeypatch.setattr(api_source, "FLUSH_SECONDS", 0.0)
-        call = lambda e: bf.load_epochs(since=100, until=139, explorer=e)  # noqa: E731
+        call = lambda e: bf.load_epochs(since=100, until=115, explorer=e)  # noqa: E731
         with connect(server, store) as explorer:
             pieces, numbers = explorer.source.fetch_rows, iter(range(99))
 
             def interrupt(*arguments):
                 for piece in pieces(*arguments):
                     yield piece
-                    if next(numbers) == 20:
+                    if next(numbers) == 7:
                         raise KeyboardInterrupt
 
             explorer.source.fetch_rows = interrupt
@@ -371,7 +371,7 @@ class TestComplete:
 
             stored = bf.store(explorer).coverage("epochs")
 
-        assert 21 == (stored["last"] - stored["first"] + 1).sum()
+        assert 8 == (stored["last"] - stored["first"] + 1).sum()
         assert_frame_equal(count(server, False, call).rows, count(server, store, call).rows)
 
 
@@ -913,8 +913,8 @@ class TestLazy:
     def test_compaction_keeps_the_files_of_a_lazy_frame(self, server, store):
         """A LazyFrame can be collected after the files under it were replaced."""
         with connect(server, store) as explorer:
-            for first in range(0, 100, 4):
-                bf.load_balance_history(range(9), since=first, until=first + 3, explorer=explorer)
+            for first in range(0, 100, 20):
+                bf.load_balance_history(range(9), since=first, until=first + 19, explorer=explorer)
             lazy = bf.load_balance_history(
                 range(9), since=0, until=99, lazy=True, explorer=explorer
             )
@@ -973,7 +973,7 @@ class TestPublicStore:
     def test_many_loads_make_few_files(self, server, store):
         """Small files are merged when there are many."""
         with connect(server, store) as explorer:
-            for first in range(0, 80, 2):
+            for first in range(0, 50, 2):
                 bf.load_balance_history([1], since=first, until=first + 1, explorer=explorer)
 
         (folder,) = store.iterdir()

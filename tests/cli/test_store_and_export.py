@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -32,16 +33,23 @@ def run():
     return invoke
 
 
-@pytest.fixture
-def income(chain, tmp_path):
-    """Income and balances of validators on mainnet in a store; the option that locates it."""
-    folder = tmp_path / "store"
+@pytest.fixture(scope="module")
+def filled_store(chain, tmp_path_factory):
+    """The folder of a store with income and balances of validators on mainnet."""
+    folder = tmp_path_factory.mktemp("filled") / "store"
     with Server(chain) as server:
         explorer = bf.Explorer(server.url, store=folder, head=server.service.head)
         with explorer:
             bf.load_income_history([1, 2, 3], since=100, until=199, explorer=explorer)
             bf.load_balance_history([1], since=100, until=109, explorer=explorer)
-            return ["--store", explorer.local_store.path]
+            return explorer.local_store.path
+
+
+@pytest.fixture
+def income(filled_store, tmp_path):
+    """The option that locates a copy of that store."""
+    copy = tmp_path / "store" / filled_store.name
+    return ["--store", shutil.copytree(filled_store, copy)]
 
 
 def test_store_show(run, income):

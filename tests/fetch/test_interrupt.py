@@ -23,7 +23,13 @@ bf.load_epochs(since=0, until=300, explorer=explorer)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-@pytest.mark.parametrize("rate", [None, 1000], ids=["one request", "parallel requests"])
+@pytest.mark.parametrize(
+    "rate",
+    [
+        pytest.param(None, id="one request", marks=pytest.mark.more),
+        pytest.param(1000, id="parallel requests"),
+    ],
+)
 def test_ctrl_c_ends_a_load_of_many_requests(rate):
     """C1: the service never answers; SIGINT ends the process while it waits for 301 epochs."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:

@@ -65,6 +65,7 @@ from beaconframes.config import Secret
 print("ready", flush=True)
 start = float(sys.stdin.readline())
 for number in range(50):
+    time.sleep(max(0, start + number / 50 - time.monotonic() - 0.002))
     while time.monotonic() < start + number / 50:
         pass
     shared = SharedRateLimit(Path(sys.argv[1], str(number)), "one.example", Secret("a-key"))

@@ -77,7 +77,7 @@ CELLS = {
     Flag: st.booleans(),
 }
 fixed_examples = settings(
-    deadline=None, derandomize=True, database=None, max_examples=40, phases=(Phase.generate,)
+    deadline=None, derandomize=True, database=None, max_examples=10, phases=(Phase.generate,)
 )
 both_wires = pytest.mark.parametrize("public", [False, True])
 

@@ -68,11 +68,11 @@ NOTHING = [
 ]
 
 
-HALF = {"since": 100, "until": 310}
+HALF = {"since": 205, "until": 310}
 CALLS = {
     "validators": lambda pick: {"validators": [*range(120), 999_999]},
-    "income_history": lambda pick: {"validators": range(110), **HALF},
-    "balance_history": lambda pick: {"validators": range(110), **HALF},
+    "income_history": lambda pick: {"validators": range(20), **HALF},
+    "balance_history": lambda pick: {"validators": range(20), **HALF},
     "proposals": lambda pick: {"validators": range(110), **HALF},
     "bls_changes": lambda pick: {"validators": range(1010)},
     "validator_withdrawals": lambda pick: {"validators": range(110), **HALF},
@@ -83,8 +83,8 @@ CALLS = {
         "credentials": pick("withdrawal_credentials", "credentials")
     },
     "epochs": lambda pick: {"since": 460},
-    "epoch_slots": lambda pick: {"since": 440},
-    "slots": lambda pick: {"slots": [*range(1000, 1040), pick("blocks", "block_root")[7]]},
+    "epoch_slots": lambda pick: {"since": 460},
+    "slots": lambda pick: {"slots": [*range(1000, 1010), pick("blocks", "block_root")[7]]},
     "sync_committees": lambda pick: {"periods": [0, 1, "latest"]},
     "execution_blocks": lambda pick: {"blocks": [*pick("execution_blocks", "block_number"), 10**9]},
     "produced_blocks": lambda pick: {

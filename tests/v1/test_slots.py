@@ -46,10 +46,11 @@ def eventful(chain, table, count):
     return [*first, *(slot for slot in range(2 * count) if slot not in first)][:count]
 
 
+# Each slot or transaction takes a request of its own, so a hundred is no border.
 COUNTS = [
     1,
-    pytest.param(100, marks=pytest.mark.more),
-    101,
+    11,
+    pytest.param(101, marks=pytest.mark.more),
     pytest.param(1000, marks=pytest.mark.long),
 ]
 
@@ -130,7 +131,7 @@ def test_a_thousand_slots(chain, explorer):
 @pytest.mark.parametrize("table", COUNTED)
 def test_a_block_counts_its_items(chain, explorer, table):
     """The number of items equals the count in the canonical block."""
-    newest = range(chain.meta["latest_slot"] - 63, chain.meta["latest_slot"] + 1)
+    newest = range(chain.meta["latest_slot"] - 7, chain.meta["latest_slot"] + 1)
     slots = [*eventful(chain, table, 8), *newest]
 
     items = getattr(bf, f"load_{table}")(slots)

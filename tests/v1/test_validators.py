@@ -239,7 +239,7 @@ def test_attestations_older_than_the_service_keeps(chain, explorer):
     assert 0 == explorer.requests
 
 
-@pytest.mark.parametrize("count", [1, 100, 101, pytest.param(1000, marks=pytest.mark.more)])
+@pytest.mark.parametrize("count", [1, 11, pytest.param(101, marks=pytest.mark.more)])
 def test_stats_take_a_request_for_each_validator(chain, explorer, count):
     """One request per validator returns all days."""
     expected = rows(chain, "validator_stats", below(count), by=("validator_index", "day"))
@@ -394,6 +394,7 @@ def both(chain):
         yield [bf.Explorer(s.url, chain=s.service.chain, rate=10_000) for s in servers]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", LOADERS)
 def test_rows_of_the_public_wire_are_the_same(both, name):
     """Spellings, shapes and placeholders differ; rows are equal, also for validator 0."""

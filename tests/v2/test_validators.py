@@ -201,10 +201,9 @@ def test_metadata_equals_that_of_v1(chain, explorer):
 
 def test_entities_are_sets_in_the_requested_order(explorer):
     """Each entity has the score of its set, and its share of all validators."""
-    for order in ("asc", "desc"):
-        for word in ("net_share", "beaconscore", "validator_count"):
-            found = bf.v2.load_entities("24h", sort_by=word, sort_order=order)
-            assert found[word].to_list() == found[word].sort(descending=order == "desc").to_list()
+    for word, order in (("net_share", "asc"), ("beaconscore", "desc"), ("validator_count", "desc")):
+        found = bf.v2.load_entities("24h", sort_by=word, sort_order=order)
+        assert found[word].to_list() == found[word].sort(descending=order == "desc").to_list()
 
     assert found["net_share"].sum() == pytest.approx(1)
     assert {"Unknown", "Fyrlykt"} < set(found["entity"])

@@ -310,12 +310,12 @@ def test_the_wall_of_blocks_matches_the_endpoint(explorer):
     """A wall rebuilt from the graffiti of all blocks has the same rows as the service's own."""
     import beaconframes as bf
 
-    blocks = bf.load_epoch_slots(since=-150)
+    blocks = bf.load_epoch_slots(since=390, until=419)
 
     rebuilt = wall.from_blocks(blocks)
 
-    served = bf.load_graffiti_wall(since=blocks["slot"].min())
-    assert rebuilt.height > 1000
+    served = bf.load_graffiti_wall(since=390 * 32, until=419 * 32 + 31)
+    assert rebuilt.height > 200
     assert served.equals(rebuilt.select(served.columns))
     assert np.array_equal(np.asarray(wall.render(served)), np.asarray(wall.render(rebuilt)))
     texts = "0x" + b"gw:".hex(), "0x" + b"graffitiwall:".hex()
