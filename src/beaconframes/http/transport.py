@@ -6,6 +6,7 @@ stores no cookies.
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 import time
@@ -77,7 +78,7 @@ class Transport:
         """Connect to *base_url*, through *transport* or *http_client* if one is given."""
         address = urlsplit(base_url)
         self.host = f"{address.hostname}:{address.port}" if address.port else address.hostname
-        self._user_agent = f"beaconframes/{version('beaconframes')}"
+        self._user_agent = _read_user_agent()
         self._base_url = base_url.rstrip("/")
         self._key = key
         self._timeouts = timeouts or Timeouts()
@@ -259,6 +260,12 @@ def _wait(future: Future[Any], seconds_left: SecondsLeft, at_most: float = math.
     while not future.done() and (seconds := min(seconds_left(), end - time.monotonic())) > 0:
         with suppress(TimeoutError):
             future.exception(min(seconds, POLL_INTERVAL))
+
+
+@functools.cache
+def _read_user_agent() -> str:
+    """Return name and version of this package, whose metadata takes a millisecond to parse."""
+    return f"beaconframes/{version('beaconframes')}"
 
 
 def _open_client(base_url: str, transport: httpx.BaseTransport | None) -> httpx.Client:
