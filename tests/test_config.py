@@ -501,7 +501,7 @@ class TestSecrets:
         assert secret != KEY
 
     def test_a_pickled_secret_has_no_key(self):
-        """The error says how to set the key."""
+        """Q04: the error says how to set the key."""
         carried = pickle.loads(pickle.dumps(Settings(api_key=Secret(KEY), chain="hoodi")))
         assert "hoodi" == carried.chain
         with pytest.raises(ConfigError, match="BEACONFRAMES_API_KEY"):

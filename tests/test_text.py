@@ -111,7 +111,7 @@ def test_there_are_75_untrusted_texts():
 
 @each_text
 def test_visible_text_is_one_line_of_visible_characters(malicious):
-    """Control, direction and invisible characters are escaped; plain text is unchanged."""
+    """X06: control, direction and invisible characters are escaped; plain text is unchanged."""
     shown = text.visible(malicious)
 
     assert is_safe(shown)
@@ -154,7 +154,7 @@ def test_cut_text_has_at_most_the_given_length(malicious):
     ids=["polars", "pandas", "printable", "printable pandas"],
 )
 def test_tables_in_notebooks_have_no_tags_from_texts(table):
-    """The tags of the table are the same for plain words and for malicious texts."""
+    """X01: the tags of the table are the same for plain words and for malicious texts."""
     with pl.Config(tbl_rows=100, fmt_str_lengths=10**6):
         assert Outline(table(frame_of(WORDS))).tags == Outline(table(frame_of(TEXTS))).tags
 
@@ -186,7 +186,7 @@ def test_printable_frames_change_texts_only():
 
 
 def test_files_contain_texts_unchanged():
-    """Parquet and JSON have every byte of a text."""
+    """X04: Parquet and JSON have every byte of a text."""
     frame = frame_of(TEXTS)
     stored = io.BytesIO()
     frame.write_parquet(stored)
@@ -226,7 +226,7 @@ def test_legends_of_static_charts_have_text_only(texts):
 
 @each_nine
 def test_labels_of_static_charts_have_text_only(texts):
-    """Matplotlib finds no formula in title, axes, ticks and annotations."""
+    """X02: matplotlib finds no formula in title, axes, ticks and annotations."""
     labels = [text.for_matplotlib(malicious) for malicious in texts]
     figure, axes = plt.subplots(figsize=(3, 2), dpi=50)
     axes.set_title(labels[0])
@@ -267,7 +267,9 @@ def test_interactive_walls_have_text_only(texts):
 
 @each_text
 def test_labels_of_figures_have_text_only(malicious):
-    """Plotly finds neither tags nor formulas in titles, axes, legends, annotations, hover text."""
+    """X02: plotly finds neither tags nor formulas in titles, axes, legends, annotations, hover
+    text.
+    """
     label, word = text.for_plotly(malicious), "word"
 
     def page(words):
@@ -286,7 +288,7 @@ def test_labels_of_figures_have_text_only(malicious):
 
 @pytest.mark.more
 def test_exported_notebooks_have_text_only():
-    """The page of nbconvert has the same tags for plain words and for malicious texts."""
+    """X05: the page of nbconvert has the same tags for plain words and for malicious texts."""
     # Imported here, because the import takes seconds.
     import nbformat
     from nbconvert import HTMLExporter

@@ -259,7 +259,7 @@ TOO_MUCH = {
     ],
 )
 def test_overflow_is_an_error(kind, case):
-    """No engine wraps without an error: within a row, between rows or in the total."""
+    """V08: no engine wraps without an error: within a row, between rows or in the total."""
     frame = history(*((1, epoch, amounts) for epoch, amounts in enumerate(TOO_MUCH[case])))
 
     with pytest.raises(Exception, match=r"(?i)more than a chain|out of range|overflow|conver"):
@@ -268,7 +268,7 @@ def test_overflow_is_an_error(kind, case):
 
 @each_engine
 def test_large_sums_are_exact(kind):
-    """To the last gwei and wei, where floats have lost eight digits."""
+    """V08: to the last gwei and wei, where floats have lost eight digits."""
     amounts = {HEAD: 2**57 + 1, "tx_fee_reward_wei": Decimal(4 * 10**27 + 1)}
     frame = history((1, 1, amounts), (1, 2, amounts))
 

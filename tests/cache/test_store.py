@@ -104,7 +104,7 @@ CALLS = {
 class TestSecondLoad:
     @pytest.mark.parametrize("name", CALLS)
     def test_second_call(self, server, store, name):
-        """By another explorer, the same call sends no request and returns the same frame."""
+        """F07: by another explorer, the same call sends no request and returns the same frame."""
         plain = count(server, False, CALLS[name])
         first, second = (count(server, store, CALLS[name]) for _ in range(2))
 
@@ -118,7 +118,7 @@ class TestSecondLoad:
         )
 
     def test_other_batches_and_windows(self, server, store):
-        """Rows that were stored by some batches and windows serve all others, in any order."""
+        """F07: rows that were stored by some batches and windows serve all others, in any order."""
         with connect(server, store) as explorer:
             bf.load_balance_history(range(130), since=0, until=249, explorer=explorer)
             before = server.requests
@@ -316,7 +316,7 @@ class TestComplete:
 
     @pytest.mark.parametrize("fault", ["5xx?code=503", "body?hex=7b7d", "204"])
     def test_errors_are_never_stored(self, server, store, fault):
-        """After an error, neither rows nor their absence are stored."""
+        """F09: after an error, neither rows nor their absence are stored."""
         call = lambda e: bf.load_epochs(since=100, until=103, explorer=e)  # noqa: E731
         with FaultServer(f"{fault}&path=/epoch/" if "?" in fault else f"{fault}?path=/epoch/",
                          upstream=server.url) as bad:  # fmt: skip
@@ -427,7 +427,7 @@ class TestFinality:
         return Dataset.open(folder)
 
     def test_reorganised_epochs_leave_no_trace(self, server, store, moving):
-        """Only the final part of a window is stored; the rest is requested again."""
+        """F01, F02: only the final part of a window is stored; the rest is requested again."""
         moving.finalized = 440
         first = load_from(moving, store, server, self.balances())
         assert 440 == self.open_dataset(store).scan("balance_history").collect()["epoch"].max()
@@ -447,14 +447,14 @@ class TestFinality:
         assert (0, True) == (third.requests, second.rows.equals(third.rows))
 
     def test_stalled_finality(self, server, store, moving):
-        """No epoch after the finalized one is stored, however far the chain advances."""
+        """F05: no epoch after the finalized one is stored, however far the chain advances."""
         moving.epoch, moving.finalized = 460, 360
         load_from(moving, store, server, self.balances(340, 460))
 
         assert 360 == self.open_dataset(store).scan("balance_history").collect()["epoch"].max()
 
     def test_finality_that_goes_back(self, server, store, moving):
-        """Stored rows stay final when a replica lags."""
+        """F06: stored rows stay final when a replica lags."""
         load_from(moving, store, server, self.balances(430, 450))
         moving.finalized, moving.epoch = 420, 452
         second = load_from(moving, store, server, self.balances(430, 450))
@@ -469,7 +469,7 @@ class TestFinality:
     def test_recent_finality_needs_two_responses(
         self, server, store, moving, monkeypatch, caplog, stated, stored, then_stored
     ):
-        """Recent epochs are stored if two responses call them final; the plan counts both."""
+        """F06: recent epochs are stored if two responses call them final; the plan counts both."""
         monkeypatch.setattr(finality, "SECOND_RESPONSE_AGE", timedelta(days=36_500))
         call = self.balances(430, 450)
         moving.regress = iter(stated)
@@ -504,7 +504,7 @@ class TestFinality:
         assert 15 == views.agreed(refresh=True) == views.latest("epoch", MAINNET, finalized=True)
 
     def test_rows_that_say_that_they_are_not_final(self, server, store, moving):
-        """An epoch that states that it is not finalized is requested again until it is."""
+        """F04: an epoch that states that it is not finalized is requested again until it is."""
         moving.finalized = 448
         call = lambda e: bf.load_epochs(since=447, until=449, explorer=e)  # noqa: E731
         counts = []
@@ -538,7 +538,7 @@ class TestFinality:
         assert_frame_equal(count(server, False, call).rows, found)
 
     def test_present_state_is_never_stored(self, server, store):
-        """Loaders of the present state send a request each time."""
+        """F08: loaders of the present state send a request each time."""
         for call in (
             lambda e: bf.load_validators([1, 2], explorer=e),
             lambda e: bf.load_gas_fees(explorer=e),
@@ -548,7 +548,7 @@ class TestFinality:
         assert not store.exists()
 
     def test_clock(self, server, store, monkeypatch):
-        """The clock of the machine has no effect; stored rows do not expire."""
+        """F18: the clock of the machine has no effect; stored rows do not expire."""
         import time
 
         count(server, store, CALLS["balances"])
@@ -562,7 +562,7 @@ class TestSeparation:
     """Different data is stored separately."""
 
     def test_services_and_chains(self, server, store, chain):
-        """Each address, path and chain has its own store."""
+        """F08: each address, path and chain has its own store."""
         count(server, store, CALLS["balances"])
         with Server(chain) as other:
             assert count(other, store, CALLS["balances"]).requests > 0
@@ -574,7 +574,7 @@ class TestSeparation:
         assert 2 == len(list(store.iterdir()))
 
     def test_slim(self, server, store):
-        """Slim attestations have fewer columns, so they have a table of their own."""
+        """F08: slim attestations have fewer columns, so they have a table of their own."""
         with connect(server, store) as explorer:
             load = lambda slim: bf.load_attestations(  # noqa: E731
                 [1], since=400, until=420, slim=slim, explorer=explorer
@@ -622,7 +622,7 @@ class TestLocation:
         assert not (tmp_path / "data").exists()
 
     def test_permissions(self, server, store):
-        """Folders are 0700 and files 0600."""
+        """F17: folders are 0700 and files 0600."""
         count(server, store, CALLS["balances"])
         modes = {stat.S_IMODE(path.stat().st_mode) for path in store.rglob("*") if path.is_dir()}
         files = {stat.S_IMODE(path.stat().st_mode) for path in store.rglob("*") if path.is_file()}
@@ -684,7 +684,7 @@ class TestFailures:
     call = staticmethod(CALLS["balances"])
 
     def test_unwritable_folder(self, server, tmp_path):
-        """If the store cannot be written, one warning is raised, and loads continue."""
+        """F13: if the store cannot be written, one warning is raised, and loads continue."""
         (tmp_path / "file").write_text("in the way")
         with connect(server, tmp_path / "file" / "store") as explorer:
             with pytest.warns(errors.StoreUnavailable, match="the store is not used"):
@@ -695,7 +695,7 @@ class TestFailures:
         assert_frame_equal(count(server, False, self.call).rows, first)
 
     def test_disk_full(self, server, store, monkeypatch):
-        """Rows that do not fit are not stored; rows stored before are still used."""
+        """F13: rows that do not fit are not stored; rows stored before are still used."""
         part = lambda e: bf.load_balance_history(range(120), since=0, until=50, explorer=e)  # noqa: E731
         count(server, store, part)
 
@@ -759,7 +759,7 @@ class TestFailures:
         assert 0 == count(server, store, self.call).requests
 
     def test_other_columns(self, server, store):
-        """A table that another version stored with other columns is requested again."""
+        """F14: a table that another version stored with other columns is requested again."""
         count(server, store, self.call)
         (folder,) = store.iterdir()
         dataset = Dataset.open(folder)

@@ -148,7 +148,7 @@ class TestDisk:
         )
 
     def test_no_shared_memory(self, server, store, truth, monkeypatch):
-        """The store works on file systems without shared memory, such as network drives."""
+        """F15: the store works on file systems without shared memory, such as network drives."""
         open_file = sqlite3.connect
 
         def connect_without_shared_memory(path, **options):
@@ -267,7 +267,7 @@ print(json.dumps("done"))
     [pytest.param(2, 10, marks=pytest.mark.more), pytest.param(8, 1_000, marks=pytest.mark.long)],
 )
 def test_processes_at_once(server, store, truth, processes, count):
-    """Processes load, compact, prune and verify one store: no error, no wrong row."""
+    """F10: processes load, compact, prune and verify one store: no error, no wrong row."""
     work = [
         start_worker(MIXED, server, store, truth, seed=seed, count=count)
         for seed in range(processes)
@@ -322,7 +322,7 @@ for number in range(count):
     ("processes", "count"), [(2, 5), pytest.param(8, 100, marks=pytest.mark.long)]
 )
 def test_processes_that_create_one_store(tmp_path, processes, count):
-    """All processes store their rows, and none of them raises that the store is busy."""
+    """F10: all processes store their rows, and none of them raises that the store is busy."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [sys.executable, "-c", BEGIN, str(tmp_path)]
     running = [
@@ -352,7 +352,7 @@ BAD = (
 @pytest.mark.parametrize("times", [1, pytest.param(17, marks=pytest.mark.long)])
 @pytest.mark.filterwarnings("ignore::beaconframes.errors.MissingRows")
 def test_bad_responses_are_never_stored(server, tmp_path, truth, times):
-    """Errors and invalid data leave nothing in the store; of partial responses, right rows."""
+    """F09: errors and invalid data leave nothing in the store; of partial responses, right rows."""
     bad = 0
     for number, fault in enumerate(BAD):
         store, parts = tmp_path / str(number), fault.startswith("rows")
@@ -383,7 +383,7 @@ def test_bad_responses_are_never_stored(server, tmp_path, truth, times):
 
 @pytest.mark.parametrize("headers", ["public, max-age=31536000, immutable", "no-store"])
 def test_cache_headers_have_no_effect(server, store, headers, monkeypatch):
-    """Finality decides which rows are stored, whatever the headers of a response say."""
+    """F03: finality decides which rows are stored, whatever the headers of a response say."""
     from ..support.faults import Connection
 
     respond = Connection.respond
@@ -409,7 +409,7 @@ def test_cache_headers_have_no_effect(server, store, headers, monkeypatch):
 
 
 def test_planted_files(server, store, truth):
-    """Files that do not belong to the store are ignored, and never executed."""
+    """F17: files that do not belong to the store are ignored, and never executed."""
     with connect(server, store) as explorer:
         load(explorer)
     dataset = open_dataset(store)

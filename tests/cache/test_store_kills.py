@@ -114,7 +114,7 @@ def kill_until_full(server, store, truth, seed, most):
     "kills", [pytest.param(1, marks=pytest.mark.more), pytest.param(200, marks=pytest.mark.long)]
 )
 def test_killed_at_random(server, tmp_path, truth, kills, sample):
-    """Killed at random moments, many times, until the store is full."""
+    """F11: killed at random moments, many times, until the store is full."""
     kills = sample.limit(kills)
     count, seeds, lock = 0, iter(range(10_000)), threading.Lock()
 

@@ -104,13 +104,13 @@ MORE = {"store": (9,), **dict.fromkeys(LOADING, (3, 6, 7, 9))}
 
 
 def test_a_hundred_random_command_lines(isolated):
-    """Each prints help or one line, and no traceback."""
+    """C07: each prints help or one line, and no traceback."""
     assert [] == run_lines(range(100), seconds=30)
 
 
 @pytest.mark.long
 def test_two_thousand_random_command_lines(isolated):
-    """The same, for more seeds."""
+    """C07: the same, for more seeds."""
     assert [] == run_lines(range(1000, 3400), seconds=2)
 
 
@@ -167,7 +167,7 @@ FIRST, *OTHERS = PLACES
     ],
 )
 def test_unusual_environments(run_in, tmp_path, place):
-    """A table and a file, with a name that the locale cannot encode."""
+    """C09: a table and a file, with a name that the locale cannot encode."""
     environment = PLACES[place](tmp_path)
     if environment.get("HOME", "/dev/null") != "/dev/null":
         Path(environment["HOME"]).mkdir(parents=True, exist_ok=True)

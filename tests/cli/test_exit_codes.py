@@ -97,7 +97,7 @@ def raise_error(error):
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_exit_code_of_every_error(run_ending, name):
-    """One line on standard error, nothing on standard output, the exit code of the class."""
+    """C01: one line on standard error, nothing on standard output, the exit code of the class."""
     kind = getattr(errors, name)
     expected = next(EXIT_CODES[k.__name__] for k in kind.__mro__ if k.__name__ in EXIT_CODES)
 
@@ -223,7 +223,7 @@ def test_the_exit_codes_are_documented():
 
 
 def test_a_key_as_an_option_is_refused():
-    """The message does not contain the key, and names the ways to give one."""
+    """C05: the message does not contain the key, and names the ways to give one."""
     for option in ("--api-key", "--key"):
         result = CliRunner().invoke(commands, [f"{option}=sesame"])
 
@@ -233,7 +233,7 @@ def test_a_key_as_an_option_is_refused():
 
 
 def test_output_closed_after_one_line():
-    """`| head -1`: no traceback, nothing on standard error."""
+    """C02: `| head -1`: no traceback, nothing on standard error."""
     line = f'"{sys.executable}" -m beaconframes --help | head -1; echo ${{PIPESTATUS[0]}}'
     result = subprocess.run(["/bin/bash", "-c", line], check=False, capture_output=True, text=True)
 
@@ -244,7 +244,7 @@ def test_output_closed_after_one_line():
 
 
 def test_output_closed_before_the_first_line():
-    """Exit code 141, nothing on standard error."""
+    """C02: exit code 141, nothing on standard error."""
     reader, writer = os.pipe()
     os.close(reader)
     result = subprocess.run(
@@ -257,7 +257,7 @@ def test_output_closed_before_the_first_line():
 
 
 def test_standard_output_on_a_full_disk():
-    """An error of one line, exit code 9."""
+    """C02: an error of one line, exit code 9."""
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(
             [*COMMAND, "--help"], check=False, stdout=full, stderr=subprocess.PIPE, text=True
@@ -286,7 +286,7 @@ cli.main()
 )
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_a_command(number, status, before):
-    """Within seconds and with one line, even if another thread never ends."""
+    """K04: within seconds and with one line, even if another thread never ends."""
     process = subprocess.Popen(
         [sys.executable, "-c", HANG.format(before=before), "hang"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -394,7 +394,7 @@ def test_signals_end_a_load_without_a_response(tmp_path, number, status, out):
 @pytest.mark.more
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_an_export_that_can_be_resumed(tmp_path, chain, number, status):
-    """The message says how to resume; the resumed export has the same bytes."""
+    """K04: the message says how to resume; the resumed export has the same bytes."""
     words = ["export", "income-history", "--validators", "0-49", "--since", "0", "--until", "449"]
     command = [*COMMAND, *words, "--dataset", str(chain.path)]
     whole = subprocess.run([*command, "--out", "whole"], check=False, cwd=tmp_path)

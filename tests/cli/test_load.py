@@ -131,7 +131,7 @@ def test_the_suffix_chooses_the_format(run, income, tmp_path, ending, read):
 
 
 def test_a_file_is_replaced_only_with_overwrite(run, tmp_path):
-    """The error comes before the first request; --overwrite leaves no other file."""
+    """C03: the error comes before the first request; --overwrite leaves no other file."""
     out = tmp_path / "state.parquet"
     out.write_text("old")
 
@@ -147,7 +147,7 @@ def test_a_file_is_replaced_only_with_overwrite(run, tmp_path):
 
 
 def test_a_failed_export_leaves_the_old_file(run, tmp_path, monkeypatch):
-    """A full disk at the end is an error, and the old file is unchanged."""
+    """C03: a full disk at the end is an error, and the old file is unchanged."""
     out = tmp_path / "state.parquet"
     out.write_text("old")
 
@@ -272,7 +272,7 @@ def test_amounts_in_eth(run, income):
 
 
 def test_missing_rows(run):
-    """All other rows are written; the exit code is 3, and JSON lists the missing rows."""
+    """C06: all other rows are written; the exit code is 3, and JSON lists the missing rows."""
     table = run("load", "validators", "--validators", "1,5000")
     result = run("load", "validators", "--validators", "1,5000", "--json")
     strict = run("load", "validators", "--validators", "1,5000", "--strict")
@@ -360,7 +360,7 @@ STDIN = b"\xef\xbb\xbf# mine\r\n1, 2 # two\r\n\r\n3\r\n2\r\n"
 
 
 def test_validators_from_standard_input(run):
-    """With a byte order mark, Windows line ends, comments and empty lines."""
+    """C08: with a byte order mark, Windows line ends, comments and empty lines."""
     result = run("load", "validators", "--validators", "-", "--json", input=STDIN)
 
     assert 0 == result.exit_code
@@ -379,7 +379,7 @@ def test_validators_from_standard_input(run):
     ],
 )
 def test_an_invalid_line_is_reported_by_number(run, raw, line):
-    """The error comes before the first request; its message has no control characters."""
+    """C08: the error comes before the first request; its message has no control characters."""
     result = run("load", "validators", "--validators", "-", input=raw)
 
     assert 2 == result.exit_code
@@ -418,7 +418,7 @@ def test_a_huge_range_is_refused():
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_text_is_escaped(text):
-    """In a table and in JSON one row is one line; a JSON parser restores the text."""
+    """C04: in a table and in JSON one row is one line; a JSON parser restores the text."""
     frame = pl.DataFrame({"slot": [1], "graffiti": [text], text[:20]: ["x"]})
 
     table = list(rendering.format_table(frame, 10, 100))

@@ -237,7 +237,7 @@ def test_export_to_a_folder(run, chain, tmp_path):
 
 
 def test_export_follow(run, chain, tmp_path, monkeypatch):
-    """Each round adds newly finalized rows; an error of the service is retried."""
+    """K12: each round adds newly finalized rows; an error of the service is retried."""
     waited, out = [], tmp_path / "income"
     with Server(chain) as server:
         head = server.service.head

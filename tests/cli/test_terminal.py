@@ -82,7 +82,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_output_has_no_control_characters(malicious, way):
-    """All 75 texts in every output of rows: no control characters, at most 80 columns."""
+    """C04: all 75 texts in every output of rows: no control characters, at most 80 columns."""
     folder, slots = malicious
     options, environment = WAYS[way]
     status, sent = run_on_terminal(

@@ -13,7 +13,7 @@ from beaconframes.errors import UsageError
 
 @pytest.mark.parametrize("action", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_explorer_cannot_be_pickled(action):
-    """The error is one line, says what to do instead, and shows no key."""
+    """Q04: the error is one line, says what to do instead, and shows no key."""
     with (
         bf.Explorer("http://127.0.0.1:9", api_key="a-very-secret-key") as explorer,
         pytest.raises(UsageError, match=r"^an Explorer cannot be pickled or copied") as caught,

@@ -287,7 +287,7 @@ class TestRefusals:
                 Dataset.open(tmp_path / name)
 
     def test_newer_format(self, dataset):
-        """A dataset of a newer format is refused."""
+        """F14: a dataset of a newer format is refused."""
         ledger = sqlite3.connect(dataset.path / "ledger.sqlite")
         ledger.execute("PRAGMA user_version = 2")
         ledger.close()

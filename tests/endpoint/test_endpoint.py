@@ -102,7 +102,7 @@ def test_250_validators_over_250_epochs_take_nine_requests():
 @pytest.mark.parametrize("first", [0, 1, 99, 100, 101, 1575, HEAD.finalized_epoch - 300])
 @pytest.mark.parametrize("length", [1, 2, 99, 100, 101, 199, 200, 201, 301])
 def test_windows_end_at_every_kind_of_border(name, first, length):
-    """Epoch 0, one epoch, 99, 100, 101, the finalized one: no overlap, no gap, no underflow."""
+    """P18: epoch 0, one epoch, 99, 100, 101, the finalized one: no overlap, gap or underflow."""
     head = chain_head()
 
     lines = plan(name, head, validators=7, since=first, until=first + length - 1)
@@ -120,7 +120,7 @@ def test_windows_end_at_every_kind_of_border(name, first, length):
     length=st.integers(1, 450),
 )
 def test_plans_are_minimal_and_exact(validators, first, length):
-    """As many requests as batches times windows, and every validator and epoch exactly once."""
+    """T32: as many requests as batches times windows; every validator and epoch exactly once."""
     lines = plan(
         "balance_history", validators=range(validators), since=first, until=first + length - 1
     )
@@ -146,7 +146,7 @@ def test_the_default_range_is_the_last_hundred_epochs(name, newest):
 
 @pytest.mark.parametrize("name", WINDOWED)
 def test_on_a_young_chain_a_window_starts_at_genesis(name):
-    """With 51 epochs, 51 are requested."""
+    """P18: with 51 epochs, 51 are requested."""
     young = chain_head(Head(epoch=50, finalized_epoch=50, slot=1600))
 
     (only,) = plan(name, young, validators=1)
@@ -230,7 +230,7 @@ def test_the_wall_always_states_whether_to_summarize(region, summarize, since):
 
 
 def test_a_million_slots_of_the_wall_take_adjacent_windows():
-    """Each slot is in exactly one request."""
+    """P23: each slot is in exactly one request."""
     lines = plan("graffiti_wall", since=3, until=1_000_002)
 
     ends = [
@@ -243,7 +243,7 @@ def test_a_million_slots_of_the_wall_take_adjacent_windows():
 
 
 def test_a_summary_of_several_windows_is_one_summary():
-    """A pixel that is painted in two windows has one row, with the latest colour."""
+    """P23: a pixel that is painted in two windows has one row, with the latest colour."""
     lines = plan("graffiti_wall", since=0, until=999_999, summarize=True)
     assert len(lines) > 1
     slots = [40_000 + number * (1_000_000 // len(lines)) for number in range(len(lines))]
@@ -269,7 +269,7 @@ def test_a_summary_of_several_windows_is_one_summary():
     ],
 )  # fmt: skip
 def test_a_region_must_be_a_rectangle_on_the_wall(region):
-    """Beyond the wall, reversed, of the wrong length or type: the error names the argument."""
+    """P22: beyond the wall, reversed, of the wrong length or type: the error names the argument."""
     with pytest.raises(UsageError, match="region"):
         plan("graffiti_wall", region=region)
 
@@ -324,7 +324,7 @@ def test_validators_may_be_written_in_many_ways(subject, expected):
 
 
 def test_a_hundred_thousand_validators_are_a_thousand_requests():
-    """Duplicates, indices and keys mixed: each identifier once, at most 100 at a time."""
+    """P20: duplicates, indices and keys mixed: each identifier once, at most 100 at a time."""
     several = [
         *range(50_000),
         *map(str, range(50_000)),
@@ -343,7 +343,7 @@ def test_a_hundred_thousand_validators_are_a_thousand_requests():
 @pytest.mark.parametrize("name", WINDOWED)
 @pytest.mark.parametrize("count", [1, 70, 75, 76, 80, 100, 101, 250])
 def test_public_keys_never_make_a_url_too_long(name, count):
-    """Below 8 KiB with room for an address and a prefix; batches are smaller instead."""
+    """P20: below 8 KiB with room for an address and a prefix; batches are smaller instead."""
     lines = plan(name, validators=keys(count), since=400_000, until=400_099)
 
     assert keys(count) == parse_identifiers(lines)
@@ -382,7 +382,7 @@ INVALID = [
 @pytest.mark.parametrize("name", OF_VALIDATORS)
 @pytest.mark.parametrize("bad", MALFORMED, ids=lambda bad: ascii(bad)[:20])
 def test_a_malformed_identifier_raises_before_any_request(name, bad):
-    """Eighteen malformed values: the error names the item, shortened; no request is sent."""
+    """P21: eighteen malformed values: the error names the item, shortened; no request is sent."""
     for subject in (bad, [1, bad], iter([bad])):
         with (
             bf.Explorer("http://127.0.0.1:9", chain="mainnet") as explorer,
@@ -475,7 +475,7 @@ def test_an_invalid_bound_raises_and_is_named(name, bad, end):
 @pytest.mark.parametrize("name", ["income_history", "balance_history", "epochs", "epoch_slots"])
 @pytest.mark.parametrize("chain", [MAINNET, HOODI])
 def test_a_future_epoch_of_a_real_chain_is_refused_by_the_clock(name, chain):
-    """An epoch after the current one raises without a request; the current one is requested."""
+    """T32: an epoch after the current one raises before any request; the current one is valid."""
     now = int((NOW - chain.genesis).total_seconds()) // 384
     head = chain_head(chain=chain)
 

@@ -80,7 +80,7 @@ def run_race(folder, rounds, how):
     "rounds", [pytest.param(5, marks=pytest.mark.more), pytest.param(100, marks=pytest.mark.long)]
 )
 def test_two_processes_export_to_one_folder(tmp_path, rounds):
-    """One process exports; the other follows it, or gets an error that names the process."""
+    """K09: one process exports; the other follows it, or gets an error that names the process."""
     results, pids = run_race(tmp_path, rounds, "at once")
     refused = 0
     for pair in results:
@@ -96,7 +96,7 @@ def test_two_processes_export_to_one_folder(tmp_path, rounds):
     "rounds", [pytest.param(3, marks=pytest.mark.more), pytest.param(100, marks=pytest.mark.long)]
 )
 def test_wait_waits_for_another_export(tmp_path, rounds):
-    """With wait=True both exports finish, and the result is one dataset."""
+    """K09: with wait=True both exports finish, and the result is one dataset."""
     results, _ = run_race(tmp_path, rounds, "wait")
     assert [["done", "done"]] * rounds == results
 
@@ -382,7 +382,7 @@ def test_rows_that_are_not_final_are_left_for_the_next_export(tmp_path, explorer
 
 @pytest.mark.long
 def test_ten_exports_are_equal(tmp_path, running):
-    """The order of rows and faults of the service do not change a byte."""
+    """K13: the order of rows and faults of the service do not change a byte."""
     known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
     wanted = {"validators": range(100, 150), "since": 0, "until": 449}
     faults = (None, "rows_shuffle", "rows_dup", "5xx?status=502&times=2", "429_storm?times=2")

@@ -87,7 +87,7 @@ def test_files_by_validators_are_in_the_order_of_validators(tmp_path):
 
 
 def test_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
-    """The order, the type and the chunks of the input do not change a byte."""
+    """K13: the order, the type and the chunks of the input do not change a byte."""
     rows = income()
     monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 70)
     bf.export(rows, tmp_path / "frame")
@@ -177,7 +177,7 @@ def test_large_epoch_is_split_by_validators(tmp_path, monkeypatch, by):
 
 
 def test_full_disk_error_states_free_and_needed_bytes(tmp_path, monkeypatch):
-    """The error states the file, the reason, the free bytes and the needed bytes."""
+    """K06: the error states the file, the reason, the free bytes and the needed bytes."""
 
     def write(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -272,7 +272,7 @@ def test_by_divides_rows(tmp_path):
 
 @pytest.mark.parametrize("size", [0, 1, 131_072])
 def test_few_rows_make_a_dataset(tmp_path, size):
-    """No rows, one row, and exactly one row group: a file with the whole schema."""
+    """K20: no rows, one row, and exactly one row group: a file with the whole schema."""
     rows = pl.DataFrame({"slot": range(size)}, schema={"slot": pl.Int64})
     bf.export(rows, tmp_path / "out")
     assert rows.equals(pl.read_parquet(tmp_path / "out/rows/00000.parquet"))
@@ -311,7 +311,7 @@ def test_manifest_lists_every_file(tmp_path):
     ["../x", "a/../../b", "nul\0byte", "x" * 300, "CON", "con.parquet", ""],
 )
 def test_invalid_targets_are_refused(tmp_path, monkeypatch, target):
-    """Paths with .., too long names, and names of devices."""
+    """K15: paths with .., too long names, and names of devices."""
     inside = tmp_path / "inside"
     inside.mkdir()
     monkeypatch.chdir(inside)
@@ -431,7 +431,7 @@ def test_export_into_a_store_is_refused(tmp_path, chain):
 
 
 def test_symbolic_links_are_refused(tmp_path):
-    """Nothing is written through a symbolic link: target, table or partition."""
+    """K15: nothing is written through a symbolic link: target, table or partition."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / "link").symlink_to(outside)
@@ -446,7 +446,7 @@ def test_symbolic_links_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["README.md", "manifest.json", "income_history/00000.parquet"])
 def test_other_files_are_not_replaced(tmp_path, name):
-    """Files in the target that the export did not write are an error, and do not change."""
+    """K16: files in the target that the export did not write are an error, and do not change."""
     mine = tmp_path / "out" / name
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")

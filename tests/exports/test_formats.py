@@ -69,7 +69,7 @@ def exported(tmp_path, form, rows=ROWS, **options):
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("raw", [False, True])
 def test_reader_returns_every_cell(tmp_path, form, raw):
-    """Numbers, nulls, empty texts, lists, times and formulas do not change."""
+    """V03: numbers, nulls, empty texts, lists, times and formulas do not change."""
     path = exported(tmp_path, form, raw=raw)
     assert ROWS.equals(FORMATS[form].read(path, ROWS.schema, CellOptions(raw)))
 
@@ -125,7 +125,7 @@ def test_pandas_reads_each_format(tmp_path):
 
 
 def test_duckdb_reads_each_format(tmp_path):
-    """DuckDB reads hex, wei and times from all formats, including its own."""
+    """V03: DuckDB reads hex, wei and times from all formats, including its own."""
     duck = duckdb.connect()
     duck.execute("SET TimeZone = 'UTC'")
     # As microseconds: DuckDB needs another library to return times to Python.
@@ -173,7 +173,7 @@ def test_excel_has_text_for_large_numbers(tmp_path):
 
 
 def test_formulas_are_escaped_in_text_only(tmp_path):
-    """Text that a spreadsheet would run gets an apostrophe; numbers and other text do not."""
+    """X03: text that a spreadsheet would run gets an apostrophe; numbers and other text do not."""
     rows = pl.DataFrame({"text": FORMULAS + HARMLESS, "n": range(-1, len(FORMULAS + HARMLESS) - 1)})
     path = exported(tmp_path, "csv", rows)
     with path.open(newline="") as file:
@@ -191,7 +191,7 @@ def test_formulas_are_escaped_in_text_only(tmp_path):
 @given(st.lists(st.text()))
 @settings(max_examples=50, deadline=None)
 def test_escaping_can_be_undone(texts):
-    """Removing the first apostrophe of a cell restores its text."""
+    """X03: removing the first apostrophe of a cell restores its text."""
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     safe = escape_formulas(rows, CellOptions())
     assert rows.equals(safe.with_columns(pl.col("text").str.strip_prefix("'")))

@@ -108,7 +108,7 @@ def exporters(server):
     "kills", [pytest.param(3, marks=pytest.mark.more), pytest.param(500, marks=pytest.mark.long)]
 )
 def test_killed_at_random(server, states, tmp_path, exporters, kills, sample):
-    """Killed at any moment, also several times in a row, and then resumed."""
+    """K02, K03: killed at any moment, also several times in a row, and then resumed."""
     dice, count, rounds = random.Random(1), 0, 0
     exporters.run(prepare_target(states, tmp_path, extends=False))
     started = time.monotonic()
@@ -160,7 +160,7 @@ def inject_fault(exporters, target, point, inject):
 @pytest.mark.long
 @pytest.mark.parametrize("extends", [True, False])
 def test_killed_at_every_writing_call(server, states, tmp_path, strace, exporters, extends, sample):
-    """Killed before each call that changes something, and then resumed."""
+    """K01: killed before each call that changes something, and then resumed."""
     every = list_calls(exporters, states, tmp_path, extends=extends)
     assert {"write", "fsync", "rename", "openat", "mkdir", "unlink", "rmdir"} <= {
         p[0] for p in every
@@ -182,7 +182,7 @@ def test_killed_at_every_writing_call(server, states, tmp_path, strace, exporter
 def test_disk_fails_at_every_call(
     server, states, tmp_path, strace, exporters, reason, extends, sample
 ):
-    """A full, broken or read-only disk: a clear error, and published rows stay."""
+    """K06: a full, broken or read-only disk: a clear error, and published rows stay."""
     every = sample.choose(list_calls(exporters, states, tmp_path, extends=extends))
     words = os.strerror(getattr(errno, reason))
     refused, silent = 0, []
@@ -238,7 +238,7 @@ def test_disk_of_256_kib(server, states, tmp_path, exporters):
 def test_files_are_durable_before_they_get_their_name(
     server, states, tmp_path, strace, exporters, extends
 ):
-    """Each file is synced before it is renamed, and the manifest is renamed last."""
+    """K08: each file is synced before it is renamed, and the manifest is renamed last."""
     log = tmp_path / "calls"
     target = prepare_target(states, tmp_path, extends=extends)
     calls = "fsync,fdatasync,rename,renameat,renameat2,write,pwrite64,mkdir"

@@ -169,7 +169,7 @@ def ways(folder, copy):
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_false_claims_of_a_file_are_refused(tmp_path, kind):
-    """Opening, serving, copying and extending quickly report which claim is false."""
+    """K17: opening, serving, copying and extending quickly report which claim is false."""
     folder = exported(tmp_path / "out")
     forge, words = HOSTILE[kind]
     forged(folder, forge((folder / FILE).read_bytes()))
@@ -192,7 +192,7 @@ def test_false_row_count_in_the_manifest_is_refused(tmp_path):
 
 
 def test_other_schema_is_refused(tmp_path):
-    """Columns are those of the manifest; a table of a loader has the loader's columns."""
+    """K17: columns are those of the manifest; a table of a loader has the loader's columns."""
     folder = exported(tmp_path / "out")
     other = rows().with_columns(pl.col("epoch").cast(pl.String))
     other.write_parquet(tmp_path / "other.parquet")
@@ -222,7 +222,7 @@ PICKLE = b'cbuiltins\nexec\n(S\'open("/tmp/beaconframes-was-here", "w")\'\ntR.'
 
 
 def test_extension_type_runs_no_code(tmp_path):
-    """It is an error, or an ordinary column, and never a program."""
+    """K17: it is an error, or an ordinary column, and never a program."""
     folder = exported(tmp_path / "out")
     marker = tmp_path / "was-here"
     numbers = pa.array(range(ROWS), pa.int64())
@@ -238,7 +238,7 @@ def test_extension_type_runs_no_code(tmp_path):
 
 
 def test_files_outside_the_dataset_are_not_read(tmp_path):
-    """A manifest with outside paths, and links to the outside, are refused."""
+    """K18: a manifest with outside paths, and links to the outside, are refused."""
     secret = tmp_path / "secret.parquet"
     rows().write_parquet(secret)
     names = (

@@ -75,7 +75,7 @@ def cut(*_, **__):
 
 
 def test_interrupted_export_resumes(tmp_path, explorer, monkeypatch):
-    """Finished days are not requested again, and the result has the same bytes."""
+    """K05: finished days are not requested again, and the result has the same bytes."""
     export(tmp_path / "whole", until=449)
     whole = explorer.requests
     with monkeypatch.context() as patch:
@@ -344,7 +344,7 @@ def test_later_export_adds_final_epochs(tmp_path, explorer):
 
 
 def test_export_ends_at_the_finalized_epoch(tmp_path, explorer):
-    """Without until it ends at the finalized epoch, and reports it."""
+    """K12: without until it ends at the finalized epoch, and reports it."""
     final = explorer.service.head.finalized_epoch
     made = export(tmp_path / "out", since=400)
     assert final == made.until == rows(tmp_path / "out")["epoch"].max()
@@ -455,7 +455,7 @@ def test_rows_that_are_not_final_are_gaps(tmp_path, running):
     ],
 )
 def test_mismatch_is_refused_with_the_difference(tmp_path, explorer, arguments, words):
-    """Another selection, format or partition makes another dataset."""
+    """K10: another selection, format or partition makes another dataset."""
     export(tmp_path / "out", until=200)
     before = files(tmp_path / "out")
     with pytest.raises(DatasetError, match=words):
@@ -464,7 +464,7 @@ def test_mismatch_is_refused_with_the_difference(tmp_path, explorer, arguments, 
 
 
 def test_other_service_or_chain_is_refused(tmp_path, explorer, chain):
-    """A dataset has one service and one chain."""
+    """K10: a dataset has one service and one chain."""
     export(tmp_path / "out", until=200)
     frame = bf.load_income_history(range(20), since=0, until=200)
     with pytest.raises(DatasetError, match="service was a service on this machine"):
@@ -487,7 +487,7 @@ def test_changed_rows_are_refused(tmp_path, explorer):
 
 @pytest.mark.parametrize("damaged", ["data", "manifest", "name"])
 def test_changed_published_file_is_found(tmp_path, explorer, damaged):
-    """An edited, truncated or moved file is found by its hash before anything is added."""
+    """K11: an edited, truncated or moved file is found by its hash before anything is added."""
     export(tmp_path / "out", until=200)
     manifest = tmp_path / "out/manifest.json"
     if damaged == "data":
@@ -509,7 +509,7 @@ def test_changed_published_file_is_found(tmp_path, explorer, damaged):
 
 
 def test_gaps_are_listed_and_filled(tmp_path, explorer, monkeypatch):
-    """Missing rows are listed in the manifest; the next export loads them."""
+    """K14: missing rows are listed in the manifest; the next export loads them."""
     from beaconframes.exports.loader_calls import LoaderCall
 
     real = LoaderCall.load
@@ -599,7 +599,7 @@ def test_gaps_are_clipped_to_active_periods():
 
 
 def test_lock_of_a_dead_process_is_taken_over(tmp_path, explorer):
-    """The error names the running export; after its process died, the next one takes over."""
+    """K09: the error names the running export; after its process died, the next one takes over."""
     (tmp_path / "out").mkdir()
     with journal.open_journal(tmp_path / "out", tmp_path / "out" / journal.WORK_FOLDER):
         words = f"is running: process {os.getpid()} on {socket.gethostname()}"
@@ -665,7 +665,7 @@ def export_with_fault(url, running, fault, target, wanted):
 @pytest.mark.long
 @pytest.mark.parametrize("fault", SERVICE_FAULTS)
 def test_faulty_service_makes_listed_gaps(tmp_path, running, fault):
-    """Missing rows are listed in the manifest; the next export loads them."""
+    """K14: missing rows are listed in the manifest; the next export loads them."""
     wanted = {"validators": ACTIVE, "since": 310, "until": 400}
     known = {"chain": running.service.chain, "head": running.service.head, "rate": 10_000}
     with bf.Explorer(running.url, **known) as well:
@@ -752,7 +752,7 @@ def test_flipped_bit_in_a_response_hides_no_row(tmp_path, running, seeds):
 
 @pytest.mark.parametrize("flips", [20, pytest.param(1000, marks=pytest.mark.long)])
 def test_flipped_byte_in_a_file_is_found(tmp_path, explorer, flips):
-    """In any file, before anything is added to it and when it is read."""
+    """K11: in any file, before anything is added to it and when it is read."""
     out = tmp_path / "out"
     export(out, until=250)
     every = sorted(path for path in (out / "income_history").rglob("*.parquet"))
@@ -784,7 +784,7 @@ def test_flipped_byte_in_a_file_is_found(tmp_path, explorer, flips):
     "when", [1, *(pytest.param(n, marks=pytest.mark.more) for n in range(2, 9))]
 )
 def test_file_is_rewritten_after_a_failed_sync(tmp_path, explorer, monkeypatch, when):
-    """After a failed fsync the content of the disk is unknown."""
+    """K07: after a failed fsync the content of the disk is unknown."""
     export(tmp_path / "whole", until=250)
     real, calls, synced = os.fsync, [0], set()
 

@@ -75,7 +75,7 @@ def list_cells(missing, unit):
 
 @pytest.mark.parametrize("part", GRIDS)
 def test_rows_missing_once_are_requested_again(upstream, part):
-    """One row in eleven is missing from the first responses: each is requested once more."""
+    """P10: one row in eleven is missing from the first responses: each is requested once more."""
     load, span, windows = GRIDS[part]
     expected = load_without_faults(upstream, load, ACTIVE, **span)
 
@@ -106,7 +106,7 @@ def test_only_missing_rows_are_requested_again(upstream):
 
 @pytest.mark.parametrize("part", ["balancehistory", "attestations"])
 def test_a_gap_between_final_rows_is_an_error_with_the_other_rows(upstream, part):
-    """The error has the rows that were received and the list of the missing ones."""
+    """P10: the error has the rows that were received and the list of the missing ones."""
     load, span, _ = GRIDS[part]
     expected = load_without_faults(upstream, load, ACTIVE, **span)
 
@@ -155,7 +155,7 @@ def test_a_gap_that_is_not_final_is_no_error(upstream):
 
 
 def test_future_slots_of_the_current_epoch_are_not_missing(upstream):
-    """The head is requested once, and no slot is requested again."""
+    """P24: the head is requested once, and no slot is requested again."""
     with damaging(upstream, "") as (server, explorer):
         slots = bf.load_epoch_slots(since=469, until=469, explorer=explorer)
 
@@ -167,7 +167,7 @@ def test_future_slots_of_the_current_epoch_are_not_missing(upstream):
 
 
 def test_two_blocks_of_a_slot_are_no_contradiction(upstream, chain):
-    """An orphaned and a canonical block have different roots."""
+    """P24: an orphaned and a canonical block have different roots."""
     orphaned = chain.scan("blocks").filter(status="orphaned").select("slot", "epoch").collect()
     slot, epoch = orphaned.row(0)
 
@@ -205,7 +205,7 @@ LISTS = {
 
 @pytest.mark.parametrize("part", LISTS)
 def test_an_empty_response_is_requested_again(upstream, part):
-    """The first response is empty: one more request, and no row is missing."""
+    """P13: the first response is empty: one more request, and no row is missing."""
     load, args, span, requests = LISTS[part]
     expected = load_without_faults(upstream, load, *args, **span)
 
@@ -232,7 +232,7 @@ def test_an_empty_response_is_requested_again(upstream, part):
     ],
 )  # fmt: skip
 def test_missing_final_rows_are_an_error(upstream, load, fault, words):
-    """An epoch, a slot of an epoch, a block before another: the error names it."""
+    """P10: an epoch, a slot of an epoch, a block before another: the error names it."""
     with damaging(upstream, fault) as (_, explorer):
         if not fault:
             assert load(explorer).height > 0
@@ -249,7 +249,7 @@ def test_missing_final_rows_are_an_error(upstream, load, fault, words):
     ],
 )
 def test_duplicate_and_unordered_rows_change_nothing(upstream, part):
-    """Duplicate rows are used once, and rows are sorted by key."""
+    """P06, P09: duplicate rows are used once, and rows are sorted by key."""
     load, span, windows = GRIDS[part]
     expected = load_without_faults(upstream, load, ACTIVE, **span)
 
@@ -260,7 +260,7 @@ def test_duplicate_and_unordered_rows_change_nothing(upstream, part):
 
 
 def test_contradictory_rows_are_an_error(upstream):
-    """The error names the key, the field and both values."""
+    """P07: the error names the key, the field and both values."""
     with (
         damaging(upstream, "rows_conflict?path=balance&field=balance") as (_, explorer),
         pytest.raises(errors.IntegrityError, match=r"'validator_index': 101, 'epoch': 300.*differ "
@@ -271,7 +271,7 @@ def test_contradictory_rows_are_an_error(upstream):
 
 @pytest.mark.parametrize(("field", "value"), [("validatorindex", 7), ("epoch", 299)])
 def test_rows_that_were_not_requested_are_an_error(upstream, field, value):
-    """Another validator, another epoch: the response belongs to another request."""
+    """P12: another validator, another epoch: the response belongs to another request."""
     fault = f"rows_extra?path=balance&field={field}&value={value}"
 
     with (
@@ -293,7 +293,7 @@ def test_rows_that_were_not_requested_are_an_error(upstream, field, value):
     ],
 )  # fmt: skip
 def test_rows_that_never_existed_cost_one_more_request(upstream, load, requests):
-    """Unknown validators and future blocks are reported after one more request."""
+    """P11: unknown validators and future blocks are reported after one more request."""
     with damaging(upstream, "") as (server, explorer), pytest.warns(bf.MissingRows):
         load(explorer)
 

@@ -35,7 +35,7 @@ def between(first, last):
 
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 def test_250_validators_over_250_epochs_take_nine_requests(chain, explorer):
-    """Three batches of three windows, and every cell is that of the dataset.
+    """S15: three batches of three windows, and every cell is that of the dataset.
 
     Some validators were activated later: one more request confirms that they have no earlier rows.
     """
@@ -61,7 +61,7 @@ def test_250_validators_over_250_epochs_take_nine_requests(chain, explorer):
      (368, 467, 1), (467, 467, 1), (268, 467, 2), (0, 467, 5)],
 )  # fmt: skip
 def test_every_kind_of_border(chain, explorer, first, last, requests):
-    """Epoch 0, one epoch, 99, 100, 101, the finalized epoch: all rows, fewest requests."""
+    """P22: epoch 0, one epoch, 99, 100, 101, the finalized epoch: all rows, fewest requests."""
     assert 467 == chain.meta["finalized_epoch"]
 
     income = bf.load_income_history([3, 1, 2], since=first, until=last)
@@ -160,7 +160,7 @@ def test_days_one_by_one(years, count):
 
 
 def test_all_committees(chain, explorer):
-    """One request per period."""
+    """P22: one request per period."""
     known = chain.scan("sync_committees").sort("period", "seat").collect()
     periods = known["period"].unique().sort()
 
@@ -289,7 +289,7 @@ def test_ages_count_back_from_the_end_of_a_dataset(chain, explorer):
 
 
 def test_missing_rows_are_named(explorer):
-    """An unknown validator is named in the warning, and in the error with strict."""
+    """P11: an unknown validator is named in the warning, and in the error with strict."""
     with pytest.warns(bf.MissingRows, match="validator_index 999999") as caught:
         found = bf.load_validators([1, 999_999])
 

@@ -26,7 +26,7 @@ def count_attempts(session):
 
 @pytest.mark.more
 def test_a_thousand_calls_in_an_outage_send_eleven_hundred_requests():
-    """The first calls make four attempts; after a hundred retries each call makes one."""
+    """T13: the first calls make four attempts; after a hundred retries each call makes one."""
     with FaultServer("5xx?code=503") as server, ThreadPoolExecutor(8) as pool:
         session = Session(server.url, clock=FastClock(), rate=float("inf"))
         first = [count_attempts(session) for _ in range(5)]

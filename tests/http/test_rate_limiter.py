@@ -45,7 +45,7 @@ def send_times(rate_limiter, count, *, latency=0.0):
 
 
 def test_threads_do_not_exceed_the_rate():
-    """8 threads at 10/s: the server counts at most 10 requests in any second."""
+    """T27: 8 threads at 10/s: the server counts at most 10 requests in any second."""
     with FaultServer() as server, ThreadPoolExecutor(8) as pool:
         session = Session(server.url, rate=10)
         list(pool.map(lambda _: session.fetch(EPOCHS), range(50)))
@@ -64,7 +64,7 @@ def test_full_rate_is_used():
 
 @pytest.mark.long
 def test_threads_use_the_rate():
-    """8 threads at 10/s use 95 % of the rate, on a machine without other load."""
+    """T27: 8 threads at 10/s use 95 % of the rate, on a machine without other load."""
     with FaultServer() as server, ThreadPoolExecutor(8) as pool:
         session = Session(server.url, rate=10)
         list(pool.map(lambda _: session.fetch(EPOCHS), range(50)))
@@ -76,7 +76,7 @@ def test_threads_use_the_rate():
 
 
 def test_latency_does_not_exceed_the_rate():
-    """Responses after 0.3 s: at most 10 requests in any second, on at most 8 connections."""
+    """T31: responses after 0.3 s: at most 10 requests in any second, on at most 8 connections."""
     with FaultServer(latency=0.3) as server, ThreadPoolExecutor(12) as pool:
         session = Session(server.url, rate=10)
         list(pool.map(lambda _: session.fetch(EPOCHS), range(15)))
@@ -88,7 +88,7 @@ def test_latency_does_not_exceed_the_rate():
 
 @pytest.mark.long
 def test_rate_is_used_despite_latency():
-    """Responses after 0.4 s at 10/s: more than 6 requests per second and never more than 10."""
+    """T31: responses after 0.4 s at 10/s: more than 6 requests per second, never more than 10."""
     with FaultServer(latency=0.4) as server, ThreadPoolExecutor(12) as pool:
         session = Session(server.url, rate=10)
         start = time.monotonic()
@@ -103,7 +103,7 @@ def test_rate_is_used_despite_latency():
 
 @pytest.mark.more
 def test_v1_and_v2_share_the_rate():
-    """V1 and V2 alternate on 8 threads: at most 5 requests in any second."""
+    """T28: V1 and V2 alternate on 8 threads: at most 5 requests in any second."""
     with (
         FaultServer() as server,
         Explorer(server.url, rate=5, state=False) as explorer,
@@ -116,7 +116,7 @@ def test_v1_and_v2_share_the_rate():
 
 
 def test_changed_date_does_not_change_a_wait(monkeypatch):
-    """The system's date jumps by a day during a wait of one second."""
+    """T26: the system's date jumps by a day during a wait of one second."""
     with FaultServer("429_seconds?retry_after=1&times=1") as server:
         session = Session(server.url, rate=1000, timeouts=Timeouts(total=20))
         real = time.time

@@ -129,7 +129,7 @@ def share_of_rate(server, seconds):
 
 @pytest.mark.more
 def test_two_processes_with_eight_threads_share_the_rate(tmp_path):
-    """Four seconds at 10/s: the server counts at most 10 requests in any second."""
+    """T27: four seconds at 10/s: the server counts at most 10 requests in any second."""
     with FaultServer() as server:
         run_processes(server, tmp_path, rate=10, seconds=4)
 
@@ -140,7 +140,7 @@ def test_two_processes_with_eight_threads_share_the_rate(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("latency", [0.0, 0.4])
 def test_two_processes_share_the_rate_for_a_minute(tmp_path, latency):
-    """2 processes with 8 threads for 60 s at 10/s: they use 95 % of the rate, never more."""
+    """T27: 2 processes with 8 threads for 60 s at 10/s: they use 95 % of the rate, never more."""
     with FaultServer(latency=latency) as server:
         run_processes(server, tmp_path, rate=10, seconds=60)
 
@@ -251,7 +251,7 @@ def test_restart_of_the_machine_blocks_no_request(tmp_path, now):
 
 
 def test_date_of_the_machine_does_not_matter(tmp_path, monkeypatch):
-    """The date moves back an hour or ahead a day between two requests: the rate stays."""
+    """T26: the date moves back an hour or ahead a day between two requests: the rate stays."""
     one, two = (rate_limiter_in(tmp_path, 1, clock=Clock()) for _ in range(2))
     start = time.monotonic()
     real = time.time

@@ -112,7 +112,7 @@ def test_address_may_have_a_path(prefix, server):
 
 
 def test_connections_are_reused(server):
-    """Fifty calls in a row use one connection; 16 threads use at most eight."""
+    """T29: fifty calls in a row use one connection; 16 threads use at most eight."""
     session = Session(server.url, rate=float("inf"))
     for _ in range(50):
         session.fetch(V1)
@@ -138,7 +138,7 @@ def test_closed_connection_is_replaced():
 
 
 def test_inside_a_running_event_loop(server):
-    """A notebook cell runs inside an event loop, and calls work there."""
+    """T29: a notebook cell runs inside an event loop, and calls work there."""
 
     async def cell():
         return fetch_once(server)

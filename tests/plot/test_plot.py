@@ -135,7 +135,7 @@ def test_weeks_and_months(every, first, name):
 
 
 def test_epochs_are_a_line_with_gaps():
-    """A line by epoch stops where epochs are missing and marks isolated points."""
+    """X08: a line by epoch stops where epochs are missing and marks isolated points."""
     epochs = [*range(200, 210), 220, *range(230, 232)]
 
     (line,) = plot.income(income(epochs), every="epoch").lines
@@ -351,7 +351,7 @@ def test_few_members_are_named():
 
 @one_per_function
 def test_an_empty_frame_has_a_note(chart, frame, others):
-    """An empty frame gives an empty chart with a note, without a scale."""
+    """X07: an empty frame gives an empty chart with a note, without a scale."""
     ax = chart(frame().head(0), *others)
 
     (text,) = ax.texts
@@ -363,7 +363,7 @@ def test_an_empty_frame_has_a_note(chart, frame, others):
 
 @one_per_function
 def test_a_frame_of_nulls_has_a_note(chart, frame, others):
-    """A frame in which every value is null gives a chart with a note."""
+    """X07: a frame in which every value is null gives a chart with a note."""
     rows = frame()
 
     ax = chart(
@@ -378,7 +378,7 @@ def test_a_frame_of_nulls_has_a_note(chart, frame, others):
 
 @one_per_function
 def test_a_single_point_is_visible_with_a_note(chart, frame, others):
-    """One bucket is visible, and a note says that it is the only one."""
+    """X07: one bucket is visible, and a note says that it is the only one."""
     rows, others = frame().head(1), [other.head(1) for other in others]
 
     ax = chart(rows, *others)
@@ -541,7 +541,7 @@ def test_nothing_is_clipped_or_overlaps(chart, frame, others):
 
 @pytest.mark.more
 def test_a_million_slots_are_drawn():
-    """A long series draws without an error."""
+    """X07: a long series draws without an error."""
     slot = pl.int_range(1_000_000, eager=True).alias("slot")
     slots = slot.to_frame().with_columns(
         epoch=slot // 32,
@@ -557,7 +557,7 @@ def test_a_million_slots_are_drawn():
 
 
 def test_extreme_values_are_a_chart_or_a_message():
-    """Amounts beyond any chain are refused; invalid participation is a gap."""
+    """X07: amounts beyond any chain are refused; invalid participation is a gap."""
     for name, value, dtype in (
         ("tx_fee_reward_wei", 10**37, pl.Decimal(38, 0)),
         ("tx_fee_reward_wei", 9 * 10**37, pl.Decimal(38, 0)),
@@ -574,7 +574,7 @@ def test_extreme_values_are_a_chart_or_a_message():
 
 
 def test_far_future_epochs_stay_off_the_axis():
-    """A row with the far-future epoch has no time and does not extend the axis."""
+    """V06: a row with the far-future epoch has no time and does not extend the axis."""
     never = income([2**62]).with_columns(time=pl.lit(None, pl.Datetime("us", "UTC")))
 
     ax = plot.income(pl.concat([income(), never]), every="epoch")

@@ -67,7 +67,7 @@ def statically_bound() -> set[str]:
 
 
 def test_import_loads_nothing_heavy():
-    """`import beaconframes` in a fresh interpreter loads none of the libraries it stands on."""
+    """Q05: `import beaconframes` in a fresh interpreter loads none of its dependencies."""
     loaded = fresh(
         "import sys, json, beaconframes\n"
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"

@@ -75,7 +75,7 @@ def test_no_registry_is_named():
 
 
 def test_no_absolute_path_of_a_machine():
-    """No file holds a path that exists on one machine only."""
+    """Q10: no file holds a path that exists on one machine only."""
     found = [
         (name, match.group())
         for name, text in texts()
@@ -113,7 +113,7 @@ def test_lock_holds_no_address():
 
 
 def test_lock_pins_everything_by_hash():
-    """Every line of the lock is one exact version with at least one SHA-256."""
+    """Q07: every line of the lock is one exact version with at least one SHA-256."""
     lines = (ROOT / "requirements.lock").read_text().replace("\\\n", " ").splitlines()
 
     assert [] == [line[:60] for line in lines if "==" not in line or "--hash=sha256:" not in line]

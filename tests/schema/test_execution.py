@@ -173,7 +173,7 @@ def test_an_object_with_only_null_fields_is_null():
     ],
 )
 def test_milliseconds_are_not_read_as_seconds(sent, expected):
-    """An integer, a float or a text of milliseconds is the same time."""
+    """V13: an integer, a float or a text of milliseconds is the same time."""
     frame = GasFees.decode([json.dumps({"timestamp": sent}).encode()], MAINNET)
 
     assert [START + timedelta(milliseconds=expected)] == frame["time"].to_list()

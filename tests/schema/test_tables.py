@@ -225,7 +225,7 @@ def spelled(table, fields, chance):
 @fixed_examples
 @given(seed=SEEDS)
 def test_equivalent_records_decode_to_the_same_frame(table, seed):
-    """Both spellings, numbers as text, null or omitted fields, omitted zeros; both decoders."""
+    """V01: both spellings, numbers as text, null or omitted fields or zeros; both decoders."""
     chance = random.Random(seed)
     fields = several(table, chance)
     expected = framed(table, [nested(one) for one in fields])
@@ -315,7 +315,7 @@ def test_the_fast_and_the_checked_decoder_agree(table, wire):
 
 @pytest.mark.parametrize("digits", [2**53 + 1, 2**63, 2**64, 55 * 10**18, 34 * 10**24, 10**28 - 1])
 def test_wei_is_exact_in_polars_pandas_and_parquet_and_back(digits, tmp_path):
-    """As a number or as text, also negative, up to 28 digits."""
+    """V03: as a number or as text, also negative, up to 28 digits."""
     frame = decode(
         "yield_index",
         {"day": 1, "tx_fees_sum_wei": digits, "deposits_sum_wei": str(digits)},
@@ -354,7 +354,7 @@ def test_wei_is_exact_in_polars_pandas_and_parquet_and_back(digits, tmp_path):
     ],
 )
 def test_a_number_that_does_not_fit_is_refused_by_name(table, wire, value):
-    """Nothing wraps or is rounded: the error names the row, the field and the value."""
+    """V05: nothing wraps or is rounded: the error names the row, the field and the value."""
     key = TABLES[table][0].wire[0]
     good = {key: 1}
     bad = {key: 2, wire: value}
@@ -366,7 +366,7 @@ def test_a_number_that_does_not_fit_is_refused_by_name(table, wire, value):
 
 
 def test_a_whole_number_as_a_float_is_accepted_only_where_floats_are_exact():
-    """2**53 + 1 with a fraction is rounded by the JSON parser itself."""
+    """V02: 2**53 + 1 with a fraction is rounded by the JSON parser itself."""
     assert [9_007_199_254_740_991] == decode("validators", {
         "validator_index": 1, "balance": 9_007_199_254_740_991.0
     })["balance_gwei"].to_list()  # fmt: skip
@@ -383,7 +383,7 @@ def test_a_whole_number_as_a_float_is_accepted_only_where_floats_are_exact():
     "wire", ["activation_eligibility_epoch", "activationepoch", "exit_epoch", "withdrawableepoch"]
 )
 def test_the_far_future_is_null(never, wire):
-    """In every spelling; any other epoch is a number."""
+    """V06: in every spelling; any other epoch is a number."""
     epochs = [
         "activation_eligibility_epoch",
         "activation_epoch",
@@ -401,7 +401,7 @@ def test_the_far_future_is_null(never, wire):
 
 
 def test_whole_numbers_with_nulls_stay_whole_in_pandas():
-    """2**53 + 1 in a column with a null stays an exact integer."""
+    """V07: 2**53 + 1 in a column with a null stays an exact integer."""
     frame = decode(
         "epochs", {"epoch": 1, "eligibleether": 2**53 + 1}, {"epoch": 2, "eligibleether": None}
     )
@@ -414,7 +414,7 @@ def test_whole_numbers_with_nulls_stay_whole_in_pandas():
 
 
 def test_omitted_income_fields_are_zero():
-    """An omitted field, null and an empty text are each zero, in their own column."""
+    """V04: an omitted field, null and an empty text are each zero, in their own column."""
     frame = decode(
         "income_history",
         {"validatorindex": 1, "epoch": 1, "income": {"attestation_head_reward": 5}},
@@ -476,7 +476,7 @@ def test_a_duplicate_field_is_refused_with_any_white_space(between, after):
 
 
 def test_seats_preserve_order_and_duplicates():
-    """Seat i is bit i: 512 seats in order, with validators that have several."""
+    """V11: seat i is bit i: 512 seats in order, with validators that have several."""
     seats = [(7 * seat) % 300 for seat in range(512)]
 
     frame = decode("sync_committees", {
@@ -513,7 +513,7 @@ def test_an_inner_object_of_another_type_is_refused(table, wire, value):
 @fixed_examples
 @given(texts=st.lists(st.text(st.characters(), max_size=8), min_size=1, max_size=4))
 def test_half_a_surrogate_pair_becomes_one_replacement_and_the_rest_stays(texts):
-    """Pairs, backslashes and the rest of the page stay unchanged."""
+    """V12: pairs, backslashes and the rest of the page stay unchanged."""
     sent = json.dumps([{"validator_index": i, "name": text} for i, text in enumerate(texts)])
     halves = re.compile("[\ud800-\udfff]")
     expected = [halves.sub("\ufffd", one["name"]) for one in json.loads(sent)]
@@ -541,7 +541,7 @@ def test_surrogates_by_hand(escaped, expected):
 
 
 def test_text_is_stored_unchanged(tmp_path):
-    """100,000 letters, markup, formulas, control characters, also through Parquet."""
+    """V12: 100,000 letters, markup, formulas, control characters, also through Parquet."""
     texts = ["x" * 100_000, "<b>&amp;</b>", "=1+1", "a\x00\x1b[31m\u202e\u2028b", "", "\ufffd"]
 
     frame = decode("validators", *({"validator_index": i, "name": t} for i, t in enumerate(texts)))
@@ -587,7 +587,7 @@ def test_equivalent_json_becomes_the_same_text():
     ],
 )
 def test_every_spelling_of_a_time_decodes_to_utc(sent, expected):
-    """RFC 3339 with any zone, or Unix seconds; an omitted time follows from the epoch."""
+    """V13: RFC 3339 with any zone, or Unix seconds; an omitted time follows from the epoch."""
     assert [expected] == decode("epochs", {"epoch": 1, "ts": sent})["time"].to_list()
     assert [expected] == decode_checked("epochs", page({"epoch": 1, "ts": sent}))["time"].to_list()
 
@@ -619,7 +619,7 @@ def test_a_time_outside_of_the_calendar_is_refused(table, fields):
 
 
 def test_slots_without_a_block_or_a_payload_are_null_and_not_zero():
-    """Missed, scheduled, before the merge: fields are null, and counts by status are right."""
+    """V14: missed, scheduled, before the merge: fields are null, and counts by status are right."""
     execution = [line for line in TABLES["epoch_slots"] if line.name.startswith("exec_")]
     empty = {line.wire[0]: None for line in execution}
     blocks = [
@@ -639,7 +639,7 @@ def test_slots_without_a_block_or_a_payload_are_null_and_not_zero():
 
 
 def test_an_unknown_code_stays_as_text():
-    """An undocumented status is neither an error nor another status."""
+    """B13: an undocumented status is neither an error nor another status."""
     blocks = decode("epoch_slots", {"slot": 1, "status": "7"}, {"slot": 2, "status": "reorged"})
     validators = decode("validators", {"validator_index": 1, "status": "pending_queued"})
 
@@ -654,7 +654,7 @@ def test_an_unknown_code_stays_as_text():
 @fixed_examples
 @given(seed=SEEDS)
 def test_duplicate_and_shuffled_rows_are_sorted_and_unique(table, seed):
-    """Overlapping pages and shuffled rows become one frame, sorted by key, each row once."""
+    """P06, P09: overlapping pages and shuffled rows become one sorted frame, each row once."""
     chance = random.Random(seed)
     fields = [nested(one) for one in several(table, chance, least=1)]
     again = fields + fields[:2]
@@ -684,7 +684,7 @@ def test_duplicate_and_shuffled_rows_are_sorted_and_unique(table, seed):
     ],
 )  # fmt: skip
 def test_two_rows_of_one_key_that_differ_are_refused(table, first, second, words):
-    """The error names the key and the column; neither row is chosen."""
+    """P07: the error names the key and the column; neither row is chosen."""
     with pytest.raises(IntegrityError) as caught:
         HERE[table].arrange(decode(table, first, second))
 
@@ -692,7 +692,7 @@ def test_two_rows_of_one_key_that_differ_are_refused(table, first, second, words
 
 
 def test_two_blocks_of_one_slot_are_two_rows():
-    """An orphaned block has another root than the canonical one, so both are rows."""
+    """P24: an orphaned block has another root than the canonical one, so both are rows."""
     frame = HERE["epoch_slots"].arrange(
         decode(
             "epoch_slots",
@@ -729,7 +729,9 @@ def attempt(table, records):
 
 
 def test_a_wrong_value_in_a_random_cell_is_named_or_valid():
-    """300 cells of every table: a frame of the documented types, or an error with row and field."""
+    """B11: 300 cells of every table: a frame of the documented types, or an error with row and
+    field.
+    """
     chance = random.Random(20)
     named = 0
     for case in range(300):
@@ -821,7 +823,7 @@ def test_nan_and_infinity_are_refused_as_text_too():
     ],
 )
 def test_unknown_fields_are_ignored_and_logged_once(table, extra, caplog):
-    """A newer service may send more: the frame is the same, and one log line names the fields."""
+    """B12: a newer service may send more: the frame is the same; one log line names the fields."""
     one = {"validator_index": 1, "validatorindex": 1, "epoch": 1, "currentSlot": 1}
     known = {name: value for name, value in one.items() if any(
         name in line.wire for line in TABLES[table])} | NEEDED.get(table, {})  # fmt: skip

@@ -210,7 +210,7 @@ def send(client, chain):
     ids=make_test_id,
 )
 def test_every_limit_and_every_error(send, path, status, body):
-    """An error has its status and message; a request at the limit is answered in full."""
+    """S10: an error has its status and message; a request at the limit is answered in full."""
     response = send(path)
 
     assert status == response.status_code, response.text[:200]

@@ -360,7 +360,7 @@ def test_several_depositors(service):
 
 @pytest.mark.parametrize("frame", ["polars", "pandas"])
 def test_a_zero_that_is_not_validator_zero_is_null(service, dataset, tmp_path, frame):
-    """An explorer may write 0 for "none yet"; the loader detects it in either kind of frame."""
+    """V10: an explorer may write 0 for "none yet"; the loader detects it in any kind of frame."""
     schema = TABLES["deposit_origin"].schema()
     false = [{"from_address": POOR, "pubkey": key(n), "valid_signature": True,
               "validator_index": index} for n, index in ((0, 0), (5, 0), (6, 6))]  # fmt: skip

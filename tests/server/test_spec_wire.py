@@ -33,7 +33,7 @@ def test_unknown_paths(get, path):
 
 @pytest.mark.parametrize(("kind", "shown"), [(KeyboardInterrupt, False), (RuntimeError, True)])
 def test_ctrl_c_leaves_no_traceback(chain, monkeypatch, caplog, kind, shown):
-    """Ctrl-C in the server's thread is not logged; any other failure is."""
+    """S14: Ctrl-C in the server's thread is not logged; any other failure is."""
     with Server(chain) as server:
 
         def fail(*_):
@@ -208,7 +208,7 @@ HOSTS = (
 @pytest.mark.parametrize("path", ["/api/v1/latestState", "/api/v2/ethereum/slot", "/"])
 @pytest.mark.parametrize("host", [*HOSTS, None])
 def test_other_hosts_are_not_served(explorer, host, path):
-    """A page in a browser cannot use another host name that resolves to loopback."""
+    """S04: a page in a browser cannot use another host name that resolves to loopback."""
     port = int(explorer.url.rpartition(":")[2])
     hosts = ["localhost:{port}", "evil.example"] if host is None else [host]
     lines = "".join(f"Host: {name.format(port=port)}\r\n" for name in hosts)
@@ -235,7 +235,7 @@ def test_other_hosts_are_not_served(explorer, host, path):
     ],
 )
 def test_cross_site_posts_are_refused(explorer, headers, status):
-    """No answer has headers that permit another site to read it."""
+    """S05: no answer has headers that permit another site to read it."""
     sent = {name: text.format(url=explorer.url) for name, text in headers.items()}
     body = b'{"indicesOrPubkey":"1"}'
     posted = httpx.post(f"{explorer.url}/api/v1/validator", content=body, headers=sent)
@@ -276,7 +276,7 @@ def test_complete_requests_stay_connected(explorer, monkeypatch):
 
 
 def test_port_in_use(explorer):
-    """The error names the port."""
+    """S14: the error names the port."""
     port = int(explorer.url.rpartition(":")[2])
 
     with pytest.raises(ValueError, match=str(port)):

@@ -284,7 +284,7 @@ def test_an_aggregate_is_the_sum_of_its_epochs(explorer):
 
 
 def test_withdrawals_of_slots_equal_those_of_v1(explorer):
-    """Validator, amount, time and address agree over thirty slots."""
+    """V09: validator, amount, time and address agree over thirty slots."""
     slots = range(5000, 5030)
     first = bf.to_wei(bf.load_slot_withdrawals(slots))
     second = bf.v2.load_slot_withdrawals(slots)
@@ -313,7 +313,7 @@ def test_type_filter(types, explorer):
 
 
 def test_the_latest_slot_is_one_slot(explorer):
-    """The head is known, so that it takes no further request."""
+    """P15: the head is known, so that it takes no further request."""
     before = explorer.requests
 
     latest = bf.v2.load_slot_withdrawals("latest")

@@ -172,7 +172,7 @@ def test_a_response_without_rows_has_all_columns(endpoint):
 
 @pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
 def test_final_epochs_without_rows_raise(load):
-    """A final epoch has rows, so this is an error; its frame has all columns."""
+    """P13: a final epoch has rows, so this is an error; its frame has all columns."""
     head = Head(epoch=10, finalized_epoch=8, slot=330)
 
     with (

@@ -139,7 +139,7 @@ def without_counts(blocks):
     [(0, 0, 1), (0, 100, 1), (0, 101, 2), (50, 352, 3), (100, 402, 3), (369, 469, 1), (0, 469, 5)],
 )
 def test_proposals_over_windows(chain, explorer, first, last, requests):
-    """Three windows return every epoch of the range once, and no other."""
+    """P17: three windows return every epoch of the range once, and no other."""
     subjects = [3, 500, *range(200, 260)]
     expected = rows(
         chain,

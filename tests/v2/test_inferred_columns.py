@@ -143,6 +143,6 @@ def test_the_name_of_a_column_decides_the_type_of_numbers_as_text():
 
 @pytest.mark.parametrize("number", [1.5e21, 2.0**53, -(2.0**60)])
 def test_an_amount_as_float_is_an_error(number):
-    """A float has lost digits, so it is an error."""
+    """V02: a float has lost digits, so it is an error."""
     with pytest.raises(SchemaError, match="amount has a value"):
         decoded([{"amount": number}])

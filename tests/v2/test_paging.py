@@ -55,7 +55,7 @@ def place(body):
 
 @pytest.mark.parametrize("length", [1, 2, 7])
 def test_a_repeated_cursor_is_an_error(length):
-    """All cursors are remembered: a cycle ends after one more request."""
+    """P01: all cursors are remembered: a cycle ends after one more request."""
 
     def cycle(body):
         step = place(body)
@@ -69,7 +69,7 @@ def test_a_repeated_cursor_is_an_error(length):
 
 
 def test_endless_empty_pages_are_an_error():
-    """After 32 empty pages in a row the call raises."""
+    """P02: after 32 empty pages in a row the call raises."""
     error, requests = withdrawals(lambda body: answer([], str(place(body) + 1)))
 
     assert isinstance(error, errors.PaginationError)
@@ -77,7 +77,7 @@ def test_endless_empty_pages_are_an_error():
 
 
 def test_pages_without_new_rows_are_an_error():
-    """New cursors with the same rows raise."""
+    """P02: new cursors with the same rows raise."""
     error, requests = withdrawals(lambda body: answer([row(1), row(2)], str(place(body) + 1)))
 
     assert isinstance(error, errors.PaginationError)
@@ -88,7 +88,7 @@ def test_pages_without_new_rows_are_an_error():
     "paging", ["absent", None, {}, "", {"next_cursor": None}, {"next_cursor": ""}]
 )
 def test_every_form_of_the_last_page_ends_the_list(paging):
-    """Absent, null and empty cursors end the pages."""
+    """P03: absent, null and empty cursors end the pages."""
     page = {"data": [row(1)]} | ({} if paging == "absent" else {"paging": paging})
 
     found, requests = withdrawals(json.dumps(page).encode())
@@ -107,7 +107,7 @@ def test_a_next_page_by_another_name_is_an_error(paging):
 
 @pytest.mark.parametrize("cursor", [5, True, [], {}, {"a": 1}, "x" * (2**16 + 1), "x" * 2**20])
 def test_an_invalid_cursor_is_an_error(cursor):
-    """A cursor must be a short text."""
+    """P04: a cursor must be a short text."""
     error, _ = withdrawals(answer([row(1)], cursor))
 
     assert isinstance(error, errors.ProtocolError)
@@ -116,7 +116,7 @@ def test_an_invalid_cursor_is_an_error(cursor):
 
 @pytest.mark.parametrize("status", [400, 404, 410])
 def test_a_stale_cursor_restarts_the_pages(status):
-    """A stale cursor restarts the pages once."""
+    """P05: a stale cursor restarts the pages once."""
     refusals = [status]
 
     def stale(body):
@@ -132,7 +132,7 @@ def test_a_stale_cursor_restarts_the_pages(status):
 
 
 def test_a_cursor_that_is_always_stale_is_an_error():
-    """The call raises instead of returning a part of the rows."""
+    """P05: the call raises instead of returning a part of the rows."""
 
     def stale(body):
         if body["cursor"]:
@@ -155,7 +155,7 @@ def test_a_refused_first_page_is_not_a_stale_cursor():
 
 
 def test_short_long_and_empty_pages_are_complete():
-    """Only the cursor marks the end."""
+    """P08: only the cursor marks the end."""
     pages = [[row(1)], [], [row(n) for n in range(2, 30)], [], [row(30)]]
 
     def uneven(body):
@@ -169,7 +169,7 @@ def test_short_long_and_empty_pages_are_complete():
 
 
 def test_overlapping_pages_return_every_row_once(caplog):
-    """Repeated rows are dropped, and their number is logged."""
+    """P06: repeated rows are dropped, and their number is logged."""
 
     def overlapping(body):
         step = place(body)
