@@ -91,3 +91,27 @@ class TestHoles:
         rows, _ = count_data_requests(faulty, lambda: income(explorer, 230, 259))
         assert 150 == rows.height
         assert 0 == count_data_requests(faulty, lambda: income(explorer, 230, 259))[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "load", "rows"),
+    [
+        (
+            "v2/ethereum/slot",
+            lambda e: bf.v2.load_rewards(range(3), since=9, until=9, explorer=e),
+            3,
+        ),
+        ("latestState", lambda e: bf.load_balance_history([1], since=9, until=10, explorer=e), 2),
+    ],
+)
+@pytest.mark.parametrize("code", [404, 405])
+def test_service_without_the_route_of_finality(faulty, explorer, path, load, rows, code):
+    """C4: without the route that states the final epoch, rows are loaded and not stored."""
+    faulty.fault(f"status?code={code}&path={path}")
+    for _ in range(2):
+        assert rows == load(explorer).height
+    assert explorer.local_store.dataset is None
+
+    faulty.fault("")
+    assert rows == load(explorer).height
+    assert 0 == count_data_requests(faulty, lambda: load(explorer))[1]

@@ -7,16 +7,20 @@ sends one more request. An older epoch counts as final if one response reports i
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from beaconframes.endpoint import Envelope
+from beaconframes.errors import NotFound, NotServed
 
 if TYPE_CHECKING:
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.endpoint import ChainHead, Endpoint
     from beaconframes.endpoint.cache_policy import CachePolicy
     from beaconframes.fetch.source import Connection
+
+log = logging.getLogger("beaconframes.store")
 
 SECOND_RESPONSE_AGE = timedelta(days=1)
 
@@ -74,10 +78,17 @@ def confirmed_final_epoch(load: StoredLoad) -> int:
 
 
 def last_final_epoch(load: StoredLoad, last: int) -> int:
-    """Return the last epoch whose rows may be stored, for a load up to the unit *last*."""
+    """Return the last epoch whose rows may be stored, for a load up to the unit *last*.
+
+    If the service does not have the endpoint that states it, only stored epochs are known to be final.
+    """
     if is_known_final(load, last):
         return load.store.finalized
-    stated = stated_final_epoch(load, last)
-    if needs_second_response(load, last, stated):
-        load.connection.agreed_finality(load.endpoint, refresh=True)
+    try:
+        stated = stated_final_epoch(load, last)
+        if needs_second_response(load, last, stated):
+            load.connection.agreed_finality(load.endpoint, refresh=True)
+    except (NotFound, NotServed) as error:
+        log.warning("rows are not stored, because no final epoch is known: %s", error)
+        return load.store.finalized
     return min(stated, confirmed_final_epoch(load))
