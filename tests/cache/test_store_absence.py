@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import beaconframes as bf
 from beaconframes import errors, v1, v2
+from beaconframes.calendar import MAINNET
+from beaconframes.dataset import Grid
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.server import Server
 
@@ -81,16 +85,38 @@ class TestHoles:
         assert (100, 1) == (rows.height, requests)
         assert 0 == count_data_requests(faulty, lambda: income(explorer, 230, 249))[1]
 
-    def test_absence_that_later_rows_refute(self, faulty, explorer):
-        """G3: a missing row at the end of a range is requested again if rows follow it."""
-        faulty.fault("rows_lack?fields=epoch&cells=249&path=incomedetail")
-        with pytest.warns(errors.MissingRows, match="249"):
-            assert 95 == income(explorer, 230, 249).height
-        faulty.fault("")
+    def test_stored_hole_is_requested_again(self, faulty, explorer):
+        """G3: a hole that an earlier version stored as absent is requested again."""
+        income(explorer, 230, 239)
+        income(explorer, 241, 249)
+        grid = Grid("validator_index", "epoch", ("validator_index", "epoch"))
+        nothing = v1.INCOME_HISTORY.table.empty()
+        assert explorer.local_store.put(
+            "income_history", nothing, grid, {"2": ((240, 240),), "3": ((240, 240),)}, 467
+        )
 
-        rows, _ = count_data_requests(faulty, lambda: income(explorer, 230, 259))
-        assert 150 == rows.height
-        assert 0 == count_data_requests(faulty, lambda: income(explorer, 230, 259))[1]
+        rows, requests = count_data_requests(faulty, lambda: income(explorer, 230, 249))
+        assert (100, 2) == (rows.height, requests)
+        assert 0 == count_data_requests(faulty, lambda: income(explorer, 230, 249))[1]
+
+
+def test_response_without_any_row_is_not_stored(faulty, explorer):
+    """G4: if a response has no rows of any validator, their absence is not stored."""
+    faulty.fault("rows_empty?path=incomedetail")
+    with pytest.warns(errors.MissingRows):
+        assert income(explorer, 100, 109).is_empty()
+    faulty.fault("")
+
+    assert 50 == income(explorer, 100, 109).height
+
+
+def test_running_day_is_not_final():
+    """A day is final when its last epoch is: with 225 epochs a day, from epoch 224 on."""
+    chain_head = SimpleNamespace(chain=MAINNET)
+    for endpoint in (v1.VALIDATOR_STATS, v1.YIELD_INDEX):
+        policy = CachePolicy.of(endpoint)
+        last = {epoch: policy.final_until(chain_head, epoch) for epoch in (223, 224, 448, 449)}
+        assert {223: -1, 224: 0, 448: 0, 449: 1} == last
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from beaconframes.dataset import Damage, Dataset, TableSize, segments
+from beaconframes.dataset import Damage, Dataset, TableSize, ledger, segments
 from beaconframes.errors import DatasetError, UsageError
 
 META = {"service": "simulated", "simulated": True, "seed": 1, "chain": {"name": "simulated"}}
@@ -45,6 +45,32 @@ def names(folder):
 
 def files(dataset):
     return sorted(str(p.relative_to(dataset.path)) for p in dataset.path.rglob("*.parquet"))
+
+
+def test_commit_is_durable(dataset, monkeypatch):
+    """A segment is on the disk before it has its name, and its name before the ledger lists it."""
+    steps, sync, rename, add = [], os.fsync, Path.replace, ledger.add_segment
+
+    def record_sync(handle):
+        steps.append(("fsync", os.fstat(handle).st_ino))
+        sync(handle)
+
+    def record_rename(path, target):
+        steps.append(("rename", path.stat().st_ino))
+        return rename(path, target)
+
+    def record_listing(connection, number, segment):
+        steps.append(("list", (dataset.path / segment.path).stat().st_ino))
+        add(connection, number, segment)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(Path, "replace", record_rename)
+    monkeypatch.setattr(ledger, "add_segment", record_listing)
+    dataset.write("income", [rows(0, 9)])
+
+    file, folder = ((dataset.path / name).stat().st_ino for name in (*files(dataset), "income"))
+    own = [step for step in steps if step[1] in (file, folder)]
+    assert [("fsync", file), ("rename", file), ("fsync", folder), ("list", file)] == own
 
 
 class TestRoundTrip:

@@ -168,6 +168,20 @@ def test_minimum_for_several_batches():
     assert more <= 1
 
 
+def test_both_sweeps_are_needed():
+    """A shape for which only the sweep from the end is minimal, and its mirror image."""
+    shape = {"0": ((4, 5),), "1": ((4, 4), (6, 6)), "2": ((2, 2),), "3": ((5, 5), (8, 8))}
+    mirrored = {
+        subject: tuple((9 - last, 9 - first) for first, last in reversed(intervals))
+        for subject, intervals in shape.items()
+    }
+    for missing in (shape, mirrored):
+        found = cover_missing(missing, batch_limit=2, window=3)
+
+        assert find_minimum(missing, 2, 3) == len(found) == 3
+        assert list_missing_cells(missing) <= list_covered_cells(found)
+
+
 def test_days_take_a_request_each():
     """Without subjects and with a window of one unit, each missing unit takes a request."""
     found = cover_missing({"": ((3, 4), (9, 9))}, batch_limit=1, window=1)

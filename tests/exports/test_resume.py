@@ -92,6 +92,22 @@ def test_interrupted_export_resumes(tmp_path, explorer, monkeypatch):
     assert 2 == explorer.requests - before
 
 
+def test_file_that_changed_before_the_resume_is_written_again(tmp_path, explorer, monkeypatch):
+    """One changed byte in a finished file: its size is the same, so only its hash shows it."""
+    export(tmp_path / "whole", validators=[1], until=449)
+    with monkeypatch.context() as patch:
+        cut_after(patch, 2)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", validators=[1], until=449)
+    finished = first_file(tmp_path / "out")
+    content = bytearray(finished.read_bytes())
+    content[len(content) // 2] ^= 1
+    finished.write_bytes(content)
+
+    export(tmp_path / "out", validators=[1], until=449)
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     "damage",
     [

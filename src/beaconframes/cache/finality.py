@@ -80,7 +80,7 @@ def confirmed_final_epoch(load: StoredLoad) -> int:
 def last_final_epoch(load: StoredLoad, last: int) -> int:
     """Return the last epoch whose rows may be stored, for a load up to the unit *last*.
 
-    If the service does not have the endpoint that states it, only stored epochs are known to be final.
+    If the service does not have the endpoint that states it, no more is known than what is stored.
     """
     if is_known_final(load, last):
         return load.store.finalized
