@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from beaconframes.server.wire import Wire
 
 JSON = "application/json"
+NOSNIFF = {"x-content-type-options": "nosniff"}
+"""Browsers do not take an answer for a page or a script, whatever text it quotes."""
 
 
 class Service:
@@ -36,7 +38,7 @@ class Service:
         self.table_cache = TableCache(dataset, public=wire == "public")
         metadata = ChainMetadata.parse(dataset.meta)
         self.chain, self.head = metadata.chain, metadata.head
-        self.headers = {GENESIS: str(self.chain.genesis)}
+        self.headers = {GENESIS: str(self.chain.genesis), **NOSNIFF}
         self.requests = 0
         self._request_lock = threading.Lock()
         self.service_v2 = ServiceV2(self)
@@ -88,7 +90,7 @@ class Service:
         picture = charts.draw_chart(self.dataset, name)
         if picture is None:
             return build_error("no data available for the requested chart", 400)
-        return Response(picture, media_type="image/png")
+        return Response(picture, media_type="image/png", headers=NOSNIFF)
 
     def _count_request(self) -> None:
         with self._request_lock:
@@ -98,10 +100,10 @@ class Service:
 def build_error(message: str, status: int) -> Response:
     """Return an error response of V1."""
     body = msgspec.json.encode({"status": f"ERROR: {message}", "data": None})
-    return Response(body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"})
+    return Response(body, status, media_type=JSON, headers=NOSNIFF)
 
 
 def build_error_v2(status: int, method: str = "", message: str = "") -> Response:
     """Return an error response of V2."""
     body = encode_error(status, method=method, message=message)
-    return Response(body, status, media_type=JSON, headers={"x-content-type-options": "nosniff"})
+    return Response(body, status, media_type=JSON, headers=NOSNIFF)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 REQUEST_SECONDS = 8.0
 """Seconds from the start of a connection, or from the first byte of a request, to its last byte."""
 
+PART_BYTES = 1 << 14
+
 
 class RequestDeadlineProtocol(H11Protocol):
     """uvicorn's HTTP protocol, which closes connections whose request is incomplete in time."""
@@ -30,7 +32,10 @@ class RequestDeadlineProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Process received bytes, and start or stop the deadline."""
-        super().data_received(data)
+        # h11 limits the size of incomplete headers, so it receives long ones in parts.
+        for start in range(0, len(data), PART_BYTES):
+            if not self.transport.is_closing():
+                super().data_received(data[start : start + PART_BYTES])
         self._update_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
