@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
 from beaconframes.errors import UsageError
-from beaconframes.units import to_eth, to_gwei, to_pandas, to_wei
+from beaconframes.units import to_eth, to_gwei, to_pandas, to_tokens, to_wei
 
 WEI = pl.Decimal(28, 0)
 ETH = pl.Decimal(38, 18)
@@ -242,15 +242,19 @@ class TestFrames:
             eager = convert(frame).filter(pl.col("n") % 7 == 3).sort("n")
             assert_frame_equal(eager, lazy.collect(engine=engine), check_exact=True)
 
-    def test_frames_without_amounts_are_unchanged(self):
-        """A frame without a unit in any name is returned."""
+    def test_a_frame_with_nothing_to_convert_is_an_error(self):
+        """M6: a count, or a balance as text, is not converted silently."""
         for frame in (
             pl.DataFrame(),
-            pl.DataFrame({"a": [1]}),
-            pl.DataFrame(schema={"a": pl.Int8}),
+            pl.DataFrame({"count": [1]}),
+            pl.DataFrame({"count": [1]}).to_pandas(),
+            pl.LazyFrame(schema={"a": pl.Int8}),
         ):
-            assert_frame_equal(frame, to_eth(frame))
-            assert_frame_equal(frame, to_wei(frame.lazy()).collect())
+            for convert in (to_eth, to_gwei, to_wei):
+                with pytest.raises(UsageError, match="nothing to convert"):
+                    convert(frame)
+        with pytest.raises(UsageError, match="to_tokens"):
+            to_eth(pl.DataFrame({"balance": ["1.5"], "decimals": [1]}))
 
     def test_the_input_frame_is_not_changed(self):
         """The caller's frame keeps its columns."""
@@ -471,3 +475,51 @@ class TestPandas:
         frame = column("x_wei", [MOST, -MOST, ODD, None], WEI)
         to_pandas(frame).to_parquet(tmp_path / "x.parquet")
         assert_frame_equal(frame, pl.read_parquet(tmp_path / "x.parquet"))
+
+
+class TestTokens:
+    """M6: balances of tokens, from exact text to exact numbers."""
+
+    FRAME = pl.DataFrame(
+        {
+            "token": [None, "0xa", "0xb"],
+            "balance": [None, "122100", "1234567890123456789012.5840079131296399"],
+            "decimals": [None, 0, 16],
+        },
+        schema={"token": pl.String, "balance": pl.String, "decimals": pl.Int64},
+    )
+    NUMBERS = (None, D("122100"), D("1234567890123456789012.5840079131296399"))
+
+    @pytest.mark.parametrize(
+        "kind", [lambda f: f, pl.DataFrame.lazy, to_pandas, pl.DataFrame.to_pandas]
+    )
+    def test_every_digit_is_kept(self, kind):
+        """38 digits in every kind of frame; ether, which has no balance in tokens, stays null."""
+        mine = kind(self.FRAME)
+        converted = to_tokens(mine)
+
+        assert type(mine) is type(converted)
+        result = converted.collect() if isinstance(converted, pl.LazyFrame) else converted
+        numbers = [None if pd.isna(value) else value for value in list(result["balance"])]
+        assert list(self.NUMBERS) == numbers
+        if isinstance(result, pl.DataFrame):
+            assert pl.Decimal(38, 16) == result.schema["balance"]
+            assert result.drop("balance").equals(self.FRAME.drop("balance"))
+
+    def test_numbers_that_are_not_exact_are_refused(self):
+        """More than 38 digits, more places than declared, no number: the text is named."""
+        for text, places in (("9" * 39, 0), ("1" + "0" * 37, 1), ("1.25", 1), ("1e5", 0), ("", 0)):
+            frame = pl.DataFrame({"balance": ["1", text], "decimals": [0, places]})
+            with pytest.raises(UsageError, match=f"the balance {text[:20]}"):
+                to_tokens(frame)
+
+    def test_other_frames_are_refused(self):
+        """The message names the missing column, the hint the loaders."""
+        with pytest.raises(UsageError, match=r"no column decimals.*load_token_balances"):
+            to_tokens(pl.DataFrame({"balance": ["1"]}))
+        with pytest.raises(UsageError, match="is not a frame"):
+            to_tokens([1])
+
+    def test_empty_frames_have_the_type(self):
+        """No rows, no decimal places."""
+        assert pl.Decimal(38, 0) == to_tokens(self.FRAME.clear()).schema["balance"]

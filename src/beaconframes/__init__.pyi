@@ -100,6 +100,7 @@ from beaconframes.units import (
     to_eth as to_eth,
     to_gwei as to_gwei,
     to_wei as to_wei,
+    to_tokens as to_tokens,
     to_pandas as to_pandas,
 )
 from beaconframes.frames import printable as printable

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from beaconframes.errors import UsageError
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Frame = TypeVar("Frame")
 
+_TOKEN_COLUMNS = ("balance", "decimals")
+
 # Powers of ten: one ether is 10^18 wei.
 _PLACES = {"wei": 0, "gwei": 9, "eth": 18}
 
@@ -31,9 +33,10 @@ def to_eth(frame: Frame, *, exact: bool = False) -> Frame:
 
     The columns become ``Float64``, accurate to about fifteen digits; with ``exact=True`` they
     become ``Decimal(38, 18)`` without loss. ``_eth`` columns get the same type; with ``exact=True``
-    a float ``_eth`` column is a ``UsageError``. Takes a polars frame, eager or lazy, a pandas
-    frame, or a Series whose name ends in a unit, and returns the same kind; pandas results are
-    Arrow-backed.
+    a float ``_eth`` column is a ``UsageError``, and so is a frame without any amount.
+
+    Takes a polars frame, eager or lazy, a pandas frame, or a Series whose name ends in a unit, and
+    returns the same kind; pandas results are Arrow-backed.
     """
     converted: Frame = _convert_frame(frame, "eth", exact=exact)
     return converted
@@ -58,6 +61,68 @@ def to_wei(frame: Frame) -> Frame:
     """
     converted: Frame = _convert_frame(frame, "wei", exact=True)
     return converted
+
+
+def to_tokens(frame: Frame) -> Frame:
+    """Return the frame with the token balances in ``balance`` as exact numbers instead of text.
+
+    Takes the frame of ``load_token_balances`` or ``load_address_balances``, in polars or pandas,
+    and returns the same kind; a lazy frame is computed at once. The column becomes
+    ``Decimal(38, d)``, where d is the largest of ``decimals``; null, the balance of ether, stays
+    null. Balances that need more than 38 digits are a ``UsageError``.
+    """
+    import polars as pl
+
+    native: Any = frame
+    if isinstance(native, pl.LazyFrame):
+        converted: Any = to_tokens(native.collect()).lazy()
+        return cast("Frame", converted)
+    if not isinstance(native, pl.DataFrame) and not (_is_pandas(native) and native.ndim == 2):
+        raise _build_type_error(frame)
+    if missing := [name for name in _TOKEN_COLUMNS if name not in native.columns]:
+        raise UsageError(
+            f"the frame has no column {', '.join(missing)}",
+            hint="Pass the frame of bf.load_token_balances(...) or bf.load_address_balances(...)",
+        )
+    texts, places = (_read_column(native[name]) for name in _TOKEN_COLUMNS)
+    numbers = _parse_tokens(texts.cast(pl.String), places.cast(pl.Int64))
+    if isinstance(native, pl.DataFrame):
+        return cast("Frame", native.with_columns(numbers))
+    copy = native.copy(deep=False)
+    copy["balance"] = to_pandas(numbers).set_axis(native.index)
+    return cast("Frame", copy)
+
+
+def _read_column(column: Any) -> pl.Series:
+    """Convert a column of text or counts, of polars or pandas, to polars."""
+    import polars as pl
+
+    return column if isinstance(column, pl.Series) else pl.from_pandas(column, nan_to_null=True)
+
+
+def _parse_tokens(texts: pl.Series, places: pl.Series) -> pl.Series:
+    """Return the numbers of *texts*, each with at most as many decimal places as *places* has."""
+    import polars as pl
+
+    scale: Any = places.max() or 0
+    parts = texts.str.extract_groups(r"^(-?[0-9]+)(?:\.([0-9]+))?$")
+    whole, rest = parts.struct.field("1"), parts.struct.field("2").fill_null("")
+    digits = whole.str.strip_chars_start("-0").str.len_chars() + scale
+    invalid = (
+        whole.is_null() | (rest.str.len_chars() > places).fill_null(value=True) | (digits > 38)
+    )
+    _check_tokens(texts, invalid & texts.is_not_null(), scale)
+    return texts.cast(pl.Decimal(38, scale)).rename("balance")
+
+
+def _check_tokens(texts: pl.Series, invalid: pl.Series, scale: int) -> None:
+    """Raise for the first balance that has no exact number with *scale* decimal places."""
+    if invalid.any():
+        raise UsageError(
+            f"the balance {texts.filter(invalid)[0]} has no exact number of 38 digits, of which "
+            f"{scale} are decimal places ({invalid.sum()} such balances)",
+            hint="Leave out such tokens, or convert fewer tokens at once",
+        )
 
 
 @overload
@@ -111,7 +176,7 @@ def _convert_frame(frame: Any, unit: str, *, exact: bool) -> Any:
             change(column).rename(names[column.name]) if column.name in names else column
             for column in frame
         ]
-        return pl.DataFrame(changed) if names else frame
+        return pl.DataFrame(changed)
     if not _is_pandas(frame):
         raise _build_type_error(frame)
     if frame.ndim == 1:
@@ -126,6 +191,14 @@ def _convert_frame(frame: Any, unit: str, *, exact: bool) -> Any:
 def _rename_columns(names: Iterable[Any], unit: str) -> dict[str, str]:
     """Return the new name of every amount column; raise where two would have the same name."""
     columns = list(names)
+    if not any(map(_find_unit, columns)):
+        tokens = set(_TOKEN_COLUMNS) <= set(columns)
+        raise UsageError(
+            "the frame has nothing to convert: no column ends in _wei, _gwei or _eth",
+            hint="bf.to_tokens(frame) converts balances of tokens"
+            if tokens
+            else "Convert a frame with amounts: the end of a column's name is its unit",
+        )
     new = {name: f"{name.rpartition('_')[0]}_{unit}" for name in columns if _find_unit(name)}
     taken = Counter(new.get(name, name) for name in columns)
     for result in new.values():

@@ -219,7 +219,7 @@ def test_the_documented_name():
 
 
 def test_the_documented_address():
-    """Ether and token, as text to the last digit."""
+    """M6: ether in wei, tokens as text to the last digit."""
     file = "v1-execution-address--docs1.json"
     record = data(file)
 
@@ -230,11 +230,13 @@ def test_the_documented_address():
 
     assert [f"GET /api/v1/execution/address/{record['address']}"] == requests
     tokens = [
-        (record["address"], token["address"], token["symbol"], token["balance"])
+        (record["address"], token["address"], token["symbol"], None, token["balance"], 0)
         for token in record["tokens"]
     ]
+    ether = Decimal(2472194030644794345)
+    assert "2.472194030644794345" == record["ether"]
     assert {"address", "ether", "tokens"} == set(record)
-    assert [(record["address"], None, None, record["ether"]), *tokens] == frame.rows()
+    assert [(record["address"], None, None, ether, None, None), *tokens] == frame.rows()
 
 
 def test_the_documented_tokens_of_an_address():
@@ -248,7 +250,7 @@ def test_the_documented_tokens_of_an_address():
     )
 
     assert [
-        (address, token["address"], token["symbol"], token["balance"]) for token in data(file)
+        (address, token["address"], token["symbol"], token["balance"], 0) for token in data(file)
     ] == frame.rows()
 
 

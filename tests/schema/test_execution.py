@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fractions
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,8 +16,10 @@ from polars.testing import assert_frame_equal
 from beaconframes.calendar import MAINNET
 from beaconframes.schema import (
     Count,
+    DecimalPlaces,
     DecimalText,
     Epoch,
+    Ether,
     Flag,
     Fraction,
     Hex,
@@ -41,6 +44,7 @@ from .test_lists import Committees
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = 10**28 - 1
+WEI = pl.Decimal(28, 0)
 
 
 class Each(Table):
@@ -58,6 +62,7 @@ class Each(Table):
     text = Text("Text.", wire="other.text")
     share = Fraction("Share.")
     flag = Flag("Flag.")
+    ether_wei = Ether("Ether.", wire="ether")
 
 
 AMOUNT = st.integers(-LARGEST, LARGEST).map(Decimal)
@@ -66,6 +71,7 @@ CELLS = {
     Epoch: st.integers(0, 2**62),
     Wei: AMOUNT,
     Units: AMOUNT,
+    Ether: st.integers(0, LARGEST).map(Decimal),
     UnixTime: st.integers(0, 2**34).map(lambda n: START + timedelta(seconds=n)),
     UnixMillis: st.integers(0, 2**44).map(lambda n: START + timedelta(milliseconds=n)),
     DecimalText: st.from_regex(r"-?[0-9]{1,60}(\.[0-9]{1,40})?", fullmatch=True).filter(
@@ -84,7 +90,8 @@ both_wires = pytest.mark.parametrize("public", [False, True])
 
 def frames(table):
     """Return frames of a table, with nulls outside of the key."""
-    columns = [column for column in table.columns if not isinstance(column, RequestField)]
+    unsent = RequestField | DecimalPlaces
+    columns = [column for column in table.columns if not isinstance(column, unsent)]
     cells = {column: CELLS.get(type(column), CELLS[Count]) for column in columns}
     row = st.fixed_dictionaries(
         {c.name: cell if c.key else st.none() | cell for c, cell in cells.items()}
@@ -130,25 +137,36 @@ def test_tokens_are_decoded_without_their_address(public, data):
     sent = TokenBalances.encode(frame.with_columns(address=pl.lit("0xab")), MAINNET, public=public)
 
     assert frame.columns == ["token", "symbol", "balance"]
-    assert_frame_equal(frame, TokenBalances.decode([sent], MAINNET).drop("address"))
+    decoded = TokenBalances.decode([sent], MAINNET)
+    assert_frame_equal(frame, decoded.drop("address", "decimals"))
+    assert count_places(frame["balance"]) == decoded["decimals"].to_list()
+
+
+def count_places(texts):
+    """The digits after the decimal point, in plain Python."""
+    return [None if text is None else len(text.partition(".")[2]) for text in texts]
 
 
 @both_wires
-@given(ether=CELLS[DecimalText], data=st.data())
+@given(wei=CELLS[Ether], data=st.data())
 @fixed_examples
-def test_an_address_and_its_tokens(public, ether, data):
+def test_an_address_and_its_tokens(public, wei, data):
     """One row for ether, then one per token; without tokens an empty list, or null if public."""
     tokens = data.draw(frames(TokenBalances)).with_columns(address=pl.lit("0xab"))
-    first = pl.DataFrame({"address": ["0xab"], "balance": [ether]})
+    tokens = tokens.with_columns(pl.Series("decimals", count_places(tokens["balance"]), pl.Int64))
+    first = pl.DataFrame({"address": ["0xab"], "balance_wei": [wei]}).cast({"balance_wei": WEI})
     frame = pl.concat([first, tokens], how="diagonal").select(AddressBalances.schema().names())
 
     sent = AddressBalances.encode(frame, MAINNET, public=public)
 
     assert_frame_equal(frame, AddressBalances.decode([sent], MAINNET))
     if tokens.is_empty():
-        assert [{"address": "0xab", "ether": ether, "tokens": None if public else []}] == (
-            json.loads(sent)
-        )
+        (record,) = json.loads(sent)
+        assert {"address": "0xab", "tokens": None if public else []} == {
+            name: value for name, value in record.items() if name != "ether"
+        }
+        assert wei == fractions.Fraction(record["ether"]) * 10**18
+        assert "." not in record["ether"] or record["ether"][-1] not in "0."
 
 
 def test_an_object_with_only_null_fields_is_null():

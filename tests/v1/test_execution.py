@@ -140,10 +140,12 @@ def test_an_address_without_tokens_is_not_missing(served):
     frame = bf.load_token_balances([ADDRESS, OTHER], explorer=served.explorer)
 
     assert (0, 2) == (frame.height, len(served.arrived))
-    assert {"address", "token", "symbol", "balance"} == set(frame.columns)
+    assert {"address", "token", "symbol", "balance", "decimals"} == set(frame.columns)
 
 
-@pytest.mark.parametrize("balance", [1.5, 1e21, "1e21", "abc", "", "1.", True])
+@pytest.mark.parametrize(
+    "balance", [1.5, 1e21, "1e21", "abc", "", "1.", True, "-1", f"0.{'0' * 18}1"]
+)
 def test_an_inexact_balance_is_an_error(served, balance):
     """A JSON number with a fraction may be rounded; words are not amounts."""
     served.replies["*"] = ok({"address": ADDRESS, "ether": balance, "tokens": []})

@@ -156,7 +156,7 @@ def test_one_token_of_an_address(chain, explorer):
 
     assert [None, tokens[199]] == near["token"].to_list()
     assert [None] == far["token"].to_list()
-    assert [(f"0x{'99' * 20}", None, None, "0")] == unknown.rows()
+    assert [(f"0x{'99' * 20}", None, None, 0, None, None)] == unknown.rows()
 
 
 def test_all_tokens_of_addresses(chain, explorer):

@@ -24,7 +24,7 @@ from beaconframes.schema.columns import BUILD_ERRORS
 from beaconframes.schema.decode_checked import Cells, build_cell_error, decode_cells
 from beaconframes.schema.envelope_context import NO_CONTEXT, build_context_cells
 from beaconframes.schema.list_columns import build_lists, explode_lists
-from beaconframes.schema.numbers import Position
+from beaconframes.schema.numbers import DecimalPlaces, Position
 from beaconframes.schema.record_layout import build_decoder
 from beaconframes.schema.times import TimeOf
 from beaconframes.text import shorten
@@ -138,6 +138,8 @@ def build_frame(table: TableSpec, cells: Cells, first_row: int, chain: Chain) ->
             number = pl.col(column.of) + column.offset
             start = chain.time_expr(column.by, number).alias(column.name)
             added_columns.append(pl.coalesce(column.name, start) if column.name in cells else start)
+        elif isinstance(column, DecimalPlaces):
+            added_columns.append(column.count().alias(column.name))
         elif column.name not in cells and not isinstance(column, Position):
             # The caller fills this column.
             added_columns.append(pl.lit(None, column.dtype).alias(column.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -15,6 +16,7 @@ FAR_FUTURE = 2**63 - 1
 
 FAR_FUTURE_THRESHOLD = 9_200_000_000_000_000_000
 MAX_EXACT_FLOAT = 2**53
+WEI_PER_ETHER = 10**18
 
 
 class Whole(Column):
@@ -152,6 +154,51 @@ class Wei(Column):
         return bare.cast(pl.String) if self.text else bare
 
 
+class Ether(Wei):
+    """An exact amount in wei that the wire has in ether, as the text of a decimal number."""
+
+    json_type = str
+
+    def parse(self, value: Any) -> Any:
+        """Return the text of the number; raise ValueError for a float, which may be rounded."""
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    def build(self, values: list[Any]) -> pl.Series:
+        """Return *values* in wei; raise ValueError for more than 18 decimal places."""
+        amounts = [None if value is None else parse_ether(value) for value in values]
+        return pl.Series(self.name, amounts, dtype=pl.Int128).cast(self.dtype)
+
+    def wire_type(self) -> Any:
+        """Return the JSON type: a string."""
+        return str
+
+    def encode(self) -> pl.Expr:
+        """Return ether as text, without zeros at the end."""
+        wei = pl.col(self.name).cast(pl.Int128)
+        rest = (wei % WEI_PER_ETHER).cast(pl.String).str.zfill(18)
+        text = pl.format("{}.{}", wei // WEI_PER_ETHER, rest)
+        return text.str.strip_chars_end("0").str.strip_chars_end(".")
+
+
+@dataclass(eq=False)
+class DecimalPlaces(Count):
+    """The number of digits after the decimal point in the text column ``of`` of the same row."""
+
+    of: str = ""
+
+    derived = True
+
+    @property
+    def wire_paths(self) -> tuple[str, ...]:
+        """Return no paths: the wire has no field for it."""
+        return ()
+
+    def count(self) -> pl.Expr:
+        """Return the expression of the number of digits; null stays null."""
+        parts = pl.col(self.of).str.split(".")
+        return parts.list.get(1, null_on_oob=True).fill_null("").str.len_chars().cast(pl.Int64)
+
+
 @dataclass(eq=False)
 class Units(Wei):
     """An exact amount of a token other than ether, in its smallest unit.
@@ -239,6 +286,17 @@ class Position(Count):
     def wire_paths(self) -> tuple[str, ...]:
         """Return no paths: the wire has no field for the position."""
         return ()
+
+
+def parse_ether(text: Any) -> int:
+    """Return the wei of an amount of ether, given as the text of a decimal number."""
+    if not isinstance(text, str) or not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
+        raise ValueError(text)
+    whole, _, places = text.partition(".")
+    places = places.rstrip("0")
+    if len(places) > 18:
+        raise ValueError(text)
+    return int(whole) * WEI_PER_ETHER + int(places.ljust(18, "0"))
 
 
 def parse_whole(value: Any) -> int | None:

@@ -21,7 +21,16 @@ from beaconframes.endpoint import (
     Texts,
 )
 from beaconframes.errors import UsageError
-from beaconframes.schema import DecimalText, Hex, Json, RequestField, Table, Text
+from beaconframes.schema import (
+    DecimalPlaces,
+    DecimalText,
+    Ether,
+    Hex,
+    Json,
+    RequestField,
+    Table,
+    Text,
+)
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
@@ -40,7 +49,7 @@ class Account(Table):
     """An address in the response. One row per address."""
 
     address = Hex("Address; null if the service does not know it.", key=True, none=("0x",))
-    ether = DecimalText("Ether of the address.")
+    balance_wei = Ether("Ether of the address.", wire="ether")
     tokens = Json("Tokens of the address.")
 
 
@@ -50,6 +59,7 @@ class Holding(Table):
     token = Hex("Contract of the token.", key=True, wire="address")
     symbol = Text("Symbol, as the contract states it.")
     balance = DecimalText("Number of tokens.")
+    decimals = DecimalPlaces("Decimal places of balance.", of="balance")
 
 
 class AddressBalances(Table):
@@ -61,9 +71,12 @@ class AddressBalances(Table):
         "Symbol, as the contract states it: do not trust it. Null for ether.",
         wire="tokens[].symbol",
     )
+    balance_wei = Ether("Ether of the address; null for tokens.", wire="ether")
     balance = DecimalText(
-        "Ether or tokens, as exact decimal text.", wire=("ether", "tokens[].balance")
+        "Number of tokens, as exact decimal text; null for ether. to_tokens converts it.",
+        wire="tokens[].balance",
     )
+    decimals = DecimalPlaces("Decimal places of balance; null for ether.", of="balance")
 
     @classmethod
     def decode(
@@ -76,10 +89,12 @@ class AddressBalances(Table):
         frames = [cls.empty()]
         for account in Account.decode(pages, chain).iter_rows(named=True):
             tokens = Holding.decode([(account["tokens"] or "[]").encode()], chain)
-            ether = pl.DataFrame({"balance": account["ether"]}, schema={"balance": pl.String})
+            ether = pl.DataFrame(
+                {"balance_wei": [account["balance_wei"]]}, schema_overrides=cls.schema()
+            )
             rows = pl.concat([ether, tokens], how="diagonal")
             address = pl.lit(account["address"], pl.String).alias("address")
-            frames.append(rows.select(address, "token", "symbol", "balance"))
+            frames.append(rows.with_columns(address).select(cls.schema().names()))
         return pl.concat(frames)
 
     @classmethod
@@ -96,7 +111,7 @@ class AddressBalances(Table):
         token = pl.struct("balance", "symbol", address="token")
         tokens = frame.filter(pl.col("token").is_not_null()).select(token).to_series()
         listed = None if public and tokens.is_empty() else tokens
-        return ether.select("address", ether="balance").with_columns(
+        return ether.select("address", ether=cls.balance_wei.encode()).with_columns(
             pl.Series("tokens", [listed] * ether.height, dtype=pl.List(tokens.dtype))
         )
 
@@ -113,7 +128,9 @@ class BalanceAddresses(Texts):
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the ether and the first tokens of one address."""
         account = super().apply(rows, fields, view).sort("token").head(1 + MAX_TOKENS).collect()
-        unknown = pl.DataFrame({"address": ["0x"], "balance": ["0"]})
+        unknown = pl.DataFrame({"address": ["0x"], "balance_wei": [0]}).cast(
+            {"balance_wei": pl.Decimal(28, 0)}
+        )
         if account.is_empty():
             account = pl.concat([account, unknown], how="diagonal")
         return account.lazy()
@@ -208,8 +225,9 @@ def load_address_balances(
     Returns
     -------
     polars.DataFrame
-        Sorted by ``address``, ``token``. Ether is first: its ``token`` is null. ``balance`` is
-        text, exact as the service sends it, in ether or tokens.
+        Sorted by ``address``, ``token``. Ether is first: its ``token`` is null. ``balance_wei``
+        is the ether in wei. ``balance`` is the number of tokens as text, exact as the service sends
+        it, with ``decimals`` decimal places; `to_tokens` converts it to numbers without loss.
 
     Notes
     -----

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, Endpoint, Pages
-from beaconframes.schema import DecimalText, Hex, RequestField, Table, Text
+from beaconframes.schema import DecimalPlaces, DecimalText, Hex, RequestField, Table, Text
 from beaconframes.v1._addresses import AddressOrName
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ class TokenBalances(Table):
     address = RequestField("Address that holds the tokens.", key=True)
     token = Hex("Contract of the token.", key=True, wire="address")
     symbol = Text("Symbol, as the contract states it: do not trust it.")
-    balance = DecimalText("Number of tokens, as exact decimal text.")
+    balance = DecimalText("Number of tokens, as exact decimal text; to_tokens converts it.")
+    decimals = DecimalPlaces("Decimal places of balance; the service rounds to 16.", of="balance")
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,11 @@ def load_token_balances(
     Returns
     -------
     polars.DataFrame
-        Sorted by ``address``, ``token``. ``balance`` is text, exact as the service sends it: only
-        the contract defines the number of decimals. ``symbol`` is set by the contract and cannot be
-        trusted. An address without tokens has no rows, and is not reported as missing.
+        Sorted by ``address``, ``token``. ``balance`` is text, exact as the service sends it, in
+        tokens; `to_tokens` converts it to numbers without loss. ``decimals`` is the number of its
+        decimal places; the contract may have more, because the service rounds to 16. ``symbol``
+        is set by the contract and cannot be trusted. An address without tokens has no rows, and is
+        not reported as missing.
 
     Notes
     -----

@@ -76,10 +76,9 @@ def _build_ether_balances(
     return pl.DataFrame(
         {
             "address": list(paid),
-            "balance": [
-                format_decimal(wei + initial[address], 18) for address, wei in paid.items()
-            ],
-        }
+            "balance_wei": [wei + initial[address] for address, wei in paid.items()],
+        },
+        schema_overrides={"balance_wei": pl.Decimal(28, 0)},
     )
 
 
@@ -100,7 +99,9 @@ def _build_token_balances(data: ChainData, operators: dict[int, str]) -> pl.Data
             units = 1 + hash_number(seed, f"{symbol} of {address}", 10 ** (_DIGITS + 3))
             rows.append((address, contract, symbol, format_decimal(units, _DIGITS)))
     schema = TokenBalances.schema()
-    return pl.DataFrame(rows, schema=schema, orient="row").sort("address", "token")
+    names = [name for name in schema if name != TokenBalances.decimals.name]
+    table = pl.DataFrame(rows, schema=names, orient="row")
+    return table.with_columns(decimals=TokenBalances.decimals.count()).sort("address", "token")
 
 
 def _build_names(operators: dict[int, str]) -> pl.DataFrame:
