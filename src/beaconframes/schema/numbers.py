@@ -157,8 +157,6 @@ class Wei(Column):
 class Ether(Wei):
     """An exact amount in wei that the wire has in ether, as the text of a decimal number."""
 
-    json_type = str
-
     def parse(self, value: Any) -> Any:
         """Return the text of the number; raise ValueError for a float, which may be rounded."""
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
