@@ -243,10 +243,8 @@ def _read_environment(*, without: Iterable[str]) -> dict[str, Any]:
     for name in _NAMES:
         variable = f"{_PREFIX}{name.upper()}"
         text = os.environ.get(variable)
-        if text is None or name in without:
+        if text is None or not text.strip() or name in without:
             continue
-        if not text.strip():
-            raise ConfigError(f"{variable} is empty", hint="Unset it, or give it a value")
         value: Any = text
         if name in _NUMBERS:
             with contextlib.suppress(ValueError):

@@ -11,6 +11,7 @@ import polars as pl
 from beaconframes import v1, v2
 from beaconframes.client import load
 from beaconframes.errors import UsageError
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import Endpoint
@@ -71,6 +72,7 @@ def describe(name: str | None = None) -> pl.DataFrame:
             schema=["loader", "rows", "route", "key", "final"],
             orient="row",
         )
+    check_loader_name(name)
     endpoint_name = name.replace("-", "_").replace("load_", "", 1)
     if endpoint_name not in ENDPOINTS_BY_NAME:
         similar = difflib.get_close_matches(endpoint_name, ENDPOINTS_BY_NAME, n=1)
@@ -80,6 +82,18 @@ def describe(name: str | None = None) -> pl.DataFrame:
             hint="bf.describe() lists all loaders",
         )
     return ENDPOINTS_BY_NAME[endpoint_name].table.describe()
+
+
+def check_loader_name(name: object) -> None:
+    """Raise UsageError for a value that is not a text, such as the loader itself."""
+    if isinstance(name, str):
+        return
+    loader = getattr(name, "__name__", "load_income_history").removeprefix("load_")
+    module = "v2." if ".v2." in getattr(name, "__module__", "") else ""
+    raise UsageError(
+        f"describe() takes the name of a loader, not {shorten(name)}",
+        hint=f"Give its name: bf.describe({module + loader!r})",
+    )
 
 
 def format_loader_name(name: str) -> str:

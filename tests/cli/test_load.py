@@ -24,6 +24,7 @@ from beaconframes.cli import (
     loader_options,
     rendering,
 )
+from beaconframes.endpoint import ValidatorsIn
 from beaconframes.endpoint.identifiers import normalise_validator
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.server import Server
@@ -318,7 +319,36 @@ def test_v2(run):
 )
 def test_validators_of_v2(texts, expected):
     """Every set of validators that Python has."""
-    assert expected == loader_options.KINDS["Validators"].parse("--validators", texts)
+    assert expected == loader_options.KINDS["SubjectsOrSet"].parse("--validators", texts)
+
+
+def test_sets_reach_every_endpoint_that_takes_them():
+    """C9: every loader whose request has a set of validators parses one, not only `rewards`."""
+    takes_set = {
+        e.name.replace("_", "-")
+        for e in bf.v2.ENDPOINTS
+        if any(isinstance(parameter, ValidatorsIn) for parameter in e.all_parameters)
+    }
+    parsed = {
+        name: loader_options.pop_arguments(loader, dict.fromkeys(loader_arguments, ()) | given)
+        for name in loader_options.list_loaders(2)
+        for loader in [loader_options.find_loader(name, 2)]
+        for loader_arguments in [loader_options.list_arguments(loader)]
+        if "validators" in loader_arguments
+        for given in [{"validators": ["dashboard:1"]}]
+    }
+
+    assert "validators" in takes_set
+    assert takes_set == set(parsed)
+    assert {bf.v2.dashboard(1)} == {arguments["validators"] for arguments in parsed.values()}
+
+
+def test_a_set_of_validators_is_loaded(run):
+    """C9: the dashboard number 1 of the local explorer has the first hundred validators."""
+    result = run("load", "validators", "--v2", "--validators", "dashboard:1", "--json")
+
+    rows = json.loads(result.stdout)["data"]
+    assert list(range(100)) == [row["validator_index"] for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -328,7 +358,7 @@ def test_validators_of_v2(texts, expected):
 def test_invalid_sets(texts):
     """The error comes before the first request."""
     with pytest.raises(UsageError):
-        loader_options.KINDS["Validators"].parse("--validators", texts)
+        loader_options.KINDS["SubjectsOrSet"].parse("--validators", texts)
 
 
 def test_a_region_of_the_wall(run):

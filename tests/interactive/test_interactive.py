@@ -89,6 +89,17 @@ def moments(values):
     return [np.datetime64(value).item() for value in values]
 
 
+def test_arguments_of_the_layout():
+    """C10: a title is one; an argument that plotly does not have is an error of one line."""
+    rows = income(range(113, 120), [1])
+
+    assert "Mine" == interactive.income(rows, title="Mine").layout.title.text
+    with pytest.raises(UsageError, match=r"no argument figsize=. Give width= and height="):
+        interactive.income(rows, figsize=(9, 5))
+    with pytest.raises(UsageError, match=r"^plotly refuses bye: Invalid property.*$"):
+        interactive.income(rows, bye=1)
+
+
 def test_every_chart_exists_in_both_libraries():
     """Both libraries have the same charts, with the same arguments and defaults."""
     assert {"style", *NAMES} <= set(plot.__all__) & set(interactive.__all__)

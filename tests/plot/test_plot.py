@@ -30,12 +30,32 @@ from ..support.chart_frames import GENESIS, blocks, committee, income, yields
 FEES_ONLY = "priority fees, relay payments not included"
 
 
+@pytest.mark.parametrize(
+    ("chart", "argument", "remedy"),
+    [
+        (plot.income, {"title": "Mine"}, "title=. Set it on the result: .set_title(...)"),
+        (plot.income, {"figsize": (9, 5)}, "figsize=. Draw on Axes of this size: ax=plt.subplots("),
+        (plot.wall, {"xlim": (0, 9)}, "xlim=. Set it on the result: .set_xlim(...)"),
+        (plot.income, {"bye": "day"}, "bye=, and matplotlib refuses it. The documentation of the"),
+    ],
+)
+def test_unknown_arguments_have_a_remedy(chart, argument, remedy):
+    """C10: one line instead of a traceback of matplotlib; no figure is left behind."""
+    is_wall = chart is plot.wall
+    frame = pl.DataFrame(schema=WALL) if is_wall else income(range(113, 120), [1])
+    with pytest.raises(UsageError) as caught:
+        chart(frame, **argument)
+    assert f"charts have no argument {remedy}" in str(caught.value)
+    assert [] == plt.get_fignums()
+
+
 @pytest.fixture(autouse=True)
 def close_figures():
     yield
     plt.close("all")
 
 
+WALL = {"x": pl.Int64, "y": pl.Int64, "color": pl.String, "slot": pl.Int64}
 CHARTS = {
     name: (partial(getattr(plot, chart), **options), frame, others)
     for name, (chart, frame, others, options) in EVERY.items()

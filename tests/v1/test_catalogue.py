@@ -206,3 +206,9 @@ def test_a_misspelt_loader_gets_a_suggestion():
     """The error names it and the closest loader."""
     with pytest.raises(errors.UsageError, match=r"incom_history.*income_history"):
         bf.describe("incom_history")
+    with pytest.raises(errors.UsageError, match=r"Give its name: bf.describe\('epochs'\)"):
+        bf.describe(bf.load_epochs)
+    with pytest.raises(errors.UsageError, match=r"Give its name: bf.describe\('v2.rewards'\)"):
+        bf.describe(bf.v2.load_rewards)
+    with pytest.raises(errors.UsageError, match=r"not 5. Give its name"):
+        bf.describe(5)

@@ -10,15 +10,9 @@ from beaconframes.errors import UsageError
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
 STANDARD_INPUT = "-"
-MAX_ITEMS = 10_000_000
-"""Largest number of items in a list: a mistyped range must not fill the memory."""
-
-_RANGE = re.compile(r"([0-9]{1,18})(?:-|\.\.)([0-9]{1,18})", re.ASCII)
-_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
-_SEPARATOR = re.compile(r"[,\s]+")
 _SHOWN = 60
 
 
@@ -50,32 +44,20 @@ def parse_list(
 def _parse_items(
     option: str, items: list[int | str], text: str, check: Callable[[Any], object] | None
 ) -> None:
-    """Append the items of one line, or of one word of the command line, to *found*."""
-    for item in filter(None, _SEPARATOR.split(text)):
-        ends = _RANGE.fullmatch(item)
-        new = parse_range(option, int(ends[1]), int(ends[2])) if ends else (parse_item(item),)
-        if check is not None:
-            check(new[-1])
-        items.extend(new)
-        if len(items) > MAX_ITEMS:
-            raise UsageError(
-                f"{option} has more than {MAX_ITEMS:,} items", hint="Split it into several calls"
-            )
+    """Append the items of one line, or of one word of the command line, to *items*."""
+    from beaconframes.endpoint.identifiers import MAX_ITEMS, parse_list_text
 
-
-def parse_range(option: str, first: int, last: int) -> Sequence[int]:
-    """Return all numbers of a range."""
-    if last < first or last - first >= MAX_ITEMS:
+    new = parse_list_text(text, option)
+    if check is not None:
+        # Of numbers, the largest is enough: a range may have millions of them.
+        for item in (item for item in new if isinstance(item, str)):
+            check(item)
+        check(max((item for item in new if isinstance(item, int)), default=0))
+    items += new
+    if len(items) > MAX_ITEMS:
         raise UsageError(
-            f"{option}: {first}-{last} is not a valid range",
-            hint=f"Write the smaller number first; a range has at most {MAX_ITEMS:,} numbers",
+            f"{option} has more than {MAX_ITEMS:,} items", hint="Split it into several calls"
         )
-    return range(first, last + 1)
-
-
-def parse_item(item: str) -> int | str:
-    """Return a number as an int, and any other item unchanged."""
-    return int(item) if _NUMBER.fullmatch(item) else item
 
 
 def read_standard_input() -> Iterator[tuple[int, str]]:

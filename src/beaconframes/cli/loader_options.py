@@ -74,8 +74,8 @@ WORDS = ArgumentKind(
 KINDS: Mapping[str, ArgumentKind] = {
     "Subjects": NUMBERS,
     "int | str | Iterable[int | str]": NUMBERS,
-    "Validators": ArgumentKind("LIST", parse_validators, many=True),
-    "Validators | None": ArgumentKind("LIST", parse_validators, many=True),
+    "SubjectsOrSet": ArgumentKind("LIST", parse_validators, many=True),
+    "SubjectsOrSet | None": ArgumentKind("LIST", parse_validators, many=True),
     "str | Iterable[str]": WORDS,
     "str | Iterable[str] | None": WORDS,
     "Moment | None": ArgumentKind("TIME", parse_time),

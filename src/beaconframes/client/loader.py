@@ -22,7 +22,10 @@ else:
     Frame = pl.DataFrame | pl.LazyFrame
 
 Subjects: TypeAlias = int | str | Iterable[int | str]
-"""An index or a public key, or a list, range, array or Series of them, mixed."""
+"""An index or a public key, or a list, range, array or Series of them, mixed.
+
+A text may be a list with ranges, as on the command line: ``"1,2,100-199"``.
+"""
 
 
 class LoadOptions(TypedDict, total=False):

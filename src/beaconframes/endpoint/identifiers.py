@@ -12,12 +12,22 @@ from beaconframes.text import shorten
 
 PUBKEY = re.compile(r"(0[xX])?[0-9a-fA-F]{96}", re.ASCII)
 NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
+ADDRESS_PATTERN = re.compile(r"(0[xX])?[0-9a-fA-F]{40}", re.ASCII)
+CREDENTIALS_PATTERN = re.compile(r"(0[xX])?0[012][0-9a-fA-F]{62}", re.ASCII)
+_RANGE = re.compile(r"([0-9]{1,18})(?:-|\.\.)([0-9]{1,18})", re.ASCII)
+_SEPARATOR = re.compile(r"[,\s]+")
+MAX_ITEMS = 10_000_000
+"""Largest number of items in a text: a mistyped range must not fill the memory."""
 LARGEST_INDEX = 2**31 - 2
 """The service stores indices in 32 bits and silently drops larger ones."""
 
 LONGEST_NUMBER = 18
 """Most digits of a number that fits into any column."""
 
+ADDRESS_HINT = (
+    "For the validators of an address, use bf.load_deposit_origin, bf.load_withdrawal_credentials "
+    "or bf.v2.withdrawal"
+)
 HINT = "A validator is an index such as 1435245, or a public key of 96 hex digits"
 
 
@@ -26,12 +36,65 @@ def is_pubkey(text: str) -> bool:
     return PUBKEY.fullmatch(text) is not None
 
 
-def iterate_items(subject: Any) -> Iterator[Any]:
-    """Yield the items of *subject*, or *subject* itself if it is a single value."""
-    if isinstance(subject, str | bytes) or not isinstance(subject, Iterable):
-        yield subject
-    else:
-        yield from subject
+def iterate_items(subject: Any, argument: str | None = None) -> Iterator[Any]:
+    """Yield the items of *subject*, or *subject* itself if it is a single value.
+
+    With the name of an *argument*, a text such as ``"1,2,5-9"`` is a list of items.
+    """
+    if type(subject).__name__ in ("DataFrame", "LazyFrame"):
+        raise UsageError(
+            f"a {type(subject).__name__} is given instead of one of its columns",
+            hint='Give the column, such as frame["validator_index"]',
+        )
+    is_single = isinstance(subject, str | bytes) or not isinstance(subject, Iterable)
+    for item in [subject] if is_single else subject:
+        if argument and isinstance(item, str) and ("," in item or _RANGE.fullmatch(item)):
+            yield from parse_list_text(item, argument) or [item]
+        else:
+            yield item
+
+
+def parse_list_text(text: str, argument: str) -> list[int | str]:
+    """Return the items of a text: numbers, ranges such as ``1-100`` or ``1..100``, and words."""
+    items: list[int | str] = []
+    for word in filter(None, _SEPARATOR.split(text)):
+        if ends := _RANGE.fullmatch(word):
+            items += parse_range(argument, int(ends[1]), int(ends[2]))
+        else:
+            is_number = word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER
+            items.append(int(word) if is_number else word)
+        if len(items) > MAX_ITEMS:
+            raise UsageError(
+                f"{argument} has more than {MAX_ITEMS:,} items", hint="Split it into several calls"
+            )
+    return items
+
+
+def parse_range(argument: str, first: int, last: int) -> range:
+    """Return all numbers of a range."""
+    if last < first or last - first >= MAX_ITEMS:
+        raise UsageError(
+            f"{argument}: {first}-{last} is not a valid range",
+            hint=f"Write the smaller number first; a range has at most {MAX_ITEMS:,} numbers",
+        )
+    return range(first, last + 1)
+
+
+def check_no_missing(items: list[Any], argument: str) -> None:
+    """Raise UsageError if a missing value of pandas or polars is among *items*."""
+    for item in items:
+        is_nan = is_float(item) and item != item  # noqa: PLR0124 - NaN is not equal to itself
+        if item is None or is_nan or type(item).__name__ in ("NAType", "NaTType"):
+            raise UsageError(
+                f"{argument} has a missing value ({item})",
+                hint='Remove it: column.dropna().astype("int64") in pandas, '
+                "column.drop_nulls() in polars",
+            )
+
+
+def is_float(value: object) -> bool:
+    """Return whether *value* is a floating-point number, numpy's included."""
+    return type(value).__name__.startswith("float")
 
 
 def check_natural(value: Any, argument: str) -> int:
@@ -50,9 +113,16 @@ def check_natural(value: Any, argument: str) -> int:
 def normalise_validators(subject: Any) -> list[str]:
     """Return validators as the texts to send, each once, in the order given.
 
-    Takes an index, a public key (with or without ``0x``), a list, range or Series of them, mixed.
+    Takes an index, a public key (with or without ``0x``), a list, range or Series of them, mixed,
+    or a text such as ``"1,2,5-9"``.
     """
-    return list(dict.fromkeys(normalise_validator(item) for item in iterate_items(subject)))
+    items = list(iterate_items(subject, "validators"))
+    try:
+        return list(dict.fromkeys(map(normalise_validator, items)))
+    except UsageError:
+        if subject is not None:
+            check_no_missing(items, "validators")
+        raise
 
 
 def normalise_validator(item: Any) -> str:
@@ -60,6 +130,8 @@ def normalise_validator(item: Any) -> str:
     if isinstance(item, str):
         if is_pubkey(item):
             return f"0x{item.lower().removeprefix('0x')}"
+        if ADDRESS_PATTERN.fullmatch(item) or CREDENTIALS_PATTERN.fullmatch(item):
+            raise UsageError(f"{item} is an address, not a validator", hint=ADDRESS_HINT)
         if not NUMBER.fullmatch(item):
             raise UsageError(f"{shorten(item)} is not a validator", hint=HINT)
         number = int(item)
@@ -67,6 +139,11 @@ def normalise_validator(item: Any) -> str:
         try:
             number = check_natural(item, "validator")
         except UsageError:
+            if is_float(item):
+                raise UsageError(
+                    f"{item} is a floating-point number, not a validator",
+                    hint='Convert the column: column.astype("int64")',
+                ) from None
             raise UsageError(f"{shorten(item)} is not a validator", hint=HINT) from None
     if number > LARGEST_INDEX:
         raise UsageError(f"{shorten(item)} is too large for a validator index", hint=HINT)
@@ -87,7 +164,10 @@ def parse_number(text: str) -> int | None:
 def parse_numbers(subject: Any, argument: str, tags: tuple[str, ...]) -> list[int | str]:
     """Return numbers from 0 up, or words of *tags*, each once, in the order given."""
     numbers: dict[int | str, None] = {}
-    for item in iterate_items(subject):
+    items = list(iterate_items(subject, argument))
+    if subject is not None:
+        check_no_missing(items, argument)
+    for item in items:
         if isinstance(item, str) and item in tags:
             numbers[item] = None
         elif isinstance(item, str) and NUMBER.fullmatch(item):

@@ -59,7 +59,7 @@ class SlotIn(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, without duplicates."""
         positions: dict[int | str, None] = {}
-        for item in iterate_items(values["slots"]):
+        for item in iterate_items(values["slots"], "slots"):
             if isinstance(item, str) and ROOT.fullmatch(item):
                 if not self.roots:
                     raise UsageError(

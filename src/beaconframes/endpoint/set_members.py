@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import polars as pl
 
-from beaconframes.endpoint.identifiers import is_pubkey
+from beaconframes.endpoint.identifiers import ADDRESS_PATTERN, CREDENTIALS_PATTERN, is_pubkey
 from beaconframes.endpoint.parameter import ObjectNotFound, RequestRefused
-from beaconframes.endpoint.validator_sets import ADDRESS_PATTERN, CREDENTIALS_PATTERN, IDENTIFIERS
+from beaconframes.endpoint.validator_sets import IDENTIFIERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.endpoint.identifiers import check_natural, normalise_validators
+from beaconframes.endpoint.identifiers import (
+    ADDRESS_PATTERN,
+    CREDENTIALS_PATTERN,
+    check_natural,
+    normalise_validators,
+)
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable
 
 IDENTIFIERS = "validator_identifiers"
-ADDRESS_PATTERN = re.compile(r"(0[xX])?[0-9a-fA-F]{40}", re.ASCII)
-CREDENTIALS_PATTERN = re.compile(r"(0[xX])?0[012][0-9a-fA-F]{62}", re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ import numpy as np
 
 from beaconframes import colours
 from beaconframes.charts.model import Heatmap, Points, ReferenceLine
+from beaconframes.errors import UsageError
+from beaconframes.frames import first_line
 from beaconframes.interactive.style import template
 from beaconframes.interactive.traces import build_traces, shorten_times
 
@@ -56,7 +58,22 @@ def build_figure(chart: Chart, kwargs: dict[str, Any]) -> Figure:
     _add_strip(figure, chart)
     _add_reference_lines(figure, chart)
     _add_notes(figure, chart, notes)
-    return figure.update_layout(kwargs)
+    return update_layout(figure, kwargs)
+
+
+def update_layout(figure: Figure, kwargs: dict[str, Any]) -> Figure:
+    """Apply *kwargs* to the layout; raise UsageError for those that plotly does not accept."""
+    if "figsize" in kwargs:
+        raise UsageError(
+            "charts have no argument figsize=", hint="Give width= and height= in pixels"
+        )
+    try:
+        return figure.update_layout(kwargs)
+    except ValueError as error:
+        raise UsageError(
+            f"plotly refuses {', '.join(kwargs)}: {first_line(error)}",
+            hint="The documentation of the chart has its arguments",
+        ) from None
 
 
 def _describe_x_axis(axis: Axis) -> dict[str, Any]:

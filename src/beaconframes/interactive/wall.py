@@ -12,6 +12,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.errors import UsageError
+from beaconframes.interactive.figure import update_layout
 from beaconframes.interactive.style import template
 from beaconframes.text import for_plotly
 from beaconframes.wall.images import (
@@ -88,7 +89,7 @@ def wall(
             "yref": "paper",
         }
         figure.add_annotation(nothing, x=0.5, y=0.5)
-    return figure.update_layout(kwargs)
+    return update_layout(figure, kwargs)
 
 
 def _set_layout(figure: Figure, corners: Region, background: int) -> None:

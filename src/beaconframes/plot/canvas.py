@@ -14,6 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from beaconframes import colours
+from beaconframes.errors import UsageError
 from beaconframes.plot.layers import draw_layer
 from beaconframes.plot.style import style
 
@@ -33,9 +34,20 @@ _AROUND = {
 }
 
 
+_REMEDIES = {
+    "title": "Set it on the result: .set_title(...)",
+    "figsize": "Draw on Axes of this size: ax=plt.subplots(figsize=...)[1]",
+    "xlabel": "Set it on the result: .set_xlabel(...)",
+    "ylabel": "Set it on the result: .set_ylabel(...)",
+    "xlim": "Set it on the result: .set_xlim(...)",
+    "ylim": "Set it on the result: .set_ylim(...)",
+}
+"""What to use instead of arguments that users expect from other libraries."""
+
+
 def draw_chart(chart: Chart, ax: Axes | None, kwargs: dict[str, Any]) -> Axes:
     """Draw on *ax*, or on new Axes in our style; *kwargs* go to the layers that take them."""
-    with open_axes(ax, len(chart.y.tick_labels)) as axes:
+    with open_axes(ax, kwargs, len(chart.y.tick_labels)) as axes:
         for layer in chart.layers:
             draw_layer(axes, layer, chart.legend, kwargs)
         if chart.empty_note:
@@ -57,19 +69,38 @@ def draw_chart(chart: Chart, ax: Axes | None, kwargs: dict[str, Any]) -> Axes:
 
 
 @contextmanager
-def open_axes(ax: Axes | None, rows: int = 0) -> Iterator[Axes]:
+def open_axes(ax: Axes | None, kwargs: dict[str, Any], rows: int = 0) -> Iterator[Axes]:
     """Yield the Axes to draw on: those of the caller, unchanged, or new ones in our style.
 
     A new figure belongs to pyplot, because a notebook shows only such figures. Its height has room
-    for *rows* tick labels.
+    for *rows* tick labels. Raises UsageError for *kwargs* that matplotlib does not accept.
     """
+    for name in kwargs:
+        if name in _REMEDIES:
+            raise UsageError(f"charts have no argument {name}=", hint=_REMEDIES[name])
+    try:
+        with _open_styled_axes(ax, rows) as axes:
+            yield axes
+    except AttributeError as error:
+        # matplotlib names an unknown argument in such an error.
+        if unknown := next((name for name in kwargs if f"'{name}'" in str(error)), None):
+            raise UsageError(
+                f"charts have no argument {unknown}=, and matplotlib refuses it",
+                hint="The documentation of the chart has its arguments",
+            ) from None
+        raise
+
+
+@contextmanager
+def _open_styled_axes(ax: Axes | None, rows: int) -> Iterator[Axes]:
+    """Yield *ax*, or new Axes in our style; close a new figure if drawing fails."""
     if ax is not None:
         yield ax
         return
     with style():
         width, height = mpl.rcParams["figure.figsize"]
         size = (width, max(height, 0.17 * rows + 0.8))
-        _, ax = plt.subplots(figsize=size, layout="constrained")
+        figure, ax = plt.subplots(figsize=size, layout="constrained")
         # Ticks are created when first drawn, outside of this block: set their style now.
         now = mpl.rcParams
         grid = {"grid_color": now["grid.color"], "grid_linewidth": now["grid.linewidth"]}
@@ -89,7 +120,11 @@ def open_axes(ax: Axes | None, rows: int = 0) -> Iterator[Axes]:
             length=now["ytick.major.size"],
             **grid,
         )
-        yield ax
+        try:
+            yield ax
+        except BaseException:
+            plt.close(figure)
+            raise
 
 
 def _set_x_axis(ax: Axes, axis: Axis) -> None:

@@ -53,7 +53,7 @@ def wall(
         "extent": (x0 - 0.5, x1 + 0.5, y1 + 0.5, y0 - 0.5),
         "interpolation": "nearest",
     }
-    with canvas.open_axes(ax) as axes:
+    with canvas.open_axes(ax, kwargs) as axes:
         axes.grid(visible=False)
         axes.set_facecolor(
             f"#{parse_background(background) >> 8:06x}" if background else colours.PAPER

@@ -54,7 +54,7 @@ class Producers(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of addresses, then batches of validators."""
-        items = list(identifiers.iterate_items(values[self.arg]))
+        items = list(identifiers.iterate_items(values[self.arg], self.arg))
         addresses = list(dict.fromkeys(item.lower() for item in items if is_address(item)))
         validators = identifiers.normalise_validators(
             [item for item in items if not is_address(item)]

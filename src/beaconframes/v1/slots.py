@@ -32,7 +32,7 @@ class SlotsOrRoots(Values):
         return list(
             {
                 batch.fields[self.wire]: batch
-                for item in iterate_items(values[self.arg])
+                for item in iterate_items(values[self.arg], self.arg)
                 for batch in [self.batch(item, chain_head)]
             }.values()
         )

@@ -90,7 +90,8 @@ def load_validators(
     Parameters
     ----------
     validators
-        Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
+        Indices or public keys: one, or a list, range or Series of them, mixed, of any length. A
+        text may be a list, as on the command line: ``"1,2,100-199"``.
     explorer
         The explorer to load from. Default: that of ``bf.connect`` or ``bf.local``.
     strict

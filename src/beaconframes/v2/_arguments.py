@@ -7,5 +7,5 @@ from typing import TypeAlias
 from beaconframes.client import Subjects
 from beaconframes.endpoint.validator_sets import ValidatorSet
 
-Validators: TypeAlias = Subjects | ValidatorSet
+SubjectsOrSet: TypeAlias = Subjects | ValidatorSet
 """Indices or public keys, one or many, mixed; or a set such as `dashboard(7)`."""

@@ -11,7 +11,7 @@ import polars as pl
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
 from beaconframes.schema import Epoch, Fraction, Table, Text, UnixTime
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
 
 if TYPE_CHECKING:
@@ -119,18 +119,18 @@ APY_ROI = Endpoint(
 
 @overload
 def load_apy_roi(
-    validators: Validators, window: str = "30d", **options: Unpack[Eager]
+    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Eager]
 ) -> pl.DataFrame: ...
 @overload
 def load_apy_roi(
-    validators: Validators, window: str = "30d", **options: Unpack[Lazy]
+    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Lazy]
 ) -> pl.LazyFrame: ...
 @overload
 def load_apy_roi(
-    validators: Validators, window: str = "30d", **options: Unpack[Pandas]
+    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Pandas]
 ) -> pd.DataFrame: ...
 def load_apy_roi(
-    validators: Validators,
+    validators: SubjectsOrSet,
     window: str = "30d",
     *,
     explorer: Explorer | None = None,

@@ -16,7 +16,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Slot, Table
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,18 +45,18 @@ ATTESTATION_SLOTS = Endpoint(
 
 @overload
 def load_attestation_slots(
-    validators: Validators, **options: Unpack[EagerRange]
+    validators: SubjectsOrSet, **options: Unpack[EagerRange]
 ) -> pl.DataFrame: ...
 @overload
 def load_attestation_slots(
-    validators: Validators, **options: Unpack[LazyRange]
+    validators: SubjectsOrSet, **options: Unpack[LazyRange]
 ) -> pl.LazyFrame: ...
 @overload
 def load_attestation_slots(
-    validators: Validators, **options: Unpack[PandasRange]
+    validators: SubjectsOrSet, **options: Unpack[PandasRange]
 ) -> pd.DataFrame: ...
 def load_attestation_slots(
-    validators: Validators,
+    validators: SubjectsOrSet,
     *,
     since: Moment | None = None,
     until: Moment | None = None,

@@ -16,7 +16,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, Table, Text, Wei
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ BALANCES = Endpoint(
 
 
 @overload
-def load_balances(validators: Validators, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+def load_balances(validators: SubjectsOrSet, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
 @overload
-def load_balances(validators: Validators, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+def load_balances(validators: SubjectsOrSet, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
 @overload
-def load_balances(validators: Validators, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
+def load_balances(validators: SubjectsOrSet, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_balances(
-    validators: Validators,
+    validators: SubjectsOrSet,
     *,
     since: Moment | None = None,
     until: Moment | None = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Count, Hex, Table, Text
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import Undocumented
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ METADATA = Endpoint(
 
 
 @overload
-def load_metadata(validators: Validators, **options: Unpack[Eager]) -> pl.DataFrame: ...
+def load_metadata(validators: SubjectsOrSet, **options: Unpack[Eager]) -> pl.DataFrame: ...
 @overload
-def load_metadata(validators: Validators, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+def load_metadata(validators: SubjectsOrSet, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
 @overload
-def load_metadata(validators: Validators, **options: Unpack[Pandas]) -> pd.DataFrame: ...
+def load_metadata(validators: SubjectsOrSet, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_metadata(
-    validators: Validators,
+    validators: SubjectsOrSet,
     *,
     explorer: Explorer | None = None,
     strict: bool | None = None,

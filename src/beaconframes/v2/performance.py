@@ -16,7 +16,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._score_columns import ScoreColumns
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ PERFORMANCE = Endpoint(
 
 
 @overload
-def load_performance(validators: Validators, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+def load_performance(validators: SubjectsOrSet, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
 @overload
-def load_performance(validators: Validators, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+def load_performance(validators: SubjectsOrSet, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
 @overload
-def load_performance(validators: Validators, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
+def load_performance(validators: SubjectsOrSet, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_performance(
-    validators: Validators,
+    validators: SubjectsOrSet,
     *,
     since: Moment | None = None,
     until: Moment | None = None,

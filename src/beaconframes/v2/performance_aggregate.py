@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
 from beaconframes.schema import Epoch, Text, UnixTime
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._score_columns import ScoreColumns
 
 if TYPE_CHECKING:
@@ -41,18 +41,18 @@ PERFORMANCE_AGGREGATE = Endpoint(
 
 @overload
 def load_performance_aggregate(
-    validators: Validators, window: str = "30d", **options: Unpack[Eager]
+    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Eager]
 ) -> pl.DataFrame: ...
 @overload
 def load_performance_aggregate(
-    validators: Validators, window: str = "30d", **options: Unpack[Lazy]
+    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Lazy]
 ) -> pl.LazyFrame: ...
 @overload
 def load_performance_aggregate(
-    validators: Validators, window: str = "30d", **options: Unpack[Pandas]
+    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Pandas]
 ) -> pd.DataFrame: ...
 def load_performance_aggregate(
-    validators: Validators,
+    validators: SubjectsOrSet,
     window: str = "30d",
     *,
     explorer: Explorer | None = None,

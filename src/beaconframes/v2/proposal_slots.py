@@ -16,7 +16,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
 
 if TYPE_CHECKING:
@@ -54,13 +54,19 @@ PROPOSAL_SLOTS = Endpoint(
 
 
 @overload
-def load_proposal_slots(validators: Validators, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_proposal_slots(validators: Validators, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_proposal_slots(validators: Validators, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_proposal_slots(
-    validators: Validators,
+    validators: SubjectsOrSet, **options: Unpack[EagerRange]
+) -> pl.DataFrame: ...
+@overload
+def load_proposal_slots(
+    validators: SubjectsOrSet, **options: Unpack[LazyRange]
+) -> pl.LazyFrame: ...
+@overload
+def load_proposal_slots(
+    validators: SubjectsOrSet, **options: Unpack[PandasRange]
+) -> pd.DataFrame: ...
+def load_proposal_slots(
+    validators: SubjectsOrSet,
     *,
     since: Moment | None = None,
     until: Moment | None = None,

@@ -16,7 +16,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._reward_columns import RewardColumns
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ REWARDS = Endpoint(
 
 
 @overload
-def load_rewards(validators: Validators, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
+def load_rewards(validators: SubjectsOrSet, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
 @overload
-def load_rewards(validators: Validators, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+def load_rewards(validators: SubjectsOrSet, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
 @overload
-def load_rewards(validators: Validators, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
+def load_rewards(validators: SubjectsOrSet, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_rewards(
-    validators: Validators,
+    validators: SubjectsOrSet,
     *,
     since: Moment | None = None,
     until: Moment | None = None,

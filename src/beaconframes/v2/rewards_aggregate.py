@@ -9,7 +9,7 @@ import polars.selectors as cs
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import WindowColumns
 from beaconframes.v2._reward_columns import RewardColumns
 
@@ -55,18 +55,18 @@ REWARDS_AGGREGATE = Endpoint(
 
 @overload
 def load_rewards_aggregate(
-    validators: Validators, window: str = "30d", **options: Unpack[Eager]
+    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Eager]
 ) -> pl.DataFrame: ...
 @overload
 def load_rewards_aggregate(
-    validators: Validators, window: str = "30d", **options: Unpack[Lazy]
+    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Lazy]
 ) -> pl.LazyFrame: ...
 @overload
 def load_rewards_aggregate(
-    validators: Validators, window: str = "30d", **options: Unpack[Pandas]
+    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Pandas]
 ) -> pd.DataFrame: ...
 def load_rewards_aggregate(
-    validators: Validators,
+    validators: SubjectsOrSet,
     window: str = "30d",
     *,
     explorer: Explorer | None = None,

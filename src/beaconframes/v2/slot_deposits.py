@@ -15,7 +15,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Hex, Slot, Table
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,19 +44,19 @@ SLOT_DEPOSITS = Endpoint(
 
 @overload
 def load_slot_deposits(
-    slots: Subjects, validators: Validators | None = None, **options: Unpack[Eager]
+    slots: Subjects, validators: SubjectsOrSet | None = None, **options: Unpack[Eager]
 ) -> pl.DataFrame: ...
 @overload
 def load_slot_deposits(
-    slots: Subjects, validators: Validators | None = None, **options: Unpack[Lazy]
+    slots: Subjects, validators: SubjectsOrSet | None = None, **options: Unpack[Lazy]
 ) -> pl.LazyFrame: ...
 @overload
 def load_slot_deposits(
-    slots: Subjects, validators: Validators | None = None, **options: Unpack[Pandas]
+    slots: Subjects, validators: SubjectsOrSet | None = None, **options: Unpack[Pandas]
 ) -> pd.DataFrame: ...
 def load_slot_deposits(
     slots: Subjects,
-    validators: Validators | None = None,
+    validators: SubjectsOrSet | None = None,
     *,
     explorer: Explorer | None = None,
     strict: bool | None = None,

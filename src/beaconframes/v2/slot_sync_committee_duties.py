@@ -15,7 +15,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
 
 if TYPE_CHECKING:
@@ -64,19 +64,21 @@ SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
 
 @overload
 def load_slot_sync_committee_duties(
-    slots: Subjects = "finalized", validators: Validators | None = None, **options: Unpack[Eager]
+    slots: Subjects = "finalized", validators: SubjectsOrSet | None = None, **options: Unpack[Eager]
 ) -> pl.DataFrame: ...
 @overload
 def load_slot_sync_committee_duties(
-    slots: Subjects = "finalized", validators: Validators | None = None, **options: Unpack[Lazy]
+    slots: Subjects = "finalized", validators: SubjectsOrSet | None = None, **options: Unpack[Lazy]
 ) -> pl.LazyFrame: ...
 @overload
 def load_slot_sync_committee_duties(
-    slots: Subjects = "finalized", validators: Validators | None = None, **options: Unpack[Pandas]
+    slots: Subjects = "finalized",
+    validators: SubjectsOrSet | None = None,
+    **options: Unpack[Pandas],
 ) -> pd.DataFrame: ...
 def load_slot_sync_committee_duties(
     slots: Subjects = "finalized",
-    validators: Validators | None = None,
+    validators: SubjectsOrSet | None = None,
     *,
     explorer: Explorer | None = None,
     strict: bool | None = None,

@@ -19,7 +19,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Count, Hex, Json, Slot, SlotTime, Table, Text, Wei
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import Ordinal, Undocumented
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ SLOT_WITHDRAWALS = Endpoint(
 @overload
 def load_slot_withdrawals(
     slots: Subjects,
-    validators: Validators | None = None,
+    validators: SubjectsOrSet | None = None,
     *,
     type_filter: str | Iterable[str] | None = None,
     **options: Unpack[Eager],
@@ -111,7 +111,7 @@ def load_slot_withdrawals(
 @overload
 def load_slot_withdrawals(
     slots: Subjects,
-    validators: Validators | None = None,
+    validators: SubjectsOrSet | None = None,
     *,
     type_filter: str | Iterable[str] | None = None,
     **options: Unpack[Lazy],
@@ -119,14 +119,14 @@ def load_slot_withdrawals(
 @overload
 def load_slot_withdrawals(
     slots: Subjects,
-    validators: Validators | None = None,
+    validators: SubjectsOrSet | None = None,
     *,
     type_filter: str | Iterable[str] | None = None,
     **options: Unpack[Pandas],
 ) -> pd.DataFrame: ...
 def load_slot_withdrawals(
     slots: Subjects,
-    validators: Validators | None = None,
+    validators: SubjectsOrSet | None = None,
     *,
     type_filter: str | Iterable[str] | None = None,
     explorer: Explorer | None = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Epoch, Table
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,18 +35,18 @@ SYNC_COMMITTEE_PERIODS = Endpoint(
 
 @overload
 def load_sync_committee_periods(
-    validators: Validators, **options: Unpack[Eager]
+    validators: SubjectsOrSet, **options: Unpack[Eager]
 ) -> pl.DataFrame: ...
 @overload
 def load_sync_committee_periods(
-    validators: Validators, **options: Unpack[Lazy]
+    validators: SubjectsOrSet, **options: Unpack[Lazy]
 ) -> pl.LazyFrame: ...
 @overload
 def load_sync_committee_periods(
-    validators: Validators, **options: Unpack[Pandas]
+    validators: SubjectsOrSet, **options: Unpack[Pandas]
 ) -> pd.DataFrame: ...
 def load_sync_committee_periods(
-    validators: Validators,
+    validators: SubjectsOrSet,
     *,
     explorer: Explorer | None = None,
     strict: bool | None = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, PeriodIn, ValidatorsIn
 from beaconframes.schema import Epoch, Period, Table, Text
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,19 +36,19 @@ SYNC_COMMITTEE_VALIDATORS = Endpoint(
 
 @overload
 def load_sync_committee_validators(
-    periods: Subjects = "latest", validators: Validators | None = None, **options: Unpack[Eager]
+    periods: Subjects = "latest", validators: SubjectsOrSet | None = None, **options: Unpack[Eager]
 ) -> pl.DataFrame: ...
 @overload
 def load_sync_committee_validators(
-    periods: Subjects = "latest", validators: Validators | None = None, **options: Unpack[Lazy]
+    periods: Subjects = "latest", validators: SubjectsOrSet | None = None, **options: Unpack[Lazy]
 ) -> pl.LazyFrame: ...
 @overload
 def load_sync_committee_validators(
-    periods: Subjects = "latest", validators: Validators | None = None, **options: Unpack[Pandas]
+    periods: Subjects = "latest", validators: SubjectsOrSet | None = None, **options: Unpack[Pandas]
 ) -> pd.DataFrame: ...
 def load_sync_committee_validators(
     periods: Subjects = "latest",
-    validators: Validators | None = None,
+    validators: SubjectsOrSet | None = None,
     *,
     explorer: Explorer | None = None,
     strict: bool | None = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Count, Epoch, Flag, Hex, Table, Text, Wei
-from beaconframes.v2._arguments import Validators as Subjects
+from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY, NullableEpoch
 
 if TYPE_CHECKING:
@@ -73,13 +73,13 @@ VALIDATORS = Endpoint(
 
 
 @overload
-def load_validators(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
+def load_validators(validators: SubjectsOrSet, **options: Unpack[Eager]) -> pl.DataFrame: ...
 @overload
-def load_validators(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+def load_validators(validators: SubjectsOrSet, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
 @overload
-def load_validators(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
+def load_validators(validators: SubjectsOrSet, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_validators(
-    validators: Subjects,
+    validators: SubjectsOrSet,
     *,
     explorer: Explorer | None = None,
     strict: bool | None = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Epoch, Table
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,13 +33,13 @@ VALIDATOR_QUEUES = Endpoint(
 
 
 @overload
-def load_validator_queues(validators: Validators, **options: Unpack[Eager]) -> pl.DataFrame: ...
+def load_validator_queues(validators: SubjectsOrSet, **options: Unpack[Eager]) -> pl.DataFrame: ...
 @overload
-def load_validator_queues(validators: Validators, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
+def load_validator_queues(validators: SubjectsOrSet, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
 @overload
-def load_validator_queues(validators: Validators, **options: Unpack[Pandas]) -> pd.DataFrame: ...
+def load_validator_queues(validators: SubjectsOrSet, **options: Unpack[Pandas]) -> pd.DataFrame: ...
 def load_validator_queues(
-    validators: Validators,
+    validators: SubjectsOrSet,
     *,
     explorer: Explorer | None = None,
     strict: bool | None = None,

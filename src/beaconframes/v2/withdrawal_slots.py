@@ -16,7 +16,7 @@ from beaconframes.endpoint import (
     ValidatorsIn,
 )
 from beaconframes.schema import Slot, Table
-from beaconframes.v2._arguments import Validators
+from beaconframes.v2._arguments import SubjectsOrSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,16 +45,18 @@ WITHDRAWAL_SLOTS = Endpoint(
 
 @overload
 def load_withdrawal_slots(
-    validators: Validators, **options: Unpack[EagerRange]
+    validators: SubjectsOrSet, **options: Unpack[EagerRange]
 ) -> pl.DataFrame: ...
 @overload
-def load_withdrawal_slots(validators: Validators, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
+def load_withdrawal_slots(
+    validators: SubjectsOrSet, **options: Unpack[LazyRange]
+) -> pl.LazyFrame: ...
 @overload
 def load_withdrawal_slots(
-    validators: Validators, **options: Unpack[PandasRange]
+    validators: SubjectsOrSet, **options: Unpack[PandasRange]
 ) -> pd.DataFrame: ...
 def load_withdrawal_slots(
-    validators: Validators,
+    validators: SubjectsOrSet,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
