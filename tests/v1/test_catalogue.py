@@ -15,6 +15,7 @@ import beaconframes as bf
 from beaconframes import dictionary, errors, v1
 from beaconframes.client import Explorer, Frame
 from beaconframes.endpoint import Head
+from beaconframes.server.access import Access
 from beaconframes.server.app import build_app
 from beaconframes.server.service import Service
 
@@ -113,7 +114,9 @@ def test_the_chart_loader_has_documentation_and_a_route(chain):
     text = inspect.getdoc(bf.load_chart)
 
     assert "GET /api/v1/chart/{chart}" in text.partition("Notes\n")[2]
-    assert "/api/v1/chart/{chart}" in {route.path for route in build_app(Service(chain)).routes}
+    assert "/api/v1/chart/{chart}" in {
+        route.path for route in build_app(Service(chain), Access()).routes
+    }
     assert {"name", "explorer"} == set(inspect.signature(bf.load_chart).parameters)
 
 
@@ -132,7 +135,7 @@ def test_an_endpoint_has_a_wire_sample_and_a_section_in_the_dictionary(endpoint)
 @EVERY
 def test_an_endpoint_is_routed_and_simulated(endpoint, chain):
     """The local explorer has both of its paths, and the simulated chain has its rows."""
-    paths = {route.path for route in build_app(Service(chain)).routes}
+    paths = {route.path for route in build_app(Service(chain), Access()).routes}
 
     assert {endpoint.path} | ({endpoint.alias} if endpoint.alias else set()) <= paths
     name = endpoint.table.table_name

@@ -12,6 +12,7 @@ import beaconframes as bf
 from beaconframes import v2
 from beaconframes.client import Explorer, Frame
 from beaconframes.endpoint import Cursor, Envelope, OnChain
+from beaconframes.server.access import Access
 from beaconframes.server.app import build_app
 from beaconframes.server.service import Service
 
@@ -122,7 +123,7 @@ def test_an_endpoint_has_a_wire_sample_and_a_section_in_the_dictionary(endpoint)
 @EVERY
 def test_an_endpoint_is_routed(endpoint, chain):
     """The local explorer has its path if the shape of the response is published."""
-    paths = {route.path for route in build_app(Service(chain)).routes}
+    paths = {route.path for route in build_app(Service(chain), Access()).routes}
 
     assert (endpoint.path in paths) == is_published(endpoint)
 
