@@ -153,3 +153,23 @@ def test_a_given_last_epoch_is_never_lowered(chain, service):
 
     with pytest.raises(errors.BadRequest, match="latest epoch"):
         bf.load_balance_history(5, since=455, until=460, explorer=connect_to(replicas))
+
+
+@pytest.mark.parametrize(("load", "table", "lag"), [
+    (bf.load_income_history, "income_history", 2),
+    (bf.load_balance_history, "balance_history", 0),
+])  # fmt: skip
+def test_a_head_that_moves_with_every_response_changes_no_range(chain, service, load, table, lag):
+    """P14: the range is that of the first head, without a gap and without a later row."""
+    replicas = Replicas(service, lambda number, path: min(440 + number, 469))
+
+    found = load(ACTIVE[:3], since=320, explorer=connect_to(replicas))
+
+    expected = (
+        chain.scan(table)
+        .filter(pl.col("validator_index").is_in(list(ACTIVE[:3])))
+        .filter(pl.col("epoch").is_between(320, 440 - lag))
+        .sort("validator_index", "epoch")
+        .collect()
+    )
+    assert_frame_equal(expected, found)
