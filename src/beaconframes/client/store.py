@@ -10,7 +10,7 @@ import polars as pl
 from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.coverage import MAX_UNIT
-from beaconframes.errors import ConfigError
+from beaconframes.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
     import os
@@ -106,8 +106,11 @@ class Store:
             dataset.prune(name, texts, first=first, last=last)
 
     def __repr__(self) -> str:
-        """Return the path, the size and the tables."""
-        tables = self.tables()
+        """Return the path, the size and the tables, or why they cannot be read."""
+        try:
+            tables = self.tables()
+        except DatasetError as error:
+            return f"Store({str(self.path)!r}: {error})"
         rows = int(tables["rows"].sum())
         head = f"Store({str(self.path)!r}: {rows:,} rows, {self.size / 1e6:,.1f} MB)"
         lines = [
@@ -117,9 +120,12 @@ class Store:
         ]
         return "\n".join([head, *lines])
 
-    def _repr_html_(self) -> str:
-        """Return the tables for a notebook."""
-        return self.tables()._repr_html_()
+    def _repr_html_(self) -> str | None:
+        """Return the tables for a notebook; None if they cannot be read, which shows the text."""
+        try:
+            return self.tables()._repr_html_()
+        except DatasetError:
+            return None
 
 
 def store(explorer: Explorer | None = None) -> Store:

@@ -1,0 +1,40 @@
+"""The memory of an export does not grow with the number of rows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+EXPORT = """
+import resource
+import sys
+import polars as pl
+import beaconframes as bf
+
+def pages(count, size=100_000):
+    for first in range(0, count, size):
+        epoch = pl.int_range(first, first + size, eager=True) // 1000
+        yield pl.select(
+            validator_index=pl.int_range(size) % 1000, epoch=epoch,
+            time=pl.datetime(2026, 1, 1, time_zone="UTC") + pl.duration(seconds=384) * epoch,
+            reward_gwei=pl.int_range(first, first + size), fee_wei=pl.lit(None, pl.Decimal(28, 0)),
+        )
+
+made = bf.export(pages(int(sys.argv[1])), sys.argv[2], name="rewards")
+assert made.rows == int(sys.argv[1])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory in KiB")
+def test_memory_is_bounded(tmp_path):
+    """K19: an export of ten million rows in pages needs at most 400 MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", EXPORT, "10000000", str(tmp_path / "out")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert int(done.stdout) <= 400
