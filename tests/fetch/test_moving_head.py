@@ -173,3 +173,14 @@ def test_a_head_that_moves_with_every_response_changes_no_range(chain, service, 
         .collect()
     )
     assert_frame_equal(expected, found)
+
+
+@pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
+def test_the_epochs_after_a_refused_one_are_not_requested(service, load):
+    """C6: the newest of 21 epochs goes first, and its refusal ends the load."""
+    replicas = Replicas(service, lambda number, path: 458)
+
+    with pytest.raises(errors.BadRequest, match="epoch"):
+        load(since=450, until=470, explorer=connect_to(replicas))
+
+    assert 1 == len(replicas.paths)

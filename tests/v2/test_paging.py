@@ -76,6 +76,17 @@ def test_endless_empty_pages_are_an_error():
     assert 32 == len(requests)
 
 
+def test_endless_empty_pages_of_many_calls_are_counted_together():
+    """C6: they stop after 32 empty pages in all, and at most one more of each call ahead."""
+    with (
+        serving(lambda body: answer([], str(place(body) + 1))) as (server, explorer),
+        pytest.raises(errors.PaginationError),
+    ):
+        bf.v2.load_slot_withdrawals(range(SLOT, SLOT + 40), explorer=explorer)
+
+    assert 32 + 16 >= len(server.posted)
+
+
 def test_pages_without_new_rows_are_an_error():
     """P02: new cursors with the same rows raise."""
     error, requests = withdrawals(lambda body: answer([row(1), row(2)], str(place(body) + 1)))

@@ -2,7 +2,7 @@
 
 from beaconframes.endpoint.chain_head import ChainHead, End, Head
 from beaconframes.endpoint.declaration import Call, Endpoint, Finality, Post, Shape
-from beaconframes.endpoint.pagination import Cursor, PageLoopGuard, Pages
+from beaconframes.endpoint.pagination import Cursor, EmptyPages, PageLoopGuard, Pages
 from beaconframes.endpoint.parameter import (
     Batch,
     ExpectedRows,
@@ -55,6 +55,7 @@ __all__ = [
     "ChainHead",
     "Cursor",
     "Each",
+    "EmptyPages",
     "End",
     "Endpoint",
     "EntityIn",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -114,13 +115,28 @@ class Cursor(Parameter):
         return rows
 
 
+class EmptyPages:
+    """Counts empty pages in a row, over all calls of one load; thread-safe."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+        self._lock = threading.Lock()
+
+    def count(self, *, is_empty: bool) -> int:
+        """Count one more page; return how many empty ones were received in a row."""
+        with self._lock:
+            self._in_a_row = self._in_a_row + 1 if is_empty else 0
+            return self._in_a_row
+
+
 class PageLoopGuard:
     """Detects pagination that does not end, by the earlier pages of the call."""
 
-    def __init__(self) -> None:
+    def __init__(self, empty_pages: EmptyPages) -> None:
+        """Count *empty_pages* together with the other calls of the load."""
         self._requests: set[Request] = set()
         self._records: set[bytes] = set()
-        self._empty_count = 0
+        self._empty_pages = empty_pages
 
     def check(self, request: Request, page: Page, following: Request) -> None:
         """Record *page*, the response to *request*, before the *following* request is sent.
@@ -135,14 +151,14 @@ class PageLoopGuard:
         number = len(self._requests)
         records = _RECORDS.decode(page.data)
         new = {page.data} if isinstance(records, dict) else {bytes(record) for record in records}
-        self._empty_count = 0 if new else self._empty_count + 1
+        empty_count = self._empty_pages.count(is_empty=not new)
         problem = ""
         if following in self._requests:
             problem = f"page {number} leads back to an earlier page"
         elif new and new <= self._records:
             problem = f"page {number} has only records of earlier pages"
-        elif self._empty_count >= MAX_EMPTY_PAGES:
-            problem = f"{self._empty_count} pages in a row are empty, and another one follows"
+        elif empty_count >= MAX_EMPTY_PAGES:
+            problem = f"{empty_count} pages in a row are empty, and another one follows"
         elif number >= MAX_PAGES:
             problem = f"there are more than {number} pages"
         if problem:

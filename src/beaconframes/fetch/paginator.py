@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
-from beaconframes.endpoint import PageLoopGuard
+from beaconframes.endpoint import EmptyPages, PageLoopGuard
 from beaconframes.errors import (
     BadRequest,
     NotFound,
@@ -98,6 +98,7 @@ class Paginator:
     stop: threading.Event = field(default_factory=threading.Event)
     request_limit: RequestLimit | None = field(default_factory=REQUEST_LIMIT.get)
     progress: Progress | None = field(default_factory=PROGRESS.get)
+    empty_pages: EmptyPages = field(default_factory=EmptyPages)
 
     def fetch(self, calls: list[Call]) -> Iterator[Pages]:
         """Yield the pages of each call, in the order of the calls.
@@ -108,7 +109,9 @@ class Paginator:
         if len(calls) > 1:
             calls = self.served.sort(calls)
         remaining = iter(calls)
-        if calls and (len(calls) == 1 or self.needs_probe(calls[0])):
+        if calls and (
+            len(calls) == 1 or self.needs_probe(calls[0]) or self.served.may_be_after_head(calls[0])
+        ):
             call = next(remaining)
             try:
                 pages = self.fetch_call(call)
@@ -212,7 +215,7 @@ class Paginator:
                 return self.fetch_pages(pages[0][0], is_retry=True)
             next_call = self.endpoint.next_page(call, page, public=self.public)
             if next_call is not None:
-                guard = guard or PageLoopGuard()
+                guard = guard or PageLoopGuard(self.empty_pages)
                 guard.check(call.request, page, next_call.request)
         return pages
 

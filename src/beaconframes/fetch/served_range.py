@@ -64,11 +64,33 @@ class ServedRange:
         return not isinstance(until, int) or isinstance(until, bool) or until < 0
 
     def sort(self, calls: list[Call]) -> list[Call]:
-        """Return *calls*; those with the oldest units first if the service drops old units."""
+        """Return *calls* in the order to send; those that may be refused first.
+
+        A service that drops old units drops the oldest ones first. Otherwise the newest units may
+        be after the head: if they are refused, the other ones after it are not sent.
+        """
         parameter = self.parameter
-        if parameter is None or not parameter.window_moves:
+        if parameter is None or parameter.rows_column is None:
             return calls
-        return sorted(calls, key=lambda call: requested_units(self.endpoint, parameter, call).start)
+        ends = [requested_units(self.endpoint, parameter, call) for call in calls]
+        if parameter.window_moves:
+            return [calls[n] for n in sorted(range(len(calls)), key=lambda n: ends[n].start)]
+        newest = max(range(len(calls)), key=lambda n: ends[n].stop)
+        return [calls[newest], *calls[:newest], *calls[newest + 1 :]]
+
+    def may_be_after_head(self, call: Call) -> bool:
+        """Return whether *call* requests units by number that may be after the head."""
+        parameter = self.parameter
+        if parameter is None or parameter.rows_column is None or self.is_open_ended:
+            return False
+        unit: Any = parameter.rows_column.unit
+        requested = requested_units(self.endpoint, parameter, call)
+        is_known = self.chain_head.reread is None
+        return (
+            bool(requested)
+            and not is_known
+            and self.chain_head.may_be_unfinalized(unit, requested.stop - 1)
+        )
 
     def narrow(self, call: Call, refusal: ServiceError, *, public: bool) -> Call | None:
         """Return the part of the refused *call* that the service accepts; None if there is none.
