@@ -80,7 +80,7 @@ CALLS = {
     "epoch slots": lambda e: bf.load_epoch_slots(since=100, until=103, explorer=e),
     "yield": lambda e: bf.load_yield_index(since=0, until=1, explorer=e),
     "slots": lambda e: bf.load_slots(range(3200, 3208), explorer=e),
-    "slot attestations": lambda e: bf.load_slot_attestations([0, 3201, 3202], explorer=e),
+    "slot attestations": lambda e: bf.load_slot_attestations([11840, 11841], explorer=e),
     "slot withdrawals": lambda e: bf.load_slot_withdrawals(range(3200, 3206), explorer=e),
     "sync": lambda e: bf.load_sync_committees([0, 1], explorer=e),
     "wall": lambda e: bf.load_graffiti_wall(since=0, until=12_000, explorer=e),

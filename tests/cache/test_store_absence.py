@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
 import beaconframes as bf
 from beaconframes import errors, v1, v2
+from beaconframes.cache import empty_responses
+from beaconframes.cache.local_store import LocalStore
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Grid
 from beaconframes.endpoint.cache_policy import CachePolicy
@@ -98,6 +102,86 @@ class TestHoles:
         rows, requests = count_data_requests(faulty, lambda: income(explorer, 230, 249))
         assert (100, 2) == (rows.height, requests)
         assert 0 == count_data_requests(faulty, lambda: income(explorer, 230, 249))[1]
+
+
+EVENTS = {
+    "slot/": lambda e: bf.load_slot_withdrawals([3200, 3202], explorer=e),
+    "proposals": lambda e: bf.load_proposals(range(200), since=100, until=150, explorer=e),
+    "graffitiwall": lambda e: bf.load_graffiti_wall(since=3200, until=6000, explorer=e),
+    "slot/withdrawals": lambda e: bf.v2.load_slot_withdrawals([3200], explorer=e),
+}
+
+
+class TestEmptyResponses:
+    """A response without rows is believed only if it is confirmed."""
+
+    @pytest.mark.parametrize("path", EVENTS)
+    def test_one_empty_response_is_not_stored(self, faulty, explorer, path):
+        """G4: one empty response does not hide rows from later loads."""
+        faulty.fault(f"rows_empty?path={path}")
+        assert EVENTS[path](explorer).is_empty()
+        faulty.fault("")
+
+        rows, requests = count_data_requests(faulty, lambda: EVENTS[path](explorer))
+        assert rows.height > 0 < requests
+        assert 0 == count_data_requests(faulty, lambda: EVENTS[path](explorer))[1]
+
+    def test_second_empty_response_is_stored(self, faulty, explorer, monkeypatch):
+        """G4: a second empty response counts if it comes later; then absence is stored."""
+
+        def load():
+            slots = [3200, 3201, 3204]
+            return count_data_requests(
+                faulty, lambda: bf.load_voluntary_exits(slots, explorer=explorer)
+            )[1]
+
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now)
+        assert [3, 3] == [load() for _ in range(2)]
+        now += empty_responses.CONFIRMATION_SECONDS
+        assert [3, 0] == [load() for _ in range(2)]
+
+    def test_a_row_confirms_the_whole_response(self, faulty, explorer):
+        """G4: validators without proposals beside others with proposals need one request."""
+        rows, requests = count_data_requests(faulty, lambda: EVENTS["proposals"](explorer))
+        assert rows["proposer_index"].n_unique() < 200
+        assert 2 == requests
+        assert 0 == count_data_requests(faulty, lambda: EVENTS["proposals"](explorer))[1]
+
+    def test_offline(self, faulty, explorer):
+        """Offline, one empty response counts, because no other can follow."""
+        bf.load_voluntary_exits([3200, 3201], explorer=explorer)
+        store, chain = explorer.local_store.path, explorer.chain
+        with bf.Explorer(faulty.url, chain=chain, store=store, offline=True) as offline:
+            assert bf.load_voluntary_exits([3200], explorer=offline, strict=True).is_empty()
+            with pytest.raises(errors.MissingRows):
+                bf.load_voluntary_exits([3200, 3204], explorer=offline, strict=True)
+
+    def test_parts_of_noted_intervals(self, tmp_path, monkeypatch):
+        """G4: only units that both responses requested are confirmed; the others stay noted."""
+        store = LocalStore(tmp_path / "store", url="http://x", chain=MAINNET)
+        nothing = pl.DataFrame(schema={"validator": pl.Int64, "epoch": pl.Int64})
+        grid = Grid("validator", "epoch", ("validator", "epoch"))
+
+        def put(at, **empty):
+            monkeypatch.setattr(time, "time", lambda: at)
+            empty = {name[1:]: intervals for name, intervals in empty.items()}
+            assert store.put("proposals", nothing, grid, {}, 9, empty=empty)
+
+        def read(find):
+            return find("proposals", ["1", "2"], ((0, 99),))
+
+        put(1_000, v1=((10, 19), (30, 39)), v2=((0, 9),))
+        put(1_001, v1=((15, 34),))
+        assert {} == read(store.coverage)
+        put(1_600, v1=((0, 34),))
+        assert {"1": ((10, 19), (30, 34))} == read(store.coverage)
+        put(1_601, v1=((20, 24),), v2=((5, 5),))
+        assert {"1": ((10, 24), (30, 34)), "2": ((5, 5),)} == read(store.coverage)
+        assert {
+            "1": ((0, 9), (25, 29), (35, 39)),
+            "2": ((0, 4), (6, 9)),
+        } == read(store.unconfirmed)
 
 
 def test_response_without_any_row_is_not_stored(faulty, explorer):

@@ -11,13 +11,15 @@ import warnings
 from contextlib import suppress
 from dataclasses import asdict
 from hashlib import blake2b
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import platformdirs
 import polars as pl
 
-from beaconframes.dataset import Dataset, Selection
+from beaconframes.cache import empty_responses
+from beaconframes.dataset import Dataset, Selection, ledger
 from beaconframes.errors import DatasetBusy, DatasetError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -117,7 +119,17 @@ class LocalStore:
         if not intervals:
             return {}
         first, last = intervals[0][0], intervals[-1][1]
-        return self._try(lambda d: d.coverage(table, subjects, first=first, last=last)) or {}
+        return self._try(methodcaller("coverage", table, subjects, first=first, last=last)) or {}
+
+    def unconfirmed(self, table: str, subjects: Collection[str], intervals: Intervals) -> Covered:
+        """Return the units of *subjects* in *intervals* that had no rows in one response."""
+
+        def read(dataset: Dataset) -> Covered:
+            first, last = intervals[0][0], intervals[-1][1]
+            with ledger.read_transaction(dataset.path) as connection:
+                return empty_responses.read(connection, table, subjects, first, last)
+
+        return self._try(read) or {}
 
     def select(
         self, table: str, subjects: Collection[str] | None, intervals: Intervals, schema: pl.Schema
@@ -140,13 +152,27 @@ class LocalStore:
             raise
 
     def put(
-        self, table: str, rows: pl.DataFrame, grid: Grid, complete: Covered, finalized: int
+        self,
+        table: str,
+        rows: pl.DataFrame,
+        grid: Grid,
+        complete: Covered,
+        finalized: int,
+        *,
+        empty: Covered | None = None,
     ) -> bool:
-        """Store *rows* and the *complete* units; return whether that succeeded."""
+        """Store *rows* and the *complete* units; return whether that succeeded.
+
+        Units in *empty* had no rows in this response. They are complete if an earlier response had
+        no rows either.
+        """
 
         def commit(dataset: Dataset) -> bool:
             with dataset.writing() as writer:
                 writer.add_covered(table, rows, grid, complete)
+                if empty:
+                    confirmed = empty_responses.confirm(writer.connection, table, empty)
+                    writer.add_covered(table, rows, grid, confirmed)
                 if finalized > self._finalized:
                     writer.set_meta(last_unit_metadata(self._chain, finalized))
             self._finalized = max(self._finalized, finalized)
@@ -169,19 +195,19 @@ class LocalStore:
 
     def newest(self, table: str, unit: str) -> int:
         """Return the last unit with rows in a table; -1 if there are none."""
-        segments = self._try(lambda d: d.segments(table)) or []
+        segments = self._try(methodcaller("segments", table)) or []
         return max((int(s.ranges[unit][1]) for s in segments if unit in s.ranges), default=-1)
 
     def drop_outdated(self, table: str, schema: pl.Schema) -> None:
         """Remove a table that another version of this library stored with other columns."""
-        known = self._try(lambda d: d.schema(table))
+        known = self._try(methodcaller("schema", table))
         if known is not None and known != schema:
             log.warning("table %s was stored with other columns; it is fetched again", table)
             self._try(lambda d: d.prune(table))
 
     def compact_small(self, table: str) -> None:
         """Compact a table that has many small segments."""
-        segments = self._try(lambda d: d.segments(table)) or []
+        segments = self._try(methodcaller("segments", table)) or []
         if len(segments) > MAX_SMALL_SEGMENTS:
             self._try(lambda d: d.compact(table))
 

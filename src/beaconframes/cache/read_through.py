@@ -13,7 +13,12 @@ from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import filter_covered, find_covered
 from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
-from beaconframes.endpoint.intervals import clip_intervals, intervals_of, subtract_intervals
+from beaconframes.endpoint.intervals import (
+    clip_intervals,
+    intervals_of,
+    merge_intervals,
+    subtract_intervals,
+)
 from beaconframes.fetch.completeness import (
     IMPOSSIBLE,
     NO_GAPS,
@@ -86,12 +91,17 @@ class ReadThrough:
         requested = self.requested
         if not requested.intervals:
             return {}
-        covered = self.store.coverage(self.table, requested.subjects, requested.intervals)
-        rest = (
-            (s, subtract_intervals(requested.intervals, covered.get(s, ())))
-            for s in requested.subjects
-        )
-        return {subject: intervals for subject, intervals in rest if intervals}
+        known = [self.store.coverage(self.table, requested.subjects, requested.intervals)]
+        if self.connection.offline:
+            # No second response can confirm the first one.
+            known.append(
+                self.store.unconfirmed(self.table, requested.subjects, requested.intervals)
+            )
+        missing = dict.fromkeys(requested.subjects, requested.intervals)
+        for covered in known:
+            for subject, intervals in covered.items():
+                missing[subject] = subtract_intervals(missing[subject], intervals)
+        return {subject: intervals for subject, intervals in missing.items() if intervals}
 
     def missing_arguments(self) -> list[Mapping[str, Any]]:
         """Return the loader arguments that fetch what is not stored."""
@@ -114,13 +124,14 @@ class ReadThrough:
         is_final = pl.all_horizontal(pl.col(self.grid.unit) <= last, *self.endpoint.final_rows)
         is_final = is_final.fill_null(value=False)
         final = rows.filter(is_final)
+        empty: Covered = {}
         if self.requested.required:
             complete = find_covered(self.whole_units(final), self.grid)
         else:
-            complete = requested_units(fetched.calls, self.grid, last)
-        if not complete:
+            complete, empty = split_by_rows(fetched.calls, self.grid, last, rows)
+        if not complete and not empty:
             self.unstored.append(rows)
-        elif self.store.put(self.table, final, self.grid, complete, self._finalized):
+        elif self.store.put(self.table, final, self.grid, complete, self._finalized, empty=empty):
             self.unstored.append(rows.filter(~is_final))
             self.unstored.append(filter_covered(final, self.grid, complete, inside=False))
         else:
@@ -272,9 +283,17 @@ def open_rows(
     return ReadThrough(connection, store, policy, table, requested, values, unknown)
 
 
-def requested_units(calls: Iterable[Call], grid: Grid, last: int) -> Covered:
-    """Return the final units that *calls* requested, by subject: those up to *last*."""
-    by_subject: dict[str, list[tuple[int, int]]] = {}
+def split_by_rows(
+    calls: Iterable[Call], grid: Grid, last: int, rows: pl.DataFrame
+) -> tuple[Covered, Covered]:
+    """Return the final units that *calls* requested, those up to *last*, by subject.
+
+    The first ones are of calls with any of the *rows*: the service has what they request, so their
+    other units have no rows. The second ones are of calls without any row.
+    """
+    present = find_covered(rows, grid)
+    with_rows: dict[str, list[tuple[int, int]]] = {}
+    empty: dict[str, list[tuple[int, int]]] = {}
     for call in calls:
         units: list[tuple[int, int]] = []
         subjects: list[str] = [] if grid.subject else list(CHAIN)
@@ -284,6 +303,16 @@ def requested_units(calls: Iterable[Call], grid: Grid, last: int) -> Covered:
                     units += intervals_of(values)
                 elif name == grid.subject:
                     subjects += map(str, values)
+        has_rows = any(
+            clip_intervals(present.get(subject, ()), *interval)
+            for subject in subjects
+            for interval in units
+        )
+        by_subject = with_rows if has_rows else empty
         for subject in subjects:
             by_subject.setdefault(subject, []).extend(clip_intervals(units, 0, last))
-    return {subject: tuple(intervals) for subject, intervals in by_subject.items() if intervals}
+    complete, unconfirmed = (
+        {subject: merge_intervals(intervals) for subject, intervals in units.items() if intervals}
+        for units in (with_rows, empty)
+    )
+    return complete, unconfirmed

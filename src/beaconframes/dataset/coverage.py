@@ -201,13 +201,17 @@ def replace(
     new: Iterable[tuple[int, int]],
 ) -> None:
     """Replace intervals of a subject."""
-    removed, added = ([(table, subject, *part) for part in parts] for parts in (old, new))
-    connection.executemany(
-        "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ? AND last = ?",
-        removed,
-    )
-    connection.executemany("INSERT INTO coverage VALUES (?, ?, ?, ?)", added)
-    connection.toggle("coverage", (*removed, *added))
+    for part in old:
+        row = (table, subject, *part)
+        connection.toggle("coverage", [row])
+        connection.execute(
+            "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ? AND last = ?",
+            row,
+        )
+    for part in new:
+        row = (table, subject, *part)
+        connection.toggle("coverage", [row])
+        connection.execute("INSERT INTO coverage VALUES (?, ?, ?, ?)", row)
 
 
 def remove(

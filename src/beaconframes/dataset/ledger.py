@@ -108,22 +108,17 @@ class LedgerConnection(sqlite3.Connection):
         """Add *rows* to the checksum, or remove rows that were added before."""
         if self.checksum is not None:
             for row in rows:
-                self.checksum ^= hash_row(table, row)
-
-
-def hash_row(table: str, row: tuple[Any, ...]) -> int:
-    """Return a hash of one row."""
-    return int.from_bytes(blake2b(repr((table, row)).encode(), digest_size=7).digest())
+                content = blake2b(repr((table, row)).encode(), digest_size=7)
+                self.checksum ^= int.from_bytes(content.digest())
 
 
 def compute_checksum(connection: LedgerConnection) -> int:
-    """Return the checksum of all rows."""
-    checksum = 0
+    """Return the checksum of all rows, and set it as that of the connection."""
+    connection.checksum = 0
     for table in ("meta", "segments", "coverage"):
-        for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608 - a constant
-            if row[0] != CHECKSUM:
-                checksum ^= hash_row(table, row)
-    return checksum
+        rows = connection.execute(f"SELECT * FROM {table}")  # noqa: S608 - a constant
+        connection.toggle(table, (row for row in rows if row[0] != CHECKSUM))
+    return connection.checksum
 
 
 def create(folder: Path, meta: Mapping[str, Any]) -> None:
@@ -231,7 +226,9 @@ def write_transaction(folder: Path) -> Iterator[LedgerConnection]:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
             before = get_meta(connection, inner=True).get(CHECKSUM)
-            connection.checksum = compute_checksum(connection) if before is None else int(before)
+            connection.checksum = before
+            if before is None:
+                compute_checksum(connection)
         # Exceptions of the block pass unchanged. Closing the connection rolls back.
         yield connection
         with translate_errors(folder):
@@ -269,14 +266,12 @@ def get_segments(connection: LedgerConnection, table: str | None = None) -> list
             {"table": table},
         )
         return [
-            Segment(table, path, rows, size, sha256, decode_ranges(text))
+            Segment(
+                *(table, path, rows, size, sha256),
+                {name: tuple(ends) for name, ends in json.loads(text).items()},
+            )
             for table, path, rows, size, sha256, text in entries
         ]
-
-
-def decode_ranges(text: str) -> dict[str, Any]:
-    """Return the lowest and the highest value of each column, from JSON."""
-    return {name: tuple(ends) for name, ends in json.loads(text).items()}
 
 
 def add_segment(connection: LedgerConnection, number: int, segment: Segment) -> None:
