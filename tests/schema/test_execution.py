@@ -39,6 +39,7 @@ from beaconframes.v1.pool_stats import PoolStats
 from beaconframes.v1.token_balances import TokenBalances
 
 from ..support import contract
+from ..support.whole_records import whole
 from . import test_validators as test_schema_validators
 from .test_lists import Committees
 
@@ -51,18 +52,18 @@ class Each(Table):
     """Every column type of these tables, also inside an object. One row per number."""
 
     number = Count("Number.", key=True)
-    wei_wei = Wei("Wei.", wire="inner.wei")
-    text_wei = Wei("Wei as text.", wire="inner.text", text=True)
-    units = Units("Units.")
-    epoch = Epoch("Epoch.", wire="inner.deeper.epoch")
-    seconds = UnixTime("Seconds.")
-    millis = UnixMillis("Milliseconds.")
-    decimals = DecimalText("Decimals.")
-    hex = Hex("Hex.", wire="other.hex")
-    text = Text("Text.", wire="other.text")
-    share = Fraction("Share.")
-    flag = Flag("Flag.")
-    ether_wei = Ether("Ether.", wire="ether")
+    wei_wei = Wei("Wei.", wire="inner.wei", nullable=True)
+    text_wei = Wei("Wei as text.", wire="inner.text", text=True, nullable=True)
+    units = Units("Units.", nullable=True)
+    epoch = Epoch("Epoch.", wire="inner.deeper.epoch", nullable=True)
+    seconds = UnixTime("Seconds.", nullable=True)
+    millis = UnixMillis("Milliseconds.", nullable=True)
+    decimals = DecimalText("Decimals.", nullable=True)
+    hex = Hex("Hex.", wire="other.hex", nullable=True)
+    text = Text("Text.", wire="other.text", nullable=True)
+    share = Fraction("Share.", nullable=True)
+    flag = Flag("Flag.", nullable=True)
+    ether_wei = Ether("Ether.", wire="ether", nullable=True)
 
 
 AMOUNT = st.integers(-LARGEST, LARGEST).map(Decimal)
@@ -94,7 +95,10 @@ def frames(table):
     columns = [column for column in table.columns if not isinstance(column, unsent)]
     cells = {column: CELLS.get(type(column), CELLS[Count]) for column in columns}
     row = st.fixed_dictionaries(
-        {c.name: cell if c.key else st.none() | cell for c, cell in cells.items()}
+        {
+            c.name: st.none() | cell if c.nullable or c.optional else cell
+            for c, cell in cells.items()
+        }
     )
     return st.lists(row, max_size=4).map(
         lambda rows: pl.DataFrame(
@@ -192,7 +196,8 @@ def test_an_object_with_only_null_fields_is_null():
 )
 def test_milliseconds_are_not_read_as_seconds(sent, expected):
     """V13: an integer, a float or a text of milliseconds is the same time."""
-    frame = GasFees.decode([json.dumps({"timestamp": sent}).encode()], MAINNET)
+    record = whole(GasFees, {"timestamp": sent})
+    frame = GasFees.decode([json.dumps(record).encode()], MAINNET)
 
     assert [START + timedelta(milliseconds=expected)] == frame["time"].to_list()
 
@@ -205,7 +210,7 @@ def test_default_zeros_are_omitted():
 
         number = Count("Number.", key=True)
         a = Count("A.", default=0)
-        label = Text("Label.")
+        label = Text("Label.", nullable=True)
         b = Count("B.", wire="in.b", default=0)
         c_wei = Wei("C.", wire="in.c", default=0, text=True)
         d = Count("D.", default=0)

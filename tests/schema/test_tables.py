@@ -23,11 +23,12 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import IntegrityError, ProtocolError, ResponseError, SchemaError
-from beaconframes.schema import Count, Fraction, Gwei, Table, Text, Wei
+from beaconframes.schema import Count, Fraction, Gwei, Table, Text, Wei, record_layout
 from beaconframes.schema import decode as decode_module
 from beaconframes.v1 import ENDPOINTS
 
 from ..support.contract import GENESIS, TABLES, rows
+from ..support.whole_records import required_columns, whole
 
 HERE = {endpoint.name: endpoint.table for endpoint in ENDPOINTS}
 FAR = 2**63 - 1
@@ -44,8 +45,8 @@ def page(*records):
 
 
 def decode(table, *records):
-    """Return the frame of *records* as one page."""
-    return raw(table, page(*records))
+    """Return the frame of *records* as one page, with 0 in the required fields they leave out."""
+    return raw(table, page(*(whole(HERE[table], record) for record in records)))
 
 
 def raw(table, *pages):
@@ -55,9 +56,9 @@ def raw(table, *pages):
 
 def decode_checked(table, *pages):
     """Return the frame of *pages* from the checked decoder."""
-    node, _ = decode_module.build_decoder(HERE[table].spec)
+    node, _ = decode_module.build_decoder(HERE[table].spec, strict=True)
     never = Mock(decode=Mock(side_effect=ValueError))
-    with patch.object(decode_module, "build_decoder", lambda _: (node, never)):
+    with patch.object(decode_module, "build_decoder", lambda _, strict: (node, never)):
         return HERE[table].decode(pages, MAINNET)
 
 
@@ -106,16 +107,21 @@ CELLS = {
     "unix": lambda chance: chance.randrange(4_000_000_000),
     "time": lambda chance: (GENESIS + timedelta(seconds=chance.randrange(10**9))).isoformat(),
 }
+NEVER_NULL = {
+    name: {c.name for c in table.columns if c.default is not None}
+    | {c.name for c in required_columns(table)}
+    for name, table in HERE.items()
+}
 NUMBERED = {"epoch", "slot", "day", "current_slot", "period"}
 
 
-def field(line, chance):
+def field(table, line, chance):
     """Return a random wire value of one column."""
     if line.wire == ("validators[]",):
         return [chance.randrange(9) for _ in range(chance.randint(1, 6))]
     if (line.key and line.kind != "root") or line.name in NUMBERED:
         return chance.randrange(100_000)
-    if chance.random() < 0.2:
+    if chance.random() < 0.2 and line.name not in NEVER_NULL[table]:
         return None
     return CELLS["time" if line.is_time else line.kind](chance)
 
@@ -124,7 +130,7 @@ def several(table, chance, least=0):
     """Return records of a table by path, with unique keys, in the first spelling."""
     found = {}
     for _ in range(chance.randint(least, 6)):
-        one = {line.wire[0]: field(line, chance) for line in TABLES[table] if line.wire}
+        one = {line.wire[0]: field(table, line, chance) for line in TABLES[table] if line.wire}
         key = tuple(
             line.cell(one[line.wire[0]]) for line in TABLES[table] if line.key and line.wire
         )
@@ -306,7 +312,7 @@ def test_the_fast_and_the_checked_decoder_agree(table, wire):
     key = TABLES[table][0].wire[0]
     fast, slow = {}, {}
     for value in ODD:
-        one = page({key: 1, wire: value})
+        one = page(whole(HERE[table], nested({key: 1, wire: value})))
         fast[repr(value)] = outcome(HERE[table].decode, [one], MAINNET)
         slow[repr(value)] = outcome(decode_checked, table, one)
 
@@ -397,7 +403,12 @@ def test_the_far_future_is_null(never, wire):
 
     assert [None] == frame[column].to_list()
     assert [2**62] == later[column].to_list()
-    same(frame, decode_checked("validators", page({"validator_index": 1, wire: never})))
+    same(
+        frame,
+        decode_checked(
+            "validators", page(whole(HERE["validators"], {"validator_index": 1, wire: never}))
+        ),
+    )
 
 
 def test_whole_numbers_with_nulls_stay_whole_in_pandas():
@@ -414,42 +425,29 @@ def test_whole_numbers_with_nulls_stay_whole_in_pandas():
 
 
 def test_omitted_income_fields_are_zero():
-    """V04: an omitted field, null and an empty text are each zero, in their own column."""
+    """V04: an omitted field and an empty text are each zero, in their own column."""
     frame = decode(
         "income_history",
         {"validatorindex": 1, "epoch": 1, "income": {"attestation_head_reward": 5}},
         {"validatorindex": 1, "epoch": 2, "income": {}},
         {"validatorindex": 1, "epoch": 3, "income": {"tx_fee_reward_wei": ""}},
         {"validatorindex": 1, "epoch": 4, "income": {"tx_fee_reward_wei": "7"}},
-        {"validatorindex": 1, "epoch": 5, "income": {"slashing_penalty": None}},
     )
 
     amounts = frame.drop("validator_index", "epoch", "time")
     assert 0 == sum(amounts.null_count().row(0))
-    assert [5, 0, 0, 0, 0] == amounts["attestation_head_reward_gwei"].to_list()
-    assert [0, 0, 0, 7, 0] == amounts["tx_fee_reward_wei"].to_list()
+    assert [5, 0, 0, 0] == amounts["attestation_head_reward_gwei"].to_list()
+    assert [0, 0, 0, 7] == amounts["tx_fee_reward_wei"].to_list()
     assert 0 == sum(amounts.drop("attestation_head_reward_gwei", "tx_fee_reward_wei").sum().row(0))
 
 
 @pytest.mark.parametrize("rest", [{}, {"income": None}, {"attestation_head_reward": 5}])
 def test_a_missing_income_object_is_refused(rest):
     """The service omits zeros from the object, but never the object itself."""
+    one = {"validatorindex": 1, "epoch": 1}
+
     with pytest.raises(SchemaError, match="income_history row 1: income is None"):
-        decode(
-            "income_history",
-            {"validatorindex": 1, "epoch": 1, "income": {}},
-            {"validatorindex": 1, "epoch": 2, **rest},
-        )
-
-
-@pytest.mark.parametrize("seats", [[*range(511)], [*range(513)], [0]])
-def test_an_incomplete_committee_is_logged(caplog, seats):
-    """A missing seat moves all later ones: the rows load, and a warning is logged."""
-    frame = decode(
-        "sync_committees", {"period": 1, "start_epoch": 256, "end_epoch": 511, "validators": seats}
-    )
-    assert seats == frame["validator_index"].to_list()
-    assert f"has {len(seats)} items instead of 512" in caplog.text
+        raw("income_history", page(one | {"income": {}}, one | rest))
 
 
 def test_an_empty_seat_is_refused():
@@ -514,7 +512,8 @@ def test_an_inner_object_of_another_type_is_refused(table, wire, value):
 @given(texts=st.lists(st.text(st.characters(), max_size=8), min_size=1, max_size=4))
 def test_half_a_surrogate_pair_becomes_one_replacement_and_the_rest_stays(texts):
     """V12: pairs, backslashes and the rest of the page stay unchanged."""
-    sent = json.dumps([{"validator_index": i, "name": text} for i, text in enumerate(texts)])
+    full = whole(HERE["validators"], {"validator_index": 1})
+    sent = json.dumps([full | {"validator_index": i, "name": t} for i, t in enumerate(texts)])
     halves = re.compile("[\ud800-\udfff]")
     expected = [halves.sub("\ufffd", one["name"]) for one in json.loads(sent)]
 
@@ -535,7 +534,8 @@ def test_half_a_surrogate_pair_becomes_one_replacement_and_the_rest_stays(texts)
 )
 def test_surrogates_by_hand(escaped, expected):
     """Half a pair is replaced; an escaped backslash starts no escape."""
-    sent = b'[{"validator_index":1,"name":"' + escaped + b'"}]'
+    full = page(whole(HERE["validators"], {"validator_index": 1, "name": "NAME"}))
+    sent = full.replace(b"NAME", escaped)
 
     assert [expected] == raw("validators", sent)["name"].to_list()
 
@@ -560,10 +560,9 @@ def test_text_that_is_not_utf8_is_refused(bad):
 
 def test_equivalent_json_becomes_the_same_text():
     """Escapes, white space and the decoder do not change the text."""
-    sent = (
-        rb'[{"currentSlot":1,"rates":{"mainCurrencyTickerPrices": {"E\u0055R": "\u20ac\u003c"} }}]'
-    )
-    plain = page({"currentSlot": 1, "rates": {"mainCurrencyTickerPrices": {"EUR": "€<"}}})
+    record = {"currentSlot": 1, "rates": {"mainCurrencyTickerPrices": {"EUR": "€<"}}}
+    plain = page(whole(HERE["latest_state"], record))
+    sent = plain.replace('{"EUR": "€<"}'.encode(), rb' {"E\u0055R": "\u20ac\u003c"} ')
 
     for frame in (raw("latest_state", sent), decode_checked("latest_state", sent)):
         same(raw("latest_state", plain), frame)
@@ -589,7 +588,8 @@ def test_equivalent_json_becomes_the_same_text():
 def test_every_spelling_of_a_time_decodes_to_utc(sent, expected):
     """V13: RFC 3339 with any zone, or Unix seconds; an omitted time follows from the epoch."""
     assert [expected] == decode("epochs", {"epoch": 1, "ts": sent})["time"].to_list()
-    assert [expected] == decode_checked("epochs", page({"epoch": 1, "ts": sent}))["time"].to_list()
+    full = whole(HERE["epochs"], {"epoch": 1, "ts": sent})
+    assert [expected] == decode_checked("epochs", page(full))["time"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -763,14 +763,13 @@ def test_a_wrong_value_in_a_random_cell_is_named_or_valid():
 def test_a_row_without_its_key_is_refused(table):
     """A key field may be neither omitted nor null."""
     lines = [line for line in TABLES[table] if line.key and line.wire and line.kind != "root"]
-    whole = {line.wire[0]: 1 for line in lines} | NEEDED.get(table, {})
+    full = whole(HERE[table], {})
     for line in lines:
-        for blank in ({}, {line.wire[0]: None}):
-            one = {k: v for k, v in whole.items() if k != line.wire[0]} | blank
-            if table == "sync_committees":
-                one["validators"] = whole["validators"] = [1]
-            with pytest.raises(SchemaError, match=f"row 1.*{line.wire[0]}"):
-                decode(table, whole, one)
+        name = line.wire[0].removesuffix("[]")
+        rest = {key: value for key, value in full.items() if key not in line.wire}
+        for one in (rest, rest | {name: None}):
+            with pytest.raises(SchemaError, match=f"row 1.*{name}"):
+                raw(table, page(full, one))
 
 
 @each_table
@@ -798,13 +797,10 @@ def test_invalid_json_raises_an_error_of_the_package(table, data):
 
 def test_row_numbers_count_over_all_pages():
     """The row in an error is its position in the whole response."""
-    good = [{"validator_index": n, "balance": n} for n in range(5)]
+    good = [whole(HERE["validators"], {"validator_index": n}) for n in range(5)]
 
     with pytest.raises(SchemaError, match="validators row 7: balance is 'much'"):
-        HERE["validators"].decode(
-            [page(*good), page(good[0], good[1], {"validator_index": 9, "balance": "much"})],
-            MAINNET,
-        )
+        raw("validators", page(*good), page(good[0], good[1], good[2] | {"balance": "much"}))
 
 
 def test_nan_and_infinity_are_refused_as_text_too():
@@ -824,15 +820,17 @@ def test_nan_and_infinity_are_refused_as_text_too():
 )
 def test_unknown_fields_are_ignored_and_logged_once(table, extra, caplog):
     """B12: a newer service may send more: the frame is the same; one log line names the fields."""
-    one = {"validator_index": 1, "validatorindex": 1, "epoch": 1, "currentSlot": 1}
-    known = {name: value for name, value in one.items() if any(
-        name in line.wire for line in TABLES[table])} | NEEDED.get(table, {})  # fmt: skip
-    decode_module.warn_unknown_fields.cache_clear()
+    known = nested({line.wire[0]: 0 for line in TABLES[table] if line.wire})
+    known = whole(HERE[table], known if table == "income_history" else {})
+    if table == "validators":
+        known |= dict.fromkeys(n for c in HERE[table].columns if c.nullable for n in c.wire_paths)
+    ((name, inner),) = [*extra.items()][:1]
+    more = {name: known.get(name, {}) | inner} if len(extra) == 1 else extra
+    record_layout.warn_unknown_fields.cache_clear()
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):
-        frames = [decode(table, known | extra) for _ in range(3)]
+        frames = [decode(table, known | more) for _ in range(3)]
 
-    inner = next(iter(extra.values()))
     names = list(extra) if table == "validators" else list(inner)
     same(decode(table, known), frames[0])
     same(frames[0], frames[2])
@@ -843,11 +841,11 @@ def test_unknown_fields_are_ignored_and_logged_once(table, extra, caplog):
 @pytest.mark.parametrize("table", ["income_history", "balance_history"])
 def test_the_week_of_an_epoch_needs_no_column_and_is_not_logged(table, caplog):
     """The calendar implies it."""
-    decode_module.warn_unknown_fields.cache_clear()
+    record_layout.warn_unknown_fields.cache_clear()
     week = {"week": 0, "week_start": "", "week_end": 5}
 
     with caplog.at_level(logging.DEBUG, logger="beaconframes"):
-        decode(table, {"validatorindex": 1, "epoch": 1, **week, **NEEDED.get(table, {})})
+        decode(table, {"validatorindex": 1, "epoch": 1, **week})
 
     assert [] == caplog.records
 
@@ -888,8 +886,9 @@ def test_text_that_looks_like_fields_is_text():
 
 def test_unknown_fields_of_many_pages_are_logged_once(caplog):
     """One log line names them, for any number of pages; the rows are the same."""
-    pages = [f'[{{"epoch":{n},"validatorindex":1}}]'.encode() for n in range(3)]
-    odd = [b'[{"epoch":9,"validatorindex":1,"color of page two":5}]'] * 2
+    record = whole(HERE["balance_history"], {"validatorindex": 1})
+    pages = [page(record | {"epoch": n}) for n in range(3)]
+    odd = [page(record | {"epoch": 9, "color of page two": 5})] * 2
 
     frame = HERE["balance_history"].decode([*pages, *odd], MAINNET)
 

@@ -18,6 +18,7 @@ from beaconframes.server import Server
 from beaconframes.v1 import ENDPOINTS
 
 from ..support.replay import replaying
+from ..support.whole_records import whole, whole_frame
 
 HEAD = 4000
 TABLES = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
@@ -72,7 +73,7 @@ def make_rows():
              "pubkey": key(n)}
             for n in range(450)
         ],
-        "validator_queue": [{"validators_count": 4000, "entering_count": 3}],
+        "validator_queue": [{"validators_count": 4000, "entering_count": 3, "exiting_count": 2}],
         "validators": [{"validator_index": 0, "pubkey": key(0)}],
     }  # fmt: skip
 
@@ -86,7 +87,7 @@ def dataset(tmp_path_factory):
     meta = {"chain": chain, "latest_epoch": 125, "finalized_epoch": 123, "latest_slot": HEAD}
     made = Dataset.create(tmp_path_factory.mktemp("hand") / "made", meta=meta)
     for name, records in make_rows().items():
-        made.write(name, [pl.from_dicts(records, schema=TABLES[name].schema())])
+        made.write(name, [whole_frame(TABLES[name], records)])
     return made
 
 
@@ -257,7 +258,7 @@ def test_validators_by_credentials(get, address, query, first):
 def test_the_queue_is_an_object(get):
     """The fields are those of the service."""
     assert {
-        "validatorscount": 4000, "beaconchain_entering": 3, "beaconchain_exiting": None,
+        "validatorscount": 4000, "beaconchain_entering": 3, "beaconchain_exiting": 2,
         "beaconchain_entering_balance": None, "beaconchain_exiting_balance": None,
     } == data(get("/validators/queue"))  # fmt: skip
 
@@ -327,7 +328,7 @@ def test_a_repeated_page_is_an_error(count):
 @pytest.mark.parametrize(
     ("name", "record"),
     [
-        ("slots", {"slot": 101, "status": "1", "blockroot": ORPHAN}),
+        ("slots", {"slot": 101, "epoch": 3, "status": "1", "blockroot": ORPHAN}),
         ("slot_attestations", {"block_slot": 101, "block_index": 0, "block_root": ORPHAN}),
         ("slot_withdrawals", {"block_slot": 101, "withdrawalindex": 5}),
         (
@@ -338,7 +339,8 @@ def test_a_repeated_page_is_an_error(count):
 )
 def test_items_of_another_slot_are_an_error(name, record):
     """Rows of a slot or transaction that was not requested raise IntegrityError."""
-    reply = json.dumps({"status": "OK", "data": [record]}).encode()
+    table = next(endpoint.table for endpoint in ENDPOINTS if endpoint.name == name)
+    reply = json.dumps({"status": "OK", "data": [whole(table, record)]}).encode()
 
     with (
         replaying({"*": reply}) as server,

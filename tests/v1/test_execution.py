@@ -16,6 +16,7 @@ from beaconframes import errors
 from beaconframes.v1 import CHARTS, address_balances, execution_blocks
 
 from ..support.replay import replaying
+from ..support.whole_records import whole
 
 ADDRESS = f"0x{'ab' * 20}"
 OTHER = f"0x{'cd' * 20}"
@@ -23,6 +24,11 @@ OTHER = f"0x{'cd' * 20}"
 
 def ok(data):
     return json.dumps({"status": "OK", "data": data}).encode()
+
+
+def block(**fields):
+    """Return the record of block 7."""
+    return whole(execution_blocks.ExecutionBlocks, {"blockNumber": 7, **fields})
 
 
 def png(size=(3, 2)):
@@ -63,7 +69,7 @@ def test_blocks_are_requested_in_hundreds(served, count, requests):
 
 def test_a_block_that_was_not_requested_is_an_error(served):
     """The response belongs to another request."""
-    served.replies["*"] = ok([{"blockNumber": 7}])
+    served.replies["*"] = ok([block()])
 
     with pytest.raises(errors.IntegrityError, match="block_number 7"):
         bf.load_execution_blocks(8, explorer=served.explorer)
@@ -72,7 +78,7 @@ def test_a_block_that_was_not_requested_is_an_error(served):
 def test_a_block_without_consensus_data_has_null_cells(served):
     """Absent, null or empty inner objects become null cells."""
     for record in ({}, {"posConsensus": None, "relay": None}, {"posConsensus": {}, "relay": {}}):
-        served.replies["*"] = ok([{"blockNumber": 7, "blockReward": 2**80, **record}])
+        served.replies["*"] = ok([block(blockReward=2**80, **record)])
 
         row = bf.load_execution_blocks(7, explorer=served.explorer).row(0, named=True)
 
@@ -113,7 +119,7 @@ def test_addresses_and_validators_are_never_in_one_request(served, addresses, va
 
 def test_blocks_of_another_producer_are_an_error(served):
     """A block of another producer raises an error."""
-    served.replies["*"] = ok([{"blockNumber": 7, "feeRecipient": OTHER}])
+    served.replies["*"] = ok([block(feeRecipient=OTHER)])
 
     with pytest.raises(errors.IntegrityError, match="not requested"):
         bf.load_produced_blocks(ADDRESS, explorer=served.explorer)

@@ -128,8 +128,10 @@ def test_many_public_keys_are_sent_by_post():
     """The body of one POST has a hundred public keys, in their order and in lower case."""
     numbers = range(160, 260)
     keys = [f"0x{number:096X}" for number in numbers]
+    record = SAMPLES["validators.public"]["replies"][0]["data"]
     records = [
-        {"validatorindex": number, "pubkey": key} for number, key in zip(numbers, keys, strict=True)
+        {**record, "validatorindex": number, "pubkey": key}
+        for number, key in zip(numbers, keys, strict=True)
     ]
     reply = json.dumps({"status": "OK", "data": records}).encode()
 

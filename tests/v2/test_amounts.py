@@ -10,8 +10,14 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.v2.block import Block
+from beaconframes.v2.block_rewards import BlockRewards
+from beaconframes.v2.rewards import Rewards
+from beaconframes.v2.slot_attestation_duties import SlotAttestationDuties
+from beaconframes.v2.slot_sync_committee_duties import SlotSyncCommitteeDuties
 
 from ..support.replay import replaying
+from ..support.whole_records import whole
 
 WEI = pl.Decimal(28, 0)
 KEY = "0x" + "ab" * 48
@@ -29,15 +35,15 @@ def loaded(load, records, *args, **more):
 
 
 def rewards(totals):
-    """Return records of rewards with these *totals*; other fields are null."""
+    """Return records of rewards with these *totals*; the other amounts are 0."""
     records = [
-        {"validator": {"index": index, "public_key": KEY}, "total": total, "attestation": None}
+        whole(Rewards, {"validator": {"index": index, "public_key": KEY}, "total": total})
         for index, total in enumerate(totals)
     ]
     return loaded(bf.v2.load_rewards, records, range(len(totals)), since=300_000, until=300_000)
 
 
-@pytest.mark.parametrize("around", [None, "0", 0])
+@pytest.mark.parametrize("around", ["-5", "0", 0])
 def test_an_amount_is_exact_up_to_28_digits(around):
     """Either sign, whatever the other rows have; no float in between."""
     texts = ["0", "1", "-1", "9223372036854775808", "-18446744073709551617", MOST, f"-{MOST}"]
@@ -45,9 +51,9 @@ def test_an_amount_is_exact_up_to_28_digits(around):
     found = rewards([*texts, around])
 
     assert WEI == found.schema["total_wei"]
-    expected = [Decimal(text) for text in texts] + [None if around is None else Decimal(0)]
+    expected = [Decimal(text) for text in [*texts, around]]
     assert expected == found["total_wei"].to_list()
-    assert sum(expected[:-1]) == Decimal(found["total_wei"].sum())
+    assert sum(expected) == Decimal(found["total_wei"].sum())
 
 
 @pytest.mark.parametrize(
@@ -60,13 +66,14 @@ def test_an_invalid_amount_is_an_error(text):
 
 
 def test_a_column_of_nulls_is_typed():
-    """A frame of null rewards has the types of any other, and concatenates with it."""
-    found = rewards([None, None])
+    """A reward that no validator has is null in all rows; the frame has the usual types."""
+    found = rewards(["1", "2"])
 
     amounts = [name for name in found.columns if name.endswith("_wei")]
     assert 31 == len(amounts)
     assert {WEI} == {found.schema[name] for name in amounts}
-    assert {2} == {found[name].null_count() for name in amounts}
+    assert {0, 2} == {found[name].null_count() for name in amounts}
+    assert 2 == found["attestation_inclusion_delay_total_wei"].null_count()
     assert 4 == pl.concat([found, rewards(["-5", MOST])]).height
 
 
@@ -77,7 +84,7 @@ def test_a_block_without_a_builder_has_no_payment_of_one():
     """The payment of the builder and its other columns are null and typed."""
     record = {**EXECUTION, "mev": None, "mining": None, "consensus_reference": None}
 
-    found = loaded(bf.v2.load_block_rewards, record, 5)
+    found = loaded(bf.v2.load_block_rewards, whole(BlockRewards, record), 5)
 
     nothing = {"mev_wei": WEI, "mev_recipient": pl.String, "mev_is_contract": pl.Boolean}
     assert nothing == {name: found.schema[name] for name in nothing}
@@ -86,20 +93,26 @@ def test_a_block_without_a_builder_has_no_payment_of_one():
 
 def test_a_block_before_deneb_has_null_blob_gas():
     """Columns of blobs are null, not 0."""
-    found = loaded(bf.v2.load_block, {"block": 5, "hash": "0x" + "cd" * 32, "blob": None}, 5)
+    record = {"block": 5, "hash": "0x" + "cd" * 32, "blob": None}
+
+    found = loaded(bf.v2.load_block, whole(Block, record), 5)
 
     assert [pl.Int64] * 2 == [found.schema[f"blob_gas_{what}"] for what in ("used", "excess")]
     assert [None] * 2 == [found[f"blob_gas_{what}"][0] for what in ("used", "excess")]
 
 
 @pytest.mark.parametrize(
-    ("load", "amounts"), [("slot_attestation_duties", 16), ("slot_sync_committee_duties", 4)]
+    ("load", "table", "amounts"),
+    [
+        ("slot_attestation_duties", SlotAttestationDuties, 16),
+        ("slot_sync_committee_duties", SlotSyncCommitteeDuties, 4),
+    ],
 )
-def test_a_duty_that_is_not_final_has_no_reward_yet(load, amounts):
+def test_a_duty_that_is_not_final_has_no_reward_yet(load, table, amounts):
     """Every part is null, with its type."""
+    record = {"status": "scheduled", "finality": "not_finalized", "reward": None}
     records = [
-        {"validator": {"index": n, "public_key": KEY}, "status": "scheduled", "reward": None}
-        for n in range(2)
+        whole(table, {"validator": {"index": n, "public_key": KEY}, **record}) for n in range(2)
     ]
 
     found = loaded(getattr(bf.v2, f"load_{load}"), records, 9_000_000)

@@ -193,7 +193,10 @@ def test_the_network_is_all_validators_together(blocks, explorer):
 
 def test_the_queues_are_requested_in_the_new_shape():
     """The request names the media type, so the shape of the response is fixed."""
-    answer = b'{"data": {"exit_queue": {"count": 3}}}'
+    answer = (
+        b'{"data": {"exit_queue": {"count": 3, "balance": "96"},'
+        b' "deposit_queue": {"deposit_count": 1, "deposit_balance": "32"}}}'
+    )
 
     with (
         replaying({"*": answer}) as server,

@@ -11,8 +11,11 @@ import pytest
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.endpoint import pagination as cursors
+from beaconframes.v2.performance_aggregate import PerformanceAggregate
+from beaconframes.v2.validator_list import Validators
 
 from ..support.replay import replaying
+from ..support.whole_records import whole
 
 SLOT = 12_771_160
 KEY = "0x" + "ab" * 48
@@ -255,7 +258,10 @@ def validators(limit, pages=False):
         if len(named) > limit:
             text = f"number of validator identifiers exceeds allowed limit of {limit} for your tier"
             return 403, {}, json.dumps({"error": text}).encode()
-        found = [{"validator": {"index": n, "public_key": f"0x{n:096x}"}} for n in sorted(named)]
+        found = [
+            whole(Validators, {"validator": {"index": n, "public_key": f"0x{n:096x}"}})
+            for n in sorted(named)
+        ]
         return json.dumps({"data": found}).encode()
 
     return reply
@@ -300,7 +306,8 @@ def test_scores_of_batches_are_never_combined(limit):
 
     def reply(body):
         refused = validators(limit)(body)
-        return refused if isinstance(refused, tuple) else b'{"data": {"finality": "finalized"}}'
+        scores = whole(PerformanceAggregate, {"finality": "finalized"})
+        return refused if isinstance(refused, tuple) else json.dumps({"data": scores}).encode()
 
     with serving(reply) as (server, explorer):
         if limit == 20:

@@ -31,12 +31,16 @@ class Column:
     key
         Whether the column is part of the table's key, and so is never null.
     nullable
-        Whether a key column may be null.
+        Whether the service may send null, or leave the field out. Any other field must have a
+        value in every record.
+    optional
+        Whether responses may have no such field at all, such as those of an older service.
     wire
         The field's path on the wire: the specification's spelling first, then the other
         spellings of the same field. Omitted: the column's own name.
     default
-        The value of a field that the service omits. Omitted: null.
+        The value of a field that the service leaves out, such as 0 for zero amounts. Null is
+        invalid.
     context
         Where the value is when it is not in the record: paths into the response's envelope, such
         as ``range.epoch.start``, or into the request, such as ``request.epoch``. The first path
@@ -49,6 +53,7 @@ class Column:
     _: KW_ONLY
     key: bool = False
     nullable: bool = False
+    optional: bool = False
     wire: str | tuple[str, ...] = ()
     default: int | None = None
     context: str | tuple[str, ...] = ()
@@ -75,6 +80,12 @@ class Column:
         """Every path of the column into the envelope or the request."""
         return (self.context,) if isinstance(self.context, str) else self.context
 
+    @property
+    def may_be_null(self) -> bool:
+        """Whether a cell may have no value on the wire."""
+        from_envelope = bool(self.context) and not self.key
+        return self.nullable or self.optional or self.derived or from_envelope
+
     def wire_type(self) -> Any:
         """Return the JSON type that the fast decoder accepts; others go to the checked decoder."""
         return self.json_type
@@ -85,10 +96,7 @@ class Column:
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return parsed wire *values* as a series of the column's type."""
-        series = pl.Series(self.name, values, dtype=self.dtype)
-        if self.default is None or not series.null_count():
-            return series
-        return series.fill_null(self.default)
+        return pl.Series(self.name, values, dtype=self.dtype)
 
     def encode(self) -> pl.Expr:
         """Return the expression that converts cells to their wire form."""

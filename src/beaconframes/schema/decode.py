@@ -1,17 +1,16 @@
 """Decode pages of wire JSON into one frame: exact and typed.
 
-Pages are parsed into typed records, which become a list of values per column, then a frame. A value
-of another JSON type than the column's is invalid in a typed record. Its page goes to
-`decode_checked`, which defines what a value means.
+Pages are parsed into typed records, which become a list of values per column, then a frame. The
+strict layout of records refuses unknown fields: `FieldChecker` then checks the page, and the other
+layout drops them. A value of another JSON type than the column's is invalid in a typed record. Its
+page goes to `decode_checked`, which defines what a value means.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import re
 from datetime import UTC, datetime
-from functools import cache
 from itertools import islice, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -19,15 +18,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from beaconframes.errors import ProtocolError, SchemaError
 from beaconframes.schema.columns import BUILD_ERRORS
-from beaconframes.schema.decode_checked import Cells, build_cell_error, decode_cells
+from beaconframes.schema.decode_checked import (
+    Cells,
+    build_absence_error,
+    build_cell_error,
+    decode_cells,
+)
 from beaconframes.schema.envelope_context import NO_CONTEXT, build_context_cells
 from beaconframes.schema.list_columns import build_lists, explode_lists
 from beaconframes.schema.numbers import DecimalPlaces, Position
-from beaconframes.schema.record_layout import build_decoder
+from beaconframes.schema.record_layout import (
+    UNREADABLE,
+    build_decoder,
+    build_empty_error,
+    check_unknown_fields,
+    refuse_duplicate_fields,
+)
 from beaconframes.schema.times import TimeOf
-from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,8 +44,6 @@ if TYPE_CHECKING:
     from beaconframes.schema.columns import Column, TableSpec
     from beaconframes.schema.envelope_context import EnvelopeContext
     from beaconframes.schema.record_layout import Leaf, Node
-
-log = logging.getLogger("beaconframes")
 
 RECORDS_PER_FRAME = 10_000
 """Small enough for parsed records to stay in the processor cache until columns are built."""
@@ -53,7 +59,7 @@ def decode(
     table: TableSpec, pages: Iterable[bytes], chain: Chain, contexts: Sequence[EnvelopeContext] = ()
 ) -> pl.DataFrame:
     """Return the rows of all *pages* in order of arrival; *contexts* has one item for each page."""
-    node, decoder = build_decoder(table)
+    node, decoder = build_decoder(table, strict=True)
     frames: list[pl.DataFrame] = []
     records: list[Any] = []
     heights: list[int] = []
@@ -73,8 +79,8 @@ def decode(
     for page in pages:
         checker.check(page)
         try:
-            parsed = decoder.decode(page)
-        except (msgspec.MsgspecError, RecursionError, ValueError):
+            parsed = parse_records(table, node, decoder, page)
+        except UNREADABLE:
             add_frame(collect_cells(node, records))
             records = []
             cells, height = decode_cells(table, page, first_row)
@@ -92,6 +98,17 @@ def decode(
             records = []
     add_frame(collect_cells(node, records))
     return pl.concat(frames) if len(frames) > 1 else frames[0]
+
+
+def parse_records(
+    table: TableSpec, node: Node, decoder: msgspec.json.Decoder[Any], page: bytes
+) -> Any:
+    """Return the typed records of *page*, without unknown fields."""
+    try:
+        return decoder.decode(page)
+    except UNREADABLE:
+        check_unknown_fields(table, node, page)
+        return build_decoder(table, strict=False)[1].decode(page)
 
 
 def collect_cells(node: Node, records: list[Any]) -> Cells:
@@ -169,21 +186,34 @@ def build_series(table: TableSpec, column: Column, values: list[Any], first_row:
             except BUILD_ERRORS:
                 raise build_cell_error(table, column, column.wire_paths[0], value, row) from None
         raise
-    may_be_null = column.nullable or getattr(column, "none", None)
-    if column.key and series.null_count() and not may_be_null:
-        row = first_row + series.is_null().arg_true()[0]
-        raise SchemaError(
-            f"{table.table_name} row {row} has no {column.wire_paths[0]}, which is a key field",
-            hint="The service left out a documented field. Try again later",
-        )
+    if series.null_count() and not column.may_be_null:
+        return check_nulls(table, column, values, series, first_row)
     return series
 
 
-class FieldChecker:
-    """Checks the first record of each page for fields that the decoder would drop silently.
+def check_nulls(
+    table: TableSpec, column: Column, values: list[Any], series: pl.Series, first_row: int
+) -> pl.Series:
+    """Return *series*; raise SchemaError where *values* has none, or one that is no value.
 
-    These are unknown fields and duplicate fields. A small page with the same number of colons as an
-    earlier one is assumed to have the same fields: a load may have thousands of one-record pages.
+    Some values stand for null, such as the slot 0 of an attestation that no block has.
+    """
+    for row in series.is_null().arg_true():
+        value = values[row]
+        is_json_null = isinstance(value, msgspec.Raw) and bytes(value) in {b"", b"null"}
+        if value is None or is_json_null:
+            raise build_absence_error(table, column, first_row + row)
+        if value == "" and column.default is None:
+            raise build_cell_error(table, column, column.wire_paths[0], value, first_row + row)
+    return series if column.default is None else series.fill_null(column.default)
+
+
+class FieldChecker:
+    """Checks the first record of each page: unknown fields, duplicate fields, no fields.
+
+    A small page with the same number of colons as an earlier one is assumed to have the same
+    fields: a load may have thousands of one-record pages. A later record with an unknown field
+    fails in the strict decoder.
     """
 
     def __init__(self, table: TableSpec, node: Node) -> None:
@@ -193,7 +223,7 @@ class FieldChecker:
         self._checked: set[int] = set()
 
     def check(self, page: bytes) -> None:
-        """Log fields without a column; raise ProtocolError for a duplicate field."""
+        """Log fields without a column; raise an error for renamed and for duplicate fields."""
         if len(page) < SMALL_PAGE:
             colons = page.count(b":")
             if colons in self._checked:
@@ -204,24 +234,14 @@ class FieldChecker:
             record = msgspec.json.decode(head)
             if count_fields(record) != len(FIELD.findall(head)):
                 refuse_duplicate_fields(self._table, head)
-        except (msgspec.MsgspecError, RecursionError, ValueError):
+        except UNREADABLE:
             # The decoder reports invalid JSON.
             return
-        unknown = set(find_unknown_fields(self._node, record)) - self._calendar_fields
-        if unknown:
-            names = tuple(sorted(shorten(name) for name in unknown))
-            warn_unknown_fields(self._table.table_name, names)
-
-
-def find_unknown_fields(node: Node, record: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the paths in *record*, as plain JSON, that belong to no column."""
-    if not isinstance(record, dict):
-        return
-    for name, value in record.items():
-        if name not in node.names:
-            yield prefix + name
-        elif name in node.inner:
-            yield from find_unknown_fields(node.inner[name], value, f"{prefix}{name}.")
+        if record == {}:
+            raise build_empty_error(self._table)
+        if isinstance(record, dict) and record.keys() - self._node.names - self._calendar_fields:
+            # The strict decoder finds unknown fields of inner objects.
+            check_unknown_fields(self._table, self._node, page)
 
 
 def find_first_record(page: bytes) -> bytes:
@@ -243,28 +263,3 @@ def count_fields(value: Any) -> int:
     if isinstance(value, dict):
         return len(value) + sum(map(count_fields, value.values()))
     return sum(map(count_fields, value)) if isinstance(value, list) else 0
-
-
-def refuse_duplicate_fields(table: TableSpec, record: bytes) -> None:
-    """Raise ProtocolError if an object in *record* has a field twice."""
-
-    def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in pairs]
-        for name in names:
-            if names.count(name) > 1:
-                raise ProtocolError(
-                    f"a record of {table.table_name} has {shorten(name)} twice",
-                    hint="Either value may be right. Try again later, or report it to the service",
-                )
-        return dict(pairs)
-
-    json.loads(record.decode(errors="replace"), object_pairs_hook=build_object)
-
-
-@cache
-def warn_unknown_fields(table: str, fields: tuple[str, ...]) -> None:
-    """Log the fields that have no column, once for each set of fields."""
-    names = ", ".join(fields)
-    log.warning(
-        "%s: the service also sends %s, which is not documented and is dropped", table, names
-    )

@@ -18,6 +18,9 @@ LONE_SURROGATE = re.compile(
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
+ABSENT: Any = object()
+"""Stands for a field that a record does not have; null is None."""
+
 Cells = dict[str, list[Any]]
 """The values of each column, by its name."""
 
@@ -37,36 +40,39 @@ def decode_cells(table: TableSpec, page: bytes, first_row: int) -> tuple[Cells, 
 
 def decode_cell(table: TableSpec, column: Column, record: dict[str, Any], row: int) -> Any:
     """Return the parsed value of one cell; raise SchemaError for an invalid one."""
+    is_absent = True
     for path in column.wire_paths:
         value = find_value(table, column, path, record, row)
-        if value is None:
+        is_absent &= value is ABSENT
+        if value is ABSENT or value is None:
             continue
         try:
             if not path.endswith("[]"):
-                return column.parse(value)
+                parsed = column.parse(value)
+                return column.default if parsed is None else parsed
             if isinstance(value, list):
                 return [column.parse(item) for item in value]
         except (ValueError, TypeError, OverflowError, OSError, msgspec.ValidationError):
             pass
         raise build_cell_error(table, column, path, value, row)
-    return None
+    return column.default if is_absent else None
 
 
 def find_value(
     table: TableSpec, column: Column, path: str, record: dict[str, Any], row: int
 ) -> Any:
-    """Return the value at *path* in *record*, None if there is none."""
+    """Return the value at *path* in *record*, ABSENT if there is none."""
     *parents, last = path.removesuffix("[]").split(".")
     part = record
     for step in parents:
         found = part.get(step)
         if found is None and column.default is None:
             # A default is valid only inside an existing object, so such an object is required.
-            return None
+            return ABSENT
         if not isinstance(found, dict):
             raise build_cell_error(table, column, step, found, row)
         part = found
-    return part.get(last)
+    return part.get(last, ABSENT)
 
 
 def parse_records(table: TableSpec, page: bytes) -> list[Any]:
@@ -98,4 +104,14 @@ def build_cell_error(
         f"which {column.name} ({column.dtype}) cannot hold"
         + (" exactly: the number was rounded before it was sent" if rounded else ""),
         hint="The API does not document such a value, so it was not converted",
+    )
+
+
+def build_absence_error(table: TableSpec, column: Column, row: int) -> SchemaError:
+    """Return the error for a record that has no value for *column*."""
+    path = (column.wire_paths or column.context_paths)[0].removesuffix("[]")
+    return SchemaError(
+        f"{table.table_name} row {row} has no {path}"
+        + (", which is a key field" if column.key else ": it is left out, or null"),
+        hint="The API documents this field for every record. Try again later, or report it",
     )

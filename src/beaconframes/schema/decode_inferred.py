@@ -16,6 +16,7 @@ from beaconframes.schema.decode import build_frame
 from beaconframes.schema.decode_checked import decode_cell, parse_records
 from beaconframes.schema.envelope_context import NO_CONTEXT, build_context_cells
 from beaconframes.schema.numbers import MAX_EXACT_FLOAT, Count, Epoch, Flag, Fraction, Number, Wei
+from beaconframes.schema.record_layout import build_empty_error
 from beaconframes.schema.texts import Hex, Json, Text
 from beaconframes.schema.times import UnixTime
 from beaconframes.text import shorten
@@ -46,6 +47,8 @@ def decode_inferred(
         parsed = parse_records(table, page)
         heights.append(len(parsed))
         records += [item if isinstance(item, dict) else {"value": item} for item in parsed]
+    if {} in records:
+        raise build_empty_error(table)
     contexts = contexts or [NO_CONTEXT] * len(heights)
     cells: Cells = build_context_cells(table, contexts, heights)
     wire_columns = [column for column in table.columns if column.wire_paths]

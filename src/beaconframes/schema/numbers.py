@@ -135,8 +135,6 @@ class Wei(Column):
             if self.text:
                 values = [self.parse(v) if isinstance(v, str) else v for v in values]
             amounts = pl.Series(self.name, values, dtype=pl.Int128)
-        if self.default is not None and amounts.null_count():
-            amounts = amounts.fill_null(self.default)
         return amounts.cast(self.dtype)
 
     def _build_from_text(self, values: list[Any]) -> pl.Series | None:

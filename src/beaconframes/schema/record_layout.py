@@ -1,14 +1,29 @@
-"""The layout of a table's records: the typed objects that the JSON parser creates, built once."""
+"""The layout of a table's records: the typed objects that the JSON parser creates, built once.
+
+These objects have no unknown and no duplicate fields. Records that do are checked here.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
+from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from beaconframes.errors import ProtocolError, SchemaError
+from beaconframes.text import shorten
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from beaconframes.schema.columns import Column, TableSpec
+
+log = logging.getLogger("beaconframes")
+
+UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
 class Leaf(NamedTuple):
@@ -20,9 +35,12 @@ class Leaf(NamedTuple):
 
 
 class Node:
-    """One JSON object in a record: its columns, its inner objects, its msgspec type."""
+    """One JSON object in a record: its columns, its inner objects, its msgspec type.
 
-    def __init__(self, table: TableSpec, prefix: str = "") -> None:
+    A *strict* object has no unknown fields, except the calendar fields of a record.
+    """
+
+    def __init__(self, table: TableSpec, prefix: str = "", *, strict: bool) -> None:
         self.record: Any = None
         self.leaves: list[Leaf] = []
         self.inner: dict[str, Node] = {}
@@ -35,18 +53,23 @@ class Node:
                     continue
                 head, dot, _ = path[len(prefix) :].partition(".")
                 if dot and head not in self.inner:
-                    node = self.inner[head] = Node(table, f"{prefix}{head}.")
+                    node = self.inner[head] = Node(table, f"{prefix}{head}.", strict=strict)
                     attribute = f"inner_{len(self.inner)}"
                     wire[attribute] = head
                     fields.append((attribute, *node.as_field()))
                 elif not dot:
                     attribute = f"{column.name}_{number}"
                     wire[attribute] = head.removesuffix("[]")
-                    fields.append((attribute, *column_field(column, is_list=head.endswith("[]"))))
+                    fields.append((attribute, *column_field(column, path)))
                     self.leaves.append(Leaf(column, number, attribute))
         self.names = set(wire.values())
         self.record = msgspec.defstruct(
-            f"Record_{table.table_name}", fields, rename=wire, gc=False, kw_only=True
+            f"Record_{table.table_name}",
+            fields,
+            rename=wire,
+            gc=False,
+            kw_only=True,
+            forbid_unknown_fields=strict and (prefix != "" or not table.calendar_fields),
         )
         self.attributes = {head: attribute for attribute, head in wire.items()}
 
@@ -57,19 +80,124 @@ class Node:
         return (self.record,) if required else (self.record | None, None)
 
 
-def column_field(column: Column, *, is_list: bool) -> tuple[Any, Any]:
-    """Return the type and the default of *column* in a record."""
+def column_field(column: Column, path: str) -> tuple[Any, Any]:
+    """Return the type and the default of *column* at *path* in a record."""
     kind: Any = column.wire_type()
     if kind is msgspec.Raw:
         return kind, msgspec.Raw()
-    if is_list:
+    if path.endswith("[]"):
         return list[kind] | None, None
-    return kind | None, column.default if isinstance(column.wire, str) else None
+    # Of several spellings, the last one has the default: the first with a value counts.
+    return kind | None, column.default if path == column.wire_paths[-1] else None
 
 
 @cache
-def build_decoder(table: TableSpec) -> tuple[Node, msgspec.json.Decoder[Any]]:
+def build_decoder(table: TableSpec, *, strict: bool) -> tuple[Node, msgspec.json.Decoder[Any]]:
     """Return the record layout of *table* and the decoder of its pages."""
-    node = Node(table)
+    node = Node(table, strict=strict)
     record: Any = node.record
     return node, msgspec.json.Decoder(list[record] | record | None)
+
+
+def check_unknown_fields(table: TableSpec, node: Node, page: bytes) -> None:
+    """Log the unknown fields in all records of *page*.
+
+    Raises
+    ------
+    SchemaError
+        An object has unknown fields, and in no record has it one of the documented fields: the
+        service may have renamed the field.
+    """
+    try:
+        found = msgspec.json.decode(page)
+    except UNREADABLE:
+        # The decoder reports invalid JSON.
+        return
+    objects: dict[str, set[str]] = {}
+    for record in found if isinstance(found, list) else [found]:
+        collect_fields(node, record, "", objects)
+    unknown = set(find_unknown_fields(table, node, "", objects))
+    for path in sorted(unknown):
+        missing = set(find_missing_fields(table, parent_of(path), objects))
+        if missing:
+            closest = get_close_matches(path, sorted(missing), n=3, cutoff=0)
+            closest += [f"{len(missing) - 3} more"] if len(missing) > 3 else []
+            raise SchemaError(
+                f"{table.table_name}: no record has {', '.join(closest)}, but there is "
+                f"{shorten(path)}, which is not documented",
+                hint="The service may have renamed the field. Update beaconframes",
+            )
+    if unknown:
+        warn_unknown_fields(table.table_name, tuple(sorted(shorten(path) for path in unknown)))
+
+
+def collect_fields(node: Node, value: Any, path: str, objects: dict[str, set[str]]) -> None:
+    """Add the field names of the object *value* at *path*, and of its inner objects."""
+    if not isinstance(value, dict):
+        return
+    objects.setdefault(path, set()).update(value)
+    for name, inner in node.inner.items():
+        collect_fields(inner, value.get(name), f"{path}.{name}" if path else name, objects)
+
+
+def find_unknown_fields(
+    table: TableSpec, node: Node, path: str, objects: dict[str, set[str]]
+) -> Iterator[str]:
+    """Yield the paths in *objects* that belong to no column and do not follow from the calendar."""
+    calendar_fields = {field.wire for field in table.calendar_fields}
+    for name in objects.get(path, ()):
+        inner_path = f"{path}.{name}" if path else name
+        if name in node.inner:
+            yield from find_unknown_fields(table, node.inner[name], inner_path, objects)
+        elif name not in node.names and inner_path not in calendar_fields:
+            yield inner_path
+
+
+def find_missing_fields(
+    table: TableSpec, parent: str, objects: dict[str, set[str]]
+) -> Iterator[str]:
+    """Yield the documented fields that the object at *parent* never has."""
+    for column in table.columns:
+        paths = [path.removesuffix("[]") for path in column.wire_paths]
+        inside = [path for path in paths if parent_of(path) == parent]
+        found = (p.rpartition(".")[2] in objects.get(parent_of(p), ()) for p in paths)
+        if inside and not (column.optional or column.derived or any(found)):
+            yield inside[0]
+
+
+def parent_of(path: str) -> str:
+    """Return the path of the object that has the field at *path*, ``""`` for the record."""
+    return path.rpartition(".")[0]
+
+
+def build_empty_error(table: TableSpec) -> SchemaError:
+    """Return the error for a record without any field."""
+    return SchemaError(
+        f"{table.table_name} has a record without fields",
+        hint="The service sent an empty object. Try again later, or report it",
+    )
+
+
+def refuse_duplicate_fields(table: TableSpec, record: bytes) -> None:
+    """Raise ProtocolError if an object in *record* has a field twice."""
+
+    def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ProtocolError(
+                    f"a record of {table.table_name} has {shorten(name)} twice",
+                    hint="Either value may be right. Try again later, or report it to the service",
+                )
+        return dict(pairs)
+
+    json.loads(record.decode(errors="replace"), object_pairs_hook=build_object)
+
+
+@cache
+def warn_unknown_fields(table: str, fields: tuple[str, ...]) -> None:
+    """Log the fields that have no column, once for each set of fields."""
+    names = ", ".join(fields)
+    log.warning(
+        "%s: the service also sends %s, which is not documented and is dropped", table, names
+    )

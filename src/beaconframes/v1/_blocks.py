@@ -38,6 +38,7 @@ class Blocks(Table):
         key=True,
         wire="blockroot",
         none=("0x00", "0x01", "0x"),
+        nullable=True,
     )
     epoch = Epoch("Epoch of the slot.")
     time = SlotTime("Start of the slot, UTC.")
@@ -48,48 +49,63 @@ class Blocks(Table):
     proposer_index = Count(
         "Validator that had to propose; null for genesis.", wire="proposer", none=NO_PROPOSER
     )
-    parent_root = Hex("Root of the parent block.", wire="parentroot")
-    state_root = Hex("Root of the state after the block.", wire="stateroot")
-    randao_reveal = Hex("RANDAO reveal of the proposer.", wire="randaoreveal")
-    signature = Hex("Signature of the proposer.")
-    graffiti = Hex("Graffiti of the proposer, 32 bytes.")
-    graffiti_text = Text("Graffiti as text. Proposers choose it freely: do not trust it.")
-    eth1_data_block_hash = Hex("Deposit-contract vote: block.", wire="eth1data_blockhash")
-    eth1_data_deposit_root = Hex("Deposit-contract vote: root.", wire="eth1data_depositroot")
-    eth1_data_deposit_count = Count("Deposit-contract vote: count.", wire="eth1data_depositcount")
+    parent_root = Hex("Root of the parent block.", wire="parentroot", nullable=True)
+    state_root = Hex("Root of the state after the block.", wire="stateroot", nullable=True)
+    randao_reveal = Hex("RANDAO reveal of the proposer.", wire="randaoreveal", nullable=True)
+    signature = Hex("Signature of the proposer.", nullable=True)
+    graffiti = Hex("Graffiti of the proposer, 32 bytes.", nullable=True)
+    graffiti_text = Text(
+        "Graffiti as text. Proposers choose it freely: do not trust it.", nullable=True
+    )
+    eth1_data_block_hash = Hex(
+        "Deposit-contract vote: block.", wire="eth1data_blockhash", nullable=True
+    )
+    eth1_data_deposit_root = Hex(
+        "Deposit-contract vote: root.", wire="eth1data_depositroot", nullable=True
+    )
+    eth1_data_deposit_count = Count(
+        "Deposit-contract vote: count.", wire="eth1data_depositcount", nullable=True
+    )
     sync_aggregate_bits = Hex(
         "Sync-committee signatures: bit i is seat i, lowest bit of a byte first.",
         wire="syncaggregate_bits",
+        nullable=True,
     )
     sync_aggregate_signature = Hex(
-        "Aggregate signature of the sync committee.", wire="syncaggregate_signature"
+        "Aggregate signature of the sync committee.", wire="syncaggregate_signature", nullable=True
     )
     sync_aggregate_participation = Fraction(
         "Share of the sync committee that signed; 0 without an aggregate.",
         wire="syncaggregate_participation",
+        nullable=True,
     )
     attestations_count = Count("Attestations included.", wire="attestationscount")
     attester_slashings_count = Count("Attester slashings included.", wire="attesterslashingscount")
     proposer_slashings_count = Count("Proposer slashings included.", wire="proposerslashingscount")
     deposits_count = Count("Deposits included.", wire="depositscount")
-    withdrawals_count = Count("Withdrawals included.", wire="withdrawalcount")
+    withdrawals_count = Count("Withdrawals included.", wire="withdrawalcount", optional=True)
     voluntary_exits_count = Count("Voluntary exits included.", wire="voluntaryexitscount")
-    exec_block_number = Count("Number of the execution block.")
-    exec_block_hash = Hex("Hash of the execution block.")
-    exec_parent_hash = Hex("Hash of the parent block.")
-    exec_fee_recipient = Hex("Recipient of the priority fees.")
-    exec_state_root = Hex("Root of the execution state.")
-    exec_receipts_root = Hex("Root of the receipts.")
-    exec_logs_bloom = Hex("Bloom filter of the logs.")
-    exec_random = Hex("RANDAO value of the execution block (prev_randao).")
-    exec_gas_limit = Count("Gas limit.")
-    exec_gas_used = Count("Gas used.")
-    exec_time = UnixTime("Timestamp of the execution block, UTC.", wire="exec_timestamp")
-    exec_base_fee_per_gas_wei = Wei("Base fee per gas.", wire="exec_base_fee_per_gas")
-    exec_extra_data = Hex("Extra data of the execution block; null also when empty.")
-    exec_transactions_count = Count("Transactions in the execution block.")
+    exec_block_number = Count("Number of the execution block.", nullable=True)
+    exec_block_hash = Hex("Hash of the execution block.", nullable=True)
+    exec_parent_hash = Hex("Hash of the parent block.", nullable=True)
+    exec_fee_recipient = Hex("Recipient of the priority fees.", nullable=True)
+    exec_state_root = Hex("Root of the execution state.", nullable=True)
+    exec_receipts_root = Hex("Root of the receipts.", nullable=True)
+    exec_logs_bloom = Hex("Bloom filter of the logs.", nullable=True)
+    exec_random = Hex("RANDAO value of the execution block (prev_randao).", nullable=True)
+    exec_gas_limit = Count("Gas limit.", nullable=True)
+    exec_gas_used = Count("Gas used.", nullable=True)
+    exec_time = UnixTime(
+        "Timestamp of the execution block, UTC.", wire="exec_timestamp", nullable=True
+    )
+    exec_base_fee_per_gas_wei = Wei(
+        "Base fee per gas.", wire="exec_base_fee_per_gas", nullable=True
+    )
+    exec_extra_data = Hex("Extra data of the execution block; null also when empty.", nullable=True)
+    exec_transactions_count = Count("Transactions in the execution block.", nullable=True)
     votes = Count(
-        "Validators that voted for the block; null unless the block was requested by slot."
+        "Validators that voted for the block; null unless the block was requested by slot.",
+        optional=True,
     )
 
     @classmethod

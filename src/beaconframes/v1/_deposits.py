@@ -22,4 +22,4 @@ class Deposits(Table):
     signature = Hex("Signature of the deposit.")
     valid_signature = Flag("Whether the signature is valid; the signature of a top-up need not be.")
     removed = Flag("Whether a reorganization removed the block.")
-    tx_input = Hex("Call data of the transaction; null if the service has none.")
+    tx_input = Hex("Call data of the transaction; null if the service has none.", nullable=True)

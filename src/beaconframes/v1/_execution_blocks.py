@@ -36,18 +36,29 @@ class ExecutionBlocks(Table):
     consensus_block_number = Count(
         "Block number in the beacon block; null before the merge and for orphaned blocks.",
         wire="posConsensus.executionBlockNumber",
+        nullable=True,
     )
     proposer_index = Count(
         "Validator that proposed; null where consensus_block_number is.",
         wire="posConsensus.proposerIndex",
+        nullable=True,
     )
-    slot = Slot("Slot of the beacon block.", wire="posConsensus.slot")
-    epoch = Epoch("Epoch of the beacon block.", wire="posConsensus.epoch")
+    slot = Slot("Slot of the beacon block.", wire="posConsensus.slot", nullable=True)
+    epoch = Epoch("Epoch of the beacon block.", wire="posConsensus.epoch", nullable=True)
     finalized = Flag(
-        "Whether the epoch is finalized.", wire="posConsensus.finalized", final_when=True
+        "Whether the epoch is finalized.",
+        wire="posConsensus.finalized",
+        final_when=True,
+        nullable=True,
     )
-    relay_tag = Text("Relay that delivered the block; null without a relay.", wire="relay.tag")
-    relay_builder_pubkey = Hex("Public key of the builder.", wire="relay.builderPubkey")
+    relay_tag = Text(
+        "Relay that delivered the block; null without a relay.", wire="relay.tag", nullable=True
+    )
+    relay_builder_pubkey = Hex(
+        "Public key of the builder.", wire="relay.builderPubkey", nullable=True
+    )
     relay_producer_fee_recipient = Hex(
-        "Address that the builder paid: that of the proposer.", wire="relay.producerFeeRecipient"
+        "Address that the builder paid: that of the proposer.",
+        wire="relay.producerFeeRecipient",
+        nullable=True,
     )

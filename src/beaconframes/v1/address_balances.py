@@ -50,14 +50,14 @@ class Account(Table):
 
     address = Hex("Address; null if the service does not know it.", key=True, none=("0x",))
     balance_wei = Ether("Ether of the address.", wire="ether")
-    tokens = Json("Tokens of the address.")
+    tokens = Json("Tokens of the address.", nullable=True)
 
 
 class Holding(Table):
     """A token of an address in the response. One row per token."""
 
     token = Hex("Contract of the token.", key=True, wire="address")
-    symbol = Text("Symbol, as the contract states it.")
+    symbol = Text("Symbol, as the contract states it.", nullable=True)
     balance = DecimalText("Number of tokens.")
     decimals = DecimalPlaces("Decimal places of balance.", of="balance")
 

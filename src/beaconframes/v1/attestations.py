@@ -59,7 +59,9 @@ class Attestations(Table):
         words={"0": "missed", "1": "included"},
     )
     committee_index = Count(
-        "Committee; always 0 in the service. Null with slim=True.", wire="committeeindex"
+        "Committee; always 0 in the service. Null with slim=True.",
+        wire="committeeindex",
+        optional=True,
     )
 
     calendar_fields = WEEK_OF_EPOCH

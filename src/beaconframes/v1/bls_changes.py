@@ -34,6 +34,7 @@ class BlsChanges(Table):
         "Credentials before the change; null if the service does not know the deposit.",
         wire="withdrawalcredentials_0x00",
         none=("0x",),
+        nullable=True,
     )
     withdrawal_credentials_0x01 = Hex(
         "Credentials after the change, derived from the address.", wire="withdrawalcredentials_0x01"

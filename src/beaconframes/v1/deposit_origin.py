@@ -33,6 +33,7 @@ class DepositOrigin(Table):
     validator_index = Count(
         "Validator; null until the deposit creates one.",
         wire=("validator_index", "validatorindex"),
+        nullable=True,
     )
 
     public_spelling = -1

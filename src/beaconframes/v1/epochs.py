@@ -26,11 +26,14 @@ class Epochs(Table):
     global_participation_rate = Fraction(
         "Share of the eligible balance that voted; 0 until the epoch has ended.",
         wire="globalparticipationrate",
+        nullable=True,
     )
     eligible_ether_gwei = Gwei(
-        "Effective balance of validators that could vote.", wire="eligibleether"
+        "Effective balance of validators that could vote.", wire="eligibleether", nullable=True
     )
-    voted_ether_gwei = Gwei("Effective balance of validators that voted.", wire="votedether")
+    voted_ether_gwei = Gwei(
+        "Effective balance of validators that voted.", wire="votedether", nullable=True
+    )
     blocks_count = Count("Canonical blocks; 0 until the epoch has ended.", wire="blockscount")
     proposed_blocks = Count("Slots with a canonical block.", wire="proposedblocks")
     missed_blocks = Count("Slots without a block.", wire="missedblocks")
@@ -40,10 +43,10 @@ class Epochs(Table):
     attester_slashings_count = Count("Attester slashings included.", wire="attesterslashingscount")
     proposer_slashings_count = Count("Proposer slashings included.", wire="proposerslashingscount")
     deposits_count = Count("Deposits included.", wire="depositscount")
-    withdrawals_count = Count("Withdrawals included.", wire="withdrawalcount")
+    withdrawals_count = Count("Withdrawals included.", wire="withdrawalcount", optional=True)
     voluntary_exits_count = Count("Voluntary exits included.", wire="voluntaryexitscount")
     rewards_exported = Flag(
-        "Whether the service has computed the epoch's rewards.", final_when=True
+        "Whether the service has computed the epoch's rewards.", final_when=True, optional=True
     )
 
 

@@ -20,9 +20,11 @@ class ExecutionPerformance(Table):
     performance_1d_wei = Wei("Rewards of the last 24 hours.", wire="performance1d")
     performance_7d_wei = Wei("Income of the last 7 days.", wire="performance7d")
     performance_31d_wei = Wei("Income of the last 31 days.", wire="performance31d")
-    performance_365d_wei = Wei("Income of the last 365 days.", wire="performance365d")
+    performance_365d_wei = Wei(
+        "Income of the last 365 days.", wire="performance365d", optional=True
+    )
     performance_total_wei = Wei(
-        "Income since genesis.", wire=("performanceTotal", "performancetotal")
+        "Income since genesis.", wire=("performanceTotal", "performancetotal"), optional=True
     )
 
 

@@ -21,8 +21,8 @@ class GasFees(Table):
     fast_wei = Wei("Fee per gas for inclusion within about a minute.", wire="fast")
     standard_wei = Wei("Fee per gas for inclusion within about three minutes.", wire="standard")
     slow_wei = Wei("Fee per gas for inclusion after ten minutes or more.", wire="slow")
-    price = Number("Price of ether in the currency of the service; often null.")
-    price_usd = Number("Price of ether in US dollars.", wire="priceUSD")
+    price = Number("Price of ether in the currency of the service; often null.", optional=True)
+    price_usd = Number("Price of ether in US dollars.", wire="priceUSD", optional=True)
 
 
 GAS_FEES = Endpoint(

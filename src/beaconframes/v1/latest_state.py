@@ -23,55 +23,82 @@ class LatestState(Table):
     current_finalized_epoch = Epoch("Latest finalized epoch.", wire="currentFinalizedEpoch")
     finality_delay = Count("Epochs between head and finality.", wire="finalityDelay")
     syncing = Flag("Whether the service is behind the chain head.")
-    ticker_currency = Text("Currency of the ticker.", wire="rates.tickerCurrency")
-    ticker_currency_symbol = Text("Symbol of that currency.", wire="rates.tickerCurrencySymbol")
-    selected_currency = Text("Currency selected in the session.", wire="rates.selectedCurrency")
-    selected_currency_symbol = Text("Symbol of that currency.", wire="rates.selectedCurrencySymbol")
-    main_currency = Text("Main currency of the chain.", wire="rates.mainCurrency")
-    main_currency_symbol = Text("Symbol of that currency.", wire="rates.mainCurrencySymbol")
+    ticker_currency = Text("Currency of the ticker.", wire="rates.tickerCurrency", optional=True)
+    ticker_currency_symbol = Text(
+        "Symbol of that currency.", wire="rates.tickerCurrencySymbol", optional=True
+    )
+    selected_currency = Text(
+        "Currency selected in the session.", wire="rates.selectedCurrency", optional=True
+    )
+    selected_currency_symbol = Text(
+        "Symbol of that currency.", wire="rates.selectedCurrencySymbol", optional=True
+    )
+    main_currency = Text("Main currency of the chain.", wire="rates.mainCurrency", optional=True)
+    main_currency_symbol = Text(
+        "Symbol of that currency.", wire="rates.mainCurrencySymbol", optional=True
+    )
     main_currency_price = Number(
-        "Price of the main currency in the selected currency.", wire="rates.mainCurrencyPrice"
+        "Price of the main currency in the selected currency.",
+        wire="rates.mainCurrencyPrice",
+        optional=True,
     )
     main_currency_price_formatted = Text(
         "That price as text of the website; may contain markup.",
         wire="rates.mainCurrencyPriceFormatted",
+        optional=True,
     )
     main_currency_price_k_formatted = Text(
-        "That price as text, in thousands.", wire="rates.mainCurrencyKFormatted"
+        "That price as text, in thousands.", wire="rates.mainCurrencyKFormatted", optional=True
     )
     main_currency_ticker_price = Number(
-        "Price of the main currency in the ticker currency.", wire="rates.mainCurrencyTickerPrice"
+        "Price of the main currency in the ticker currency.",
+        wire="rates.mainCurrencyTickerPrice",
+        optional=True,
     )
     main_currency_ticker_price_formatted = Text(
         "That price as text of the website; may contain markup.",
         wire="rates.mainCurrencyTickerPriceFormatted",
+        optional=True,
     )
     main_currency_ticker_price_k_formatted = Text(
-        "That price as text, in thousands.", wire="rates.mainCurrencyTickerPriceKFormatted"
+        "That price as text, in thousands.",
+        wire="rates.mainCurrencyTickerPriceKFormatted",
+        optional=True,
     )
-    el_currency = Text("Currency of the execution layer.", wire="rates.elCurrency")
-    el_currency_symbol = Text("Symbol of that currency.", wire="rates.elCurrencySymbol")
-    el_currency_price = Number("Price in the selected currency.", wire="rates.elCurrencyPrice")
+    el_currency = Text("Currency of the execution layer.", wire="rates.elCurrency", optional=True)
+    el_currency_symbol = Text(
+        "Symbol of that currency.", wire="rates.elCurrencySymbol", optional=True
+    )
+    el_currency_price = Number(
+        "Price in the selected currency.", wire="rates.elCurrencyPrice", optional=True
+    )
     el_currency_price_formatted = Text(
         "That price as text of the website; may contain markup.",
         wire="rates.elCurrencyPriceFormatted",
+        optional=True,
     )
     el_currency_price_k_formatted = Text(
-        "That price as text, in thousands.", wire="rates.elCurrencyKFormatted"
+        "That price as text, in thousands.", wire="rates.elCurrencyKFormatted", optional=True
     )
-    cl_currency = Text("Currency of the consensus layer.", wire="rates.clCurrency")
-    cl_currency_symbol = Text("Symbol of that currency.", wire="rates.clCurrencySymbol")
-    cl_currency_price = Number("Price in the selected currency.", wire="rates.clCurrencyPrice")
+    cl_currency = Text("Currency of the consensus layer.", wire="rates.clCurrency", optional=True)
+    cl_currency_symbol = Text(
+        "Symbol of that currency.", wire="rates.clCurrencySymbol", optional=True
+    )
+    cl_currency_price = Number(
+        "Price in the selected currency.", wire="rates.clCurrencyPrice", optional=True
+    )
     cl_currency_price_formatted = Text(
         "That price as text of the website; may contain markup.",
         wire="rates.clCurrencyPriceFormatted",
+        optional=True,
     )
     cl_currency_price_k_formatted = Text(
-        "That price as text, in thousands.", wire="rates.clCurrencyKFormatted"
+        "That price as text, in thousands.", wire="rates.clCurrencyKFormatted", optional=True
     )
     main_currency_ticker_prices = Json(
         "Prices in all currencies of the website, as JSON.",
         wire="rates.mainCurrencyTickerPrices",
+        optional=True,
     )
 
 

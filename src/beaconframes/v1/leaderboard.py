@@ -29,7 +29,7 @@ class Leaderboard(Table):
     performance_31d_gwei = Gwei("Income of the last 31 days.", wire="performance31d")
     performance_365d_gwei = Gwei("Income of the last 365 days.", wire="performance365d")
     performance_total_gwei = Gwei(
-        "Income since activation.", wire=("performancetotal", "performanceTotal")
+        "Income since activation.", wire=("performancetotal", "performanceTotal"), optional=True
     )
 
 

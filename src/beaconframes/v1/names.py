@@ -24,7 +24,8 @@ class Names(Table):
     asked = RequestField("Requested name or address.", key=True, wire="domain")
     address = Hex("Address of the name, or the requested address.")
     domain = Text(
-        "Primary name of the address; may differ from the requested name; empty if it has none."
+        "Primary name of the address; may differ from the requested name; empty if it has none.",
+        nullable=True,
     )
 
 

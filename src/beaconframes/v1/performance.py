@@ -17,17 +17,21 @@ class Performance(Table):
     """Consensus-layer income by period. One row per validator."""
 
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
-    rank_7d = Count("Rank by the income of the last 7 days, from 1.", wire="rank7d")
-    balance_gwei = Gwei("Current balance.", wire="balance")
+    rank_7d = Count("Rank by the income of the last 7 days, from 1.", wire="rank7d", optional=True)
+    balance_gwei = Gwei("Current balance.", wire="balance", optional=True)
     performance_today_gwei = Gwei(
-        "Income of the current day; may be negative.", wire="performancetoday"
+        "Income of the current day; may be negative.", wire="performancetoday", optional=True
     )
-    performance_1d_gwei = Gwei("Income of the last day; may be negative.", wire="performance1d")
-    performance_7d_gwei = Gwei("Income of the last 7 days.", wire="performance7d")
-    performance_31d_gwei = Gwei("Income of the last 31 days.", wire="performance31d")
-    performance_365d_gwei = Gwei("Income of the last 365 days.", wire="performance365d")
+    performance_1d_gwei = Gwei(
+        "Income of the last day; may be negative.", wire="performance1d", optional=True
+    )
+    performance_7d_gwei = Gwei("Income of the last 7 days.", wire="performance7d", optional=True)
+    performance_31d_gwei = Gwei("Income of the last 31 days.", wire="performance31d", optional=True)
+    performance_365d_gwei = Gwei(
+        "Income of the last 365 days.", wire="performance365d", optional=True
+    )
     performance_total_gwei = Gwei(
-        "Income since activation.", wire=("performancetotal", "performanceTotal")
+        "Income since activation.", wire=("performancetotal", "performanceTotal"), optional=True
     )
 
 

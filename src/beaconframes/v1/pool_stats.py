@@ -17,10 +17,12 @@ class PoolStats(Table):
     """Statistics of the pool protocol. One row per response."""
 
     claim_interval_time_start = UnixTime("Start of the current claim interval, UTC.", key=True)
-    claim_interval_time = Text("Length of a claim interval, as hours:minutes:seconds.")
+    claim_interval_time = Text(
+        "Length of a claim interval, as hours:minutes:seconds.", nullable=True
+    )
     rpl_price_wei = Wei("Price of one RPL.", wire="rpl_price")
     reth_exchange_rate = Number("Ether per rETH.")
-    reth_apr = Fraction("Yearly rate of rETH, an estimate of the service.")
+    reth_apr = Fraction("Yearly rate of rETH, an estimate of the service.", nullable=True)
     reth_supply_base_units = Units("rETH in existence, in 10**-18 rETH.", wire="reth_supply")
     effective_rpl_staked_base_units = Units(
         "Effective RPL stake, in 10**-18 RPL.", wire="effective_rpl_staked"
@@ -28,11 +30,13 @@ class PoolStats(Table):
     node_operator_rewards_base_units = Units(
         "RPL rewards of node operators in the interval, in 10**-18 RPL.",
         wire="node_operator_rewards",
+        nullable=True,
     )
     current_node_fee = Fraction("Share of rewards that node operators keep.")
     current_node_demand_wei = Wei(
         "Ether waiting for nodes; negative if nodes wait for ether.",
         wire="current_node_demand",
+        nullable=True,
     )
     total_eth_staking_wei = Wei("Staked ether of the pool.", wire="total_eth_staking")
     total_eth_balance_wei = Wei("Total ether of the pool.", wire="total_eth_balance")

@@ -21,40 +21,56 @@ class PoolValidators(Table):
     )
     minipool_address = Hex("Contract of the minipool.")
     minipool_status = Text("Initialized, Prelaunch, Staking, Withdrawable or Dissolved.")
-    minipool_status_time = UnixTime("Time of that status, UTC.")
-    minipool_deposit_type = Text("None, Full, Half, Empty or Variable.")
+    minipool_status_time = UnixTime("Time of that status, UTC.", nullable=True)
+    minipool_deposit_type = Text("None, Full, Half, Empty or Variable.", nullable=True)
     minipool_node_fee = Fraction("Share of rewards that the node operator keeps.")
-    version = Count("Version of the minipool's contract.")
-    is_vacant = Flag("Whether it waits for a validator from outside the pool.")
-    penalty_count = Count("Penalties of the minipool.")
-    node_deposit_balance_wei = Wei("Ether of the node operator.", wire="node_deposit_balance")
-    user_deposit_balance_wei = Wei("Ether of the pool users.", wire="user_deposit_balance")
-    node_refund_balance_wei = Wei("Ether owed to the operator.", wire="node_refund_balance")
-    node_deposit_credit_wei = Wei("Ether credited to the node.", wire="node_deposit_credit")
-    node_address = Hex("Address of the node.")
-    node_timezone_location = Text("Time zone that the operator states: do not trust it.")
-    node_rpl_stake_base_units = Units("RPL staked, in 10**-18 RPL.", wire="node_rpl_stake")
+    version = Count("Version of the minipool's contract.", optional=True)
+    is_vacant = Flag("Whether it waits for a validator from outside the pool.", optional=True)
+    penalty_count = Count("Penalties of the minipool.", nullable=True)
+    node_deposit_balance_wei = Wei(
+        "Ether of the node operator.", wire="node_deposit_balance", optional=True
+    )
+    user_deposit_balance_wei = Wei(
+        "Ether of the pool users.", wire="user_deposit_balance", optional=True
+    )
+    node_refund_balance_wei = Wei(
+        "Ether owed to the operator.", wire="node_refund_balance", optional=True
+    )
+    node_deposit_credit_wei = Wei(
+        "Ether credited to the node.", wire="node_deposit_credit", optional=True
+    )
+    node_address = Hex("Address of the node.", nullable=True)
+    node_timezone_location = Text(
+        "Time zone that the operator states: do not trust it.", nullable=True
+    )
+    node_rpl_stake_base_units = Units(
+        "RPL staked, in 10**-18 RPL.", wire="node_rpl_stake", nullable=True
+    )
     node_min_rpl_stake_base_units = Units(
-        "Smallest allowed stake, in 10**-18 RPL.", wire="node_min_rpl_stake"
+        "Smallest allowed stake, in 10**-18 RPL.", wire="node_min_rpl_stake", nullable=True
     )
     node_max_rpl_stake_base_units = Units(
-        "Largest stake that earns rewards, in 10**-18 RPL.", wire="node_max_rpl_stake"
+        "Largest stake that earns rewards, in 10**-18 RPL.",
+        wire="node_max_rpl_stake",
+        nullable=True,
     )
     effective_rpl_stake_base_units = Units(
-        "Effective RPL stake, in 10**-18 RPL.", wire="effective_rpl_stake"
+        "Effective RPL stake, in 10**-18 RPL.", wire="effective_rpl_stake", optional=True
     )
     rpl_cumulative_rewards_base_units = Units(
-        "RPL earned so far, in 10**-18 RPL.", wire="rpl_cumulative_rewards"
+        "RPL earned so far, in 10**-18 RPL.", wire="rpl_cumulative_rewards", nullable=True
     )
     unclaimed_rpl_rewards_base_units = Units(
-        "Unclaimed RPL rewards, in 10**-18 RPL.", wire="unclaimed_rpl_rewards"
+        "Unclaimed RPL rewards, in 10**-18 RPL.", wire="unclaimed_rpl_rewards", nullable=True
     )
-    smoothing_pool_opted_in = Flag("Whether the node shares fees in the smoothing pool.")
+    smoothing_pool_opted_in = Flag(
+        "Whether the node shares fees in the smoothing pool.", nullable=True
+    )
     claimed_smoothing_pool_wei = Wei(
-        "Ether claimed from the smoothing pool.", wire="claimed_smoothing_pool"
+        "Ether claimed from the smoothing pool.", wire="claimed_smoothing_pool", nullable=True
     )
     unclaimed_smoothing_pool_wei = Wei(
-        "Unclaimed ether in the smoothing pool.", wire="unclaimed_smoothing_pool"
+        "Unclaimed ether in the smoothing pool.", wire="unclaimed_smoothing_pool", nullable=True
     )
 
 

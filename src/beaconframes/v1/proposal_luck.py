@@ -24,13 +24,15 @@ class ProposalLuck(Table):
 
     validators = RequestField("Requested validators of the set, separated by commas.", key=True)
     proposal_luck = Number(
-        "Proposed over expected blocks: 1 is as expected; null without a proposal."
+        "Proposed over expected blocks: 1 is as expected; null without a proposal.", nullable=True
     )
-    average_proposal_interval = Number("Expected slots between two proposals.")
+    average_proposal_interval = Number("Expected slots between two proposals.", optional=True)
     next_proposal_estimate_time = UnixTime(
-        "Expected time of the next proposal, UTC.", wire="next_proposal_estimate_ts"
+        "Expected time of the next proposal, UTC.", wire="next_proposal_estimate_ts", optional=True
     )
-    time_frame = Text("Time frame of proposal_luck, such as month or year.", wire="time_frame_name")
+    time_frame = Text(
+        "Time frame of proposal_luck, such as month or year.", wire="time_frame_name", nullable=True
+    )
 
 
 @dataclass(frozen=True)

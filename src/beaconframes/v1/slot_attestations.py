@@ -22,6 +22,7 @@ class SlotAttestations(Table):
         "Root of the block; null if the service does not report it.",
         key=True,
         none=("0x00", "0x01", "0x"),
+        nullable=True,
     )
     block_index = Count("Position among the attestations of the block, from 0.", key=True)
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
@@ -30,7 +31,7 @@ class SlotAttestations(Table):
         "Committee; 0 since Electra, where one aggregate spans several committees.",
         wire="committeeindex",
     )
-    validators = Indices("Validators that attested, as resolved by the service.")
+    validators = Indices("Validators that attested, as resolved by the service.", nullable=True)
     aggregation_bits = Hex("Committee members that signed, one bit each.", wire="aggregationbits")
     beacon_block_root = Hex("Block root of the head vote.", wire="beaconblockroot")
     source_epoch = Epoch("Epoch of the source vote.")

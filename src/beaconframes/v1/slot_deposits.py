@@ -22,6 +22,7 @@ class SlotDeposits(Table):
         "Root of the block; null if the service does not report it.",
         key=True,
         none=("0x00", "0x01", "0x"),
+        nullable=True,
     )
     block_index = Count("Position among the deposits of the block, from 0.", key=True)
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
@@ -31,7 +32,7 @@ class SlotDeposits(Table):
     )
     amount_gwei = Gwei("Deposited amount.", wire="amount")
     signature = Hex("Signature of the deposit.")
-    proof = Text("Merkle proof as the service writes it; null if it leaves it out.")
+    proof = Text("Merkle proof as the service writes it; null if it leaves it out.", nullable=True)
 
 
 SLOT_DEPOSITS = Endpoint(

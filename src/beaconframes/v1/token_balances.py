@@ -23,7 +23,7 @@ class TokenBalances(Table):
 
     address = RequestField("Address that holds the tokens.", key=True)
     token = Hex("Contract of the token.", key=True, wire="address")
-    symbol = Text("Symbol, as the contract states it: do not trust it.")
+    symbol = Text("Symbol, as the contract states it: do not trust it.", nullable=True)
     balance = DecimalText("Number of tokens, as exact decimal text; to_tokens converts it.")
     decimals = DecimalPlaces("Decimal places of balance; the service rounds to 16.", of="balance")
 

@@ -25,9 +25,12 @@ class ValidatorQueue(Table):
     entering_balance_gwei = Gwei(
         "Amount waiting to enter, top-ups included; null before Electra.",
         wire="beaconchain_entering_balance",
+        optional=True,
     )
     exiting_balance_gwei = Gwei(
-        "Amount waiting to leave; null before Electra.", wire="beaconchain_exiting_balance"
+        "Amount waiting to leave; null before Electra.",
+        wire="beaconchain_exiting_balance",
+        optional=True,
     )
 
 

@@ -42,38 +42,51 @@ class ValidatorStats(Table):
     day = Day("Day: full days since genesis; -1 has the deposits of genesis.", key=True)
     time = DayTime("Start of the day, UTC.", wire="day_start")
     day_end = DayTime("End of the day, UTC.", wire="day_end", offset=1)
-    start_balance_gwei = Gwei("Balance at the start of the day.", wire="start_balance")
-    end_balance_gwei = Gwei("Balance at the end of the day.", wire="end_balance")
-    min_balance_gwei = Gwei("Smallest balance; 0 if the service has no value.", wire="min_balance")
-    max_balance_gwei = Gwei("Largest balance; 0 if the service has no value.", wire="max_balance")
+    start_balance_gwei = Gwei(
+        "Balance at the start of the day.", wire="start_balance", nullable=True
+    )
+    end_balance_gwei = Gwei("Balance at the end of the day.", wire="end_balance", nullable=True)
+    min_balance_gwei = Gwei(
+        "Smallest balance; 0 if the service has no value.", wire="min_balance", nullable=True
+    )
+    max_balance_gwei = Gwei(
+        "Largest balance; 0 if the service has no value.", wire="max_balance", nullable=True
+    )
     start_effective_balance_gwei = Gwei(
-        "Effective balance at the start of the day.", wire="start_effective_balance"
+        "Effective balance at the start of the day.", wire="start_effective_balance", nullable=True
     )
     end_effective_balance_gwei = Gwei(
-        "Effective balance at the end of the day.", wire="end_effective_balance"
+        "Effective balance at the end of the day.", wire="end_effective_balance", nullable=True
     )
     min_effective_balance_gwei = Gwei(
-        "Smallest effective balance; 0 if the service has no value.", wire="min_effective_balance"
+        "Smallest effective balance; 0 if the service has no value.",
+        wire="min_effective_balance",
+        nullable=True,
     )
     max_effective_balance_gwei = Gwei(
         "Largest effective balance; 0 if the service has no value. Some responses have the "
         "balance here.",
         wire="max_effective_balance",
+        nullable=True,
     )
-    missed_attestations = Count("Attestations missed.")
-    orphaned_attestations = Count("Always 0.")
-    proposed_blocks = Count("Blocks proposed.")
-    missed_blocks = Count("Proposals missed.")
-    orphaned_blocks = Count("Blocks proposed that did not become canonical.")
-    attester_slashings = Count("Attester slashings in its blocks.")
-    proposer_slashings = Count("Proposer slashings in its blocks.")
-    deposits_count = Count("Deposits for the validator.", wire="deposits")
-    deposits_amount_gwei = Gwei("Sum of these deposits.", wire="deposits_amount")
-    withdrawals_count = Count("Withdrawals of the validator.", wire="withdrawals")
-    withdrawals_amount_gwei = Gwei("Sum of these withdrawals.", wire="withdrawals_amount")
-    participated_sync = Count("Sync-committee duties fulfilled.")
-    missed_sync = Count("Sync-committee duties missed.")
-    orphaned_sync = Count("Sync-committee duties in blocks that did not become canonical.")
+    missed_attestations = Count("Attestations missed.", nullable=True)
+    orphaned_attestations = Count("Always 0.", nullable=True)
+    proposed_blocks = Count("Blocks proposed.", nullable=True)
+    missed_blocks = Count("Proposals missed.", nullable=True)
+    orphaned_blocks = Count("Blocks proposed that did not become canonical.", nullable=True)
+    attester_slashings = Count("Attester slashings in its blocks.", nullable=True)
+    proposer_slashings = Count("Proposer slashings in its blocks.", nullable=True)
+    deposits_count = Count("Deposits for the validator.", wire="deposits", nullable=True)
+    deposits_amount_gwei = Gwei("Sum of these deposits.", wire="deposits_amount", nullable=True)
+    withdrawals_count = Count("Withdrawals of the validator.", wire="withdrawals", optional=True)
+    withdrawals_amount_gwei = Gwei(
+        "Sum of these withdrawals.", wire="withdrawals_amount", optional=True
+    )
+    participated_sync = Count("Sync-committee duties fulfilled.", nullable=True)
+    missed_sync = Count("Sync-committee duties missed.", nullable=True)
+    orphaned_sync = Count(
+        "Sync-committee duties in blocks that did not become canonical.", nullable=True
+    )
 
 
 @dataclass(frozen=True)

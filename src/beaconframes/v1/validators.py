@@ -28,27 +28,35 @@ class Validators(Table):
     activation_eligibility_epoch = Epoch(
         "Epoch of eligibility for activation; null until then.",
         wire=("activation_eligibility_epoch", "activationeligibilityepoch"),
+        nullable=True,
     )
     activation_epoch = Epoch(
         "Epoch of activation; null until it is set.",
         wire=("activation_epoch", "activationepoch"),
+        nullable=True,
     )
-    exit_epoch = Epoch("Epoch of exit; null until it is set.", wire=("exit_epoch", "exitepoch"))
+    exit_epoch = Epoch(
+        "Epoch of exit; null until it is set.", wire=("exit_epoch", "exitepoch"), nullable=True
+    )
     withdrawable_epoch = Epoch(
         "Epoch from which the whole balance can be withdrawn; null until it is set.",
         wire=("withdrawable_epoch", "withdrawableepoch"),
+        nullable=True,
     )
     last_attestation_slot = Slot(
         "Slot of the latest attestation; null if there is none.",
         wire=("last_attestation_slot", "lastattestationslot"),
         none=0,
+        nullable=True,
     )
     withdrawal_credentials = Hex(
         "Withdrawal credentials, 32 bytes: 0x00 BLS, 0x01 address, 0x02 compounding.",
         wire=("withdrawal_credentials", "withdrawalcredentials"),
     )
-    name = Text("Name on the service; empty or null without one. Do not trust it.")
-    total_withdrawals_gwei = Gwei("Sum of all withdrawals so far.", wire="total_withdrawals")
+    name = Text("Name on the service; empty or null without one. Do not trust it.", nullable=True)
+    total_withdrawals_gwei = Gwei(
+        "Sum of all withdrawals so far.", wire="total_withdrawals", optional=True
+    )
 
     public_spelling = -1
 

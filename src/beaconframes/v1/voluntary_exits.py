@@ -22,6 +22,7 @@ class VoluntaryExits(Table):
         "Root of the block; null if the service does not report it.",
         key=True,
         none=("0x00", "0x01", "0x"),
+        nullable=True,
     )
     block_index = Count("Position among the voluntary exits of the block, from 0.", key=True)
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")

@@ -21,24 +21,36 @@ class YieldIndex(Table):
     time = DayTime("Start of the day, UTC.", wire="day_start")
     day_end = DayTime("End of the day, UTC.", wire="day_end", offset=1)
     apr = Fraction("Yearly rate: 365 times the day's rewards over effective balances.")
-    apr_avg_7d = Fraction("Mean of apr over the last 7 days.", wire="avgapr7d")
-    apr_avg_31d = Fraction("Mean of apr over the last 31 days.", wire="avgapr31d")
-    cl_apr = Fraction("Consensus-layer part of apr.")
-    cl_apr_avg_7d = Fraction("Mean of that rate over the last 7 days.", wire="cl_avgapr7d")
-    cl_apr_avg_31d = Fraction("Mean of that rate over the last 31 days.", wire="cl_avgapr31d")
-    el_apr = Fraction("Execution-layer part of apr.")
-    el_apr_avg_7d = Fraction("Mean of that rate over the last 7 days.", wire="el_avgapr7d")
-    el_apr_avg_31d = Fraction("Mean of that rate over the last 31 days.", wire="el_avgapr31d")
+    apr_avg_7d = Fraction("Mean of apr over the last 7 days.", wire="avgapr7d", nullable=True)
+    apr_avg_31d = Fraction("Mean of apr over the last 31 days.", wire="avgapr31d", nullable=True)
+    cl_apr = Fraction("Consensus-layer part of apr.", optional=True)
+    cl_apr_avg_7d = Fraction(
+        "Mean of that rate over the last 7 days.", wire="cl_avgapr7d", optional=True
+    )
+    cl_apr_avg_31d = Fraction(
+        "Mean of that rate over the last 31 days.", wire="cl_avgapr31d", optional=True
+    )
+    el_apr = Fraction("Execution-layer part of apr.", optional=True)
+    el_apr_avg_7d = Fraction(
+        "Mean of that rate over the last 7 days.", wire="el_avgapr7d", optional=True
+    )
+    el_apr_avg_31d = Fraction(
+        "Mean of that rate over the last 31 days.", wire="el_avgapr31d", optional=True
+    )
     consensus_rewards_sum_wei = Wei("Consensus rewards less penalties of the day.")
     consensus_rewards_avg_7d_wei = Wei(
-        "Mean of that sum over the last 7 days.", wire="avgconsensus_rewards7d_wei"
+        "Mean of that sum over the last 7 days.", wire="avgconsensus_rewards7d_wei", nullable=True
     )
     consensus_rewards_avg_31d_wei = Wei(
-        "Mean of that sum over the last 31 days.", wire="avgconsensus_rewards31d_wei"
+        "Mean of that sum over the last 31 days.", wire="avgconsensus_rewards31d_wei", nullable=True
     )
     tx_fees_sum_wei = Wei("Priority fees of the day's blocks.")
-    tx_fees_avg_7d_wei = Wei("Mean of that sum over the last 7 days.", wire="avgtx_fees7d_wei")
-    tx_fees_avg_31d_wei = Wei("Mean of that sum over the last 31 days.", wire="avgtx_fees31d_wei")
+    tx_fees_avg_7d_wei = Wei(
+        "Mean of that sum over the last 7 days.", wire="avgtx_fees7d_wei", nullable=True
+    )
+    tx_fees_avg_31d_wei = Wei(
+        "Mean of that sum over the last 31 days.", wire="avgtx_fees31d_wei", nullable=True
+    )
     deposits_sum_wei = Wei("Deposits of the day for the validators in the index.")
     effective_balances_sum_wei = Wei("Effective balances at the start of the day.")
     start_balances_sum_wei = Wei("Balances at the start of the day.")

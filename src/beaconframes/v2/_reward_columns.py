@@ -69,11 +69,13 @@ class RewardColumns(Table):
         "Rewards for early inclusion, before Altair; null since.",
         wire="attestation.inclusion_delay.total",
         text=True,
+        optional=True,
     )
     attestation_inclusion_delay_missed_wei = Wei(
         "Missed rewards for early inclusion; null since Altair.",
         wire="attestation.inclusion_delay.missed_reward",
         text=True,
+        optional=True,
     )
     sync_committee_total_wei = Wei(
         "Sync committees: rewards less penalties.", wire="sync_committee.total", text=True

@@ -55,34 +55,44 @@ class ApyRoi(Table):
     execution_roi = Percent(
         "Execution-layer rewards of the window, as a fraction of the stake.",
         wire="execution_layer.roi.total",
+        nullable=True,
     )
     execution_roi_missed = Percent(
-        "Missed part of that return; negative.", wire="execution_layer.roi.missed"
+        "Missed part of that return; negative.", wire="execution_layer.roi.missed", optional=True
     )
     execution_apy = Percent(
-        "That return, extrapolated to a year.", wire="execution_layer.apy.total"
+        "That return, extrapolated to a year.", wire="execution_layer.apy.total", nullable=True
     )
     execution_apy_missed = Percent(
-        "Missed part of the yearly yield; negative.", wire="execution_layer.apy.missed"
+        "Missed part of the yearly yield; negative.",
+        wire="execution_layer.apy.missed",
+        optional=True,
     )
     consensus_roi = Percent(
         "Consensus-layer rewards of the window, as a fraction of the stake.",
         wire="consensus_layer.roi.total",
+        nullable=True,
     )
     consensus_roi_missed = Percent(
-        "Missed part of that return; negative.", wire="consensus_layer.roi.missed"
+        "Missed part of that return; negative.", wire="consensus_layer.roi.missed", optional=True
     )
     consensus_apy = Percent(
-        "That return, extrapolated to a year.", wire="consensus_layer.apy.total"
+        "That return, extrapolated to a year.", wire="consensus_layer.apy.total", nullable=True
     )
     consensus_apy_missed = Percent(
-        "Missed part of the yearly yield; negative.", wire="consensus_layer.apy.missed"
+        "Missed part of the yearly yield; negative.",
+        wire="consensus_layer.apy.missed",
+        optional=True,
     )
-    roi = Percent("Return of both layers together.", wire="combined.roi.total")
-    roi_missed = Percent("Missed part of that return; negative.", wire="combined.roi.missed")
-    apy = Percent("That return, extrapolated to a year.", wire="combined.apy.total")
-    apy_missed = Percent("Missed part of the yearly yield; negative.", wire="combined.apy.missed")
-    finality = Text(FINALITY, final_when="finalized")
+    roi = Percent("Return of both layers together.", wire="combined.roi.total", nullable=True)
+    roi_missed = Percent(
+        "Missed part of that return; negative.", wire="combined.roi.missed", optional=True
+    )
+    apy = Percent("That return, extrapolated to a year.", wire="combined.apy.total", nullable=True)
+    apy_missed = Percent(
+        "Missed part of the yearly yield; negative.", wire="combined.apy.missed", optional=True
+    )
+    finality = Text(FINALITY, final_when="finalized", optional=True)
 
     @classmethod
     def decode(

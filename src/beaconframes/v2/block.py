@@ -20,12 +20,20 @@ class Block(Table):
     block_number = Count("Number of the block.", key=True, wire="block")
     block_hash = Hex("Hash of the block.", wire="hash")
     time = UnixTime("Timestamp of the block, UTC.", wire="timestamp")
-    slot = Slot("Slot of the beacon block; null before the merge.", wire="consensus_reference.slot")
+    slot = Slot(
+        "Slot of the beacon block; null before the merge.",
+        wire="consensus_reference.slot",
+        nullable=True,
+    )
     epoch = Epoch(
-        "Epoch of the beacon block; null before the merge.", wire="consensus_reference.epoch"
+        "Epoch of the beacon block; null before the merge.",
+        wire="consensus_reference.epoch",
+        nullable=True,
     )
     block_root = Hex(
-        "Root of the beacon block; null before the merge.", wire="consensus_reference.block_root"
+        "Root of the beacon block; null before the merge.",
+        wire="consensus_reference.block_root",
+        nullable=True,
     )
     parent_hash = Hex("Hash of the parent block.")
     receipts_root = Hex("Root of the receipts.")
@@ -36,18 +44,30 @@ class Block(Table):
     fees_burned_wei = Wei("Burned base fees.", wire="transaction.gas.fees_burned", text=True)
     transactions_count = Count("Transactions.", wire="transaction.count.normal")
     blob_transactions_count = Count(
-        "Transactions with blobs; null before Deneb.", wire="transaction.count.blob"
+        "Transactions with blobs; null before Deneb.", wire="transaction.count.blob", nullable=True
     )
     internal_transactions_count = Count("Internal transactions.", wire="transaction.count.internal")
-    blob_gas_used = Count("Gas used for blobs; null before Deneb.", wire="blob.gas.used")
-    blob_gas_excess = Count("Excess blob gas, which sets the blob fee.", wire="blob.gas.excess")
-    miner = Hex("Miner; null since the merge.", wire="mining.miner.address")
-    miner_is_contract = Flag("Whether that address is a contract.", wire="mining.miner.is_contract")
-    difficulty = Text("Difficulty, as text; null since the merge.", wire="mining.difficulty")
-    mix_hash = Hex("Mix hash of the proof of work; null since the merge.", wire="mining.mix_hash")
-    uncles_hash = Hex("Hash of the uncle list.", wire="mining.uncles_sha3")
-    uncles_count = Count("Uncles.", wire="mining.uncles_count")
-    extra_data = Hex("Extra data of the builder: do not trust it.")
+    blob_gas_used = Count(
+        "Gas used for blobs; null before Deneb.", wire="blob.gas.used", nullable=True
+    )
+    blob_gas_excess = Count(
+        "Excess blob gas, which sets the blob fee.", wire="blob.gas.excess", nullable=True
+    )
+    miner = Hex("Miner; null since the merge.", wire="mining.miner.address", nullable=True)
+    miner_is_contract = Flag(
+        "Whether that address is a contract.", wire="mining.miner.is_contract", nullable=True
+    )
+    difficulty = Text(
+        "Difficulty, as text; null since the merge.", wire="mining.difficulty", nullable=True
+    )
+    mix_hash = Hex(
+        "Mix hash of the proof of work; null since the merge.",
+        wire="mining.mix_hash",
+        nullable=True,
+    )
+    uncles_hash = Hex("Hash of the uncle list.", wire="mining.uncles_sha3", nullable=True)
+    uncles_count = Count("Uncles.", wire="mining.uncles_count", nullable=True)
+    extra_data = Hex("Extra data of the builder: do not trust it.", nullable=True)
     finality = Text(FINALITY, final_when="finalized")
 
 

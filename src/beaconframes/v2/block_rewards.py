@@ -19,21 +19,33 @@ class BlockRewards(Table):
 
     block_number = Count("Number of the block.", key=True, wire="execution_reference.block")
     block_hash = Hex("Hash of the block.", wire="execution_reference.hash")
-    slot = Slot("Slot of the beacon block; null before the merge.", wire="consensus_reference.slot")
+    slot = Slot(
+        "Slot of the beacon block; null before the merge.",
+        wire="consensus_reference.slot",
+        nullable=True,
+    )
     epoch = Epoch(
-        "Epoch of the beacon block; null before the merge.", wire="consensus_reference.epoch"
+        "Epoch of the beacon block; null before the merge.",
+        wire="consensus_reference.epoch",
+        nullable=True,
     )
     block_root = Hex(
-        "Root of the beacon block; null before the merge.", wire="consensus_reference.block_root"
+        "Root of the beacon block; null before the merge.",
+        wire="consensus_reference.block_root",
+        nullable=True,
     )
     total_reward_wei = Wei(
         "Reward of the proposer: mev_wei or, without it, priority_fees_wei; never their sum.",
         wire="total_reward.amount",
         text=True,
     )
-    total_reward_recipient = Hex("Recipient of that amount.", wire="total_reward.recipient.address")
+    total_reward_recipient = Hex(
+        "Recipient of that amount.", wire="total_reward.recipient.address", nullable=True
+    )
     total_reward_is_contract = Flag(
-        "Whether that address is a contract.", wire="total_reward.recipient.is_contract"
+        "Whether that address is a contract.",
+        wire="total_reward.recipient.is_contract",
+        nullable=True,
     )
     priority_fees_wei = Wei(
         "Priority fees. With a builder, they belong to the builder.",
@@ -41,29 +53,40 @@ class BlockRewards(Table):
         text=True,
     )
     priority_fees_recipient = Hex(
-        "Recipient of the priority fees.", wire="priority_fees.recipient.address"
+        "Recipient of the priority fees.", wire="priority_fees.recipient.address", nullable=True
     )
     priority_fees_is_contract = Flag(
-        "Whether that address is a contract.", wire="priority_fees.recipient.is_contract"
+        "Whether that address is a contract.",
+        wire="priority_fees.recipient.is_contract",
+        nullable=True,
     )
     mev_wei = Wei(
         "Payment of the builder to the proposer; null without a builder.",
         wire="mev.amount",
         text=True,
+        nullable=True,
     )
-    mev_recipient = Hex("Recipient of that amount.", wire="mev.recipient.address")
-    mev_is_contract = Flag("Whether that address is a contract.", wire="mev.recipient.is_contract")
+    mev_recipient = Hex("Recipient of that amount.", wire="mev.recipient.address", nullable=True)
+    mev_is_contract = Flag(
+        "Whether that address is a contract.", wire="mev.recipient.is_contract", nullable=True
+    )
     static_block_reward_wei = Wei(
-        "Static mining reward; null since the merge.", wire="mining.static_block_reward", text=True
+        "Static mining reward; null since the merge.",
+        wire="mining.static_block_reward",
+        text=True,
+        nullable=True,
     )
     uncle_inclusion_reward_wei = Wei(
         "Reward for included uncles; null since the merge.",
         wire="mining.uncle_inclusion_reward",
         text=True,
+        nullable=True,
     )
-    mining_recipient = Hex("Recipient of the mining rewards.", wire="mining.recipient.address")
+    mining_recipient = Hex(
+        "Recipient of the mining rewards.", wire="mining.recipient.address", nullable=True
+    )
     mining_is_contract = Flag(
-        "Whether that address is a contract.", wire="mining.recipient.is_contract"
+        "Whether that address is a contract.", wire="mining.recipient.is_contract", nullable=True
     )
     finality = Text(FINALITY, final_when="finalized")
 

@@ -20,10 +20,10 @@ class Entities(RankingColumns):
     entity = Text(
         "Name; Unknown stands for all validators without an entity.", key=True, nullable=True
     )
-    validator_count = Count("Validators.")
-    sub_entity_count = Count("Sub-entities.")
-    beaconscore = Fraction("BeaconScore, 0 to 1.")
-    net_share = Fraction("Share of the network.")
+    validator_count = Count("Validators.", optional=True)
+    sub_entity_count = Count("Sub-entities.", optional=True)
+    beaconscore = Fraction("BeaconScore, 0 to 1.", optional=True)
+    net_share = Fraction("Share of the network.", optional=True)
 
 
 ENTITIES = Endpoint(

@@ -33,45 +33,55 @@ class MachineMetrics(Table):
     process = Text("Process of the reading: system, validator or node.", key=True)
     client_name = Text("Name of the client; null for system.", key=True, nullable=True)
     time = UnixTime("Time of the reading, UTC.", key=True, wire="timestamp")
-    exporter_version = Text("Version of the exporter.")
-    cpu_cores = Count("Cores; of system.")
-    cpu_threads = Count("Threads; of system.")
-    cpu_node_system_seconds_total = Number("Seconds of CPU in the kernel; of system.")
-    cpu_node_user_seconds_total = Number("Seconds of CPU in programs; of system.")
-    cpu_node_iowait_seconds_total = Number("Seconds of CPU waiting for disks; of system.")
-    cpu_node_idle_seconds_total = Number("Seconds of CPU idle; of system.")
-    memory_node_bytes_total = Count("Bytes of memory; of system.")
-    memory_node_bytes_free = Count("Free bytes.")
-    memory_node_bytes_cached = Count("Bytes of memory that cache files.")
-    memory_node_bytes_buffers = Count("Bytes of memory in buffers.")
-    disk_node_bytes_total = Count("Bytes of disk; of system.")
-    disk_node_bytes_free = Count("Free bytes.")
-    disk_node_io_seconds = Number("Seconds that disks were busy; of system.")
-    disk_node_reads_total = Count("Reads from disk; of system.")
-    disk_node_writes_total = Count("Writes to disk; of system.")
-    network_node_bytes_total_receive = Count("Bytes received; of system.")
-    network_node_bytes_total_transmit = Count("Bytes sent; of system.")
-    boot_time = UnixTime("Boot time, UTC; of system.", wire="misc_node_boot_ts_seconds")
-    os = Text("Operating system; of system.", wire="misc_os")
-    cpu_process_seconds_total = Number("Seconds of CPU; of validator and node.")
-    memory_process_bytes = Count("Bytes of memory; of validator and node.")
-    client_version = Text("Version of the client; of validator and node.")
-    client_build = Text("Build of the client; of validator and node.")
-    sync_eth2_fallback_configured = Flag("Whether a fallback beacon node is configured.")
-    sync_eth2_fallback_connected = Flag("Whether the fallback is connected.")
-    validator_total = Count("Keys; of validator.")
-    validator_active = Count("Keys that are active; of validator.")
-    disk_beaconchain_bytes_total = Count("Bytes of the chain on disk; of node.")
-    network_libp2p_bytes_total_receive = Count("Bytes received from peers; of node.")
-    network_libp2p_bytes_total_transmit = Count("Bytes sent to peers; of node.")
-    network_peers_connected = Count("Peers; of node.")
-    sync_eth1_connected = Flag("Whether an execution client is connected; of node.")
-    sync_eth2_synced = Flag("Whether the node is synced; of node.")
-    sync_beacon_head_slot = Slot("Head slot of the node; of node.")
-    sync_eth1_fallback_configured = Flag(
-        "Whether a fallback execution client is configured; of node."
+    exporter_version = Text("Version of the exporter.", optional=True)
+    cpu_cores = Count("Cores; of system.", optional=True)
+    cpu_threads = Count("Threads; of system.", optional=True)
+    cpu_node_system_seconds_total = Number(
+        "Seconds of CPU in the kernel; of system.", optional=True
     )
-    sync_eth1_fallback_connected = Flag("Whether that fallback is connected; of node.")
+    cpu_node_user_seconds_total = Number("Seconds of CPU in programs; of system.", optional=True)
+    cpu_node_iowait_seconds_total = Number(
+        "Seconds of CPU waiting for disks; of system.", optional=True
+    )
+    cpu_node_idle_seconds_total = Number("Seconds of CPU idle; of system.", optional=True)
+    memory_node_bytes_total = Count("Bytes of memory; of system.", optional=True)
+    memory_node_bytes_free = Count("Free bytes.", optional=True)
+    memory_node_bytes_cached = Count("Bytes of memory that cache files.", optional=True)
+    memory_node_bytes_buffers = Count("Bytes of memory in buffers.", optional=True)
+    disk_node_bytes_total = Count("Bytes of disk; of system.", optional=True)
+    disk_node_bytes_free = Count("Free bytes.", optional=True)
+    disk_node_io_seconds = Number("Seconds that disks were busy; of system.", optional=True)
+    disk_node_reads_total = Count("Reads from disk; of system.", optional=True)
+    disk_node_writes_total = Count("Writes to disk; of system.", optional=True)
+    network_node_bytes_total_receive = Count("Bytes received; of system.", optional=True)
+    network_node_bytes_total_transmit = Count("Bytes sent; of system.", optional=True)
+    boot_time = UnixTime(
+        "Boot time, UTC; of system.", wire="misc_node_boot_ts_seconds", optional=True
+    )
+    os = Text("Operating system; of system.", wire="misc_os", optional=True)
+    cpu_process_seconds_total = Number("Seconds of CPU; of validator and node.", optional=True)
+    memory_process_bytes = Count("Bytes of memory; of validator and node.", optional=True)
+    client_version = Text("Version of the client; of validator and node.", optional=True)
+    client_build = Text("Build of the client; of validator and node.", optional=True)
+    sync_eth2_fallback_configured = Flag(
+        "Whether a fallback beacon node is configured.", optional=True
+    )
+    sync_eth2_fallback_connected = Flag("Whether the fallback is connected.", optional=True)
+    validator_total = Count("Keys; of validator.", optional=True)
+    validator_active = Count("Keys that are active; of validator.", optional=True)
+    disk_beaconchain_bytes_total = Count("Bytes of the chain on disk; of node.", optional=True)
+    network_libp2p_bytes_total_receive = Count("Bytes received from peers; of node.", optional=True)
+    network_libp2p_bytes_total_transmit = Count("Bytes sent to peers; of node.", optional=True)
+    network_peers_connected = Count("Peers; of node.", optional=True)
+    sync_eth1_connected = Flag("Whether an execution client is connected; of node.", optional=True)
+    sync_eth2_synced = Flag("Whether the node is synced; of node.", optional=True)
+    sync_beacon_head_slot = Slot("Head slot of the node; of node.", optional=True)
+    sync_eth1_fallback_configured = Flag(
+        "Whether a fallback execution client is configured; of node.", optional=True
+    )
+    sync_eth1_fallback_connected = Flag(
+        "Whether that fallback is connected; of node.", optional=True
+    )
 
     @classmethod
     def decode(

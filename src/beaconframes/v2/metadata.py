@@ -20,24 +20,30 @@ class Metadata(Table):
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
-    entity = Text("Entity that runs the validator; null from 2026-12-17 on.")
-    sub_entity = Text("Sub-entity that runs the validator; null from 2026-12-17 on.")
-    owner = Undocumented("Owner, from 2026-12-17 on; its shape is not published.")
-    operator = Undocumented("Operator, from 2026-12-17 on; its shape is not published.")
-    deposit_address = Hex("Address of the depositor.")
+    entity = Text("Entity that runs the validator; null from 2026-12-17 on.", optional=True)
+    sub_entity = Text("Sub-entity that runs the validator; null from 2026-12-17 on.", optional=True)
+    owner = Undocumented("Owner, from 2026-12-17 on; its shape is not published.", optional=True)
+    operator = Undocumented(
+        "Operator, from 2026-12-17 on; its shape is not published.", optional=True
+    )
+    deposit_address = Hex("Address of the depositor.", nullable=True)
     withdrawal_type = Text(
         "Kind of the withdrawal credentials: bls or execution_address.",
         wire="withdrawal_credentials.type",
+        nullable=True,
     )
     withdrawal_prefix = Hex(
         "First byte of the credentials: 0x00 BLS, 0x01 address, 0x02 compounding.",
         wire="withdrawal_credentials.prefix",
+        nullable=True,
     )
     withdrawal_credentials = Hex(
-        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
+        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential", nullable=True
     )
     withdrawal_address = Hex(
-        "Withdrawal address; null for BLS credentials.", wire="withdrawal_credentials.address"
+        "Withdrawal address; null for BLS credentials.",
+        wire="withdrawal_credentials.address",
+        nullable=True,
     )
 
 

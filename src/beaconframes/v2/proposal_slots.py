@@ -34,6 +34,7 @@ class ProposalSlots(Table):
     block_number = Count(
         "Number of the execution block; null before the merge and in a slot without a block.",
         wire="block",
+        nullable=True,
     )
     finality = Text(FINALITY, final_when="finalized")
 

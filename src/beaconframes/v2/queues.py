@@ -40,69 +40,87 @@ class Queues(Table):
     topup_count = Count(
         "Waiting deposits for existing validators; null in the old shape.",
         wire="deposit_queue.topup_count",
+        optional=True,
     )
     topup_balance_wei = Wei(
         "Sum of these top-ups; null in the old shape.",
         wire="deposit_queue.topup_balance",
         text=True,
+        optional=True,
     )
     deposit_processed_epoch = Epoch(
         "Estimated epoch of the last credit of both; null in the old shape.",
         wire="deposit_queue.estimated_processed_at.epoch",
+        optional=True,
     )
     deposit_processed_time = UnixTime(
-        "That estimate as time, UTC.", wire="deposit_queue.estimated_processed_at.timestamp"
+        "That estimate as time, UTC.",
+        wire="deposit_queue.estimated_processed_at.timestamp",
+        optional=True,
     )
     deposit_churn_wei = Wei(
         "Amount that the deposit queue credits per interval.",
         wire="deposit_queue.churn.amount",
         text=True,
+        optional=True,
     )
     deposit_churn_seconds = Count(
-        "Length of that interval.", wire="deposit_queue.churn.interval_seconds"
+        "Length of that interval.", wire="deposit_queue.churn.interval_seconds", optional=True
     )
     exit_count = Count("Validators waiting to exit.", wire="exit_queue.count")
     exit_balance_wei = Wei("Sum of their balances.", wire="exit_queue.balance", text=True)
     exit_processed_epoch = Epoch(
         "Estimated epoch of the last exit; null in the old shape.",
         wire="exit_queue.estimated_processed_at.epoch",
+        optional=True,
     )
     exit_processed_time = UnixTime(
-        "That estimate as time, UTC.", wire="exit_queue.estimated_processed_at.timestamp"
+        "That estimate as time, UTC.",
+        wire="exit_queue.estimated_processed_at.timestamp",
+        optional=True,
     )
     exit_churn_wei = Wei(
         "Amount that the exit queue releases per interval.",
         wire="exit_queue.churn.amount",
         text=True,
+        optional=True,
     )
-    exit_churn_seconds = Count("Length of that interval.", wire="exit_queue.churn.interval_seconds")
+    exit_churn_seconds = Count(
+        "Length of that interval.", wire="exit_queue.churn.interval_seconds", optional=True
+    )
     manual_withdrawal_count = Count(
         "Waiting requested withdrawals; null in the old shape.",
         wire="manual_withdrawal_queue.count",
+        optional=True,
     )
     manual_withdrawal_balance_wei = Wei(
         "Sum of these withdrawals; null in the old shape.",
         wire="manual_withdrawal_queue.balance",
         text=True,
+        optional=True,
     )
     manual_withdrawal_processed_epoch = Epoch(
         "Estimated epoch of the last payment.",
         wire="manual_withdrawal_queue.estimated_processed_at.epoch",
+        optional=True,
     )
     manual_withdrawal_processed_time = UnixTime(
         "That estimate as time, UTC.",
         wire="manual_withdrawal_queue.estimated_processed_at.timestamp",
+        optional=True,
     )
     sweep_last_index = Count(
         "Last validator of the sweep; in the old shape only.",
         wire="withdrawal_sweep.last_swept_validator_index",
+        optional=True,
     )
     sweep_delay_seconds = Count(
         "Estimated seconds of a full sweep; in the old shape only.",
         wire="withdrawal_sweep.estimated_sweep_delay",
+        optional=True,
     )
-    finality = Text(FINALITY, final_when="finalized")
-    more = Json("All other fields of the service, as JSON, such as further queues.")
+    finality = Text(FINALITY, final_when="finalized", optional=True)
+    more = Json("All other fields of the service, as JSON, such as further queues.", optional=True)
 
     @classmethod
     def decode(

@@ -32,54 +32,79 @@ class SlotAttestationDuties(Table):
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
     committee_index = Count("Committee.", wire="attestation_committee_index")
     status = Text("success, missed or scheduled; the service may add values.")
-    inclusion_slot = Slot("Slot of the block that included it; null until one does.")
-    inclusion_delay = Count("Slots from the attested slot to the inclusion.")
-    inclusion_delay_without_missed_block = Count("That number without slots that have no block.")
-    reward_total_wei = Wei(
-        "Rewards less penalties; null until the service knows them.", wire="reward.total", text=True
+    inclusion_slot = Slot("Slot of the block that included it; null until one does.", nullable=True)
+    inclusion_delay = Count("Slots from the attested slot to the inclusion.", nullable=True)
+    inclusion_delay_without_missed_block = Count(
+        "That number without slots that have no block.", nullable=True
     )
-    head_total_wei = Wei("Head vote: reward less penalty.", wire="reward.head.total", text=True)
-    head_reward_wei = Wei("Reward for that vote.", wire="reward.head.reward", text=True)
+    reward_total_wei = Wei(
+        "Rewards less penalties; null until the service knows them.",
+        wire="reward.total",
+        text=True,
+        nullable=True,
+    )
+    head_total_wei = Wei(
+        "Head vote: reward less penalty.", wire="reward.head.total", text=True, nullable=True
+    )
+    head_reward_wei = Wei(
+        "Reward for that vote.", wire="reward.head.reward", text=True, nullable=True
+    )
     head_penalty_wei = Wei(
-        "Penalty for that vote; the protocol has none.", wire="reward.head.penalty", text=True
+        "Penalty for that vote; the protocol has none.",
+        wire="reward.head.penalty",
+        text=True,
+        nullable=True,
     )
     head_missed_wei = Wei(
-        "Missed reward of that vote.", wire="reward.head.missed_reward", text=True
+        "Missed reward of that vote.", wire="reward.head.missed_reward", text=True, nullable=True
     )
     source_total_wei = Wei(
-        "Source vote: reward less penalty.", wire="reward.source.total", text=True
+        "Source vote: reward less penalty.", wire="reward.source.total", text=True, nullable=True
     )
-    source_reward_wei = Wei("Reward for that vote.", wire="reward.source.reward", text=True)
+    source_reward_wei = Wei(
+        "Reward for that vote.", wire="reward.source.reward", text=True, nullable=True
+    )
     source_penalty_wei = Wei(
-        "Penalty for that vote, a positive amount.", wire="reward.source.penalty", text=True
+        "Penalty for that vote, a positive amount.",
+        wire="reward.source.penalty",
+        text=True,
+        nullable=True,
     )
     source_missed_wei = Wei(
-        "Missed reward of that vote.", wire="reward.source.missed_reward", text=True
+        "Missed reward of that vote.", wire="reward.source.missed_reward", text=True, nullable=True
     )
     target_total_wei = Wei(
-        "Target vote: reward less penalty.", wire="reward.target.total", text=True
+        "Target vote: reward less penalty.", wire="reward.target.total", text=True, nullable=True
     )
-    target_reward_wei = Wei("Reward for that vote.", wire="reward.target.reward", text=True)
+    target_reward_wei = Wei(
+        "Reward for that vote.", wire="reward.target.reward", text=True, nullable=True
+    )
     target_penalty_wei = Wei(
-        "Penalty for that vote, a positive amount.", wire="reward.target.penalty", text=True
+        "Penalty for that vote, a positive amount.",
+        wire="reward.target.penalty",
+        text=True,
+        nullable=True,
     )
     target_missed_wei = Wei(
-        "Missed reward of that vote.", wire="reward.target.missed_reward", text=True
+        "Missed reward of that vote.", wire="reward.target.missed_reward", text=True, nullable=True
     )
     inactivity_leak_penalty_wei = Wei(
         "Penalty while the chain does not finalize.",
         wire="reward.inactivity_leak_penalty",
         text=True,
+        nullable=True,
     )
     inclusion_delay_total_wei = Wei(
         "Reward for early inclusion; null since Altair.",
         wire="reward.inclusion_delay.total",
         text=True,
+        optional=True,
     )
     inclusion_delay_missed_wei = Wei(
         "Missed reward for early inclusion; null since Altair.",
         wire="reward.inclusion_delay.missed_reward",
         text=True,
+        optional=True,
     )
     finality = Text(FINALITY, final_when="finalized")
 

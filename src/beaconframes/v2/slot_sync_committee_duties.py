@@ -32,13 +32,19 @@ class SlotSyncCommitteeDuties(Table):
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
     status = Text("success, missed or scheduled.")
     total_wei = Wei(
-        "Reward less penalty; may be negative; null until final.", wire="reward.total", text=True
+        "Reward less penalty; may be negative; null until final.",
+        wire="reward.total",
+        text=True,
+        nullable=True,
     )
-    reward_wei = Wei("Reward for signing.", wire="reward.reward", text=True)
+    reward_wei = Wei("Reward for signing.", wire="reward.reward", text=True, nullable=True)
     penalty_wei = Wei(
-        "Penalty for not signing, a positive amount.", wire="reward.penalty", text=True
+        "Penalty for not signing, a positive amount.",
+        wire="reward.penalty",
+        text=True,
+        nullable=True,
     )
-    missed_wei = Wei("Missed reward.", wire="reward.missed_reward", text=True)
+    missed_wei = Wei("Missed reward.", wire="reward.missed_reward", text=True, nullable=True)
     finality = Text(FINALITY, final_when="finalized")
 
 

@@ -52,18 +52,27 @@ class SlotWithdrawals(Table):
     time = SlotTime("Start of the slot, UTC.")
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
     amount_wei = Wei("Withdrawn amount.", wire="amount", text=True)
-    status = Undocumented("Status of the withdrawal; its shape is not published.")
-    reject_reason = Undocumented("Why a request was rejected; its shape is not published.")
-    stage_history = Json("Stages in the queue, as JSON; their shape is not published.")
+    status = Undocumented("Status of the withdrawal; its shape is not published.", nullable=True)
+    reject_reason = Undocumented(
+        "Why a request was rejected; its shape is not published.", nullable=True
+    )
+    stage_history = Json(
+        "Stages in the queue, as JSON; their shape is not published.", optional=True
+    )
     withdrawal_type = Text(
         "Kind of the withdrawal credentials: bls or execution_address.",
         wire="withdrawal_credentials.type",
+        nullable=True,
     )
-    withdrawal_prefix = Hex("First byte of the credentials.", wire="withdrawal_credentials.prefix")
+    withdrawal_prefix = Hex(
+        "First byte of the credentials.", wire="withdrawal_credentials.prefix", nullable=True
+    )
     withdrawal_credentials = Hex(
-        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
+        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential", nullable=True
     )
-    withdrawal_address = Hex("Withdrawal address.", wire="withdrawal_credentials.address")
+    withdrawal_address = Hex(
+        "Withdrawal address.", wire="withdrawal_credentials.address", nullable=True
+    )
     block_root = Hex("Requested block root, if any.", context="request.slot.root")
 
     @classmethod

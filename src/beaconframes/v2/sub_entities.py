@@ -29,8 +29,8 @@ class SubEntities(RankingColumns):
     entity = Text("Requested entity.", key=True, context="request.entity")
     sub_entity = Text("Name.", key=True, nullable=True)
     validator_count = Count("Validators.")
-    beaconscore = Fraction("BeaconScore, 0 to 1.")
-    net_share = Fraction("Share of the network.")
+    beaconscore = Fraction("BeaconScore, 0 to 1.", nullable=True)
+    net_share = Fraction("Share of the network.", nullable=True)
 
 
 SUB_ENTITIES = Endpoint(

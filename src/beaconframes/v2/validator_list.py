@@ -27,36 +27,44 @@ class Validators(Table):
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
     status = Text("Status, such as active_ongoing; the service may add values.")
     slashed = Flag("Whether the validator was slashed.")
-    online = Flag("Whether the validator attests; null without attestation duties.")
+    online = Flag("Whether the validator attests; null without attestation duties.", optional=True)
     balance_wei = Wei("Balance.", wire="balances.current", text=True)
     effective_balance_wei = Wei("Effective balance.", wire="balances.effective", text=True)
     activation_eligibility_epoch = NullableEpoch(
         "Epoch of eligibility for activation; null until then.",
         wire="life_cycle_epochs.activation_eligibility",
+        nullable=True,
     )
     activation_epoch = NullableEpoch(
-        "Epoch of activation; null until it is set.", wire="life_cycle_epochs.activation"
+        "Epoch of activation; null until it is set.",
+        wire="life_cycle_epochs.activation",
+        nullable=True,
     )
     exit_epoch = NullableEpoch(
-        "Epoch of exit; null until it is set.", wire="life_cycle_epochs.exit"
+        "Epoch of exit; null until it is set.", wire="life_cycle_epochs.exit", nullable=True
     )
     withdrawable_epoch = NullableEpoch(
         "Epoch from which the whole balance can be withdrawn; null until it is set.",
         wire="life_cycle_epochs.withdrawable",
+        nullable=True,
     )
     withdrawal_type = Text(
         "Kind of the withdrawal credentials: bls or execution_address.",
         wire="withdrawal_credentials.type",
+        nullable=True,
     )
     withdrawal_prefix = Hex(
         "First byte of the credentials: 0x00 BLS, 0x01 address, 0x02 compounding.",
         wire="withdrawal_credentials.prefix",
+        nullable=True,
     )
     withdrawal_credentials = Hex(
-        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential"
+        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential", nullable=True
     )
     withdrawal_address = Hex(
-        "Withdrawal address; null for BLS credentials.", wire="withdrawal_credentials.address"
+        "Withdrawal address; null for BLS credentials.",
+        wire="withdrawal_credentials.address",
+        nullable=True,
     )
     finality = Text(FINALITY, final_when="finalized")
     epoch = Epoch("Epoch of the observation.", context="range.epoch.end")
