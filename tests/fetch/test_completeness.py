@@ -16,6 +16,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.fetch import head, response_warnings
+from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
 from beaconframes.server import Server
 
 from ..support.faults import FaultServer
@@ -444,3 +445,23 @@ def test_the_calendar_of_another_chain_is_logged(upstream, caplog):
         with bf.Explorer(upstream.url, head=upstream.service.head, **known) as explorer:
             bf.load_validators([1], explorer=explorer)
         assert ("times are computed for mainnet" in caplog.text) == (not known)
+
+
+@pytest.mark.parametrize(
+    ("present", "expected"),
+    [
+        ([2, 3, 4], [(1, 1, False), (5, 5, False)]),
+        ([1, 2, 3], [(4, 5, False)]),
+        ([1, 3, 5], [(2, 2, True), (4, 4, True)]),
+        ([1, 2, 5], [(3, 4, True)]),
+        ([], [(1, 5, False)]),
+    ],
+)
+def test_only_a_gap_between_rows_is_impossible(present, expected):
+    """Planted fault `stretches > to >=`: a gap at either end of the request is only missing."""
+    rows = pl.DataFrame({"validator_index": 7, "epoch": pl.Series(present, dtype=pl.Int64)})
+    ends = pl.DataFrame({"validator_index": [7], "low": [1], "high": [5]})
+
+    gaps = find_intervals_without_rows(rows, ends, "validator_index", "epoch")
+
+    assert expected == gaps.select("first_epoch", "last_epoch", IMPOSSIBLE).rows()
