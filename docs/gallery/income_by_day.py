@@ -4,6 +4,7 @@ import beaconframes as bf
 
 with bf.local():
     income = bf.load_income_history(range(30), since="2026-10-01", until="2026-10-05")
+    blocks = bf.load_produced_blocks(range(30))
 
-ax = bf.plot.income(income)
-figure = bf.interactive.income(income)
+ax = bf.plot.income(income, blocks=blocks)
+figure = bf.interactive.income(income, blocks=blocks)

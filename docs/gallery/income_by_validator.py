@@ -4,6 +4,7 @@ import beaconframes as bf
 
 with bf.local():
     income = bf.load_income_history(range(30), since="2026-10-01", until="2026-10-05")
+    blocks = bf.load_produced_blocks(range(30))
 
-ax = bf.plot.income(income, by="validator")
-figure = bf.interactive.income(income, by="validator")
+ax = bf.plot.income(income, blocks=blocks, by="validator")
+figure = bf.interactive.income(income, blocks=blocks, by="validator")

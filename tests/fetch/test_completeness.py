@@ -459,7 +459,8 @@ def test_the_calendar_of_another_chain_is_logged(upstream, caplog):
 )
 def test_only_a_gap_between_rows_is_impossible(present, expected):
     """Planted fault `stretches > to >=`: a gap at either end of the request is only missing."""
-    rows = pl.DataFrame({"validator_index": 7, "epoch": pl.Series(present, dtype=pl.Int64)})
+    pairs = [(7, epoch) for epoch in present]
+    rows = pl.DataFrame(pairs, {"validator_index": pl.Int64, "epoch": pl.Int64}, orient="row")
     ends = pl.DataFrame({"validator_index": [7], "low": [1], "high": [5]})
 
     gaps = find_intervals_without_rows(rows, ends, "validator_index", "epoch")
