@@ -1,5 +1,8 @@
 """Balances reconciled with income and events, to the gwei."""
 
+from datetime import UTC, datetime
+from decimal import Decimal
+
 import polars as pl
 import pytest
 
@@ -8,19 +11,26 @@ from beaconframes.errors import UsageError
 from beaconframes.simulator import simulate
 
 from ..support.engines import assert_equal
+from ..support.node_chains import CHAIN, build_frames
 from .test_income import history
 
 ETH = 10**9
-COLUMNS = [
-    "validator_index",
-    "epoch",
-    "change_gwei",
-    "income_gwei",
-    "deposits_gwei",
-    "withdrawals_gwei",
-    "consolidations_gwei",
-    "unexplained_gwei",
-]
+COLUMNS = {
+    "validator_index": pl.Int64,
+    "epoch": pl.Int64,
+    "until_epoch": pl.Int64,
+    "change_gwei": pl.Int64,
+    "income_gwei": pl.Int64,
+    "deposits_gwei": pl.Int64,
+    "withdrawals_gwei": pl.Int64,
+    "consolidations_gwei": pl.Int64,
+    "ends_gwei": pl.Int64,
+    "unexplained_gwei": pl.Int64,
+    "open_start_slot": pl.Int64,
+    "open_end_slot": pl.Int64,
+    "possible_cause": pl.String,
+    "attestations_settle": pl.Int64,
+}
 
 
 def balances(*rows):
@@ -34,8 +44,8 @@ def balances(*rows):
 HELD = balances(
     (1, 10, 32 * ETH),
     (1, 11, 32 * ETH + 70),
-    (1, 12, 32 * ETH),
-    (1, 13, 33 * ETH + 5),
+    (1, 12, 32 * ETH + 7),
+    (1, 13, 33 * ETH + 6),
     (2, 11, 5),
     (2, 12, 5),
     (2, 14, 5),
@@ -47,6 +57,7 @@ EARNED = history(
     (1, 11, {"attestation_target_penalty_gwei": 10}),
     (1, 12, {"proposer_sync_inclusion_reward_gwei": 5}),
     (3, 10, {"proposals_missed": 7}),
+    (3, 14, {}),
 )
 DEPOSITS = pl.DataFrame(
     {"block_slot": [12 * 32 + 31, 9 * 32], "pubkey": ["0xaa", "0xaa"], "amount_gwei": [ETH, 9]}
@@ -56,32 +67,156 @@ MOVES = pl.DataFrame(
     {"source_index": [3], "target_index": [1], "slot": [12 * 32], "amount_gwei": [1]}
 )
 KEYS = pl.DataFrame({"validator_index": [1, 2, 3], "pubkey": ["0xaa", "0xbb", "0xcc"]})
-# By hand: 64 ETH left validator 3 in epoch 10, without an event.
-EXPECTED = pl.DataFrame(
-    [
-        (1, 10, 70, 70, 0, 0, 0, 0),
-        (1, 11, -70, -10, 0, 59, 0, -1),
-        (1, 12, ETH + 5, 5, ETH, 0, 1, -1),
-        (2, 11, 0, 0, 0, 0, 0, 0),
-        (3, 10, -64 * ETH, 0, 0, 0, 0, -64 * ETH),
-    ],
-    schema=COLUMNS,
-    orient="row",
+EVENTS = {
+    "deposits": DEPOSITS,
+    "withdrawals": WITHDRAWALS,
+    "consolidations": MOVES,
+    "validators": KEYS,
+    "attestations_settle": 0,
+}
+IN_BLOCKS = pl.DataFrame(
+    {"validator_index": [1, 1], "slot": [12 * 32, 10 * 32 + 3], "amount_gwei": [5, -30]}
 )
 
 
+def table(*rows):
+    return pl.DataFrame(list(rows), schema=COLUMNS, orient="row")
+
+
 def test_changes_by_hand():
-    """Income, a deposit by public key, a withdrawal, a consolidation, and the remainder."""
-    result = analysis.reconcile(
-        HELD,
-        EARNED,
-        deposits=DEPOSITS,
-        withdrawals=WITHDRAWALS,
-        consolidations=MOVES,
-        validators=KEYS,
+    """M3: the block in the first slot of epoch 12 counts for the change of epoch 11.
+
+    64 ETH left validator 3 in epoch 10, and 1 gwei validator 1 in epoch 12, without an event.
+    """
+    result = analysis.reconcile(HELD, EARNED, slot_income=IN_BLOCKS, **EVENTS)
+
+    expected = table(
+        (1, 10, 10, 70, 70, 0, 0, 0, 0, 0, None, None, None, 0),
+        (1, 11, 11, -63, -5, 0, 59, 1, 0, 0, None, None, None, 0),
+        (1, 12, 12, ETH - 1, 0, ETH, 0, 0, 0, -1, None, None, None, 0),
+        (2, 11, 11, 0, 0, 0, 0, 0, 0, 0, None, None, None, 0),
+        (3, 10, 10, -64 * ETH, 0, 0, 0, 0, 0, -64 * ETH, None, None, None, 0),
+    )
+    assert_equal(expected, result)
+
+
+def test_epochs_that_share_an_unknown_block_share_a_row():
+    """M3: by epoch, the income of epochs 11 and 12 is exact; the block of slot 320 is named."""
+    result = analysis.reconcile(HELD, EARNED, **EVENTS)
+
+    assert_equal(
+        table(
+            (1, 10, 10, 70, 70, 0, 0, 0, 0, 0, 320, None, None, 0),
+            (1, 11, 12, ETH - 64, -5, ETH, 59, 1, 0, -1, None, None, None, 0),
+            (2, 11, 11, 0, 0, 0, 0, 0, 0, 0, None, None, None, 0),
+            (3, 10, 10, -64 * ETH, 0, 0, 0, 0, 0, -64 * ETH, None, None, None, 0),
+        ),
+        result,
     )
 
-    assert_equal(EXPECTED, result)
+
+@pytest.mark.parametrize(
+    ("slots", "expected"),
+    [
+        ([12 * 32], [(10, 10), (11, 11), (12, 12)]),
+        ([12 * 32 + 1], [(10, 10), (11, 11), (12, 12)]),
+        ([12 * 32, 12 * 32 + 1], [(10, 10), (11, 12)]),
+        ([], [(10, 10), (11, 12)]),
+    ],
+)
+def test_blocks_split_the_rows_of_proposers(slots, expected):
+    """M3: the slot of an only block says whether the first block paid; two blocks do not."""
+    blocks = pl.DataFrame(
+        [(1, slot, "proposed") for slot in slots] + [(1, 12 * 32, "missed")],
+        schema=["proposer_index", "slot", "status"],
+        orient="row",
+    )
+    rows = analysis.reconcile(HELD, EARNED, blocks=blocks, **EVENTS).filter(validator_index=1)
+
+    assert expected == rows.select("epoch", "until_epoch").rows()
+    if len(slots) == 1:
+        moved = 0 if slots[0] % 32 == 0 else 5
+        assert [0, moved, -1 - moved] == rows["unexplained_gwei"].to_list()
+
+
+def test_an_end_explains_no_more_than_its_block_can_pay():
+    """M3: the start block of a sync member took at most the 30 gwei of its epoch."""
+    for missing, ends in ((10, 10), (30, 30), (31, 30), (-1, 0)):
+        held = HELD.with_columns(
+            pl.when(epoch=11).then(pl.col("balance_gwei") + missing).otherwise("balance_gwei")
+        )
+        row = analysis.reconcile(held, EARNED, until=10, **EVENTS).row(0, named=True)
+
+        assert (ends, missing - ends) == (row["ends_gwei"], row["unexplained_gwei"])
+
+
+def test_sync_duties_of_v2_and_blocks_are_slot_income():
+    """M3: wei of the first slots, as `v2.load_slot_sync_committee_duties` returns them."""
+    duties = pl.DataFrame(
+        {"slot": [320, 352], "validator_index": [1, 1], "total_wei": [Decimal(-9 * ETH), None]},
+        schema_overrides={"total_wei": pl.Decimal(28, 0)},
+    )
+    blocks = pl.DataFrame({"proposer_index": [1], "slot": [384]})
+
+    rows = analysis.reconcile(HELD, EARNED, slot_income=duties, blocks=blocks, **EVENTS)
+
+    mine = rows.filter(validator_index=1)
+    assert [79, -5, 0] == mine["income_gwei"].to_list()
+    assert [None] * 5 == rows["open_start_slot"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "merged"),
+    [("altair", 608, 16), ("capella", 928, 122), ("electra", 3482, 1982)],
+)
+def test_chains_of_real_clients_are_explained(name, count, merged):
+    """M3, M4: no gwei is unexplained, row by row with income by slot, else over ranges.
+
+    The offset of the attestations is found.
+    """
+    frames = build_frames(name)
+
+    rows = analysis.reconcile(**frames, chain=CHAIN)
+
+    assert (count, 0) == (rows.height, rows["unexplained_gwei"].abs().sum())
+    assert rows["epoch"].equals(rows["until_epoch"], check_names=False)
+    assert (0, [1]) == (
+        rows["ends_gwei"].abs().sum(),
+        rows["attestations_settle"].unique().to_list(),
+    )
+    assert rows["change_gwei"].n_unique() > rows.height // 10
+    del frames["slot_income"]
+    ranges = analysis.reconcile(**frames, chain=CHAIN)
+    assert (merged, 0) == (ranges.height, ranges["unexplained_gwei"].abs().sum())
+    # The ends are named: the block that begins the first epoch and the one after the last.
+    is_open = ranges.filter(pl.col("ends_gwei") != 0)
+    assert {*is_open["open_start_slot"], *is_open["open_end_slot"]} <= {
+        8,
+        8 * (rows["epoch"].max() + 1),
+        None,
+    }
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 1, 2])
+def test_the_offset_of_attestations_is_found(offset):
+    """M4: left out, the offset that explains most rows is used and reported; it can be given."""
+    earned = {epoch: epoch**2 for epoch in range(10, 30)}
+    income = history(
+        *((1, epoch, {"attestation_head_reward_gwei": gwei}) for epoch, gwei in earned.items())
+    )
+    held = [32 * ETH]
+    for epoch in range(10, 30):
+        held.append(held[-1] + earned.get(epoch - offset, 0))
+    frame = balances(*((1, 10 + n, gwei) for n, gwei in enumerate(held)))
+
+    found = analysis.reconcile(frame, income)
+    given = analysis.reconcile(frame, income, attestations_settle=offset)
+
+    assert found.equals(given)
+    assert [offset] == found["attestations_settle"].unique().to_list()
+    assert (19 - max(offset, 0), 0) == (found.height, found["unexplained_gwei"].abs().sum())
+    wrong = analysis.reconcile(frame, income, attestations_settle=3 - offset)
+    assert wrong["unexplained_gwei"].abs().min() > 0
 
 
 def test_attestations_may_be_paid_later():
@@ -93,8 +228,9 @@ def test_attestations_may_be_paid_later():
         (1, 5, {"attestation_source_penalty_gwei": 3, "sync_committee_reward_gwei": 10}),
         (1, 6, {}),
     )
+    first_slots = pl.DataFrame({"validator_index": [1], "slot": [160], "amount_gwei": [0]})
 
-    rows = analysis.reconcile(held, earned, attestations_settle=1)
+    rows = analysis.reconcile(held, earned, attestations_settle=1, slot_income=first_slots)
 
     assert [(4, 3, 0), (5, 50, 0), (6, -3, 0)] == rows.select(
         "epoch", "income_gwei", "unexplained_gwei"
@@ -102,7 +238,7 @@ def test_attestations_may_be_paid_later():
 
 
 def test_a_range_may_be_given():
-    """Epochs outside are left out, and nothing is looked up."""
+    """Epochs outside are left out."""
     rows = analysis.reconcile(HELD.lazy(), EARNED.lazy(), since=11, until=11).collect()
 
     assert [1, 2] == rows["validator_index"].to_list()
@@ -112,10 +248,111 @@ def test_a_missing_row_is_found():
     """Without one income row, exactly that row is unexplained."""
     earned = EARNED.filter(~((pl.col("validator_index") == 1) & (pl.col("epoch") == 10)))
 
-    rows = analysis.reconcile(HELD, earned, since=10, until=10)
+    rows = analysis.reconcile(HELD, earned, since=10, until=10, attestations_settle=0)
 
     wrong = rows.filter(pl.col("unexplained_gwei") != 0)
     assert [(1, 70), (3, -64 * ETH)] == wrong.select("validator_index", "unexplained_gwei").rows()
+
+
+def test_deposits_without_a_processing_time_are_candidates():
+    """M5: deposits of `load_deposits` have the time of the transaction; it names the candidates.
+
+    Two deposits of one transaction may be processed together; a later one, and one that a
+    reorganization removed, are no candidates.
+    """
+    start = datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC)
+    deposits = pl.DataFrame(
+        [
+            ("0xbb", start, 20 * ETH, False),
+            ("0xbb", start, 12 * ETH, False),
+            ("0xcc", datetime(2021, 1, 1, tzinfo=UTC), 7, False),
+            ("0xcc", start, 8, True),
+        ],
+        schema=["pubkey", "time", "amount_gwei", "removed"],
+        orient="row",
+    )
+    held = balances((2, 10, 5), (2, 11, 5 + 32 * ETH), (3, 10, 0), (3, 11, 7), (3, 12, 15))
+
+    rows = analysis.reconcile(
+        held, EARNED, deposits=deposits, validators=KEYS, attestations_settle=0
+    )
+
+    assert [
+        (2, 10, 0, 32 * ETH, "deposit of 2020-12-01 12:00:23"),
+        (3, 10, 0, 7, None),
+        (3, 11, 0, 8, None),
+    ] == rows.select(
+        "validator_index", "epoch", "deposits_gwei", "unexplained_gwei", "possible_cause"
+    ).rows()
+
+
+def test_consolidations_without_a_source_are_candidates():
+    """M5: on the Electra chain, each consolidation is named on both sides."""
+    frames = build_frames("electra")
+    moves = frames.pop("consolidations")
+
+    rows = analysis.reconcile(**frames, chain=CHAIN)
+
+    expected = [
+        *(
+            (source, epoch, -gwei, f"consolidation into validator {target}")
+            for source, target, epoch, gwei in moves.rows()
+        ),
+        *(
+            (target, epoch, gwei, f"consolidation from validator {source}")
+            for source, target, epoch, gwei in moves.rows()
+        ),
+    ]
+    assert len(expected) == 6
+    assert (
+        sorted(expected)
+        == rows.filter(pl.col("unexplained_gwei") != 0)
+        .select("validator_index", "epoch", "unexplained_gwei", "possible_cause")
+        .rows()
+    )
+
+
+def test_queue_events_of_v2_are_candidates():
+    """M5: `v2.load_slot` has the sums that were processed in a slot, without validators."""
+    slots = pl.DataFrame(
+        {
+            "slot": [352, 353, 384, 416],
+            "processed_deposits_wei": [Decimal(n * ETH) for n in (0, 8, 7, 9)],
+            "processed_consolidations_wei": [Decimal(n * ETH) for n in (9, 0, 0, 9)],
+        },
+        schema_overrides=dict.fromkeys(
+            ["processed_deposits_wei", "processed_consolidations_wei"], pl.Decimal(28, 0)
+        ),
+    )
+    held = balances((2, 11, 50), (2, 12, 58), (3, 11, 50), (3, 12, 41))
+
+    rows = analysis.reconcile(held, EARNED, queue_events=slots)
+
+    assert [
+        "consolidations processed in slot 352; deposits processed in slot 353",
+        "consolidations processed in slot 352",
+    ] == rows["possible_cause"].to_list()
+
+
+def test_withdrawals_of_v2_are_in_wei():
+    """M5: `v2.load_slot_withdrawals` has wei and the slot; rejected requests move nothing."""
+    withdrawals = pl.DataFrame(
+        {
+            "slot": [352, 352, 384],
+            "validator_index": [2, 2, 3],
+            "amount_wei": [Decimal(7 * ETH), Decimal(8 * ETH), Decimal(9 * ETH)],
+            "reject_reason": [None, "no balance", None],
+        },
+        schema_overrides={"amount_wei": pl.Decimal(28, 0)},
+    )
+    held = balances((2, 10, 50), (2, 11, 43), (3, 11, 50), (3, 12, 41))
+
+    rows = analysis.reconcile(held, EARNED, withdrawals=withdrawals, attestations_settle=0)
+
+    assert [(7, 0), (9, 0)] == rows.select("withdrawals_gwei", "unexplained_gwei").rows()
+    half = withdrawals.with_columns(amount_wei=pl.lit(Decimal(ETH // 2)))
+    with pytest.raises(UsageError, match=r"amount_wei .* fractions of a gwei"):
+        analysis.reconcile(held, EARNED, withdrawals=half)
 
 
 def test_a_row_with_an_unknown_amount_explains_nothing():
@@ -124,7 +361,7 @@ def test_a_row_with_an_unknown_amount_explains_nothing():
         slashing_reward_gwei=pl.when(pl.col("epoch") != 10).then("slashing_reward_gwei")
     )
 
-    rows = analysis.reconcile(HELD, earned, since=10, until=10)
+    rows = analysis.reconcile(HELD, earned, since=10, until=10, attestations_settle=0)
 
     assert [(1, 0, 70), (3, 0, -64 * ETH)] == rows.select(
         "validator_index", "income_gwei", "unexplained_gwei"
@@ -138,13 +375,17 @@ def explained(dataset):
         deposits=dataset.scan("slot_deposits"),
         withdrawals=dataset.scan("validator_withdrawals"),
         validators=dataset.scan("validators"),
+        blocks=dataset.scan("blocks"),
     ).collect()
 
 
 def assert_explained(dataset):
     rows = explained(dataset)
     epochs = dataset.meta["finalized_epoch"] + 1
-    assert rows.height > 0.95 * dataset.meta["validators"] * epochs
+    covered = (rows["until_epoch"] - rows["epoch"] + 1).sum()
+    assert covered > 0.95 * dataset.meta["validators"] * epochs
+    assert rows.height > 0.4 * covered
+    assert [0] == rows["attestations_settle"].unique().to_list()
     assert rows["deposits_gwei"].sum() > 0
     assert rows["withdrawals_gwei"].sum() > 0
     assert 0 == rows["unexplained_gwei"].abs().sum()
@@ -166,7 +407,7 @@ def test_wrong_frames_are_explained():
     """Deposits by public key need validators; the delay is a number of epochs."""
     with pytest.raises(UsageError, match="public keys but no validator indices"):
         analysis.reconcile(HELD, EARNED, deposits=DEPOSITS)
-    with pytest.raises(UsageError, match="attestations_settle=-1"):
-        analysis.reconcile(HELD, EARNED, attestations_settle=-1)
+    with pytest.raises(UsageError, match=r"attestations_settle=0\.5"):
+        analysis.reconcile(HELD, EARNED, attestations_settle=0.5)
     with pytest.raises(UsageError, match="no column balance_gwei"):
         analysis.reconcile(EARNED, EARNED)

@@ -40,7 +40,7 @@ class Table:
 
             validator_index = Count("Validator.", key=True, wire="validatorindex")
             epoch           = Epoch("Epoch.", key=True)
-            balance_gwei    = Gwei("Balance at the first slot of the epoch.", wire="balance")
+            balance_gwei    = Gwei("Balance after the first block.", wire="balance")
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()

@@ -2,16 +2,17 @@
 
 ``simulate`` runs a chain epoch by epoch (``engine``), by the formulas of the consensus
 specification (``rewards``) and with constants that the dataset states (``preset``). All tables
-follow from that run. Balances change by exactly the income, deposits and withdrawals. The bits of
+follow from that run. Balances change by exactly the income, deposits and withdrawals; the balance
+of an epoch is that after the block of its first slot, as nodes report it. The bits of
 a block's sync aggregate match the rewards of its committee. The wall shows the pixels that the
 graffiti of blocks paint. The yield index is the sum of the validators' days. All other tables are
 derived from the rows of the chain (``derived``).
 
 Deliberate simplifications:
 
-- Rewards of an epoch, attestations included, are processed at its end: the state at the first slot
-  of the next epoch contains them. (Mainnet processes attestations an epoch later.)
-- Deposits take effect at the end of their epoch; there is no exit queue.
+- Attestation rewards of an epoch are processed at its end. (Mainnet processes them an epoch later.)
+- Deposits take effect with their block, which is never that of the first slot of an epoch; there
+  is no exit queue.
 - Each epoch is final two epochs later, so there is no inactivity leak.
 - Sync committees are drawn from validators that will not exit before their period ends.
 - An orphaned block is either the only block of its slot, or the second block of a double proposal,

@@ -36,7 +36,8 @@ class BlockOperations:
         if len(blocks):
             self._process_voluntary_exits(epoch, blocks)
             self._process_bls_changes(epoch, blocks)
-            self._process_deposits(epoch, blocks)
+        if len(blocks[blocks > 0]):
+            self._process_deposits(epoch, blocks[blocks > 0])
 
     def sum_recent_slashings(self, epoch: int) -> int:
         """Return the effective balance slashed in the slashings vector of an epoch, in gwei."""
@@ -112,7 +113,10 @@ class BlockOperations:
         self._registry.withdrawable[validator] = exit_epoch + delay
 
     def _process_deposits(self, epoch: Epoch, blocks: Ints) -> None:
-        """Include pending deposits in their order, except top-ups of exiting validators."""
+        """Include pending deposits in their order, except top-ups of exiting validators.
+
+        They are in later blocks than that of the first slot.
+        """
         accepted = [
             (validator, gwei)
             for validator, gwei in self._pending_deposits

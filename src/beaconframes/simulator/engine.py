@@ -1,7 +1,7 @@
 """The engine: it processes a chain epoch by epoch.
 
-Rewards of an epoch are processed at its end: balances at the first slot of the next epoch are those
-of this epoch, plus net income and deposits, minus withdrawals.
+The registry has the balances before the first block of an epoch; the rewards of the epoch reach
+them at its end. An `Epoch` has the balances after its first block, as nodes report them.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class Engine:
                 self._pending,
                 self._operations.sum_recent_slashings(number),
             )
+            _apply_first_block(epoch)
             self._finish_epoch(epoch)
             yield epoch
             current = upcoming
@@ -136,6 +137,7 @@ class Engine:
             active_balance=int(registry.effective[:validator_count][active].sum()),
             slots=slots,
             income=Income(validator_count),
+            first_block=np.zeros(validator_count, np.int64),
             committee=committee,
             sync_bits=duties.draw_sync_bits(self._sync_rng, committee, slots.online, size),
             withdrawals=withdrawals,
@@ -189,3 +191,11 @@ class Engine:
             if registry.eligibility[validator] <= finalized:
                 registry.activation[validator] = number + 1 + preset.max_seed_lookahead
                 registry.activation_queue.remove(validator)
+
+
+def _apply_first_block(epoch: Epoch) -> None:
+    """Add the block of the first slot to the balances; no deposit is in that block."""
+    withdrawals = epoch.withdrawals
+    is_first = withdrawals.slots == 0
+    epoch.balance += epoch.first_block
+    epoch.balance[withdrawals.validators[is_first]] -= withdrawals.amounts[is_first]

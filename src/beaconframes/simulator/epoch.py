@@ -24,7 +24,7 @@ class Slashing:
 
 @dataclass
 class Epoch:
-    """The state of an epoch and its events; balances are those at its first slot."""
+    """The state of an epoch and its events; balances are those after its first block."""
 
     number: int
     balance: Ints
@@ -33,6 +33,7 @@ class Epoch:
     active_balance: int  # total effective balance of the active validators, gwei
     slots: Slots
     income: Income
+    first_block: Ints  # the part of the income that the block of the first slot paid
     committee: Ints
     sync_bits: Bools  # slots x seats
     withdrawals: Withdrawals

@@ -124,6 +124,8 @@ def _process_inclusion(
             epoch.slots.proposers[rewarded],
             shares[rewarded],
         )
+        if rewarded[0]:
+            epoch.first_block[epoch.slots.proposers[0]] += shares[0]
     return PendingAttestations(
         attestations.validators[in_next_epoch],
         weights[in_next_epoch],
@@ -150,6 +152,9 @@ def _process_sync_aggregates(preset: Preset, epoch: Epoch, per_increment: int) -
         epoch.slots.proposers[rewarded],
         bits.sum(axis=1) * proposer,
     )
+    if rewarded[0]:
+        np.add.at(epoch.first_block, epoch.committee, np.where(bits[0], seat, -seat))
+        epoch.first_block[epoch.slots.proposers[0]] += bits[0].sum() * proposer
 
 
 def _process_slashings(

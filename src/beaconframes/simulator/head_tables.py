@@ -25,7 +25,7 @@ _ONLINE_SLOTS = 64  # since the newest attestation
 def build_validators(
     registry: Registry, head: Epoch, *, pubkeys: list[str], credentials: list[str], names: list[str]
 ) -> pl.DataFrame:
-    """Return validators at the first slot of the *head* epoch, one row per validator."""
+    """Return validators after the first slot of the *head* epoch, one row per validator."""
     validator_count = len(head.balance)
     attested = registry.last_attestation[:validator_count]
     return tables.build_frame(

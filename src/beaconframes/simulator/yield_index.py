@@ -58,9 +58,13 @@ class DayCollector:
         self.days: list[Day] = []
         self._first_start = (0, 0)
         self._start: tuple[Ints, Ints, Bools] | None = None
+        self._reset()
 
     def add(self, epoch: Epoch) -> None:
         """Add an epoch."""
+        # Balances are those after the first block: its withdrawals belong to the day that ends.
+        is_first = epoch.withdrawals.slots == 0
+        self._add_withdrawals(epoch, is_first)
         if epoch.number % self._per_day == 0:
             if self._start is None:
                 active = epoch.active
@@ -71,13 +75,20 @@ class DayCollector:
             elif epoch.number <= self._finalized:
                 self._finish_day(epoch)
             self._start = epoch.balance, epoch.effective, epoch.active
-            size = len(self._registry.balance)
-            self._deposits, self._withdrawals, self._fees = np.zeros((3, size), np.int64)
+            self._reset()
         for _, validator, gwei in epoch.deposits:
             self._deposits[validator] += gwei
-        # A validator has at most one withdrawal per epoch.
-        self._withdrawals[epoch.withdrawals.validators] += epoch.withdrawals.amounts
+        self._add_withdrawals(epoch, ~is_first)
         self._fees[: len(epoch.balance)] += epoch.income.fees
+
+    def _reset(self) -> None:
+        size = len(self._registry.balance)
+        self._deposits, self._withdrawals, self._fees = np.zeros((3, size), np.int64)
+
+    def _add_withdrawals(self, epoch: Epoch, included: Bools) -> None:
+        """Add some withdrawals; a validator has at most one per epoch."""
+        validators, amounts = epoch.withdrawals.validators, epoch.withdrawals.amounts
+        self._withdrawals[validators[included]] += amounts[included]
 
     @property
     def first_start(self) -> tuple[int, int]:

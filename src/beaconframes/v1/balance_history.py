@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class BalanceHistory(Table):
-    """Balances. One row per validator per epoch, as of the first slot of the epoch."""
+    """Balances. One row per validator per epoch, after the block of the epoch's first slot."""
 
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
     epoch = Epoch("Epoch.", key=True)
     time = EpochTime("Start of the epoch, UTC.")
-    balance_gwei = Gwei("Balance at the first slot of the epoch.", wire="balance")
+    balance_gwei = Gwei("Balance after the block of the epoch's first slot.", wire="balance")
     effective_balance_gwei = Gwei(
-        "Effective balance at the first slot of the epoch.",
+        "Effective balance in the epoch.",
         wire=("effectivebalance", "effective_balance"),
     )
 
