@@ -379,12 +379,13 @@ def explained(dataset):
     ).collect()
 
 
-def assert_explained(dataset):
+def assert_explained(dataset, min_rows):
     rows = explained(dataset)
-    epochs = dataset.meta["finalized_epoch"] + 1
+    epochs = dataset.meta["finalized_epoch"]  # the income of the last one is not all known
     covered = (rows["until_epoch"] - rows["epoch"] + 1).sum()
     assert covered > 0.95 * dataset.meta["validators"] * epochs
-    assert rows.height > 0.4 * covered
+    assert rows["until_epoch"].max() == epochs - 1
+    assert rows.height > min_rows * covered
     assert [0] == rows["attestations_settle"].unique().to_list()
     assert rows["deposits_gwei"].sum() > 0
     assert rows["withdrawals_gwei"].sum() > 0
@@ -393,14 +394,16 @@ def assert_explained(dataset):
 
 def test_nothing_is_unexplained_on_the_simulated_chain(chain):
     """470 epochs with deposits, exits, slashings and withdrawals: 0 gwei are unexplained."""
-    assert_explained(chain)
+    assert_explained(chain, min_rows=0.4)
 
 
 @pytest.mark.more
 @pytest.mark.parametrize("seed", [11, 12])
 def test_nothing_is_unexplained_with_other_seeds(tmp_path, seed):
     """The same for chains of other seeds."""
-    assert_explained(simulate(tmp_path / "data", validators=80, epochs=30, seed=seed))
+    assert_explained(
+        simulate(tmp_path / "data", validators=80, epochs=30, seed=seed), min_rows=0.03
+    )
 
 
 def test_wrong_frames_are_explained():
