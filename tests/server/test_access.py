@@ -254,3 +254,15 @@ def test_invalid_options(chain, bad):
     """E4: an invalid value is named before the server starts."""
     with pytest.raises(bf.errors.UsageError), contextlib.closing(Server(chain, **bad)):
         pass
+
+
+@pytest.mark.parametrize("missing", ["slot", "chain"])
+def test_required_members(chain, missing):
+    """E12: the specification requires slot and chain of slot/withdrawals."""
+    body = {name: value for name, value in BODY.items() if name != missing}
+    path = "/api/v2/ethereum/slot/withdrawals"
+    for wire, status in (("spec", 400), ("public", 200)):
+        with Server(chain, wire=wire) as server:
+            headers = {"Authorization": "Bearer k"}
+            answer = httpx.post(server.url + path, json=body, headers=headers)
+        assert status == answer.status_code

@@ -94,7 +94,14 @@ ERRORS = [
     ("graffitiwall?startSlot=x", "invalid startSlot provided"),
     ("graffitiwall?startSlot=12000&slot=11000", "start slot greater than end slot"),
     ("graffitiwall?summarize=maybe", "invalid value for summarize provided"),
-    *((f"yieldindex/{day}", "invalid day parameter") for day in ("today", "-1", "1.5")),
+    # Exactly one record in the specification: an unknown day is not an empty list.
+    *((f"yieldindex/{day}", "invalid day parameter")
+      for day in ("today", "-1", "1.5", "999999", LONG)),
+    *((f"validator/eth1/{ADDRESS}?{query}", f"invalid {name} parameter")
+      for query, name in [("limit=0", "limit"), ("limit=2001", "limit"), ("limit=x", "limit"),
+                          ("limit=", "limit"), ("offset=-1", "offset"), ("offset=x", "offset")]),
+    *((f"graffitiwall?{name}={text}", f"invalid {name} provided")
+      for name in ("startx", "starty", "endx", "endy") for text in ("-1", "abc", "")),
     (f"execution/block/{OVER_HUNDRED}", "only a maximum of 100 query parameters are allowed"),
     *((f"execution/block/{blocks}", "invalid block number")
       for blocks in ("latest", "-1", "1.5", "1,", "1, 2", LONG)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import index
 from typing import Any
 
@@ -23,6 +23,9 @@ LARGEST_INDEX = 2**31 - 2
 
 LONGEST_NUMBER = 18
 """Most digits of a number that fits into any column."""
+
+UNUSED_NUMBER = "9" * LONGEST_NUMBER
+"""A number that no validator, slot or day has."""
 
 ADDRESS_HINT = (
     "For the validators of an address, use bf.load_deposit_origin, bf.load_withdrawal_credentials "
@@ -159,6 +162,15 @@ def parse_number(text: str) -> int | None:
         return None
     digits = text.lstrip("0") or "0"
     return int(digits) if len(digits) <= LONGEST_NUMBER else 10**LONGEST_NUMBER
+
+
+def drop_invalid_numbers(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return *fields* without those of the *names* that are not numbers."""
+    return {
+        name: text
+        for name, text in fields.items()
+        if name not in names or parse_number(text) is not None
+    }
 
 
 def parse_numbers(subject: Any, argument: str, tags: tuple[str, ...]) -> list[int | str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint.identifiers import parse_number
-from beaconframes.endpoint.parameter import Batch, Fields, Parameter, Role, View
+from beaconframes.endpoint.identifiers import UNUSED_NUMBER, drop_invalid_numbers, parse_number
+from beaconframes.endpoint.parameter import Batch, Fields, Parameter, RequestRefused, Role, View
 from beaconframes.errors import PaginationError, ProtocolError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _RECORDS = msgspec.json.Decoder(list[msgspec.Raw] | dict[str, msgspec.Raw])
 
 @dataclass(frozen=True)
 class Pages(Parameter):
-    """Pages of ``at_most`` records by offset; an invalid number becomes the default.
+    """Pages of at most ``at_most`` records, by offset.
 
     ``default`` is how many records the service sends when a request names no limit.
     """
@@ -60,16 +60,23 @@ class Pages(Parameter):
         """Return the number of pages; the last one is the first that is not full."""
         return (1, False) if records is None else (records // self.at_most + 1, True)
 
+    def public_fields(self, fields: Fields) -> Fields:
+        """Return *fields* with a valid page: the default for no number, the nearest valid limit."""
+        fields = drop_invalid_numbers(fields, ("limit", "offset"))
+        limit = parse_number(fields.get("limit", "")) if "limit" in fields else self.default
+        if limit == 0:
+            return {**fields, "limit": "1", "offset": UNUSED_NUMBER}
+        return {**fields, "limit": str(min(limit or 0, self.at_most))}
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the page; a larger limit becomes the largest one."""
-        limit = parse_number_or(fields.get("limit", ""), self.default)
-        return rows.slice(parse_number_or(fields.get("offset", ""), 0), min(limit, self.at_most))
-
-
-def parse_number_or(text: str, default: int) -> int:
-    """Return the number in *text*, or the *default* if it is not a number."""
-    number = parse_number(text)
-    return default if number is None else number
+        """Return the rows of the page, or raise RequestRefused for an invalid number."""
+        limit = parse_number(fields.get("limit", str(self.default)))
+        offset = parse_number(fields.get("offset", "0"))
+        if limit is None or not 1 <= limit <= self.at_most:
+            raise RequestRefused("invalid limit parameter")
+        if offset is None:
+            raise RequestRefused("invalid offset parameter")
+        return rows.slice(offset, limit)
 
 
 @dataclass(frozen=True)

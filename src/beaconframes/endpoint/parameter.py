@@ -181,6 +181,10 @@ class Parameter:
         """Return *batch* in parts of at most *batch_limit* subjects."""
         return [batch]
 
+    def public_fields(self, fields: Fields) -> Fields:
+        """Return *fields* as the public service reads them: it replaces some invalid values."""
+        return fields
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the *rows* that *fields* select; raise RequestRefused for invalid fields."""
         raise NotImplementedError  # pragma: no cover

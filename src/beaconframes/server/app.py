@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 
 from beaconframes.server import wire
-from beaconframes.server.access import V2_PREFIX
+from beaconframes.server.access import V2_PREFIX, Access
 from beaconframes.server.access_log import AccessLog
 from beaconframes.server.faults import FaultMiddleware, FaultPlan
 from beaconframes.server.host_check import HostCheck
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from beaconframes.endpoint import Endpoint
-    from beaconframes.server.access import Access
     from beaconframes.server.service import Service
 
 MAX_BODY_BYTES = 1 << 20
@@ -40,7 +39,7 @@ CORS_HEADERS = ("apikey", "x-api-key", "authorization", "content-type", "accept"
 
 def build_app(
     service: Service,
-    access: Access,
+    access: Access | None = None,
     faults: FaultPlan | None = None,
     origins: Collection[str] = (),
 ) -> Starlette:
@@ -48,6 +47,7 @@ def build_app(
 
     Web pages of the *origins* may read answers.
     """
+    access = access or Access(wire=service.wire)
     check = [Middleware(KeyCheck, access=access)]
     routes = [Route(CHART_PATH, handle_chart(service), methods=["GET"], middleware=check)]
     for endpoint in ENDPOINTS:

@@ -41,7 +41,7 @@ class Service:
         self.headers = {GENESIS: str(self.chain.genesis), **NOSNIFF}
         self.requests = 0
         self._request_lock = threading.Lock()
-        self.service_v2 = ServiceV2(self)
+        self.service_v2 = ServiceV2(self, is_strict=wire == "spec")
 
     @cached_property
     def indices(self) -> dict[str, int]:

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from beaconframes.endpoint import Endpoint, Envelope, RequestRefused, Shape
-from beaconframes.endpoint.identifiers import is_pubkey, parse_number
+from beaconframes.endpoint.identifiers import UNUSED_NUMBER, is_pubkey, parse_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,9 @@ SHAPES = {
     "transaction_deposits": Shape.OBJECT_IF_SINGLE,
 }
 """The shape of the data on the public wire, where it differs from the specification."""
+
+EXACTLY_ONE = {"yield_index": "invalid day parameter"}
+"""Lists with exactly one record in the specification, and the error if there is none."""
 
 EXTRA_PATHS = {
     "epoch_slots": "/api/v1/epoch/{epoch}/blocks",
@@ -49,8 +52,6 @@ NUMERIC_SLOT_ONLY = {
 MIN_PROPOSALS_EPOCH = 100
 """The epoch that replaces earlier ones in requests for proposals."""
 
-UNUSED_NUMBER = "9" * 18
-"""A number that no validator, slot or day has."""
 ROOT_LENGTH = 64
 INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
@@ -59,6 +60,8 @@ def translate_fields(endpoint: Endpoint, fields: Fields, view: View, wire: Wire)
     """Return the *fields* of a request on this *wire*, translated to the specification."""
     if wire == "spec":
         return fields
+    for parameter in endpoint.all_parameters:
+        fields = parameter.public_fields(fields)
     if endpoint.name == "bls_changes":
         return {**fields, "validators": replace_unknown_pubkeys(fields["validators"], view)}
     if endpoint.name == "graffiti_wall":
@@ -105,6 +108,8 @@ def encode_body(endpoint: Endpoint, records: pl.DataFrame, fields: Fields, wire:
         before = b'{"code":200,"data":'
     if endpoint.envelope is Envelope.BARE and public:
         before, after = b"", b""
+    if records.is_empty() and endpoint.name in EXACTLY_ONE and not public:
+        raise RequestRefused(EXACTLY_ONE[endpoint.name])
     if shape is Shape.LIST or records.height != 1:
         before, after = before + b"[", b"]" + after
     return b"".join((before, endpoint.table.write_json(records, public=public), after))
@@ -114,7 +119,7 @@ def permits_no_records(endpoint: Endpoint, fields: Fields, wire: Wire) -> bool:
     """Return whether the answer without records is an empty list instead of an error."""
     if endpoint.name == "slots":
         return len(fields["slot"]) >= ROOT_LENGTH
-    return wire == "public" and not endpoint.absent
+    return wire == "public" and (endpoint.name in EXACTLY_ONE or not endpoint.absent)
 
 
 def translate_error(

@@ -77,13 +77,15 @@ class Region(Parameter):
             )
         return corners
 
+    def public_fields(self, fields: Fields) -> Fields:
+        """Return *fields* without invalid coordinates."""
+        return identifiers.drop_invalid_numbers(fields, self.names)
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the pixels inside; an invalid corner becomes the corner of the wall."""
+        """Return the pixels inside; a coordinate beyond the wall becomes the last one."""
         last = self.size - 1
         left, top, right, bottom = (
-            default
-            if (corner := identifiers.parse_number(fields.get(name, ""))) is None
-            else min(corner, last)
+            min(parse_field(fields, name, default, 0, None, f"invalid {name} provided"), last)
             for name, default in zip(self.names, (0, 0, last, last), strict=True)
         )
         if left > right or top > bottom:

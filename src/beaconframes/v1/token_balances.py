@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import ADDRESS, Endpoint, Pages
+from beaconframes.endpoint import ADDRESS, Endpoint, Pages, identifiers
 from beaconframes.schema import DecimalPlaces, DecimalText, Hex, RequestField, Table, Text
 from beaconframes.v1._addresses import AddressOrName
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from beaconframes.endpoint import Fields, View
+    from beaconframes.endpoint import Fields
 
 
 class TokenBalances(Table):
@@ -28,14 +27,13 @@ class TokenBalances(Table):
     decimals = DecimalPlaces("Decimal places of balance; the service rounds to 16.", of="balance")
 
 
-@dataclass(frozen=True)
 class TokenPages(Pages):
-    """Pages of tokens; a limit of 0 means the largest page."""
+    """Pages of tokens; the public service reads a limit of 0 as the largest one."""
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the page."""
-        limited = {**fields, "limit": fields.get("limit", "").lstrip("0")}
-        return super().apply(rows, limited, view)
+    def public_fields(self, fields: Fields) -> Fields:
+        """Return *fields* with a valid page."""
+        is_zero = identifiers.parse_number(fields.get("limit", "")) == 0
+        return super().public_fields({**fields, "limit": str(self.at_most)} if is_zero else fields)
 
 
 TOKEN_BALANCES = Endpoint(

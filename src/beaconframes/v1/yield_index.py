@@ -66,6 +66,7 @@ YIELD_INDEX = Endpoint(
     finality=Finality.WHEN_PUBLISHED,
     is_contiguous=True,
     alias="/api/v1/ethstore/{day}",
+    absent="invalid day parameter",
 )
 
 

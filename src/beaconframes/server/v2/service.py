@@ -41,6 +41,9 @@ ERROR_MESSAGES = {
 }
 """Error messages of the specification, by status."""
 
+REQUIRED = {"slot_withdrawals": ("slot", "chain")}
+"""Members that the specification requires; it shows the request of no other endpoint."""
+
 PUBLIC_CHAINS = ("mainnet", "hoodi")
 
 
@@ -58,9 +61,10 @@ def find_endpoints() -> list[Endpoint]:
 class ServiceV2:
     """Answers V2 requests from a dataset."""
 
-    def __init__(self, view: View) -> None:
-        """Answer from the dataset of *view*."""
+    def __init__(self, view: View, *, is_strict: bool) -> None:
+        """Answer from the dataset of *view*; if *is_strict*, refuse what the specification does."""
         self.view = view
+        self.is_strict = is_strict
         self._cursors = CursorCodec()
         self._cached_rows: OrderedDict[bytes, pl.DataFrame] = OrderedDict()
         self._lock = threading.Lock()
@@ -88,6 +92,9 @@ class ServiceV2:
         """Return the body of an answer; raise RequestRefused for a request that is not valid."""
         if endpoint.parameters_of(Role.CONTEXT):
             self.check_chain(fields.get("chain", PUBLIC_CHAINS[0]))
+        for name in REQUIRED.get(endpoint.name, ()):
+            if name not in fields and self.is_strict:
+                raise RequestRefused(f"{name} is missing")
         request_hash = hash_request(endpoint.path, fields)
         parts = {}
         if endpoint.pagination is not None and endpoint.pagination.role is Role.PAGE:
