@@ -5,6 +5,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
+import beaconframes as bf
 from beaconframes import analysis
 from beaconframes.errors import UsageError
 
@@ -86,6 +87,7 @@ def test_income_with_blocks_counts_what_the_proposer_received():
 @pytest.mark.parametrize(
     "blocks",
     [
+        BLOCKS.to_pandas(),
         V2_BLOCKS,
         V2_BLOCKS.join(
             BLOCKS.select("block_number", validator_index="proposer_index"), on="block_number"
@@ -97,7 +99,7 @@ def test_income_with_blocks_counts_what_the_proposer_received():
             .otherwise(pl.lit("proposed")),
         ),
     ],
-    ids=["v2", "v2 with proposers", "proposals with rewards"],
+    ids=["pandas", "v2", "v2 with proposers", "proposals with rewards"],
 )
 def test_blocks_of_v2_and_proposals_with_rewards(blocks):
     """M1: block rewards of V2 have no proposer; epoch and fees identify it."""
@@ -127,6 +129,22 @@ def test_a_proposal_without_its_block_is_an_error():
             UsageError, match=r"no block of validator 3 in epoch 6.*1 of 3 proposals"
         ):
             received(blocks)
+
+
+def test_both_versions_of_the_service_pay_the_same(explorer):
+    """M1: one call with V1; block rewards of V2, of the blocks that were proposed."""
+    income = bf.load_income_history([3, 4, 5], since=400, until=440)
+    blocks = bf.load_produced_blocks([3, 4, 5])
+    numbers = blocks.filter(pl.col("epoch").is_between(400, 440))["block_number"]
+    by_validator = {"every": "all", "by": "validator_index"}
+
+    paid = analysis.income(income, blocks=blocks, **by_validator)
+
+    assert numbers.len() > 1
+    assert paid["execution_income_wei"].sum() > income["tx_fee_reward_wei"].sum()
+    assert_equal(
+        paid, analysis.income(income, blocks=bf.v2.load_block_rewards(numbers), **by_validator)
+    )
 
 
 def test_ambiguous_blocks_of_v2_are_an_error():

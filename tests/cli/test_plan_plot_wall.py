@@ -207,6 +207,19 @@ def test_a_chart_of_two_files(run, source, tmp_path):
     assert 20 < len(Image.open(out).convert("RGB").getcolors(1 << 24))
 
 
+@LONG
+def test_income_with_the_blocks_of_a_file(run, source, tmp_path):
+    """M1: --blocks is a file of load produced-blocks; the picture then has no note."""
+    blocks, outs = tmp_path / "blocks.parquet", [tmp_path / "fees.png", tmp_path / "paid.png"]
+    run("load", "produced-blocks", "--producers", "1-3", *source, "--out", blocks)
+
+    for out, more in zip(outs, ([], ["--blocks", blocks]), strict=True):
+        result = run("plot", "income", "--validators", "1-3", *more, *source, "--out", out)
+        assert 0 == result.exit_code
+
+    assert outs[0].read_bytes() != outs[1].read_bytes()
+
+
 def test_invalid_images(run, source, tmp_path):
     """One line each; no file is written or replaced."""
     there = tmp_path / "there.png"

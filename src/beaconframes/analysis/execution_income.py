@@ -15,7 +15,7 @@ import polars as pl
 from beaconframes.analysis.engines import move_to_engine, open_frame
 from beaconframes.analysis.income_columns import REWARDS
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, map_rows, select_columns
+from beaconframes.frames import collect, drop_missing, map_rows, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,11 +93,10 @@ def _read_blocks(blocks: Any) -> pl.DataFrame:
     identity = [name for name in ("slot", "block_number") if name in names][:1]
     optional = [name for name in ("status", PRIORITY_FEES) if name in names]
     columns = ["epoch", amount, *identity, *optional, *([proposer] if proposer else [])]
-    rows = collect(open_frame(blocks, columns, loader=loader))
+    # Only orphaned blocks, and those before the merge, have no epoch.
+    rows = collect(drop_missing(open_frame(blocks, columns, loader=loader), ["epoch"]))
     if "status" in names:
         rows = rows.filter(pl.col("status") == "proposed")
-    # Only orphaned blocks, and those before the merge, have no epoch.
-    rows = rows.drop_nulls("epoch")
     rows = rows.unique(identity) if identity else rows
     empty = pl.lit(None, pl.Int64)
     return rows.select(
