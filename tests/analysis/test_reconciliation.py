@@ -286,6 +286,30 @@ def test_deposits_without_a_processing_time_are_candidates():
     ).rows()
 
 
+def test_deposits_of_the_loader_explain_a_simulated_chain(chain):
+    """M5: without a slot, each top-up is named beside the amount that it left unexplained."""
+    compounding = chain.scan("validators").filter(
+        pl.col("withdrawal_credentials").str.starts_with("0x02")
+    )
+    mine = compounding.select("validator_index")
+    balances, income = (
+        chain.scan(table).join(mine, "validator_index", how="semi").collect()
+        for table in ("balance_history", "income_history")
+    )
+    events = {
+        "withdrawals": chain.scan("validator_withdrawals"),
+        "validators": chain.scan("validators"),
+    }
+
+    rows = analysis.reconcile(balances, income, deposits=chain.scan("deposits"), **events)
+
+    wrong = rows.filter(pl.col("unexplained_gwei") != 0)
+    known = analysis.reconcile(balances, income, deposits=chain.scan("slot_deposits"), **events)
+    assert 0 == known["unexplained_gwei"].abs().sum()
+    assert wrong.height == known.filter(pl.col("deposits_gwei") > 0).height > 2
+    assert wrong["possible_cause"].str.starts_with("deposit of 2026-").all()
+
+
 def test_consolidations_without_a_source_are_candidates():
     """M5: on the Electra chain, each consolidation is named on both sides."""
     frames = build_frames("electra")
@@ -412,5 +436,7 @@ def test_wrong_frames_are_explained():
         analysis.reconcile(HELD, EARNED, deposits=DEPOSITS)
     with pytest.raises(UsageError, match=r"attestations_settle=0\.5"):
         analysis.reconcile(HELD, EARNED, attestations_settle=0.5)
+    with pytest.raises(UsageError, match="consolidations are validator_index, epoch, amount_gwei"):
+        analysis.reconcile(HELD, EARNED, consolidations=WITHDRAWALS)
     with pytest.raises(UsageError, match="no column balance_gwei"):
         analysis.reconcile(EARNED, EARNED)

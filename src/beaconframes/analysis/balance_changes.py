@@ -129,7 +129,10 @@ def _compute_remainder() -> pl.Expr:
 
 
 def merge_rows(rows: pl.DataFrame, clock: Chain) -> pl.DataFrame:
-    """Merge the rows on both sides of a first block with unknown income, which both share."""
+    """Merge the rows on both sides of a first block with unknown income, which both share.
+
+    ``min_gwei`` and ``max_gwei`` are the limits of ``ends_gwei``.
+    """
     epoch = pl.col("epoch")
     is_next = (epoch == epoch.shift(1) + 1).over("validator_index").fill_null(value=False)
     first_slot = epoch * clock.slots_per_epoch
@@ -156,5 +159,7 @@ def merge_rows(rows: pl.DataFrame, clock: Chain) -> pl.DataFrame:
             *(*_KEYS, "until_epoch", *_CHANGES, "ends_gwei"),
             (remainder - pl.col("ends_gwei")).alias("unexplained_gwei"),
             *("open_start_slot", "open_end_slot"),
+            min_gwei=low,
+            max_gwei=high,
         )
     )

@@ -24,7 +24,7 @@ from beaconframes.analysis.engines import (
     return_table,
     stack_tables,
 )
-from beaconframes.analysis.events import has_processing_time, select_event_amounts
+from beaconframes.analysis.events import get_names, has_processing_time, select_event_amounts
 from beaconframes.analysis.first_blocks import (
     add_first_block_limits,
     count_own_blocks,
@@ -236,8 +236,19 @@ def _read_transfers(
             rows = select_event_amounts(frame, clock, loader=loader, validators=validators)
             tables.append(rows.rename({"amount_gwei": name}))
     if consolidations is not None:
+        _check_consolidations(consolidations)
         amount = pl.col("amount_gwei").alias("consolidations_gwei")
         for subject, change in (("source_index", -amount), ("target_index", amount)):
-            rows = select_event_amounts(consolidations, clock, loader="load_...", subject=subject)
+            rows = select_event_amounts(consolidations, clock, loader="reconcile", subject=subject)
             tables.append(rows.select(*_KEYS, change))
     return pl.concat(tables, how="diagonal").group_by(_KEYS).agg(pl.col(TRANSFERS).sum())
+
+
+def _check_consolidations(consolidations: IntoFrame) -> None:
+    names = get_names(consolidations)
+    required = {"source_index", "target_index", "amount_gwei"}
+    if not required <= set(names) or not has_processing_time(consolidations):
+        raise UsageError(
+            f"the columns of consolidations are {', '.join(names)}",
+            hint="Pass source_index, target_index, amount_gwei, and slot or epoch.",
+        )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
 
 _ROW = ["validator_index", "epoch"]
+
 _QUEUE = {"deposits": "processed_deposits_wei", "consolidations": "processed_consolidations_wei"}
 _WEI_PER_GWEI = 10**9
 
@@ -28,7 +29,7 @@ def add_possible_causes(
     queue_events: IntoFrame | None,
     validators: IntoFrame | None,
 ) -> pl.DataFrame:
-    """Add ``possible_cause``, the candidates for an unexplained amount; null without one."""
+    """Replace the limits of rows by ``possible_cause``: candidates for an unexplained amount."""
     unexplained = rows.filter(pl.col("unexplained_gwei") != 0)
     causes = [_find_consolidations(unexplained)]
     if deposits is not None:
@@ -41,14 +42,21 @@ def add_possible_causes(
         .group_by(_ROW)
         .agg(pl.col("possible_cause").unique(maintain_order=True).str.join("; "))
     )
-    return rows.join(texts, _ROW, how="left", maintain_order="left")
+    return rows.drop("min_gwei", "max_gwei").join(texts, _ROW, how="left", maintain_order="left")
 
 
 def _find_consolidations(unexplained: pl.DataFrame) -> pl.DataFrame:
-    """Find opposite amounts of two validators in one epoch: one consolidated into the other."""
+    """Find opposite amounts of two validators at one time: one consolidated into the other."""
     amount = pl.col("unexplained_gwei")
-    others = unexplained.select("until_epoch", -amount, pl.col("validator_index").alias("other"))
-    pairs = unexplained.join(others, ["until_epoch", "unexplained_gwei"])
+    others = unexplained.select(
+        -amount,
+        other="validator_index",
+        since="epoch",
+        until="until_epoch",
+    )
+    pairs = unexplained.join(others, "unexplained_gwei").filter(
+        pl.col("epoch") <= pl.col("until"), pl.col("since") <= pl.col("until_epoch")
+    )
     direction = pl.when(amount > 0).then(pl.lit("from")).otherwise(pl.lit("into"))
     text = pl.format("consolidation {} validator {}", direction, "other")
     return pairs.select(*_ROW, text.alias("possible_cause"))
@@ -63,9 +71,11 @@ def _find_deposits(
     made = pl.concat(
         [made.select(*key, "amount_gwei"), made.group_by(key).agg(pl.col("amount_gwei").sum())]
     )
+    remainder = pl.col("ends_gwei") + pl.col("unexplained_gwei")
     end = chain.time_expr("epoch", pl.col("until_epoch") + 1)
     pairs = unexplained.join(made.unique(), "validator_index").filter(
-        pl.col("unexplained_gwei") == pl.col("amount_gwei"), pl.col("time") <= end
+        (remainder - pl.col("amount_gwei")).is_between("min_gwei", "max_gwei"),
+        pl.col("time") <= end,
     )
     text = pl.format("deposit of {}", pl.col("time").dt.to_string("%Y-%m-%d %H:%M:%S"))
     return pairs.select(*_ROW, text.alias("possible_cause"))
