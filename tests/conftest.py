@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import sys
+import time
 
 import platformdirs
 import pytest
@@ -21,6 +22,11 @@ from beaconframes.simulator import open_or_simulate, open_sample, sample_path
 
 if sys.platform != "win32":
     import fcntl
+
+    # On a machine in UTC, no test would find local time in place of UTC. The time zone also holds
+    # for the processes that tests start.
+    os.environ["TZ"] = "America/New_York"
+    time.tzset()
 
 NUMBERS = itertools.count()
 SAMPLE_SEED = 20261122

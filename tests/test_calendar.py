@@ -44,6 +44,12 @@ def span(since=None, until=None, *, unit="epoch", chain=MAINNET, latest=490_000,
     return found.first, found.last
 
 
+def test_the_tests_run_outside_utc():
+    """Local time in place of UTC fails a test: the tests run in the time zone of New York."""
+    moment = datetime(2026, 10, 1, tzinfo=UTC)
+    assert timedelta(hours=-4) == moment.astimezone().utcoffset()
+
+
 class TestTimes:
     @pytest.mark.parametrize(
         ("chain", "unit", "number", "expected"),
