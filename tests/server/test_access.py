@@ -266,3 +266,28 @@ def test_required_members(chain, missing):
             headers = {"Authorization": "Bearer k"}
             answer = httpx.post(server.url + path, json=body, headers=headers)
         assert status == answer.status_code
+
+
+def test_premium_keys_look_up_more_validators(chain):
+    """E12: the specification permits premium users more than 100 validators in the lookup."""
+    counts = {}
+    with Server(chain, keys=KEYS) as server, httpx.Client(base_url=server.url) as client:
+        for key in KEYS:
+            for count in (100, 150, 301):
+                names = ",".join(map(str, range(count)))
+                answer = client.get(f"/api/v1/validator/{names}", headers={"apikey": key})
+                counts[key, count] = answer.status_code
+
+    assert [200, 400, 400] == [counts["free-key", count] for count in (100, 150, 301)]
+    assert [200, 200, 400] == [counts["premium-key", count] for count in (100, 150, 301)]
+
+
+def test_short_public_keys_of_the_public_wire(chain):
+    """E15: the public service takes hex of any length for a public key, and finds none."""
+    message = "invalid validator argument, pubkey(s) did not resolve to a validator index"
+    with Server(chain, wire="public") as server:
+        answer = httpx.get(f"{server.url}/api/v1/validator/0xab")
+        among = httpx.get(f"{server.url}/api/v1/validator/0xab,5/performance")
+
+    assert (400, f"ERROR: {message}") == (answer.status_code, answer.json()["status"])
+    assert 200 == among.status_code

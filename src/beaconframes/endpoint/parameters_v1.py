@@ -38,6 +38,15 @@ ENS_NAME = r"[^/?#\s]{3,}\.eth"
 BARE_HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 """An address, a transaction or credentials without the 0x in front."""
 
+HEX = re.compile(r"0x([0-9a-f]{2})*", re.ASCII | re.IGNORECASE)
+UNKNOWN_PUBKEY = "0x" + "00" * 48
+"""A public key that no validator has: it is not a point of the curve."""
+
+
+def is_short_pubkey(text: str) -> bool:
+    """Return whether *text* is hex of another length than that of a public key."""
+    return HEX.fullmatch(text) is not None and not identifiers.is_pubkey(text)
+
 
 @dataclass(frozen=True)
 class Identifiers(Parameter):
@@ -103,6 +112,14 @@ class Identifiers(Parameter):
             }
             return (ExpectedRows(by_column, self.required),)
         return (ExpectedRows({self.column.name: indices}, self.required, pubkeys=pubkeys),)
+
+    def public_fields(self, fields: Fields) -> Fields:
+        """Return *fields* with an unknown public key for each hex text of another length."""
+        items = [
+            UNKNOWN_PUBKEY if is_short_pubkey(item) else item
+            for item in fields[self.arg].split(",")
+        ]
+        return {**fields, self.arg: ",".join(items)}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the identified validators."""

@@ -53,11 +53,13 @@ def build_app(
     for endpoint in ENDPOINTS:
         paths = {endpoint.path, endpoint.alias, wire.EXTRA_PATHS.get(endpoint.name)} - {None}
         routes += [
-            Route(str(path), handle_get(service, endpoint), methods=["GET"], middleware=check)
+            Route(
+                str(path), handle_get(service, access, endpoint), methods=["GET"], middleware=check
+            )
             for path in paths
         ]
         if endpoint.post is not None:
-            handler = handle_post(service, endpoint)
+            handler = handle_post(service, access, endpoint)
             routes.append(Route(endpoint.post.path, handler, methods=["POST"], middleware=check))
     for endpoint in find_endpoints():
         handler = handle_v2(service, access, endpoint)
@@ -107,13 +109,16 @@ class KeyCheck:
         await answer(scope, receive, send)
 
 
-def handle_get(service: Service, endpoint: Endpoint) -> Callable[[Request], Response]:
+def handle_get(
+    service: Service, access: Access, endpoint: Endpoint
+) -> Callable[[Request], Response]:
     """Return the handler of a GET route. Not async, so that polars does not block others."""
 
     def handler(request: Request) -> Response:
         fields = dict(request.query_params)
         fields.pop("apikey", None)
-        return service.answer(endpoint, fields | request.path_params)
+        tier = access.identify(request).tier
+        return service.answer(endpoint, fields | request.path_params, tier)
 
     return handler
 
@@ -123,7 +128,7 @@ def handle_chart(service: Service) -> Callable[[Request], Response]:
     return lambda request: service.answer_chart(request.path_params["chart"])
 
 
-def handle_post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any]:
+def handle_post(service: Service, access: Access, endpoint: Endpoint) -> Callable[[Request], Any]:
     """Return the handler of the POST variant of *endpoint*."""
     post = endpoint.post
     if post is None:  # pragma: no cover
@@ -137,7 +142,8 @@ def handle_post(service: Service, endpoint: Endpoint) -> Callable[[Request], Any
             text = None
         if not isinstance(text, str):
             return build_error("error decoding request body", 400)
-        return await run_in_threadpool(service.answer, endpoint, {post.arg: text})
+        tier = access.identify(request).tier
+        return await run_in_threadpool(service.answer, endpoint, {post.arg: text}, tier)
 
     return handler
 

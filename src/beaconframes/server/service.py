@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from beaconframes.fetch.response_warnings import GENESIS
 from beaconframes.server import charts, wire
 from beaconframes.server.table_cache import TableCache
 from beaconframes.server.v2 import ServiceV2, encode_error
+from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
     from beaconframes.server.wire import Wire
 
 JSON = "application/json"
+
+MAX_PREMIUM_VALIDATORS = 300
+PREMIUM_VALIDATORS = replace(
+    VALIDATORS,
+    parameters=(replace(VALIDATORS.parameters[0], at_most=MAX_PREMIUM_VALIDATORS),),  # type: ignore[call-arg]
+)
+"""The validator lookup of premium keys, which may name more validators."""
 NOSNIFF = {"x-content-type-options": "nosniff"}
 """Browsers do not take an answer for a page or a script, whatever text it quotes."""
 
@@ -66,9 +75,13 @@ class Service:
         """Return the rows of a table, for answers that are derived from several tables."""
         return self.table_cache.scan(table)
 
-    def answer(self, endpoint: Endpoint, fields: dict[str, str]) -> Response:
-        """Return the answer of a V1 endpoint to a request with these *fields*."""
+    def answer(
+        self, endpoint: Endpoint, fields: dict[str, str], tier: Tier | None = None
+    ) -> Response:
+        """Return the answer of a V1 endpoint to a request with these *fields* by a *tier*."""
         self._count_request()
+        if tier == "premium" and endpoint is VALIDATORS:
+            endpoint = PREMIUM_VALIDATORS
         try:
             translated = wire.translate_fields(endpoint, fields, self, self.wire)
             records = self.table_cache.select_records(endpoint, translated, self)
