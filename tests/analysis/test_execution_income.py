@@ -160,7 +160,7 @@ def test_ambiguous_blocks_of_v2_are_an_error():
 @pytest.mark.parametrize(
     ("blocks", "words"),
     [
-        (BLOCKS.drop("producer_reward_wei"), "producer_reward_wei or total_reward_wei"),
+        (BLOCKS.drop("producer_reward_wei"), "producer_reward_wei or total_reward_wei.*slots="),
         (BLOCKS.drop("proposer_index"), "proposer_index or validator_index"),
         (BLOCKS.drop("epoch"), "no column epoch"),
         (BLOCKS.with_columns(pl.col("producer_reward_wei").cast(float)), "whole numbers"),

@@ -202,6 +202,20 @@ def test_incomplete_days_are_drawn(open_figure, explorer):
     assert [] == [found for found in backgrounds if not found]
 
 
+def test_the_legend_has_no_stripes(open_figure, explorer):
+    """Z3: each swatch is plain, in the colour of its bars, though the first bars are hatched."""
+    income = bf.load_income_history(range(5), since=0)
+    page, _ = open_figure(bf.interactive.income(income, every="day", by="component"))
+
+    fill = "all => all.map(shape => shape.style.fill)"
+    swatches = page.locator(".legend .legendpoints path").evaluate_all(fill)
+    names = page.locator(".legend .legendtext").all_text_contents()
+
+    assert {"Attestations", "Block proposals"} <= set(names)
+    assert len(names) == len(set(swatches))
+    assert [] == [found for found in swatches if "url(" in found]
+
+
 def test_a_million_points_open_and_pan(open_figure):
     """A series of a million points is shown within seconds and follows the mouse."""
     epochs = np.tile(np.arange(50_000), 20)

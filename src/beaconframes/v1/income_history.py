@@ -140,8 +140,9 @@ def load_income_history(
     -------
     polars.DataFrame
         Sorted by ``validator_index``, ``epoch``. Every amount is positive, penalties too: net
-        income is rewards less penalties (`beaconframes.analysis.income` computes it). A validator
-        has no rows for epochs in which it had no duties.
+        income is rewards less penalties (`beaconframes.analysis.income` computes it, and adds relay
+        payments from the frame of `load_produced_blocks`). A validator has no rows for epochs in
+        which it had no duties.
 
     Notes
     -----
