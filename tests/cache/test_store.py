@@ -517,7 +517,7 @@ class TestFinality:
         assert [3, 1, 1, 0] == counts
 
     def test_incomplete_epoch_is_not_stored(self, server, store):
-        """A final epoch with a missing slot is requested again."""
+        """P24: a final epoch with a missing slot is requested again."""
         fault = "rows_drop?every=40&path=/epoch/"
         call = lambda e: bf.load_epoch_slots(since=100, until=101, explorer=e)  # noqa: E731
         with FaultServer(fault, upstream=server.url) as bad:

@@ -353,6 +353,13 @@ def test_proposals_are_a_timeline():
     assert 4 == len({line.get_marker() + str(line.get_markerfacecolor()) for line in ax.lines})
 
 
+def test_an_unknown_status_is_not_drawn():
+    """B13: blocks with a status of a later service leave the chart of all others as it is."""
+    ax = plot.proposals(proposals("proposed", "finalizing", "missed"))
+
+    assert {"Proposed (1)", "Missed (1)"} == set(lines_by_name(ax))
+
+
 def test_proposals_of_many_validators_are_drawn_by_index():
     """With too many validators for names, the axis has indices."""
     ax = plot.proposals(proposals(*["proposed"] * 30, proposers=range(1000, 1030)))

@@ -24,7 +24,7 @@ def get(explorer):
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/nothing", "/api/v1/validator/1/", "/api/v1/epoch/"])
 def test_unknown_paths(get, path):
-    """The answer is 404 in the envelope; a path with a trailing slash is unknown."""
+    """S16: the answer is 404 in the envelope; a path with a trailing slash is unknown."""
     answer = get(path)
 
     assert 404 == answer.status_code
@@ -96,7 +96,7 @@ def test_validators_by_post(explorer, get):
 
 
 def test_large_body(explorer):
-    """A body of two megabytes is refused."""
+    """S07: a body of two megabytes is refused."""
     body = b'{"indicesOrPubkey":"' + b"7," * 2**20 + b'7"}'
 
     try:
@@ -251,7 +251,7 @@ def test_cross_site_posts_are_refused(explorer, headers, status):
 @pytest.mark.parametrize("begun", [b"", b"GET /api/v1/ep", b"POST /api/v1/validator HTTP/1.1\r\n"])
 @pytest.mark.parametrize("body", [b"", b"Host: {host}\r\nContent-Length: 1000\r\n\r\n{"])
 def test_incomplete_requests_are_closed(explorer, monkeypatch, begun, body):
-    """A connection is closed after the deadline, even if it sends a byte now and then."""
+    """S03: a connection is closed after the deadline, even if it sends a byte now and then."""
     monkeypatch.setattr(slow_clients, "REQUEST_SECONDS", 0.2)
     host = explorer.url.removeprefix("http://")
     name, port = host.split(":")
