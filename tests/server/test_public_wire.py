@@ -236,7 +236,7 @@ def test_slots_without_a_block_have_a_placeholder(get, chain):
 
 
 def test_proposals_of_an_early_epoch(get):
-    """P18: the public service replaces an epoch below 100 by 100, so that the window is 0 to 100."""
+    """P18: the public service replaces an epoch below 100 by 100: the window is 0 to 100."""
     every = ",".join(map(str, range(100)))
     early, first, later = (
         get(f"/api/v1/validator/{every}/proposals?epoch={epoch}").json()["data"]
