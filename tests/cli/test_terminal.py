@@ -35,7 +35,7 @@ def malicious(chain, tmp_path_factory):
     folder = tmp_path_factory.mktemp("malicious") / "data"
     meta = {name: value for name, value in chain.meta.items() if name != "format_version"}
     made = Dataset.create(folder, meta=meta)
-    blocks = chain.scan("blocks").filter(pl.col("status") == "proposed").head(150).collect()
+    blocks = chain.scan("blocks").filter(pl.col("status") == "proposed").head(len(TEXTS)).collect()
     texts = list(itertools.islice(itertools.cycle(TEXTS), blocks.height))
     graffiti = pl.Series("graffiti_text", texts)
     made.write("blocks", [blocks.with_columns(graffiti)])

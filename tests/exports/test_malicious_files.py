@@ -272,15 +272,15 @@ def test_many_missing_files_are_refused_quickly(tmp_path):
     folder = exported(tmp_path / "out")
     manifest = json.loads((folder / "manifest.json").read_text())
     (file,) = manifest["tables"]["rows"]["files"]
-    many = [{**file, "path": f"rows/{n:05d}.parquet"} for n in range(100_000)]
-    for files, words in ((many, "00001.parquet is missing"), ([file] * 100_000, "twice")):
+    many = [{**file, "path": f"rows/{n:05d}.parquet"} for n in range(20_000)]
+    for files, words in ((many, "00001.parquet is missing"), ([file] * 20_000, "twice")):
         manifest["tables"]["rows"]["files"] = files
         rewritten(folder, manifest)
         started = time.process_time()
         for way in (ways(folder, tmp_path / "copy")[i] for i in (0, 2, 4)):
             with pytest.raises(DatasetError, match=words):
                 way()
-        assert time.process_time() - started < 60
+        assert time.process_time() - started < 12
 
 
 def table_of(manifest):

@@ -169,7 +169,7 @@ def request_randomly(service, path, data):
 
 
 @given(data=st.data())
-@examples(30)
+@examples(20)
 def test_answers_conform_to_the_description(service, data):
     """S02: random requests to any path have answers with the described fields and statuses."""
     request_randomly(service, data.draw(st.sampled_from(sorted(OPERATIONS))), data)
@@ -178,7 +178,7 @@ def test_answers_conform_to_the_description(service, data):
 @pytest.mark.more
 @pytest.mark.parametrize("path", OPERATIONS)
 @given(data=st.data())
-@examples(15)
+@examples(10)
 def test_answers_of_each_path_conform_to_the_description(service, path, data):
     """S02: the same with more requests to each path."""
     request_randomly(service, path, data)

@@ -108,15 +108,16 @@ class World:
 WORLDS = {
     f"seed{seed}-of-{size['validators']}": (seed, size) for size in SIZES for seed in (1, 2, 3)
 }
-USUAL = {"seed1-of-300"}
+USUAL, MORE = {"seed1-of-300"}, {"seed2-of-300", "seed3-of-700"}
+MARKS = {
+    name: [] if name in USUAL else [pytest.mark.more if name in MORE else pytest.mark.long]
+    for name in WORLDS
+}
 
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(world, id=name, marks=[] if name in USUAL else [pytest.mark.more])
-        for name, world in WORLDS.items()
-    ],
+    params=[pytest.param(world, id=name, marks=MARKS[name]) for name, world in WORLDS.items()],
 )
 def world(request, tmp_path_factory):
     seed, size = request.param

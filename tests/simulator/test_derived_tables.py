@@ -28,7 +28,11 @@ SIZES = (
 WORLDS = {
     f"seed{seed}-of-{size['validators']}": (seed, size) for size in SIZES for seed in (1, 2, 3)
 }
-USUAL = {"seed1-of-260"}
+USUAL, MORE = {"seed1-of-260"}, {"seed2-of-260", "seed3-of-420"}
+MARKS = {
+    name: [] if name in USUAL else [pytest.mark.more if name in MORE else pytest.mark.long]
+    for name in WORLDS
+}
 
 
 class World:
@@ -56,10 +60,7 @@ class World:
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(world, id=name, marks=[] if name in USUAL else [pytest.mark.more])
-        for name, world in WORLDS.items()
-    ],
+    params=[pytest.param(world, id=name, marks=MARKS[name]) for name, world in WORLDS.items()],
 )
 def world(request, tmp_path_factory):
     seed, size = request.param
