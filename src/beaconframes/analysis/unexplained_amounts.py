@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
 
 _ROW = ["validator_index", "epoch"]
-
 _QUEUE = {"deposits": "processed_deposits_wei", "consolidations": "processed_consolidations_wei"}
 _WEI_PER_GWEI = 10**9
 
