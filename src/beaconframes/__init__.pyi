@@ -18,7 +18,7 @@ from beaconframes.calendar import (
     Chain as Chain,
 )
 
-# Know the cost of a call, and what is stored.
+# Know the cost of a call, what is stored, and what is missing.
 from beaconframes.client import (
     Plan as Plan,
     plan as plan,
@@ -27,6 +27,7 @@ from beaconframes.client import (
     Store as Store,
     store as store,
 )
+from beaconframes.fetch.missing_report import missing as missing
 
 # Load validators.
 from beaconframes.v1 import (

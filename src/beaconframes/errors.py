@@ -51,6 +51,8 @@ class BeaconframesError(Exception):
 
     category: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
+    shows_endpoint: ClassVar[bool] = True
+    """Whether the text begins with the endpoint."""
 
     def __init__(
         self,
@@ -71,7 +73,8 @@ class BeaconframesError(Exception):
 
     def __str__(self) -> str:
         """Return endpoint, message, number of attempts and hint on one line."""
-        text = f"{self.endpoint}: {self.message}" if self.endpoint else self.message
+        shown = self.endpoint if self.shows_endpoint else None
+        text = f"{shown}: {self.message}" if shown else self.message
         if self.attempts and self.attempts > 1:
             text += f" (after {self.attempts} attempts)"
         # The message may quote text from the chain, and terminals show it.
@@ -229,11 +232,12 @@ class WindowMoved(ResponseError, UserWarning):
 class MissingRows(ResponseError, UserWarning):
     """Requested rows were not returned: a warning, or an error with ``strict=True``.
 
-    The frame ``missing`` lists all of them; the message lists the first few. An error has the
-    returned rows in ``rows``.
+    The frame ``missing`` lists all of them with the reason, as `beaconframes.missing` does; the
+    message lists the first few. An error has the returned rows in ``rows``.
     """
 
     category = "missing rows"
+    shows_endpoint = False
     missing: pl.DataFrame | None = None
     rows: Any = None
 

@@ -205,6 +205,14 @@ def as_lazy(native: Any) -> nw.LazyFrame[Any]:
     return cast("nw.LazyFrame[Any]", nw.from_native(native))
 
 
+def list_column_names(frame: IntoFrame) -> list[str]:
+    """Return the names of the columns of a frame of any kind; none if it is not a frame."""
+    try:
+        return nw.from_native(frame).collect_schema().names()
+    except TypeError:
+        return []
+
+
 def is_empty(frame: IntoFrame) -> bool:
     """Return whether a frame of any kind has no rows, without computing all of it."""
     wrapped_frame = nw.from_native(frame)

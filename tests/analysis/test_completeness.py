@@ -78,6 +78,24 @@ def test_the_simulated_chain_is_complete(chain):
     assert {"not final", "inactive"} == set(rows.filter(~final)["state"])
 
 
+@pytest.mark.parametrize(
+    ("column", "end"), [("balance_gwei", 40), ("attester_slot", 12), ("net_gwei", 39)]
+)
+def test_a_slashed_validator_has_rows_until_its_penalties_end(column, end):
+    """G1: the rule of the consensus specification, for balances, duties and income."""
+    slashed = pl.DataFrame(
+        {"validator_index": [3], "activation_epoch": [0], "exit_epoch": [12], "slashed": [True],
+         "withdrawable_epoch": [40]}
+    )  # fmt: skip
+    rows = pl.DataFrame({"validator_index": [3], "epoch": [10], column: [1]})
+
+    states = analysis.completeness(rows, slashed, since=10, until=41)
+
+    assert [10 + 1, end - 1] == (
+        states.filter(state="missing")["epoch"].sort().gather([0, -1]).to_list()
+    )
+
+
 def test_wrong_frames_are_explained():
     """The missing columns of both frames are named."""
     with pytest.raises(UsageError, match="no column epoch"):

@@ -64,14 +64,14 @@ def test_an_unknown_validator(connection, final):
 
     assert 3 == result.exit_code
     assert "beaconframes: warning: " in result.stderr
-    assert "validator_index 5000" in result.stderr
+    assert "1 unknown to the service (5000)" in result.stderr
     assert 1 == len(messages(result.stderr))
     assert [(1, "kept"), (5000, "absent")] == [
         (row["validator_index"], row["state"]) for row in report["data"]
     ]
     assert False is report["complete"]
     assert [5000, None] == [row["validator_index"] for row in report["missing"]]
-    assert 1 == report["missing"][1]["public_keys_without_rows"]
+    assert [None, key] == [row["pubkey"] for row in report["missing"]]
 
 
 def test_a_damaged_store(connection, final, tmp_path, monkeypatch):

@@ -15,7 +15,6 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
-from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.errors import BeaconframesError, DatasetError, UsageError
 from beaconframes.exports import dataset_writer, journal, sorter, sources
@@ -191,10 +190,11 @@ def test_interrupted_export_with_public_keys_resumes(tmp_path, explorer, monkeyp
 
 def test_unknown_public_key_is_a_gap(tmp_path, explorer):
     """It stays a gap, and the same export adds nothing."""
-    few = {"validators": [2, f"0x{'ab' * 48}"], "since": 0, "until": 5}
+    unknown = f"0x{'ab' * 48}"
+    few = {"validators": [2, unknown], "since": 0, "until": 5}
     for added in (1, 0):
         made = export(tmp_path / "out", **few)
-        assert (6, added, ({"public_keys_without_rows": 1},)) == (made.rows, made.added, made.gaps)
+        assert (6, added, ({"pubkey": unknown},)) == (made.rows, made.added, made.gaps)
 
 
 @pytest.mark.parametrize(
@@ -572,46 +572,12 @@ def test_epochs_outside_of_active_periods_are_not_gaps(tmp_path, explorer):
         requests = explorer.requests
         made = bf.export(loader, tmp_path / loader.__name__, validators=late, since=0, until=99)
         assert (True, ()) == (made.complete, made.gaps)
-        # One window of a hundred epochs, its retry, and the active periods.
-        assert explorer.requests - requests <= 3
+        # One window of a hundred epochs, and the active periods.
+        assert explorer.requests - requests <= 2
     found = bf.export(
         bf.load_validator_stats, tmp_path / "stats", validators=late, since="2026-10-01"
     )
     assert found.complete
-
-
-def test_gaps_are_clipped_to_active_periods():
-    """Before activation, after exit, and without activation, no row is missing."""
-    from beaconframes.exports.active_periods import ActivePeriods
-
-    class Known(ActivePeriods):
-        def _load_rows(self, indices):
-            rows = [
-                (1, 100, None, None, False), (2, None, None, None, False),
-                (3, 0, 150, 400, False), (4, 0, 150, 400, True), (5, 120, 130, 400, False),
-            ]  # fmt: skip
-            names = ["index", "activation", "exit", "withdrawable", "slashed"]
-            found = pl.DataFrame(rows, schema=names, orient="row")
-            return found.filter(pl.col("index").is_in(indices))
-
-    class AnyExplorer:
-        chain = MAINNET
-
-    def gap(index, first, last, unit="epoch"):
-        return {"validator_index": index, f"first_{unit}": first, f"last_{unit}": last}
-
-    periods = Known(AnyExplorer(), uses_v2=False)
-    gaps = [gap(index, 50, 200) for index in range(1, 7)]
-    expected = [gap(1, 100, 200), gap(3, 50, 149), gap(4, 50, 200), gap(5, 120, 129)]
-    # The active period of the sixth validator is unknown.
-    assert [*expected, gap(6, 50, 200)] == periods.clip_gaps(gaps)
-    assert [] == periods.clip_gaps([gap(1, 0, 99), gap(3, 150, 200)])
-    days = periods.clip_gaps([gap(index, 0, 5, "day") for index in range(1, 4)])
-    assert [gap(1, 0, 5, "day"), gap(3, 0, 0, "day")] == days
-    slots = periods.clip_gaps([gap(1, 0, 3300, "slot")])
-    assert [gap(1, 3200, 3300, "slot")] == slots
-    plain = [{"pubkey": "0x12"}, {"first_epoch": 1, "last_epoch": 2}]
-    assert plain == periods.clip_gaps(plain)
 
 
 def test_lock_of_a_dead_process_is_taken_over(tmp_path, explorer):

@@ -301,22 +301,125 @@ def test_rows_that_never_existed_cost_one_more_request(upstream, load, requests)
     assert requests == len(server.seen)
 
 
-def test_a_validator_activated_later_costs_one_more_request(upstream, chain):
-    """Only the window next to its first row is requested again."""
-    since = chain.scan("validators").filter(pl.col("activation_epoch") > 150).collect()
-    late, epoch = since.select("validator_index", "activation_epoch").row(0)
+def list_lookups(server):
+    """Return the requests for the activity epochs of validators."""
+    return [
+        seen.target
+        for seen in server.seen
+        if seen.target.startswith("/api/v1/validator/") and seen.target.count("/") == 4
+    ]
+
+
+@pytest.mark.parametrize(
+    ("load", "span"),
+    [
+        (bf.load_income_history, {"since": 0, "until": FINAL}),
+        (bf.load_balance_history, {"since": 0, "until": FINAL}),
+        (bf.load_attestations, {}),
+    ],
+)
+def test_rows_that_cannot_exist_are_not_missing(upstream, chain, load, span):
+    """G1: before the activation and after the exit; one request for all of the validators."""
+    validators = chain.scan("validators").collect()
+    late = validators.filter(pl.col("activation_epoch") > 150)["validator_index"][:2]
+    waiting = validators.filter(pl.col("activation_epoch").is_null())["validator_index"][:2]
+    gone = validators.filter(pl.col("exit_epoch") < FINAL)["validator_index"][:2]
+    assert all(map(len, (late, waiting, gone)))
+
+    with damaging(upstream, "") as (server, explorer):
+        found = load([1, *late, *waiting, *gone], **span, explorer=explorer, strict=True)
+        assert 1 == len(list_lookups(server))
+        assert bf.missing().is_empty()
+        load([1, *late, *waiting, *gone], **span, explorer=explorer, strict=True)
+
+    # The activity epochs are requested once, and gaps are not requested again.
+    assert 1 == len(list_lookups(server))
+    windows = len(server.seen) - 1
+    assert windows in ({2 * 5} if span else {2 + 1})
+    last = found.filter(pl.col("epoch") == FINAL)["validator_index"]
+    assert {1, *late} <= set(last)
+
+
+def test_lost_rows_of_an_active_period_are_missing(upstream, chain):
+    """G1: only the part before the activation cannot exist."""
+    validators = chain.scan("validators").filter(pl.col("activation_epoch") > 150).collect()
+    late, epoch = validators.select("validator_index", "activation_epoch").row(0)
+    cells = f"{epoch}-{late},{epoch + 1}-{late}"
 
     with (
-        damaging(upstream, "") as (server, explorer),
-        pytest.warns(bf.MissingRows, match=f"epoch 0 to {epoch - 1}"),
+        damaging(upstream, f"rows_lack?path=income&fields=epoch,validatorindex&cells={cells}") as (
+            _,
+            explorer,
+        ),
+        pytest.warns(bf.MissingRows, match=f"{late}, epoch {epoch} to {epoch + 1}") as caught,
     ):
-        bf.load_income_history([1, late], since=0, until=FINAL, explorer=explorer)
+        bf.load_income_history([1, late], since=epoch - 9, until=epoch + 9, explorer=explorer)
 
-    last = epoch - 1
-    window = f"latest_epoch={last}&limit={min(epoch, 100)}"
-    assert [f"/api/v1/validator/{late}/incomedetailhistory?{window}"] == list_targets(
-        server, "income"
-    )[5:]
+    expected = {
+        "validator_index": late, "first_epoch": epoch, "last_epoch": epoch + 1,
+        "reason": "not returned by the service",
+    }  # fmt: skip
+    assert [expected] == bf.missing().to_dicts() == caught[0].message.missing.to_dicts()
+
+
+def test_the_message_counts_validators_by_reason(upstream, chain):
+    """G2: how many validators have no rows and why; no route, and the frame of the last load."""
+    exited = chain.scan("validators").filter(pl.col("exit_epoch") < FINAL - 10).collect()
+    gone = exited["validator_index"][0]
+    unknown = [5000, 5001, 5002]
+    since = FINAL - 5
+    date = upstream.service.chain.time_of("epoch", since).date()
+
+    with damaging(upstream, "") as (_, explorer):
+        with pytest.warns(bf.MissingRows) as caught:
+            bf.load_income_history(
+                [*range(100, 110), gone, *unknown], since=since, until=FINAL, explorer=explorer
+            )
+        assert str(caught[0].message).startswith(
+            "4 of 14 validators have no rows: 3 unknown to the service (5000, 5001, 5002), "
+            f"1 exited before {date} ({gone}). bf.missing()"
+        )
+        frame = bf.missing()
+        assert frame.equals(caught[0].message.missing)
+        assert {*unknown, gone} == set(frame["validator_index"])
+        assert ["exited"] == frame.filter(validator_index=gone)["reason"].to_list()
+        with pytest.raises(bf.MissingRows, match="1 of 1 validators has no rows") as error:
+            bf.load_income_history(5000, since=since, explorer=explorer, strict=True)
+        assert error.value.missing.equals(bf.missing())
+        bf.load_income_history(100, since=since, explorer=explorer)
+        assert bf.missing().is_empty()
+
+
+def test_an_unanswered_request_explains_no_gap(upstream):
+    """G1: if the validators cannot be requested, no row is called impossible or unknown."""
+    with damaging(upstream, "") as (_, explorer):
+        fetch = explorer.source._session.fetch
+
+        def fail(request, **more):
+            if request.path == "/api/v1/validator/101,5000":
+                raise errors.ServerError("failed")
+            return fetch(request, **more)
+
+        explorer.source._session.fetch = fail
+        with pytest.warns(bf.MissingRows, match="not returned by the service"):
+            bf.load_income_history([101, 5000], since=FINAL, explorer=explorer)
+
+    assert ["not returned by the service"] == bf.missing()["reason"].to_list()
+
+
+def test_public_keys_without_rows_are_named(upstream, chain):
+    """G2: a key that no validator has, and the key of a validator that is not active yet."""
+    validators = chain.scan("validators").collect()
+    waiting = validators.filter(pl.col("activation_epoch").is_null())["pubkey"][0]
+    unknown = "0x" + "ab" * 48
+    keys = [validators["pubkey"][101], waiting, unknown]
+
+    with damaging(upstream, "") as (_, explorer):
+        with pytest.warns(bf.MissingRows, match=rf"1 unknown to the service \({unknown}\)"):
+            bf.load_income_history(keys, since=FINAL, explorer=explorer)
+        bf.load_income_history(keys[:2], since=FINAL, explorer=explorer, strict=True)
+
+    assert bf.missing().is_empty()
 
 
 def test_farther_windows_are_requested_if_the_nearer_one_had_rows(upstream):
@@ -376,7 +479,7 @@ def test_a_failed_refetch_loses_no_rows(upstream, kind):
     ],
 )
 def test_an_empty_result_is_not_stored(upstream, tmp_path, load, subjects, part):
-    """If all rows are missing, the next call requests them again."""
+    """P13, G11: final rows of active validators must exist; the next call requests them again."""
     arguments = {**subjects, "since": 300, "until": 310}
     expected = load_without_faults(upstream, load, **arguments)
     known = {"chain": upstream.service.chain, "rate": 10_000, "store": tmp_path}
@@ -384,8 +487,9 @@ def test_an_empty_result_is_not_stored(upstream, tmp_path, load, subjects, part)
         FaultServer(f"rows_empty?path={part}&times=2", upstream=upstream.url) as server,
         bf.Explorer(server.url, **known) as explorer,
     ):
-        with pytest.warns(bf.MissingRows):
-            assert load(**arguments, explorer=explorer).is_empty()
+        with pytest.raises(errors.IntegrityError, match="epoch 300 to 310") as caught:
+            load(**arguments, explorer=explorer)
+        assert caught.value.rows.is_empty()
         assert_frame_equal(expected, load(**arguments, explorer=explorer))
 
 

@@ -50,7 +50,8 @@ def test_an_epoch_that_leaves_the_window_is_dropped_and_named(chain, service, tm
         found = bf.load_attestations(ACTIVE, explorer=explorer)
 
     assert_frame_equal(expected_attestations(chain, ACTIVE, 371, 469), found)
-    assert [(370, 370)] == caught[0].message.missing.rows()
+    assert [(370, 370)] == caught[0].message.missing.drop("reason").rows()
+    assert bf.missing().equals(caught[0].message.missing)
     # Two batches, and the second again without the epoch that left.
     assert 3 == replicas.count("/attestations")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from beaconframes.active_periods import Lifetime, end_epoch
 from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
     find_range,
@@ -17,7 +18,7 @@ from beaconframes.analysis.engines import (
     sort_rows,
     stack_tables,
 )
-from beaconframes.frames import drop_missing, map_rows
+from beaconframes.frames import drop_missing, list_column_names, map_rows
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _KEYS = ["validator_index", "epoch"]
 _ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
+_END_OF_BALANCE = ["slashed", "withdrawable_epoch"]
+_LIFETIMES = {"balance_gwei": Lifetime.BALANCE, "attester_slot": Lifetime.DUTIES}
+"""The rule of a table, by a column that only this table has; income is the other table."""
 _MARKS = ["requested", "present", "active"]
 
 
@@ -40,14 +44,17 @@ def completeness(
     """Classify every validator and epoch as present or missing. One row per validator and epoch.
 
     ``state`` is ``present``, or for an absent row ``inactive`` (before the validator's activation
-    or after its exit), ``not final`` (after the epoch *finalized*), or else ``missing``.
+    or after its exit), ``not final`` (after the epoch *finalized*), or else ``missing``. Rows that
+    a loader reports as missing are ``missing`` here, and no others: a slashed validator has income
+    until it can withdraw, and any validator has a balance until then.
 
     Parameters
     ----------
     frame
         Rows per validator and epoch: income, balances or attestations.
     validators
-        Frame of `load_validators`, of the validators to check.
+        Frame of `load_validators`, of the validators to check. Without its columns ``slashed`` and
+        ``withdrawable_epoch``, all rows end with the exit.
     since, until
         First and last epoch to check. Default: those of *frame*, which are looked up at once.
     finalized
@@ -60,14 +67,18 @@ def completeness(
         ``validator_index``, ``epoch``, ``state``. Sorted, except for Dask.
     """
     rows = drop_missing(open_frame(frame, _KEYS, loader="load_income_history"), _KEYS)
-    active_periods = open_frame_like(
-        validators, _ACTIVE_PERIOD, loader="load_validators", like=rows
-    )
+    names = list_column_names(validators)
+    columns = [*_ACTIVE_PERIOD, *(name for name in _END_OF_BALANCE if name in names)]
+    active_periods = open_frame_like(validators, columns, loader="load_validators", like=rows)
+    has_end = len(columns) == len(_ACTIVE_PERIOD) + len(_END_OF_BALANCE)
+    own = list_column_names(frame)
+    lifetimes = (rule for name, rule in _LIFETIMES.items() if name in own)
+    lifetime = next(lifetimes, Lifetime.PENALTIES) if has_end else Lifetime.DUTIES
     if since is None or until is None:
         first, last = find_range(rows, "epoch")
         since, until = first if since is None else since, last if until is None else until
     epochs = pl.DataFrame({"epoch": pl.int_range(since, until + 1, eager=True)})
-    requested = map_rows(active_periods, lambda part: _mark_epochs(part, epochs))
+    requested = map_rows(active_periods, lambda part: _mark_epochs(part, epochs, lifetime))
     present = map_rows(rows, lambda part: _select_marks(part, nw.lit(0), nw.lit(1), nw.lit(0)))
     within = present.filter(nw.col("epoch").is_between(since, until))
     marks = aggregate(stack_tables([requested, within]), _KEYS, _MARKS)
@@ -76,11 +87,11 @@ def completeness(
     )
 
 
-def _mark_epochs(active_periods: Lazy, epochs: pl.DataFrame) -> Lazy:
+def _mark_epochs(active_periods: Lazy, epochs: pl.DataFrame, lifetime: Lifetime) -> Lazy:
     """Return a row per validator and epoch with whether the validator was active."""
     grid = active_periods.join(move_to_engine(epochs, active_periods), how="cross")
     is_activated = nw.col("activation_epoch") <= nw.col("epoch")
-    has_exited = nw.col("exit_epoch") <= nw.col("epoch")
+    has_exited = end_epoch(lifetime) <= nw.col("epoch")
     is_active = nw.when(
         is_activated.fill_null(value=False) & ~has_exited.fill_null(value=False)
     ).then(1)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.active_periods import NOT_STORED, REASON
 from beaconframes.endpoint.cache_policy import CHAIN
 from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.fetch.completeness import IMPOSSIBLE
@@ -69,4 +70,6 @@ def unstored_gaps(grid: Grid, missing: Mapping[str, Intervals]) -> pl.DataFrame:
         for subject, intervals in missing.items()
         for first, last in intervals
     ]
-    return pl.DataFrame(gaps).with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
+    return pl.DataFrame(gaps).with_columns(
+        pl.lit(value=False).alias(IMPOSSIBLE), pl.lit(NOT_STORED).alias(REASON)
+    )

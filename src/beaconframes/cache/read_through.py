@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.active_periods import REASON, UNKNOWN
 from beaconframes.cache import finality
 from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects, unstored_gaps
 from beaconframes.cache.pubkey_index import resolve_pubkeys
@@ -22,7 +23,6 @@ from beaconframes.endpoint.intervals import (
 from beaconframes.fetch.completeness import (
     IMPOSSIBLE,
     NO_GAPS,
-    PUBKEYS_WITHOUT_ROWS,
     Requirement,
     drop_duplicates,
     drop_unrequested,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Call, ChainHead, Endpoint
     from beaconframes.endpoint.cache_policy import CacheRange
     from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.fetch.gap_reasons import Gaps
     from beaconframes.fetch.source import Connection, FetchedRows
 
 
@@ -51,8 +52,8 @@ class ReadThrough:
     table: str
     requested: CacheRange
     values: Mapping[str, Any]
-    unknown_pubkeys: int = 0
-    """How many of the requested public keys belong to no validator."""
+    unknown_pubkeys: tuple[str, ...] = ()
+    """The requested public keys that belong to no validator."""
     missing: dict[str, Intervals] = field(default_factory=dict)
     """The requested units that were not stored when the load started, by subject."""
     unstored: list[pl.DataFrame] = field(default_factory=list)
@@ -161,6 +162,10 @@ class ReadThrough:
         """Return the keys of all rows so far."""
         return self.select().rows.select(self.endpoint.table.key()).collect()
 
+    def requirement(self, calls: Sequence[Call]) -> Requirement:  # noqa: ARG002 - part of RowStore
+        """Return the rows that must exist."""
+        return Requirement.of(self.policy.expected_rows(self.requested).items())
+
     def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:  # noqa: ARG002 - part of RowStore
         """Return the requested rows that are missing, one row per gap."""
         if self.connection.offline and self.missing:
@@ -211,13 +216,23 @@ class ReadThrough:
         """Return the part of *missing* that was not stored when the load started."""
         return clip_gaps(self.grid, missing, self.missing)
 
-    def put_absent(self, missing: pl.DataFrame) -> None:
-        """Store that *missing* rows do not exist, where that is certain.
+    def put_absent(self, gaps: Gaps) -> None:
+        """Store that the rows of *gaps* do not exist, where that is certain.
 
-        A service that has the rows of one validator up to an epoch has those of all. Later rows
-        may not be available yet, unless they are old enough.
+        Rows outside of the active period of a validator never exist. A service that has the rows
+        of one subject up to a unit has those of all. Later rows may not be available yet, unless
+        they are old enough.
         """
-        missing = self.only_requested(missing)
+        if self.endpoint.lifetime is not None:
+            absent = gaps.inactive
+            if self.has_received:
+                # A response without any rows does not show that a validator is unknown.
+                unknown = gaps.missing.filter(pl.col(REASON) == UNKNOWN)
+                absent = pl.concat([absent, unknown], how="diagonal")
+            last = self.policy.final_until(self.chain_head, self._finalized)
+            self.put_empty(self.only_requested(absent), last)
+            return
+        missing = self.only_requested(gaps.missing)
         if missing[IMPOSSIBLE].any() or not self.has_received:
             # A service that omits rows that must exist, or all rows, may omit any.
             return
@@ -227,9 +242,13 @@ class ReadThrough:
             newest: list[Any] = [frame[unit].max() for frame in self.unstored]
             last = max(self.store.newest(self.table, unit), *newest, -1)
             until = max(until, min(policy.final_until(self.chain_head, self._finalized), last))
+        self.put_empty(missing, until)
+
+    def put_empty(self, missing: pl.DataFrame, until: int) -> None:
+        """Store that the units of *missing* up to *until* have no rows."""
         absent: Covered = {}
-        for gap, subject, first, last in gap_intervals(self.grid, missing):
-            if not gap[IMPOSSIBLE] and first <= until:
+        for _, subject, first, last in gap_intervals(self.grid, missing):
+            if first <= until:
                 absent[subject] = (*absent.get(subject, ()), (first, min(last, until)))
         if absent:
             empty = self.endpoint.table.empty()
@@ -242,17 +261,20 @@ class ReadThrough:
         is_new = before[1] == "" and now[1].startswith(" ")
         return now == before or (is_new and now[0] == before[0])
 
-    def result(self, missing: pl.DataFrame, warnings: list[Warning]) -> LoadResult:
+    def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:
         """Return the rows of the load."""
         if self.missing and not self.connection.offline:
             self.store.compact_small(self.table)
         if self.unknown_pubkeys:
-            unknown = pl.DataFrame(
-                {PUBKEYS_WITHOUT_ROWS: [self.unknown_pubkeys], IMPOSSIBLE: [False]}
+            unknown = pl.DataFrame({"pubkey": self.unknown_pubkeys}).with_columns(
+                pl.lit(UNKNOWN).alias(REASON), pl.lit(value=False).alias(IMPOSSIBLE)
             )
-            missing = pl.concat([missing, unknown], how="diagonal")
+            gaps = gaps._replace(missing=pl.concat([unknown, gaps.missing], how="diagonal"))
+            required = self.requirement(())
+            if required.subjects is not None:
+                required.subjects.pubkeys.update(self.unknown_pubkeys)
         selection = self.select()
-        return LoadResult(selection.rows, missing, warnings, is_sorted=selection.ordered)
+        return LoadResult(selection.rows, gaps, required, warnings, is_sorted=selection.ordered)
 
 
 def open_rows(
@@ -274,10 +296,10 @@ def open_rows(
     requested = None if table is None else policy.cache_range(values, chain_head)
     if table is None or requested is None:
         return None
-    unknown = 0
+    unknown: tuple[str, ...] = ()
     if requested.pubkeys:
         indices = resolve(connection, store, requested.pubkeys)
-        unknown = len(requested.pubkeys) - len(indices)
+        unknown = tuple(key for key in requested.pubkeys if key not in indices)
         subjects = dict.fromkeys([*requested.subjects, *map(str, indices.values())])
         requested = replace(requested, subjects=tuple(subjects), pubkeys=())
     return ReadThrough(connection, store, policy, table, requested, values, unknown)

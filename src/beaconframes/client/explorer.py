@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from beaconframes.cache.read_through import open_rows
+from beaconframes.cache.validator_epochs import ValidatorEpochsCache
 from beaconframes.calendar import Chain, get_chain
 from beaconframes.client.defaults import (
     PUBLIC_URL_V2,
@@ -24,7 +25,7 @@ from beaconframes.endpoint import ChainHead, Envelope, Head
 from beaconframes.errors import DatasetError, MissingRows, UsageError
 from beaconframes.fetch.completeness import allow_unfinalized
 from beaconframes.fetch.head import PINNED_HEADS, HeadV1, HeadV2
-from beaconframes.fetch.missing_report import report_missing
+from beaconframes.fetch.missing_report import LAST_LOAD, report_missing
 from beaconframes.fetch.pipeline import MemoryRows, load_rows, load_stored
 from beaconframes.fetch.progress import show_progress
 from beaconframes.fetch.source import ApiSource
@@ -140,6 +141,7 @@ class Explorer:
         self.local_store = create_local_store(
             settings.store, self.url, self.chain, needed=self.offline
         )
+        self.validator_epochs = ValidatorEpochsCache(self)
         if self.offline and head is None:
             head = read_stored_head(self.local_store, self.chain, needed=self._sends_requests)
         self._head = HeadV1(self.fetch, fixed=head)
@@ -264,6 +266,7 @@ class Explorer:
                     requests_left=lambda: count_requests_left(self.rate_limiter),
                 ),
             ):
+                LAST_LOAD.missing = None
                 result = self._load(endpoint, values)
         finally:
             PINNED_HEADS.reset(pinned)
@@ -273,13 +276,22 @@ class Explorer:
             rows = result.to_frame(endpoint, values)
             rows = to_pandas(rows) if settings.frame == "pandas" else rows
         for warning in result.warnings:
-            if settings.strict and isinstance(warning, MissingRows):
-                warning.rows = rows
-                raise warning
+            if isinstance(warning, MissingRows):
+                LAST_LOAD.missing = warning.missing
+                if settings.strict:
+                    warning.rows = rows
+                    raise warning
             warnings.warn(warning, stacklevel=4)
-        if not result.missing.is_empty():
-            missing = allow_unfinalized(result.missing, self.chain_head_of(endpoint))
-            warning = report_missing(endpoint, missing, rows, strict=settings.strict)
+        if not result.gaps.missing.is_empty():
+            missing = allow_unfinalized(result.gaps.missing, self.chain_head_of(endpoint))
+            warning = report_missing(
+                endpoint,
+                result.gaps._replace(missing=missing),
+                result.required,
+                rows,
+                self.chain,
+                strict=settings.strict,
+            )
             warnings.warn(warning, stacklevel=4)
         return rows
 
@@ -290,7 +302,7 @@ class Explorer:
         stored = None if store is None else open_rows(self, store, endpoint, values)
         if store is not None and stored is not None:
             try:
-                return load_stored(self.source, endpoint, stored, chain_head)
+                return load_stored(self.source, endpoint, stored, chain_head, self.validator_epochs)
             except DatasetError as error:
                 if self.offline:
                     raise
@@ -301,7 +313,7 @@ class Explorer:
                 hint="Connect without offline=True",
             )
         rows = MemoryRows(endpoint, values, chain_head)
-        return load_rows(self.source, endpoint, rows, chain_head)
+        return load_rows(self.source, endpoint, rows, chain_head, self.validator_epochs)
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response: JSON without its envelope, or an image."""

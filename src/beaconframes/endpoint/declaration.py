@@ -22,6 +22,7 @@ from beaconframes.schema import EnvelopeContext, RequestField
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from beaconframes.active_periods import Lifetime
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.endpoint.parameter import Batch, ExpectedRows, Fields, Parameter, View
@@ -77,7 +78,8 @@ class Endpoint:
     is the path on the public service, where it differs from the specification. ``absent`` is the
     text of the error by which the service says that an object does not exist. ``accept`` is the
     media type of the response version that the table describes. With ``is_contiguous`` a gap
-    between two final rows is an error; without it, units may have no row.
+    between two final rows is an error; without it, units may have no row. ``lifetime`` says in
+    which epochs a requested validator must have rows.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Endpoint:
     absent: str = ""
     accept: str = ""
     is_contiguous: bool = False
+    lifetime: Lifetime | None = None
 
     @property
     def method(self) -> str:

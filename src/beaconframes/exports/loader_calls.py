@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
+from beaconframes.active_periods import NATURAL, REASON
 from beaconframes.config import is_loopback
 from beaconframes.errors import IntegrityError, MissingRows, UsageError
-from beaconframes.exports.active_periods import ActivePeriods
 from beaconframes.exports.result import NOT_FINAL
 from beaconframes.frames import to_polars
 from beaconframes.v1 import ENDPOINTS
@@ -56,16 +56,10 @@ class LoaderCall:
         self.values = {name: self.arguments.get(name) for name in endpoint.arguments}
         self.chain_head = explorer.chain_head_of(endpoint)
         self.gaps: list[dict[str, Any]] = []
-        self._active_periods = ActivePeriods(explorer, uses_v2=endpoint in ENDPOINTS_V2)
 
     def load(self, **changes: Any) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
-        """Return the rows, with *changes* to the arguments, and the gaps.
-
-        Epochs in which a validator was not active are not gaps.
-        """
+        """Return the rows, with *changes* to the arguments, and the gaps."""
         rows, gaps = call_loader(self.function, self.explorer, {**self.arguments, **changes})
-        if gaps:
-            gaps = self._active_periods.clip_gaps(gaps)
         return rows.cast(self.endpoint.table.schema()), gaps
 
     def load_all(self) -> Iterator[pl.DataFrame]:
@@ -125,9 +119,11 @@ def call_loader(
         if error.rows is None or error.missing is None:
             raise
         frame = error.rows
+        # Rows that cannot exist are no gaps.
+        missing = error.missing.filter(~pl.col(REASON).is_in(NATURAL)).drop(REASON)
         gaps = [
             {name: value for name, value in row.items() if value is not None}
-            for row in error.missing.iter_rows(named=True)
+            for row in missing.iter_rows(named=True)
         ]
     return frame if isinstance(frame, pl.DataFrame) else to_polars(frame), gaps
 

@@ -1,56 +1,179 @@
-"""The warning and the error that list missing rows."""
+"""The warning and the error that list missing rows, and the frame of the last load."""
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
+from beaconframes.active_periods import (
+    EXITED,
+    NATURAL,
+    NOT_ACTIVE_YET,
+    NOT_RETURNED,
+    NOT_STORED,
+    REASON,
+    UNKNOWN,
+)
 from beaconframes.errors import IntegrityError, MissingRows
 from beaconframes.fetch.completeness import IMPOSSIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import polars as pl
-
+    from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint
+    from beaconframes.fetch.completeness import Requirement
+    from beaconframes.fetch.gap_reasons import Gaps
 
 MAX_GAPS_IN_MESSAGE = 5
+MAX_NAMES_IN_MESSAGE = 3
+
+SILENT = "silent"
+"""The column that marks subjects without any row."""
+
+REASONS = (UNKNOWN, NOT_RETURNED, NOT_STORED, EXITED, NOT_ACTIVE_YET)
+"""The reasons in the order of the message."""
+
+LAST_LOAD = threading.local()
+"""The frame of missing rows of the last load in each thread."""
+
+
+def missing() -> pl.DataFrame:
+    """Return the missing rows of the last load in this thread; no rows if none was missing.
+
+    Has one row per gap: the validator or another subject, ``first_epoch`` and ``last_epoch`` (or
+    days, or slots) if a range was requested, and ``reason``. If rows are missing, validators
+    that were not active in the whole range are listed as well. Rows that cannot exist are not
+    missing. It is the frame ``missing`` of the warning `MissingRows` and of the errors.
+    """
+    frame: pl.DataFrame | None = getattr(LAST_LOAD, "missing", None)
+    return pl.DataFrame(schema={REASON: pl.String}) if frame is None else frame
 
 
 def report_missing(
-    endpoint: Endpoint, missing: pl.DataFrame, rows: Any, *, strict: bool
+    endpoint: Endpoint,
+    gaps: Gaps,
+    required: Requirement,
+    rows: Any,
+    chain: Chain,
+    *,
+    strict: bool,
 ) -> MissingRows:
-    """Return the warning for *missing* rows; raise an error for impossible gaps.
+    """Return the warning for the *gaps* of a load; raise an error for impossible ones.
 
     With *strict* any missing row raises an error. Errors carry the received *rows*.
     """
-    gaps = missing.drop(IMPOSSIBLE)
-    impossible = missing.filter(IMPOSSIBLE)
+    impossible = gaps.missing.filter(IMPOSSIBLE)
+    listed, is_silent = list_gaps(endpoint, gaps, required)
+    silent, partial = listed.filter(is_silent), listed.filter(~is_silent)
+    LAST_LOAD.missing = listed
     if not impossible.is_empty():
         error = IntegrityError(
             f"final rows are missing, requested twice: {describe_gaps(impossible)}",
             endpoint=endpoint.route,
             hint="Try again later. The error has the received `rows` and the `missing` gaps",
         )
-        error.missing, error.rows = gaps, rows
+        error.missing, error.rows = listed, rows
         raise error
+    parts = [] if silent.is_empty() else [describe_silent(silent, required, chain)]
+    if not partial.is_empty():
+        parts.append(f"missing rows: {describe_gaps(partial)}")
     warning = MissingRows(
-        f"missing rows: {describe_gaps(missing)}",
+        "; ".join(parts),
         endpoint=endpoint.route,
-        hint="The warning's `missing` frame lists them. strict=True makes this an error",
+        hint="bf.missing() lists them. strict=True makes this an error",
     )
-    warning.missing = gaps
+    warning.missing = listed
     if strict:
         warning.rows = rows
         raise warning
     return warning
 
 
+def list_gaps(
+    endpoint: Endpoint, gaps: Gaps, required: Requirement
+) -> tuple[pl.DataFrame, pl.Series]:
+    """Return the missing rows and the inactive validators, and which of them have no row at all.
+
+    The inactive part of a validator that has rows is not listed.
+    """
+    parts = pl.concat([gaps.missing, gaps.inactive], how="diagonal").drop(IMPOSSIBLE)
+    parts = parts.select(pl.exclude(REASON), REASON)
+    names = subject_columns(parts, required)
+    if not names or endpoint.lifetime is None:
+        return parts, pl.repeat(value=False, n=parts.height, eager=True)
+    subject = subject_expr(names)
+    units, length = 1, pl.lit(1)
+    if required.units is not None:
+        ((unit, numbers),) = required.units.values.items()
+        units = len(numbers)
+        if f"first_{unit}" in parts.columns:
+            length = (pl.col(f"last_{unit}") - pl.col(f"first_{unit}") + 1).fill_null(units)
+        else:
+            length = pl.lit(units)
+    is_silent = subject.is_not_null() & (length.sum().over(subject) >= units)
+    marked = parts.with_columns(is_silent.alias(SILENT))
+    marked = marked.filter(pl.col(SILENT) | ~pl.col(REASON).is_in(NATURAL)).sort(
+        *names, nulls_last=True, maintain_order=True
+    )
+    return marked.drop(SILENT), marked[SILENT]
+
+
+def subject_columns(gaps: pl.DataFrame, required: Requirement) -> list[str]:
+    """Return the columns of *gaps* that name the subject: an index or a public key, or both."""
+    if required.subjects is None:
+        return []
+    return [name for name in dict.fromkeys((*required.subjects.values, "pubkey")) if name in gaps]
+
+
+def subject_expr(names: list[str]) -> pl.Expr:
+    """Return the expression of the subject, as text."""
+    return pl.coalesce(pl.col(name).cast(pl.String) for name in names)
+
+
+def describe_silent(silent: pl.DataFrame, required: Requirement, chain: Chain) -> str:
+    """Return how many validators have no rows, and why: their number and names by reason."""
+    assert required.subjects is not None
+    names = subject_columns(silent, required)
+    # A validator may be inactive in a part of the range: the reason of the other part counts.
+    reasons = silent.sort(pl.col(REASON).replace_strict(REASONS, range(len(REASONS))))
+    by_subject = reasons.select(subject_expr(names).alias("subject"), REASON).unique(
+        "subject", keep="first", maintain_order=True
+    )
+    counts = []
+    for reason in REASONS:
+        subjects = by_subject.filter(pl.col(REASON) == reason)["subject"].to_list()
+        if subjects:
+            subjects.sort(key=lambda name: (len(name), name))
+            listed = ", ".join(subjects[:MAX_NAMES_IN_MESSAGE])
+            more = ", ..." if len(subjects) > MAX_NAMES_IN_MESSAGE else ""
+            when = describe_reason(reason, required, chain)
+            counts.append(f"{len(subjects):,} {when} ({listed}{more})")
+    values = required.subjects.values
+    total = sum(map(len, values.values())) + len(required.subjects.pubkeys)
+    verb = "has" if total == 1 else "have"
+    return f"{by_subject.height:,} of {total:,} validators {verb} no rows: {', '.join(counts)}"
+
+
+def describe_reason(reason: str, required: Requirement, chain: Chain) -> str:
+    """Return a reason as text; an exit or an activation with the end of the requested range."""
+    if required.units is None or reason not in NATURAL:
+        return reason
+    ((unit, numbers),) = required.units.values.items()
+    kind: Any = unit
+    if reason == EXITED:
+        return f"exited before {chain.time_of(kind, min(numbers)):%Y-%m-%d}"
+    return f"not active until after {chain.time_of(kind, max(numbers)):%Y-%m-%d}"
+
+
 def describe_gaps(missing: pl.DataFrame) -> str:
     """Return the first few gaps as text."""
-    gaps = missing.drop(IMPOSSIBLE).head(MAX_GAPS_IN_MESSAGE).iter_rows(named=True)
+    gaps = missing.drop(IMPOSSIBLE, REASON, strict=False).head(MAX_GAPS_IN_MESSAGE)
     rest = missing.height - MAX_GAPS_IN_MESSAGE
-    return "; ".join(map(describe_gap, gaps)) + (f"; and {rest} more" if rest > 0 else "")
+    shown = "; ".join(map(describe_gap, gaps.iter_rows(named=True)))
+    return shown + (f"; and {rest} more" if rest > 0 else "")
 
 
 def describe_gap(gap: Mapping[str, Any]) -> str:

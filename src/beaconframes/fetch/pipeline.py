@@ -20,6 +20,11 @@ from beaconframes.fetch.completeness import (
     drop_unrequested,
     find_missing,
 )
+from beaconframes.fetch.gap_reasons import (
+    GapReasons,
+    Gaps,
+    select_returnable,
+)
 from beaconframes.fetch.refetch import refetch_arguments
 from beaconframes.fetch.served_range import ServedRange
 
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from beaconframes.endpoint import Call, ChainHead, Endpoint
+    from beaconframes.fetch.gap_reasons import ValidatorSource
     from beaconframes.fetch.source import FetchedRows, Source
 
 MAX_RESTARTS = 10
@@ -38,7 +44,8 @@ class LoadResult:
     """The rows of a load, the gaps in them, and the warnings about them."""
 
     rows: pl.DataFrame | pl.LazyFrame
-    missing: pl.DataFrame
+    gaps: Gaps
+    required: Requirement
     warnings: list[Warning] = field(default_factory=list)
     is_sorted: bool = False
     """Whether the rows are known to be sorted by key, without duplicates."""
@@ -86,24 +93,31 @@ class RowStore(Protocol):
     def keys(self) -> pl.DataFrame:
         """Return the keys of all rows so far."""
 
+    def requirement(self, calls: Sequence[Call]) -> Requirement:
+        """Return the rows that must exist, after *calls*."""
+
     def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:
         """Return the requested rows that are missing after *calls*, one row per gap."""
 
     def only_requested(self, missing: pl.DataFrame) -> pl.DataFrame:
         """Return the part of *missing* that this load has requested."""
 
-    def put_absent(self, missing: pl.DataFrame) -> None:
-        """Store that *missing* rows do not exist, where that is certain."""
+    def put_absent(self, gaps: Gaps) -> None:
+        """Store that the rows of *gaps* do not exist, where that is certain."""
 
     def is_consistent(self) -> bool:
         """Return whether no stored row was removed since the start."""
 
-    def result(self, missing: pl.DataFrame, warnings: list[Warning]) -> LoadResult:
+    def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:
         """Return the rows of the load."""
 
 
 def load_stored(
-    source: Source, endpoint: Endpoint, rows: RowStore, chain_head: ChainHead
+    source: Source,
+    endpoint: Endpoint,
+    rows: RowStore,
+    chain_head: ChainHead,
+    validators: ValidatorSource,
 ) -> LoadResult:
     """Return the requested rows of *endpoint*: from the store *rows*, the others from *source*.
 
@@ -116,7 +130,7 @@ def load_stored(
     for _ in range(MAX_RESTARTS):
         rows.start()
         try:
-            result = load_rows(source, endpoint, rows, chain_head)
+            result = load_rows(source, endpoint, rows, chain_head, validators)
         except DatasetError as error:
             # The damaged segments were removed from the store, so a restart fetches their rows.
             damage = error
@@ -130,7 +144,11 @@ def load_stored(
 
 
 def load_rows(
-    source: Source, endpoint: Endpoint, rows: RowStore, chain_head: ChainHead
+    source: Source,
+    endpoint: Endpoint,
+    rows: RowStore,
+    chain_head: ChainHead,
+    validators: ValidatorSource,
 ) -> LoadResult:
     """Return the requested rows, or raise DatasetError for damage in the store."""
     calls: list[Call] = []
@@ -144,24 +162,32 @@ def load_rows(
             not_found += fetched.not_found
             warnings += fetched.warnings
             rows.put(fetched)
-    missing = rows.find_missing(calls)
-    if served.is_narrowed:
-        missing = served.clip_gaps(missing)
-    if arguments and not missing.is_empty():
-        for batch in refetch_arguments(endpoint, calls, not_found, rows.only_requested(missing)):
-            if not batch:
-                continue
-            if not refetch(source, endpoint, rows, batch, chain_head, served):
-                break
-            missing = rows.find_missing(calls)
-            if served.is_narrowed:
-                missing = served.clip_gaps(missing)
-        rows.put_absent(missing)
-    result = rows.result(missing, warnings)
+    missing = find_missing_rows(rows, calls, served)
+    gaps, required = Gaps(missing, missing), Requirement()
+    if not missing.is_empty():
+        required = rows.requirement(calls)
+        reasons = GapReasons(endpoint, validators, chain_head, required, not_found)
+        gaps = reasons.find(missing, rows.keys)
+        if arguments:
+            returnable = rows.only_requested(select_returnable(endpoint, gaps.missing))
+            for batch in refetch_arguments(endpoint, calls, not_found, returnable):
+                if not batch:
+                    continue
+                if not refetch(source, endpoint, rows, batch, chain_head, served):
+                    break
+                gaps = reasons.find(find_missing_rows(rows, calls, served), rows.keys)
+            rows.put_absent(gaps)
+    result = rows.result(gaps, required, warnings)
     if served.is_narrowed:
         result.rows = served.clip_rows(result.rows)
         result.warnings += served.warnings()
     return result
+
+
+def find_missing_rows(rows: RowStore, calls: Sequence[Call], served: ServedRange) -> pl.DataFrame:
+    """Return the rows that are missing after *calls*, without units that the service refused."""
+    missing = rows.find_missing(calls)
+    return served.clip_gaps(missing) if served.is_narrowed else missing
 
 
 def refetch(
@@ -217,6 +243,10 @@ class MemoryRows:
         """Return the keys of all rows so far."""
         return self._merge().select(self._endpoint.table.key())
 
+    def requirement(self, calls: Sequence[Call]) -> Requirement:
+        """Return the rows that must exist, after *calls*."""
+        return Requirement.of_calls(self._endpoint, calls)
+
     def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:
         """Return the rows that *calls* requested and that are missing, one row per gap."""
         required = Requirement.of_calls(self._endpoint, calls)
@@ -226,16 +256,16 @@ class MemoryRows:
         """Return *missing*: all of it was requested."""
         return missing
 
-    def put_absent(self, missing: pl.DataFrame) -> None:
+    def put_absent(self, gaps: Gaps) -> None:
         """Store nothing."""
 
     def is_consistent(self) -> bool:
         """Return True: nothing is stored."""
         return True
 
-    def result(self, missing: pl.DataFrame, warnings: list[Warning]) -> LoadResult:
+    def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:
         """Return the rows, sorted by key."""
-        return LoadResult(self._merge(), missing, warnings, is_sorted=True)
+        return LoadResult(self._merge(), gaps, required, warnings, is_sorted=True)
 
     def _merge(self) -> pl.DataFrame:
         """Return all rows sorted by key, each once."""

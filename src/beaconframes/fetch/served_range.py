@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.active_periods import NO_LONGER_SERVED, REASON
 from beaconframes.endpoint import Role
 from beaconframes.errors import MissingRows, ServiceError, SnapshotMoved
 
@@ -167,7 +168,11 @@ class ServedRange:
             hint="Request fewer validators in one call, or start since= a few epochs later",
         )
         warning.missing = pl.DataFrame(
-            {f"first_{unit}": [dropped.start], f"last_{unit}": [dropped.stop - 1]}
+            {
+                f"first_{unit}": [dropped.start],
+                f"last_{unit}": [dropped.stop - 1],
+                REASON: [NO_LONGER_SERVED],
+            }
         )
         return [warning]
 

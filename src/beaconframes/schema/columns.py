@@ -131,6 +131,7 @@ class TableSpec:
     columns: tuple[Column, ...] = ()
     calendar_fields: tuple[CalendarField, ...] = ()
     public_spelling: int = 0
+    is_partial: bool = False
 
     @cached_property
     def list_columns(self) -> list[Column]:

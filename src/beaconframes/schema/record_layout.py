@@ -127,7 +127,7 @@ def check_unknown_fields(table: TableSpec, node: Node, page: bytes) -> None:
                 f"{shorten(path)}, which is not documented",
                 hint="The service may have renamed the field. Update beaconframes",
             )
-    if unknown:
+    if unknown and not table.is_partial:
         warn_unknown_fields(table.table_name, tuple(sorted(shorten(path) for path in unknown)))
 
 

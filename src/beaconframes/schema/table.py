@@ -50,6 +50,8 @@ class Table:
     """Index of the wire path that the public service uses: 0 is the first, -1 the last."""
     keeps_every_field: ClassVar[bool] = False
     """Whether undocumented fields become columns too, with inferred types."""
+    is_partial: ClassVar[bool] = False
+    """Whether records have documented fields without a column: they are dropped silently."""
     spec: ClassVar[TableSpec] = TableSpec("")
 
     def __init_subclass__(cls) -> None:
@@ -69,7 +71,9 @@ class Table:
             columns.append(column)
         shared = (column for base in cls.__bases__ for column in getattr(base, "columns", ()))
         cls.columns = (*columns, *(column for column in shared if column.name not in vars(cls)))
-        cls.spec = TableSpec(cls.table_name, cls.columns, cls.calendar_fields, cls.public_spelling)
+        cls.spec = TableSpec(
+            cls.table_name, cls.columns, cls.calendar_fields, cls.public_spelling, cls.is_partial
+        )
 
     @classmethod
     def key(cls) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Number, Table
@@ -28,6 +29,7 @@ ATTESTATION_EFFICIENCY = Endpoint(
     table=AttestationEfficiency,
     parameters=(Identifiers("validators", AttestationEfficiency.validator_index),),
     absent=UNRESOLVED,
+    lifetime=Lifetime.DUTIES,
 )
 
 

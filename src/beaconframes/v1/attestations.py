@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, overload
 
 import polars as pl
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment, Span
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import (
@@ -177,6 +178,7 @@ ATTESTATIONS = Endpoint(
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     absent=UNRESOLVED,
+    lifetime=Lifetime.DUTIES,
 )
 
 

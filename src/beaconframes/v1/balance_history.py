@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Finality, Identifiers
@@ -38,6 +39,7 @@ BALANCE_HISTORY = Endpoint(
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     absent=UNRESOLVED,
+    lifetime=Lifetime.BALANCE,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Table, Wei
@@ -34,6 +35,7 @@ EXECUTION_PERFORMANCE = Endpoint(
     table=ExecutionPerformance,
     parameters=(Identifiers("validators", ExecutionPerformance.validator_index),),
     absent=UNRESOLVED,
+    lifetime=Lifetime.DUTIES,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Gwei, Table
@@ -41,6 +42,7 @@ PERFORMANCE = Endpoint(
     table=Performance,
     parameters=(Identifiers("validators", Performance.validator_index),),
     absent=UNRESOLVED,
+    lifetime=Lifetime.DUTIES,
 )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import polars as pl
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import (
@@ -156,6 +157,7 @@ VALIDATOR_STATS = Endpoint(
     pagination=DayWindow(ValidatorStats.day),
     finality=Finality.WHEN_PUBLISHED,
     is_contiguous=True,
+    lifetime=Lifetime.DUTIES,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape
 from beaconframes.schema import Count, Epoch, Flag, Gwei, Hex, Slot, Table, Text
@@ -73,6 +74,7 @@ VALIDATORS = Endpoint(
     shape=Shape.OBJECT_IF_SINGLE,
     post=Post("/api/v1/validator", arg="validators", field="indicesOrPubkey"),
     absent=UNRESOLVED,
+    lifetime=Lifetime.KNOWN,
 )
 
 

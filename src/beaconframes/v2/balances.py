@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
@@ -49,6 +50,7 @@ BALANCES = Endpoint(
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     envelope=Envelope.V2,
+    lifetime=Lifetime.BALANCE,
 )
 
 

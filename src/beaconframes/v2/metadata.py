@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Count, Hex, Table, Text
@@ -54,6 +55,7 @@ METADATA = Endpoint(
     parameters=(OnChain(), ValidatorsIn(Metadata.validator_index, pubkey=Metadata.pubkey)),
     pagination=Cursor(),
     envelope=Envelope.V2,
+    lifetime=Lifetime.KNOWN,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
+from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
 from beaconframes.schema import Count, Epoch, Flag, Hex, Table, Text, Wei
@@ -77,6 +78,7 @@ VALIDATORS = Endpoint(
     parameters=(OnChain(), ValidatorsIn(Validators.validator_index, pubkey=Validators.pubkey)),
     pagination=Cursor(),
     envelope=Envelope.V2,
+    lifetime=Lifetime.KNOWN,
 )
 
 

@@ -1,0 +1,119 @@
+"""Active periods of validators: the epochs in which a validator must have rows.
+
+Outside of them rows cannot exist, so they are not missing. Loaders, plans, exports and
+`analysis.completeness` use this one rule.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+if TYPE_CHECKING:
+    from beaconframes.calendar import Chain, Unit
+
+ACTIVE_STATUSES = ("active", "exiting", "slashing")
+"""The beginnings of the status of a validator that has duties."""
+
+REASON = "reason"
+UNKNOWN = "unknown to the service"
+EXITED = "exited"
+NOT_ACTIVE_YET = "not active yet"
+NOT_RETURNED = "not returned by the service"
+NOT_STORED = "not stored"
+NO_LONGER_SERVED = "no longer in the window of the service"
+NATURAL = (EXITED, NOT_ACTIVE_YET)
+"""The reasons for which rows cannot exist."""
+
+FAR = 2**53
+"""A unit after every other one."""
+
+
+class Lifetime(Enum):
+    """The epochs in which a validator must have rows in a table."""
+
+    KNOWN = "always, if the service knows the validator"
+    DUTIES = "from activation until exit"
+    PENALTIES = "as duties; a slashed validator until the epoch before the last one of its balance"
+    BALANCE = "from activation until the balance can be withdrawn"
+
+
+def end_epoch(lifetime: Lifetime) -> nw.Expr:
+    """Return the first epoch without required rows, from the columns of a validator."""
+    if lifetime is Lifetime.BALANCE:
+        return nw.col("withdrawable_epoch")
+    if lifetime is Lifetime.PENALTIES:
+        # The consensus specification penalizes it while the next epoch is not withdrawable.
+        penalized = nw.when(nw.col("slashed")).then(nw.col("withdrawable_epoch") - 1)
+        return penalized.otherwise(nw.col("exit_epoch"))
+    return nw.col("exit_epoch")
+
+
+def find_periods(
+    validators: pl.DataFrame, lifetime: Lifetime, unit: Unit, chain: Chain
+) -> pl.DataFrame:
+    """Return the first and the last unit in which each of *validators* must have rows.
+
+    A validator that is never active gets a ``start`` in the far future.
+    """
+    epochs = (
+        nw.from_native(validators)
+        .with_columns(nw.col("activation_epoch").alias("start"), end_epoch(lifetime).alias("end"))
+        .to_native()
+        .select("validator_index", "start", pl.col("end") - 1)
+    )
+    if unit != "epoch":
+        epochs = epochs.with_columns(
+            pl.Series(name, [convert(epoch, unit, chain) for epoch in epochs[column]], pl.Int64)
+            for name, column, convert in (
+                ("start", "start", first_unit), ("end", "end", last_unit),
+            )
+        )  # fmt: skip
+    return epochs.with_columns(pl.col("start").fill_null(FAR), pl.col("end").fill_null(FAR))
+
+
+def first_unit(epoch: int | None, unit: Unit, chain: Chain) -> int | None:
+    """Return the first slot or day of *epoch*."""
+    return None if epoch is None else chain.at(unit, chain.time_of("epoch", epoch))
+
+
+def last_unit(epoch: int | None, unit: Unit, chain: Chain) -> int | None:
+    """Return the last slot or day of *epoch*."""
+    if epoch is None:
+        return None
+    if unit == "slot":
+        return (epoch + 1) * chain.slots_per_epoch - 1
+    return chain.at(unit, chain.time_of("epoch", max(epoch, 0)))
+
+
+def split_gaps(
+    gaps: pl.DataFrame, periods: pl.DataFrame, unit: Unit
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the parts of *gaps* in which rows are missing, and those in which none can exist.
+
+    Both have a ``reason``. The gaps of a validator without a period are all missing.
+    """
+    first, last = f"first_{unit}", f"last_{unit}"
+    columns = gaps.columns
+    joined = gaps.join(periods, on="validator_index", how="left", maintain_order="left")
+    joined = joined.with_columns(pl.col("start").fill_null(-FAR), pl.col("end").fill_null(FAR))
+    inside = joined.with_columns(
+        pl.max_horizontal(first, "start").alias(first), pl.min_horizontal(last, "end").alias(last)
+    )
+    if REASON not in columns:
+        inside = inside.with_columns(pl.lit(NOT_RETURNED).alias(REASON))
+    before = joined.with_columns(
+        pl.min_horizontal(last, pl.col("start") - 1).alias(last),
+        pl.lit(NOT_ACTIVE_YET).alias(REASON),
+    )
+    after = joined.with_columns(
+        pl.max_horizontal(first, pl.col("end") + 1).alias(first), pl.lit(EXITED).alias(REASON)
+    )
+    order = list(dict.fromkeys((*columns, REASON)))
+    inside, before, after = (
+        part.filter(pl.col(first) <= pl.col(last)).select(order) for part in (inside, before, after)
+    )
+    return inside, pl.concat([before, after], how="vertical_relaxed")
