@@ -8,10 +8,11 @@ import json
 import os
 import re
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -19,9 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beaconframes as bf
+from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.exports.chunked_load import ChunkedLoad
 from beaconframes.exports.manifest import check_license
+from beaconframes.exports.partitions import create_partitioning
 from beaconframes.exports.row_order import sort_rows
 from beaconframes.exports.targets import parse_target
 
@@ -76,6 +80,48 @@ def test_frame_is_divided_by_day(tmp_path):
     table = manifest["tables"]["income_history"]
     assert ["epoch", "validator_index"] == table["sorted_by"]
     assert ["validator_index", "epoch"] == table["key"]
+
+
+def test_midnight_is_in_the_day_that_it_starts(tmp_path):
+    """A row of 00:00:00 UTC is in the folder of its own date; also before 1970."""
+    midnight = datetime(2026, 10, 2, tzinfo=UTC)
+    moments = [midnight - timedelta(microseconds=1), midnight, midnight + timedelta(microseconds=1)]
+    first = datetime(1970, 1, 1, tzinfo=UTC)
+    times = [*moments, first - timedelta(microseconds=1), first]
+    bf.export(pl.DataFrame({"slot": range(5), "time": times}), tmp_path / "out", by="day")
+
+    found = {
+        path.parent.name: pl.read_parquet(path, hive_partitioning=False)["slot"].to_list()
+        for path in (tmp_path / "out").rglob("*.parquet")
+    }
+    assert {
+        "date=2026-10-01": [0],
+        "date=2026-10-02": [1, 2],
+        "date=1969-12-31": [3],
+        "date=1970-01-01": [4],
+    } == found
+
+
+@pytest.mark.parametrize(
+    ("genesis", "expected"),
+    [
+        # Epochs of 384 s: 225 each day. Epoch 225 starts at midnight, or 1 s before or after it.
+        (datetime(2026, 1, 1, tzinfo=UTC), 225),
+        (datetime(2025, 12, 31, 23, 59, 59, tzinfo=UTC), 226),
+        (datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC), 225),
+    ],
+)
+def test_an_interrupted_export_continues_at_midnight(genesis, expected):
+    """After the partition of January 1, the first epoch is the first that starts on January 2."""
+    load = object.__new__(ChunkedLoad)
+    schema = pl.Schema({"epoch": pl.Int64(), "time": pl.Datetime("us", "UTC")})
+    chain = Chain("midnight", genesis=genesis)
+    load.partitioning = create_partitioning("day", schema, chain)
+    load.policy = SimpleNamespace(unit_name="epoch")
+    load.call = SimpleNamespace(explorer=SimpleNamespace(chain=chain))
+    january_1 = (datetime(2026, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days
+
+    assert expected == load.find_unit_after(january_1)
 
 
 def test_files_by_validators_are_in_the_order_of_validators(tmp_path):

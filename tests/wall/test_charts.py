@@ -70,14 +70,16 @@ def look_alike(left, right):
 
 def test_the_static_wall_has_axes_in_pixels():
     """Every pixel of the region is a square, y counts downwards, and the colours are exact."""
-    axes = plot.wall(WALL, region=REGION, background="white")
+    axes = plot.wall(WALL, region=REGION, background="#0033ff")
 
     (image,) = axes.images
     assert np.array_equal(np.asarray(wall.render(WALL, region=REGION)), image.get_array())
     assert (-0.5, 3.5, 2.5, -0.5) == tuple(image.get_extent())
     assert "nearest" == image.get_interpolation()
     assert ("x (pixels)", "y (pixels)") == (axes.get_xlabel(), axes.get_ylabel())
-    assert (1.0, 1.0, 1.0, 1.0) == axes.get_facecolor()
+    assert (0.0, 0.2, 1.0, 1.0) == axes.get_facecolor()
+    figure = interactive.wall(WALL, region=REGION, background="#0033ff")
+    assert "#0033ff" == figure.layout.plot_bgcolor
     assert "" == axes.get_title()
 
 

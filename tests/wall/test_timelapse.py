@@ -90,9 +90,9 @@ def test_every_frame_is_exact(tmp_path, form, colours):
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_region_scale_and_background_are_as_in_render(tmp_path, form):
-    """The last frame is the picture of render, enlarged and on white."""
+    """The last frame is the picture of render, enlarged and on a background."""
     frame = dense_wall()
-    options = {"region": (3, 2, 25, 12), "scale": 3, "background": "white"}
+    options = {"region": (3, 2, 25, 12), "scale": 3, "background": "#0a64fa"}
 
     path = wall.timelapse(frame, tmp_path / f"a.{form}", frames=7, **options)
 

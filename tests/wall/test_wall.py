@@ -90,10 +90,13 @@ def test_region_is_inclusive_and_scale_makes_squares():
 
 
 def test_background_fills_unpainted_pixels():
-    """Painted black and unpainted are different."""
-    image = wall.render(changes((1, 0, 0, "000000")), background="#fafafa", region=(0, 0, 1, 0))
+    """Painted black and unpainted are different; red and blue of the background stay apart."""
+    frame = changes((1, 0, 0, "000000"))
+    image = wall.render(frame, background="#0a64fa", region=(0, 0, 1, 0))
+    named = wall.render(frame, background="red", region=(0, 0, 1, 0))
 
-    assert [(0, 0, 0, 255), (250, 250, 250, 255)] == [image.getpixel((x, 0)) for x in (0, 1)]
+    assert [(0, 0, 0, 255), (10, 100, 250, 255)] == [image.getpixel((x, 0)) for x in (0, 1)]
+    assert (255, 0, 0, 255) == named.getpixel((1, 0))
 
 
 @pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas, pl.DataFrame.to_pandas])
@@ -205,7 +208,7 @@ def test_as_many_colours_as_a_palette_holds(tmp_path):
 def test_saved_options_are_as_in_render(tmp_path, colours):
     """Region, scale and background of a file, with a palette and without."""
     frame = dense_wall(colours=colours)
-    options = {"region": (10, 950, 60, 999), "scale": 3, "background": "white"}
+    options = {"region": (10, 950, 60, 999), "scale": 3, "background": "#0a64fa"}
 
     path = wall.save(frame, tmp_path / "wall.png", **options)
 
