@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -122,18 +122,18 @@ class Cursor(Parameter):
         return rows
 
 
+@dataclass
 class EmptyPages:
     """Counts empty pages in a row, over all calls of one load; thread-safe."""
 
-    def __init__(self) -> None:
-        self._in_a_row = 0
-        self._lock = threading.Lock()
+    in_a_row: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, *, is_empty: bool) -> int:
         """Count one more page; return how many empty ones were received in a row."""
-        with self._lock:
-            self._in_a_row = self._in_a_row + 1 if is_empty else 0
-            return self._in_a_row
+        with self.lock:
+            self.in_a_row = self.in_a_row + 1 if is_empty else 0
+            return self.in_a_row
 
 
 class PageLoopGuard:
