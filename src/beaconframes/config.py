@@ -15,6 +15,8 @@ setting           variable                       meaning
 ``max_requests``  ``BEACONFRAMES_MAX_REQUESTS``  limit per call; None: no limit
 ``state``         ``BEACONFRAMES_STATE``         folder of the shared rate limit, or false
 ================  =============================  ==========================================
+
+An empty variable counts as unset.
 """
 
 from __future__ import annotations

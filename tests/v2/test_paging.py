@@ -412,6 +412,10 @@ def test_the_end_of_an_endpoint_warns_once():
         (lambda: bf.v2.load_owners(operator=-1), "operator -1 is not a whole number"),
         (lambda: bf.v2.load_sub_entities(["Fyrlykt", 5]), "entity=5 is not a name"),
         (lambda: bf.v2.load_proposal_slots(1, since=9, until=8), "is after until"),
+        (
+            lambda: bf.v2.load_machine_metrics(since="2026-10-06", until="2026-10-02"),
+            r"^since \(2026-10-06\) is after until \(2026-10-02\)\. Swap them$",
+        ),
         (lambda: bf.v2.load_proposal_slots(1, until=15_029), "slot 15029 is in the future"),
         (lambda: bf.v2.load_apy_roi(range(101)), "101 validators are more than the 100"),
     ],

@@ -428,7 +428,7 @@ class Between(Parameter):
         start = 0 if since is None else resolve_second("since", since, last=False)
         end = LAST_SECOND if until is None else resolve_second("until", until, last=True)
         if start > end:
-            raise UsageError(f"since={shorten(since)} is after until={shorten(until)}")
+            raise UsageError(f"since ({since}) is after until ({until})", hint="Swap them")
         return [Batch({"range": {"timestamp": {"start": start, "end": end}}})]
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
