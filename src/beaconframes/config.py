@@ -143,6 +143,12 @@ def current(**arguments: Any) -> Settings:
     return Settings(**_override(_read_environment(without=layers), layers))
 
 
+def is_given(name: str, argument: Any = None) -> bool:
+    """Return whether a setting is an argument, or set by the user, instead of its default."""
+    layers = _override(_connected, _block.get({}))
+    return argument is not None or name in layers or name in _read_environment(without=layers)
+
+
 @contextlib.contextmanager
 def settings(**overrides: Any) -> Iterator[Settings]:
     """Use other settings inside a ``with`` block, in this thread or task only.

@@ -113,7 +113,7 @@ def test_serve_with_keys_of_two_tiers(chain):
     )
     try:
         url = re.search(r"http://\S+", process.stdout.readline())[0]
-        assert f"load with --dataset {chain.path}, not --url\n" in process.stdout.readline()
+        assert f"--url {url}, or with bf.connect({url!r})\n" in process.stdout.readline()
         statuses = [
             httpx.post(
                 f"{url}/api/v2/ethereum/validators",

@@ -627,3 +627,14 @@ def test_the_dictionary(run):
         result = run("dictionary", loader, served=False)
         assert (0, lines) == (result.exit_code, result.stdout.count("\n"))
         assert "The columns are not documented" in result.stdout
+
+
+def test_a_served_address_alone_gives_the_times_of_its_chain(run, running):
+    """Z1: --url needs no --chain; dates select the epochs of the served chain."""
+    time = running.service.chain.time_of("epoch", 300)
+    words = ["--url", running.url, "--validators", "5", "--since", time.date(), "--until", 301]
+
+    result = run("load", "balance-history", *words, "--format", "csv", served=False)
+
+    assert 0 == result.exit_code
+    assert time.strftime("%Y-%m-%d") == result.stdout.splitlines()[1].split(",")[2][1:11]

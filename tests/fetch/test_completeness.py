@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.fetch import head, response_warnings
+from beaconframes.fetch import head
 from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
 from beaconframes.server import Server
 
@@ -539,16 +539,6 @@ def test_a_list_that_shifts_between_pages_is_logged(caplog):
         "5 rows were received more than once; each is used once, and others may be missing"
         in caplog.text
     )
-
-
-def test_the_calendar_of_another_chain_is_logged(upstream, caplog):
-    """A local explorer states its genesis; its address alone does not make it mainnet."""
-    response_warnings.log_chain_mismatch.cache_clear()
-    for known in ({}, {"chain": upstream.service.chain}):
-        caplog.clear()
-        with bf.Explorer(upstream.url, head=upstream.service.head, **known) as explorer:
-            bf.load_validators([1], explorer=explorer)
-        assert ("times are computed for mainnet" in caplog.text) == (not known)
 
 
 @pytest.mark.parametrize(

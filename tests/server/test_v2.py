@@ -36,7 +36,7 @@ def post(server, path, body, key=PREMIUM):
 
 def connect(server, key):
     """Return an explorer with an API key."""
-    return bf.Explorer(server.url, api_key=key, chain="mainnet", rate=1000)
+    return bf.Explorer(server.url, api_key=key, chain=server.service.chain, rate=1000)
 
 
 BAD = "Bad request. Please check your input and try again."

@@ -9,17 +9,18 @@ import shutil
 import threading
 import warnings
 from contextlib import suppress
-from dataclasses import asdict
 from hashlib import blake2b
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import platformdirs
 import polars as pl
 
 from beaconframes.cache import empty_responses
+from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset, Selection, ledger
+from beaconframes.endpoint.chain_metadata import describe_chain, parse_chain
 from beaconframes.errors import DatasetBusy, DatasetError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -52,13 +53,26 @@ def store_folder(root: Path | None, url: str, chain: Chain) -> Path:
     return folder / f"{readable[:60]}-{blake2b(identity.encode(), digest_size=4).hexdigest()}"
 
 
+def find_stored_chain(root: Path | None, url: str) -> Chain | None:
+    """Return the chain of the rows from *url* in the folder *root*, or of *root* as a dataset."""
+    any_chain = store_folder(root, url, MAINNET)
+    name = any_chain.name.rpartition(MAINNET.name)[0]
+    folders = [any_chain] if any_chain == root else sorted(any_chain.parent.glob(f"{name}*"))
+    for folder in folders:
+        with suppress(DatasetError, KeyError, TypeError, ValueError):
+            meta = Dataset.open(folder).meta
+            if folder == root or str(meta["service"]).lower() == url.lower():
+                return parse_chain(meta["chain"])
+    return None
+
+
 class LocalStore:
     """One dataset, created when its first row is stored; safe for threads and processes."""
 
     def __init__(self, path: Path, *, url: str, chain: Chain, simulated: bool = False) -> None:
         """Store rows of *chain* from *url* in the folder *path*; nothing is opened yet."""
         self.path = path
-        self._meta = {"service": url, "simulated": simulated, "chain": chain_metadata(chain)}
+        self._meta = {"service": url, "simulated": simulated, "chain": describe_chain(chain)}
         self._chain = chain
         self._dataset: Dataset | None = None
         self._finalized = -1
@@ -272,11 +286,6 @@ class LocalStore:
         warnings.warn(
             StoreUnavailable(f"the store is not used: {message}", hint=hint), stacklevel=2
         )
-
-
-def chain_metadata(chain: Chain) -> dict[str, Any]:
-    """Return *chain* as the metadata of a dataset."""
-    return {**asdict(chain), "genesis": chain.genesis.isoformat()}
 
 
 def last_unit_metadata(chain: Chain, finalized: int) -> dict[str, int]:

@@ -28,7 +28,11 @@ def connection_options() -> list[click.Parameter]:
     """Return the options; `open_explorer` takes their values."""
     return [
         click.Option(["--url"], help="Address of the explorer. [BEACONFRAMES_URL]"),
-        click.Option(["--chain"], help="mainnet or hoodi. [BEACONFRAMES_CHAIN]"),
+        click.Option(
+            ["--chain"],
+            help="mainnet or hoodi; the default is what the explorer at --url states, or "
+            "mainnet. [BEACONFRAMES_CHAIN]",
+        ),
         click.Option(
             ["--key-file"],
             type=FILE,

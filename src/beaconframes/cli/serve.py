@@ -86,7 +86,6 @@ def serve(
     With keys, every request needs one of them. The list of processes shows the options, so put a
     secret key into the environment variable BEACONFRAMES_SERVE_KEY.
     """
-    from beaconframes.calendar import HOODI, MAINNET
     from beaconframes.cli.rendering import format_json
     from beaconframes.server import Server, open_dataset
     from beaconframes.simulator import open_sample
@@ -114,10 +113,7 @@ def serve(
             click.echo(format_json({"url": server.url, "chain": chain, "dataset": path}))
         else:
             click.echo(f"Serving {path} ({chain}) at {server.url} until Ctrl-C")
-            if server.service.chain not in (MAINNET, HOODI):
-                click.echo(
-                    f"Its times differ from those of mainnet: load with --dataset {path}, not --url"
-                )
+            click.echo(f"Load from it with --url {server.url}, or with bf.connect({server.url!r})")
         server.wait()
 
 

@@ -31,8 +31,8 @@ def open_store(url: str | None, chain: str | None, store: Any) -> Store:
     """Open the store of the settings, which must exist."""
     from beaconframes.calendar import get_chain
     from beaconframes.client import Store
-    from beaconframes.client.defaults import create_local_store, public_url
-    from beaconframes.config import current
+    from beaconframes.client.defaults import create_local_store, find_chain_of_store, public_url
+    from beaconframes.config import current, is_given
 
     settings = current(url=url, chain=chain, store=store)
     if settings.store is False:
@@ -40,9 +40,12 @@ def open_store(url: str | None, chain: str | None, store: Any) -> Store:
             "the store is turned off", hint="Unset BEACONFRAMES_STORE, or give --store"
         )
     chain_of_store = get_chain(settings.chain)
+    url_of_store = settings.url or public_url(chain_of_store, has_key=True)
+    if not is_given("chain", chain):
+        chain_of_store = find_chain_of_store(settings.store, url_of_store) or chain_of_store
     local_store = create_local_store(
         settings.store,
-        settings.url or public_url(chain_of_store, has_key=True),
+        url_of_store,
         chain_of_store,
         needed=True,
     )

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
-from beaconframes.cache.local_store import LocalStore, store_folder
+from beaconframes.cache.local_store import LocalStore, find_stored_chain, store_folder
 from beaconframes.config import is_loopback
 from beaconframes.endpoint import Head
 from beaconframes.errors import ConfigError
@@ -40,6 +40,11 @@ def public_url(chain: Chain, *, has_key: bool) -> str:
             "without a key, bf.local() serves a simulated chain on this machine",
         )
     return PUBLIC_URLS[chain.name]
+
+
+def may_be_local_explorer(url: str) -> bool:
+    """Return whether a local explorer may answer at *url*: on this machine."""
+    return is_loopback(urlsplit(url).hostname or "")
 
 
 def create_rate_limiter(
@@ -92,6 +97,11 @@ def create_local_store(
         return None
     root = store if isinstance(store, Path) else None
     return LocalStore(store_folder(root, url, chain), url=url, chain=chain, simulated=simulated)
+
+
+def find_chain_of_store(store: Path | bool | None, url: str) -> Chain | None:
+    """Return the chain of the rows that the *store* has from *url*, if it has any."""
+    return find_stored_chain(store if isinstance(store, Path) else None, url)
 
 
 def read_stored_head(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from beaconframes.cache.read_through import open_rows
@@ -15,16 +16,29 @@ from beaconframes.client.defaults import (
     PUBLIC_URLS,
     create_local_store,
     create_rate_limiter,
+    find_chain_of_store,
+    may_be_local_explorer,
     public_url,
     read_stored_head,
 )
 from beaconframes.client.estimate import limit_requests
 from beaconframes.client.quota import count_requests_left
 from beaconframes.config import current as current_settings
+from beaconframes.config import is_given
 from beaconframes.endpoint import ChainHead, Envelope, Head
-from beaconframes.errors import DatasetError, MissingRows, UsageError
+from beaconframes.endpoint.chain_metadata import parse_chain_header
+from beaconframes.errors import (
+    BadRequest,
+    DatasetError,
+    MissingRows,
+    NotFound,
+    NotServed,
+    ResponseError,
+    ServiceError,
+    UsageError,
+)
 from beaconframes.fetch.completeness import allow_unfinalized
-from beaconframes.fetch.head import PINNED_HEADS, HeadV1, HeadV2
+from beaconframes.fetch.head import LATEST_STATE, PINNED_HEADS, HeadV1, HeadV2
 from beaconframes.fetch.missing_report import LAST_LOAD, report_missing
 from beaconframes.fetch.pipeline import MemoryRows, load_rows, load_stored
 from beaconframes.fetch.progress import show_progress
@@ -38,6 +52,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from beaconframes.cache.local_store import LocalStore
     from beaconframes.endpoint import Endpoint, Request
     from beaconframes.fetch.pipeline import LoadResult
 
@@ -54,7 +69,8 @@ class Explorer:
     api_key
         Sent in a header, only to this address; no output contains it.
     chain
-        ``"mainnet"``, ``"hoodi"`` or a `beaconframes.Chain`.
+        ``"mainnet"``, ``"hoodi"`` or a `beaconframes.Chain`. Default: the chain that a local
+        explorer at *url* states, or mainnet. A service that states another chain is an error.
     rate
         Maximum number of requests per second. Default: the rate that the service permits.
     frame
@@ -123,10 +139,12 @@ class Explorer:
         }
         self.about: Mapping[str, Any] = {}
         """Facts that the service does not state itself, such as whether its chain is simulated."""
-        self.chain = get_chain(settings.chain)
+        self._default_chain = get_chain(settings.chain)
         self.offline = settings.offline
         can_send = self._sends_requests and not self.offline
-        self.url = settings.url or public_url(self.chain, has_key=key is not None or not can_send)
+        self.url = settings.url or public_url(
+            self._default_chain, has_key=key is not None or not can_send
+        )
         public = self.url in PUBLIC_URLS.values()
         self.has_key = key is not None or not public
         """Whether it has a key, or a service that may need none."""
@@ -138,18 +156,57 @@ class Explorer:
                 PUBLIC_URL_V2, key, rate_limiter=self.rate_limiter, retry_quota=session.retry_quota
             )
         self.source = ApiSource(session, session_v2, public=public)
-        self.local_store = create_local_store(
-            settings.store, self.url, self.chain, needed=self.offline
-        )
         self.validator_epochs = ValidatorEpochsCache(self)
+        self._store_setting = settings.store
+        if is_given("chain", chain):
+            self.chain = self._default_chain
+        elif not can_send:
+            self.chain = find_chain_of_store(settings.store, self.url) or self._default_chain
+        elif not may_be_local_explorer(self.url):
+            self.chain = self._default_chain
         if self.offline and head is None:
             head = read_stored_head(self.local_store, self.chain, needed=self._sends_requests)
         self._head = HeadV1(self.fetch, fixed=head)
-        self._head_v2 = HeadV2(self.fetch, self.chain)
 
     def __repr__(self) -> str:
-        """Return the address and the chain; never the key."""
-        return f"Explorer({self.url!r}, chain={self.chain.name!r})"
+        """Return the address, and the chain if it is known; never the key."""
+        chain = f", chain={self.chain.name!r}" if "chain" in vars(self) else ""
+        return f"Explorer({self.url!r}{chain})"
+
+    @cached_property
+    def chain(self) -> Chain:
+        """Return the chain: a given one, or the one that a local explorer states, or mainnet.
+
+        A local explorer states its chain in a header of each response, so the first use sends a
+        request: for the chain head, which most loads need anyway.
+        """
+        return self._request_chain()
+
+    @cached_property
+    def local_store(self) -> LocalStore | None:
+        """Return the store; None if rows are not stored."""
+        setting = self._store_setting
+        chain = self.chain if setting or self.offline else self._default_chain
+        return create_local_store(setting, self.url, chain, needed=self.offline)
+
+    @cached_property
+    def _head_v2(self) -> HeadV2:
+        return HeadV2(self.fetch, self.chain)
+
+    def _request_chain(self) -> Chain:
+        """Return the chain that the service states, or the default chain if it states none."""
+        try:
+            if self._head.fixed is None:
+                self._head.head()
+            else:
+                self.fetch(LATEST_STATE)
+        except (BadRequest, NotFound, NotServed, ResponseError):
+            # Not every service has this endpoint; a load raises its own errors.
+            return self._default_chain
+        except ServiceError as error:
+            raise error.with_traceback(None) from None
+        header = self.source.stated_chain
+        return parse_chain_header(header) if header else self._default_chain
 
     def __reduce__(self) -> NoReturn:
         """Raise a UsageError: connections and locks cannot be pickled, and a key must not be."""

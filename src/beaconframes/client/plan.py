@@ -23,6 +23,7 @@ from beaconframes.text import shorten
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from beaconframes.calendar import Chain
     from beaconframes.endpoint import ChainHead, Endpoint, Request
 
 EPOCHS_TO_FINALITY = 2
@@ -178,12 +179,12 @@ class PlanningExplorer(Explorer):
         self.__dict__.update(explorer.__dict__)
         self._reported = self._head
         self._head = self._head.copy(self._assume_head)
-        self._head_v2 = self._head_v2.copy(self._assume_head)
         self.estimates: list[Estimate] = []
         self.head_requests = 0
         """Requests for the chain head that the load will send."""
         self.assumptions: dict[str, None] = {}
         """What the plan assumes about the chain head, if the range depends on it."""
+        self._head_v2 = self._head_v2.copy(self._assume_head)
 
     def load(
         self,
@@ -212,6 +213,12 @@ class PlanningExplorer(Explorer):
         assumptions = dict(self.assumptions)
         super().request_head(chain_head)
         self.assumptions = assumptions
+
+    def _request_chain(self) -> Chain:
+        """Count the request by which a load learns the chain, and return the default chain."""
+        self.chain = self._default_chain
+        self._head.head()
+        return self.chain
 
     def _assume_head(self, request: Request) -> bytes:
         """Count a request for the chain head, and return the assumed response."""

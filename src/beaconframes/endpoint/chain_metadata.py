@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.calendar import Chain
 from beaconframes.endpoint.chain_head import Head
-from beaconframes.errors import DatasetError
+from beaconframes.errors import ConfigError, DatasetError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+CHAIN_HEADER = "x-beaconframes-chain"
+"""The header of each response in which a local explorer states its chain, as a JSON object."""
+
+
+def describe_chain(chain: Chain) -> dict[str, Any]:
+    """Return *chain* as the metadata of a dataset, and as a local explorer states it."""
+    return {**asdict(chain), "genesis": chain.genesis.isoformat()}
+
+
+def parse_chain(described: Mapping[str, Any]) -> Chain:
+    """Return the chain that `describe_chain` has *described*; raise an error for any other one."""
+    return Chain(**{**described, "genesis": datetime.fromisoformat(described["genesis"])})
+
+
+def encode_chain_header(chain: Chain) -> str:
+    """Return the value of the header that states *chain*."""
+    return json.dumps(describe_chain(chain), separators=(",", ":"))
+
+
+def parse_chain_header(text: str) -> Chain:
+    """Return the chain that the header of a response states, or raise ProtocolError."""
+    try:
+        return parse_chain(json.loads(text))
+    except (TypeError, ValueError, KeyError, ConfigError) as error:
+        raise ProtocolError(
+            f"the header {CHAIN_HEADER} does not describe a chain ({error})",
+            hint="Give the chain: bf.connect(url, chain=...)",
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -31,9 +62,7 @@ class ChainMetadata:
             The metadata do not have them.
         """
         try:
-            described: dict[str, Any] = dict(meta["chain"])
-            described["genesis"] = datetime.fromisoformat(described["genesis"])
-            chain = Chain(**described)
+            chain = parse_chain(meta["chain"])
             head = Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
         except (KeyError, TypeError, ValueError) as error:
             raise DatasetError(

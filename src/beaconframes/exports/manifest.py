@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from beaconframes.cache.local_store import chain_metadata
 from beaconframes.dataset.published import FORMAT, FORMAT_VERSION, checksum
+from beaconframes.endpoint.chain_metadata import describe_chain
 from beaconframes.errors import UsageError
 from beaconframes.exports.targets import is_text
 from beaconframes.text import visible
@@ -182,5 +182,5 @@ def collect_provenance(sources: list[Source]) -> dict[str, Any]:
         }
         provenance.update(known_values)
         if source.chain is not None and provenance["chain"] is None:
-            provenance["chain"] = chain_metadata(source.chain)
+            provenance["chain"] = describe_chain(source.chain)
     return provenance

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.errors import EndpointDeprecated, WindowMoved
+from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, parse_chain_header
+from beaconframes.errors import ConfigError, EndpointDeprecated, WindowMoved
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ log = logging.getLogger("beaconframes.fetch")
 
 NON_RANGE_FIELDS = ("validator", "cursor", "page_size")
 """Fields of a request that do not select a part of the chain."""
-
-GENESIS = "x-beaconframes-genesis"
-"""The header in which a local explorer states the genesis of its chain."""
 
 
 class ResponseWarnings:
@@ -46,8 +44,8 @@ class ResponseWarnings:
                 self._ranges.setdefault(self._range_key(call), {}).setdefault(stated)
             if "sunset" in page.headers or "deprecation" in page.headers:
                 self._sunset = page.headers.get("sunset", "")
-            if (genesis := page.headers.get(GENESIS, "")) not in ("", str(self.chain.genesis)):
-                log_chain_mismatch(self.chain.name, genesis)
+            if (header := page.headers.get(CHAIN_HEADER)) is not None:
+                check_chain(self.chain, header)
             if page.not_found:
                 not_found.append(call)
         return not_found
@@ -94,13 +92,19 @@ class ResponseWarnings:
 
 
 @cache
-def log_chain_mismatch(chain: str, genesis: str) -> None:
-    """Log, once for each genesis, that the service has another chain than this explorer."""
-    log.warning(
-        "times are computed for %s, but the chain of this local explorer began at %s: open its "
-        "folder with bf.local(folder), or with --dataset on the command line",
-        *(chain, shorten(genesis)),
-    )
+def check_chain(chain: Chain, header: str) -> None:
+    """Raise ConfigError if the *header* of a response states another chain than *chain*."""
+    stated = parse_chain_header(header)
+    differences = [
+        f"{name} {getattr(stated, name)}, not {getattr(chain, name)}"
+        for name in vars(chain)
+        if name != "name" and getattr(stated, name) != getattr(chain, name)
+    ]
+    if differences:
+        raise ConfigError(
+            f"the service has another chain than {chain.name}: {'; '.join(differences)}",
+            hint="Omit chain= to use the chain that a service on this machine states",
+        )
 
 
 def describe_range(stated: Any) -> str:

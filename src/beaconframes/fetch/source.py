@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from beaconframes.endpoint import Envelope
+from beaconframes.endpoint.chain_metadata import CHAIN_HEADER
 from beaconframes.errors import NotServed
 from beaconframes.fetch.paginator import IdentifierLimit, Paginator
 from beaconframes.fetch.progress import count_rows, expect_requests
@@ -87,10 +88,14 @@ class ApiSource:
         self._session, self._session_v2 = session, session_v2
         self._public = public
         self._reported_sunsets: set[str] = set()
+        self.stated_chain = ""
+        """The chain as the service states it in the header of a response."""
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response: JSON without its envelope, or an image."""
-        return self.session_of(request.envelope).fetch(request).data
+        page = self.session_of(request.envelope).fetch(request)
+        self.stated_chain = page.headers.get(CHAIN_HEADER, self.stated_chain)
+        return page.data
 
     def session_of(self, envelope: Envelope) -> Session:
         """Return the session of the API version that has this envelope."""

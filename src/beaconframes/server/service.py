@@ -11,8 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from beaconframes.endpoint import Endpoint, RequestRefused
-from beaconframes.endpoint.chain_metadata import ChainMetadata
-from beaconframes.fetch.response_warnings import GENESIS
+from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, ChainMetadata, encode_chain_header
 from beaconframes.server import charts, wire
 from beaconframes.server.table_cache import TableCache
 from beaconframes.server.v2 import ServiceV2, encode_error
@@ -47,7 +46,7 @@ class Service:
         self.table_cache = TableCache(dataset, public=wire == "public")
         metadata = ChainMetadata.parse(dataset.meta)
         self.chain, self.head = metadata.chain, metadata.head
-        self.headers = {GENESIS: str(self.chain.genesis), **NOSNIFF}
+        self.headers = {CHAIN_HEADER: encode_chain_header(self.chain), **NOSNIFF}
         self.requests = 0
         self._request_lock = threading.Lock()
         self.service_v2 = ServiceV2(self, is_strict=wire == "spec")
