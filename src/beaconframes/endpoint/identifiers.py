@@ -83,11 +83,15 @@ def parse_range(argument: str, first: int, last: int) -> range:
     return range(first, last + 1)
 
 
-def check_no_missing(items: list[Any], argument: str) -> None:
-    """Raise UsageError if a missing value of pandas or polars is among *items*."""
+def check_not_missing(subject: Any, items: list[Any], argument: str) -> None:
+    """Raise UsageError if the items of a *subject* have a missing value of pandas or polars.
+
+    It explains other errors: a missing value turns a column of pandas into floats.
+    """
     for item in items:
         is_nan = is_float(item) and item != item  # noqa: PLR0124 - NaN is not equal to itself
-        if item is None or is_nan or type(item).__name__ in ("NAType", "NaTType"):
+        is_missing = item is None or is_nan or type(item).__name__ in ("NAType", "NaTType")
+        if is_missing and item is not subject:
             raise UsageError(
                 f"{argument} has a missing value ({item})",
                 hint='Remove it: column.dropna().astype("int64") in pandas, '
@@ -123,8 +127,7 @@ def normalise_validators(subject: Any) -> list[str]:
     try:
         return list(dict.fromkeys(map(normalise_validator, items)))
     except UsageError:
-        if subject is not None:
-            check_no_missing(items, "validators")
+        check_not_missing(subject, items, "validators")
         raise
 
 
@@ -175,24 +178,25 @@ def drop_invalid_numbers(fields: Mapping[str, Any], names: Collection[str]) -> d
 
 def parse_numbers(subject: Any, argument: str, tags: tuple[str, ...]) -> list[int | str]:
     """Return numbers from 0 up, or words of *tags*, each once, in the order given."""
-    numbers: dict[int | str, None] = {}
+
+    def parse_item(item: Any) -> int | str:
+        if not isinstance(item, str):
+            return check_natural(item, argument)
+        if item in tags:
+            return item
+        if NUMBER.fullmatch(item):
+            return int(item)
+        words = ", ".join(map(repr, tags))
+        raise UsageError(
+            f"{argument}={shorten(item)} is not a number" + (f" or one of {words}" if tags else "")
+        )
+
     items = list(iterate_items(subject, argument))
-    if subject is not None:
-        check_no_missing(items, argument)
-    for item in items:
-        if isinstance(item, str) and item in tags:
-            numbers[item] = None
-        elif isinstance(item, str) and NUMBER.fullmatch(item):
-            numbers[int(item)] = None
-        elif isinstance(item, str):
-            words = ", ".join(map(repr, tags))
-            raise UsageError(
-                f"{argument}={shorten(item)} is not a number"
-                + (f" or one of {words}" if tags else "")
-            )
-        else:
-            numbers[check_natural(item, argument)] = None
-    return list(numbers)
+    try:
+        return list(dict.fromkeys(map(parse_item, items)))
+    except UsageError:
+        check_not_missing(subject, items, argument)
+        raise
 
 
 def split_into_batches(items: list[str], at_most: int, longest: int | None) -> Iterator[list[str]]:
