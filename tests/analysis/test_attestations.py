@@ -54,6 +54,18 @@ ROWS = duties(
 BLOCKS = chain_of(0, "pp" + "m" * 30 + "ppmop" + "p" * 27 + "ppppp?ppp")
 
 
+def test_pending_duties_do_not_count():
+    """H4: neither as a duty nor as a miss, also with until."""
+    rows = duties((1, 0, 1), (1, 33, None), (1, 66, None)).with_columns(
+        status=pl.Series(["included", "missed", "pending"])
+    )
+
+    result = analysis.attestation_effectiveness(rows, until=2)
+
+    assert (2, 1, 1) == result.select("duties", "included", "missed").row(0)
+    assert [1] == analysis.attestation_faults(rows, until=2)["epoch"].to_list()
+
+
 def test_ratings_by_hand():
     """Distances 1, 3 and 4 of one validator; a missed duty of the other has effectiveness 0."""
     result = analysis.attestation_effectiveness(ROWS, BLOCKS)

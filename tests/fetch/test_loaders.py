@@ -279,6 +279,20 @@ def test_dates_select_rows_that_start_on_them(chain, explorer):
     assert expected == balances["epoch"].to_list()
 
 
+def test_duties_that_can_still_be_included_are_pending(chain, explorer):
+    """H4: a block of the next epoch can include an attestation; older ones are missed."""
+    latest = chain.meta["latest_epoch"]
+
+    found = bf.load_attestations(range(1000))
+
+    without = found.filter(pl.col("inclusion_slot").is_null()).group_by("status")
+    epochs = dict(without.agg(pl.col("epoch").unique().sort()).iter_rows())
+    assert {latest - 1, latest} >= set(epochs["pending"]) >= {latest}
+    assert latest - 1 > max(epochs["missed"])
+    assert {"included", "missed", "pending"} == set(found["status"])
+    assert "pending" not in set(found.filter(pl.col("inclusion_slot").is_not_null())["status"])
+
+
 def test_ages_count_back_from_the_end_of_a_dataset(chain, explorer):
     """The present of a dataset is its end: 384 seconds per epoch."""
     latest = chain.meta["latest_epoch"]

@@ -377,6 +377,16 @@ def test_heatmaps_have_hover_texts():
     assert [colours.CYAN, colours.AMBER, colours.RED] == paints[2::2] == paints[3::2]
 
 
+def test_pending_attestations_have_a_colour():
+    """H4: a duty that can still be included is pending, not missed."""
+    frame = attestations(1, None).with_columns(status=pl.Series(["included", "pending"]))
+
+    cells = interactive.attestations(frame).data[0]
+
+    assert [[1, 4]] == np.asarray(cells.z).tolist()
+    assert "Pending" == cells.text[0][1]
+
+
 def test_a_folded_heatmap_shows_shares():
     """For many slots: the share of blocks signed, with missed slots marked above."""
     frame = blocks("missed", *["proposed"] * 1100, signed=1)

@@ -300,6 +300,24 @@ def test_attestations_have_a_colour_per_outcome():
     assert GENESIS + timedelta(seconds=384 * 103) == end
 
 
+def test_pending_attestations_are_grey_and_do_not_count():
+    """H4: a duty that can still be included is no miss, on the map and in the shares."""
+    frame = attestations(1, None, None)
+    frame = frame.with_columns(
+        status=pl.when(pl.col("epoch") == 102).then(pl.lit("pending")).otherwise("status")
+    )
+
+    ax = plot.attestations(frame)
+    bars = plot.attestations(frame, show="distance")
+    empty = plot.attestations(frame.filter(status="pending"), show="distance")
+
+    assert [[colours.CYAN, colours.RED, colours.GREY]] == cells(ax)
+    assert ["Included in the next slot", "Missed", "Pending"] == labels(ax)
+    assert [50.0, 50.0] == [bar.get_height() for bar in bars.patches]
+    assert "Inclusion distance (slots), 2 duties" == bars.get_xlabel()
+    assert "all of them are pending" in " ".join(text.get_text() for text in empty.texts)
+
+
 def test_the_late_distance_is_an_argument():
     """With late=5 an attestation four slots later is in time."""
     ax = plot.attestations(attestations(4, 5), late=5)

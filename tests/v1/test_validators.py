@@ -208,11 +208,13 @@ def test_attestations_of_the_last_100_epochs(chain, explorer, count, requests):
 
     found = bf.load_attestations(range(count))
 
-    # Some of a thousand were not always active: they are requested once more.
+    # Some of a thousand were not always active: their activity epochs are requested.
     assert requests + (count == 1000) == explorer.requests
-    assert_frame_equal(expected, found)
+    is_open = (pl.col("epoch") >= latest - 1) & (pl.col("status") == "missed")
+    pending = pl.when(is_open).then(pl.lit("pending")).otherwise("status")
+    assert_frame_equal(expected.with_columns(status=pending), found)
     if count > 1:
-        assert {"included", "missed"} == set(found["status"])
+        assert {"included", "missed", "pending"} == set(found["status"])
 
 
 @pytest.mark.parametrize("window", [(370, 469), (370, 370), (469, 469), (400, 431)])

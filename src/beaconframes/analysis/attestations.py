@@ -52,7 +52,8 @@ def attestation_effectiveness(
         Group columns. ``()`` is all validators together.
     until
         Last epoch that counts. Default: two before the latest epoch of the frame, because later
-        duties can still be included. This looks up the latest epoch at once.
+        duties can still be included. This looks up the latest epoch at once. Duties with the
+        status ``pending`` never count.
 
     Returns
     -------
@@ -114,7 +115,7 @@ def _select_settled_duties(attestations: IntoFrame, columns: list[str], until: i
     needed = ["epoch", "attester_slot", "status"]
     rows = drop_missing(open_frame(attestations, columns, loader="load_attestations"), needed)
     last = find_range(rows, "epoch")[1] - 2 if until is None else until
-    return rows.filter(nw.col("epoch") <= last)
+    return rows.filter(nw.col("epoch") <= last, nw.col("status") != "pending")
 
 
 def _compute_distance() -> nw.Expr:

@@ -32,14 +32,17 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     )
     rows = series.read_rows(
         frame, _COLUMNS, loader="load_attestations", also=["inclusion_slot"]
-    ).filter(pl.col("status").is_in(["included", "missed"]))
+    ).filter(pl.col("status").is_in(["included", "missed", "pending"]))
     reason = series.explain_empty(frame, "no duty with an epoch, a time and a status")
     empty_note = f"No attestations to draw: {reason}" if rows.is_empty() else None
     single_note = "One attestation only" if rows.height == 1 else None
     distance = pl.col("inclusion_slot").cast(pl.Int64) - pl.col("attester_slot").cast(pl.Int64)
     rows = rows.with_columns(distance=distance)
     if show == "distance":
-        return _build_distances(rows, empty_note, single_note)
+        settled = rows.filter(pl.col("status") != "pending")
+        if settled.is_empty() and not rows.is_empty():
+            empty_note = "No attestations to draw: all of them are pending"
+        return _build_distances(settled, empty_note, single_note)
     if empty_note:
         axis = Axis("Epoch (UTC)", "epoch"), Axis("Validator")
         return Chart(*axis, empty_note=empty_note)
@@ -47,7 +50,9 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     validators = rows["validator_index"].unique().sort()
     ranks = validators.to_frame().with_row_index("row")
     kind = (
-        pl.when(pl.col("status") == "missed")
+        pl.when(pl.col("status") == "pending")
+        .then(4)
+        .when(pl.col("status") == "missed")
         .then(3)
         .when(pl.col("distance") >= late)
         .then(2)
@@ -61,6 +66,8 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     )
     late_label = f"Included late ({late} slots\nbehind or more)"
     kinds = ((in_time_label, colours.CYAN), (late_label, colours.AMBER), ("Missed", colours.RED))
+    if (rows["status"] == "pending").any():
+        kinds = (*kinds, ("Pending", colours.GREY))
     return heatmap.build_heatmap(
         [cells],
         validators.to_list(),

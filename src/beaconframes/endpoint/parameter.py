@@ -110,6 +110,8 @@ class Parameter:
     """Whether `finish` changes rows."""
     resolves_pubkeys: ClassVar[bool] = False
     """Whether a subject by public key may be requested by its index instead."""
+    has_open_rows: ClassVar[bool] = False
+    """Whether `mark_open_rows` changes rows."""
     has_split: ClassVar[bool] = False
     """Whether `split` divides a batch."""
     may_shift: ClassVar[bool] = False
@@ -207,6 +209,10 @@ class Parameter:
 
     def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return *rows* in the order in which the service sends them."""
+        return rows
+
+    def mark_open_rows(self, rows: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
+        """Return fetched *rows*, with marks on those whose outcome the chain head leaves open."""
         return rows
 
     def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:

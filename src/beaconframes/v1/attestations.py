@@ -43,6 +43,20 @@ if TYPE_CHECKING:
     from beaconframes.schema import Column
 
 
+PENDING = "pending"
+INCLUSION_EPOCHS = 1
+"""An attestation can be included until the end of this many epochs after its own."""
+
+
+class DutyStatus(NumberCode):
+    """The outcome of a duty; the service sends the same code for missed and pending duties."""
+
+    def encode(self) -> pl.Expr:
+        """Return the codes."""
+        codes = {PENDING: "0", **{word: code for code, word in self.words.items()}}
+        return pl.col(self.name).replace(codes).cast(pl.Int64)
+
+
 class Attestations(Table):
     """Attestation duties. One row per validator per epoch."""
 
@@ -55,8 +69,8 @@ class Attestations(Table):
         wire="inclusionslot",
         none=0,
     )
-    status = NumberCode(
-        "included or missed; a duty that can still be included is missed as well.",
+    status = DutyStatus(
+        "included or missed; pending while a block can still include the attestation.",
         words={"0": "missed", "1": "included"},
     )
     committee_index = Count(
@@ -105,6 +119,7 @@ class RecentEpochs(Parameter):
     args = ("since", "until")
     fields: ClassVar = ("startEpoch", "endEpoch")
     window_moves = True
+    has_open_rows = True
 
     @property
     def window(self) -> int | None:
@@ -163,6 +178,13 @@ class RecentEpochs(Parameter):
         error = "invalid start epoch parameter"
         first = parse_field(fields, "startEpoch", oldest, oldest, last, error)
         return rows.filter(pl.col(self.column.name).is_between(first, last))
+
+    def mark_open_rows(self, rows: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
+        """Return *rows* with the status pending where a block can still include the duty."""
+        latest = chain_head.latest("epoch")
+        is_open = pl.col(self.column.name) + INCLUSION_EPOCHS >= latest
+        status = pl.when(is_open & (pl.col("status") == "missed")).then(pl.lit(PENDING))
+        return rows.with_columns(status.otherwise("status").alias("status"))
 
     def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return *rows* sorted by epoch, newest first, and then by validator."""
@@ -231,9 +253,9 @@ def load_attestations(
     Returns
     -------
     polars.DataFrame
-        Sorted by ``validator_index``, ``epoch``. ``status`` is ``included`` or ``missed``. Duties
-        of the latest two epochs may still be included, although their status is ``missed``: exclude
-        them when counting misses. A validator has no rows for epochs in which it was not active.
+        Sorted by ``validator_index``, ``epoch``. ``status`` is ``included``,
+        ``missed``, or ``pending`` for duties of the latest two epochs that can still be included.
+        A validator has no rows for epochs in which it was not active.
 
     Notes
     -----

@@ -172,7 +172,7 @@ V1_EQUIVALENTS = {
         ("validator_index", "inclusion_slot"),
         {
             "attester_slot": "slot",
-            "status": pl.col("status").replace({"success": "included", "scheduled": "missed"}),
+            "status": pl.col("status").replace({"success": "included", "scheduled": "pending"}),
         },
     ),
     "slot_withdrawals": V1Equivalent(
