@@ -167,6 +167,24 @@ def test_future_slots_of_the_current_epoch_are_not_missing(upstream):
     assert len(server.seen) <= 2
 
 
+def test_slots_of_a_complete_epoch_that_is_not_final_are_missing(upstream, tmp_path):
+    """G9: two slots of the epoch before the current one, with and without a store."""
+    epoch = FINAL + 1
+    fault = f"rows_lack?path=/{epoch}/slots&fields=slot&cells={32 * epoch + 5},{32 * epoch + 6}"
+    call = {"since": epoch, "until": epoch + 1}
+
+    for store in (False, tmp_path):
+        with FaultServer(fault, upstream=upstream.url) as server:
+            options = {"chain": upstream.service.chain, "rate": 10_000, "store": store}
+            with bf.Explorer(server.url, **options) as explorer:
+                with pytest.raises(bf.MissingRows, match=f"slot {32 * epoch + 5} to") as caught:
+                    bf.load_epoch_slots(**call, explorer=explorer, strict=True)
+                assert 30 == caught.value.rows.filter(epoch=epoch)["slot"].n_unique()
+                server.fault("")
+                found = bf.load_epoch_slots(**call, explorer=explorer, strict=True)
+        assert 32 == found.filter(epoch=epoch)["slot"].n_unique()
+
+
 def test_two_blocks_of_a_slot_are_no_contradiction(upstream, chain):
     """P24: an orphaned and a canonical block have different roots."""
     orphaned = chain.scan("blocks").filter(status="orphaned").select("slot", "epoch").collect()

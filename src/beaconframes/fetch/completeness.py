@@ -169,19 +169,19 @@ def find_gaps(
 def find_missing_parts(
     rows: pl.DataFrame, name: str, part: str, part_count: int, chain_head: ChainHead
 ) -> pl.DataFrame:
-    """Return the missing parts of final units, such as the slots of an epoch."""
+    """Return the missing parts of units that have ended, such as the slots of an epoch."""
     incomplete = rows.group_by(name).agg(pl.col(part).n_unique().alias("received_parts"))
     incomplete = incomplete.filter(pl.col("received_parts") < part_count).sort(name).select(name)
     if incomplete.is_empty():
         return NO_GAPS
-    # A unit that is not final may still be growing.
-    incomplete = incomplete.filter(pl.col(name) <= last_final_epoch(chain_head))
+    # The current epoch still grows.
+    incomplete = incomplete.filter(pl.col(name) < chain_head.latest("epoch"))
     first = pl.col(name) * part_count
     ends = incomplete.with_columns(first.alias("low"), (first + part_count - 1).alias("high"))
     missing = find_intervals_without_rows(rows, ends, name, part)
     unit_range = [pl.col(name).alias(f"first_{name}"), pl.col(name).alias(f"last_{name}")]
-    true = pl.lit(value=True).alias(IMPOSSIBLE)
-    return missing.select(*unit_range, pl.exclude(name, IMPOSSIBLE), true)
+    is_final = pl.col(name) <= last_final_epoch(chain_head)
+    return missing.select(*unit_range, pl.exclude(name, IMPOSSIBLE), is_final.alias(IMPOSSIBLE))
 
 
 def find_intervals_without_rows(
