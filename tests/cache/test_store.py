@@ -280,6 +280,27 @@ class TestAbsence:
 
         assert (0, 1, 1) == (second.requests, second.rows.height, len(second.warnings))
 
+    @pytest.mark.parametrize(
+        ("path", "call"),
+        [
+            ("validator", lambda e: bf.load_income_history(101, since=9, until=9, explorer=e)),
+            ("slot", lambda e: bf.load_slots([3200, 3201], explorer=e)),
+        ],
+    )
+    def test_a_service_without_any_answer_is_not_evidence(self, server, store, path, call):
+        """If nothing is received, not even from another table, no absence is stored."""
+        expected = count(server, False, call).rows
+        with FaultServer(f"rows_empty?path=/{path}", upstream=server.url) as silent:
+            options = {"chain": server.service.chain, "store": store, "rate": 10_000}
+            with bf.Explorer(silent.url, **options) as explorer:
+                with pytest.warns(errors.MissingRows):
+                    assert call(explorer).is_empty()
+                silent.fault("")
+                found = call(explorer)
+
+        assert_frame_equal(expected, found)
+        assert expected.height > 0
+
     def test_rows_that_are_not_published_yet(self, server, store):
         """Recent final epochs without rows are requested again, since rows may follow."""
         with FaultServer(

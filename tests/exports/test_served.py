@@ -87,3 +87,23 @@ def test_gaps_stay_gaps_in_an_export_of_an_export(tmp_path, explorer):
         made = bf.export(Dataset.open(tmp_path / "one"), tmp_path / "two")
         assert (first.gaps, False) == (made.gaps, made.complete)
         assert not json.loads((tmp_path / "two/manifest.json").read_text())["complete"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_dataset_is_complete_if_all_its_tables_are(tmp_path, explorer, order):
+    """The manifest takes `complete` from every table: the exported one, and those beside it."""
+    some = {"since": 0, "until": 5}
+    calls = [
+        (bf.load_income_history, {"validators": [1, 5000]}, False),
+        (bf.load_balance_history, {"validators": [1]}, True),
+    ][::order]
+    for loader, validators, is_complete in calls:
+        made = bf.export(loader, tmp_path / "one", **validators, **some)
+        assert is_complete == made.complete
+    bf.export(Dataset.open(tmp_path / "one"), tmp_path / "two")
+
+    for folder in ("one", "two"):
+        manifest = json.loads((tmp_path / folder / "manifest.json").read_text())
+        gaps = {name: bool(table["gaps"]) for name, table in manifest["tables"].items()}
+        assert {"income_history": True, "balance_history": False} == gaps
+        assert manifest["complete"] is False
