@@ -8,6 +8,7 @@ setting           variable                       meaning
 ``chain``         ``BEACONFRAMES_CHAIN``         ``mainnet``, ``hoodi`` or a ``Chain``
 ``rate``          ``BEACONFRAMES_RATE``          requests per second; None: the plan's limit
 ``store``         ``BEACONFRAMES_STORE``         store final rows: true, false or a folder
+``store_limit``   ``BEACONFRAMES_STORE_LIMIT``   largest size of the store, such as ``2GB``
 ``offline``       ``BEACONFRAMES_OFFLINE``       read from the store only
 ``frame``         ``BEACONFRAMES_FRAME``         kind of frame that loaders return
 ``strict``        ``BEACONFRAMES_STRICT``        raise ``MissingRows`` instead of a warning
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _PREFIX = "BEACONFRAMES_"
-_OPTIONAL = {"url", "api_key", "rate", "store", "progress", "max_requests", "state"}
+_OPTIONAL = {"url", "api_key", "rate", "store", "store_limit", "progress", "max_requests", "state"}
 _BOOLEANS = {"offline", "strict", "progress"}
 _FOLDERS = {"store", "state"}
 _NUMBERS: dict[str, Callable[[str], float]] = {"rate": float, "max_requests": int}
@@ -113,6 +114,7 @@ class Settings:
     chain: str | Any = "mainnet"
     rate: float | None = None
     store: Path | bool | None = None
+    store_limit: int | None = None
     offline: bool = False
     frame: Literal["polars", "pandas"] = "polars"
     strict: bool = False
@@ -282,9 +284,21 @@ def _check_value(name: str, value: Any, source: str) -> Any:
             return Path(value).expanduser()
         except RuntimeError:
             raise ConfigError(f"{source} is {value!r}, but this user does not exist") from None
+    if name == "store_limit":
+        return parse_size(value)
     return float(value) if name == "rate" else value
 
 
+def parse_size(value: Any) -> int | None:
+    """Return a number of bytes, from a number or a text such as "2GB" or "512 MiB"."""
+    if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
+        number, prefix, binary = match.groups()
+        unit = (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")
+        value = int(float(number) * unit)
+    return value if type(value) is int and value > 0 else None
+
+
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _SWITCH = ("true or false", lambda value: isinstance(value, bool))
 _FOLDER = (
     "true, false or a folder",
@@ -304,6 +318,10 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: type(value) is int and value >= 0,
     ),
     "store": _FOLDER,
+    "store_limit": (
+        'a number of bytes above 0, or a size such as "2GB"',
+        lambda value: parse_size(value) is not None,
+    ),
     "state": _FOLDER,
     "frame": ('"polars" or "pandas"', ("polars", "pandas").__contains__),
     "offline": _SWITCH,

@@ -148,3 +148,16 @@ def test_metadata_damaged_while_the_store_is_open(full, use):
 
     assert store.put("income", make_rows([3]), GRID, {"3": ((0, 19),)}, FINAL)
     assert ({"3": ((0, 19),)}, 20) == (read(full)[1], read(full)[2].height)
+
+
+def test_table_without_a_readable_file(tmp_path):
+    """F12: if the only file of a table is damaged, a load of other rows can still be stored."""
+    store = LocalStore(tmp_path / "store", url="http://x", chain=MAINNET)
+    covered = {"1": ((0, 19),)}
+    assert store.put("income", make_rows([1]), GRID, covered, FINAL)
+    (path,) = store.path.glob("income/*.parquet")
+    path.write_bytes(path.read_bytes()[:-5] + b"12345")
+
+    store.drop_outdated("income", SCHEMA)
+    assert store.put("income", make_rows([2]), GRID, {"2": ((0, 19),)}, FINAL)
+    assert {"2": ((0, 19),)} == store.coverage("income", ["1", "2"], ((0, 99),))

@@ -7,6 +7,7 @@ import re
 import secrets
 import shutil
 import threading
+import time
 import warnings
 from contextlib import suppress
 from hashlib import blake2b
@@ -20,6 +21,7 @@ import polars as pl
 from beaconframes.cache import empty_responses
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset, Selection, ledger
+from beaconframes.dataset.eviction import count_bytes
 from beaconframes.endpoint.chain_metadata import describe_chain, parse_chain
 from beaconframes.errors import DatasetBusy, DatasetError, StoreUnavailable
 
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.intervals import Intervals
 
 log = logging.getLogger("beaconframes.store")
+
+COARSEST_SHARE = 8
+"""With a limit, a table is compacted only if it is at most this part of the limit."""
 
 MAX_SMALL_SEGMENTS = 16
 """Compact a table that has more segments than this."""
@@ -69,15 +74,29 @@ def find_stored_chain(root: Path | None, url: str) -> Chain | None:
 class LocalStore:
     """One dataset, created when its first row is stored; safe for threads and processes."""
 
-    def __init__(self, path: Path, *, url: str, chain: Chain, simulated: bool = False) -> None:
-        """Store rows of *chain* from *url* in the folder *path*; nothing is opened yet."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        url: str,
+        chain: Chain,
+        simulated: bool = False,
+        limit: int | None = None,
+    ) -> None:
+        """Store rows of *chain* from *url* in the folder *path*; nothing is opened yet.
+
+        *limit* is the largest size of its files in bytes. One commit may exceed it.
+        """
         self.path = path
+        self.limit = limit
         self._meta = {"service": url, "simulated": simulated, "chain": describe_chain(chain)}
         self._chain = chain
         self._dataset: Dataset | None = None
         self._finalized = -1
         self._has_warned = False
         self._rename_count = 0
+        self._full_for = -1
+        """The start of the last load that did not fit."""
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -174,14 +193,19 @@ class LocalStore:
         finalized: int,
         *,
         empty: Covered | None = None,
+        used_since: int | None = None,
     ) -> bool:
         """Store *rows* and the *complete* units; return whether that succeeded.
 
         Units in *empty* had no rows in this response. They are complete if an earlier response had
-        no rows either.
+        no rows either. With a limit, segments that were used since the time *used_since* stay.
         """
+        since = time.time_ns() if used_since is None else used_since
 
         def commit(dataset: Dataset) -> bool:
+            if self.limit is not None and not dataset.shrink(self.limit, used_since=since):
+                self._warn_full(self.limit, since)
+                return False
             with dataset.writing() as writer:
                 writer.add_covered(table, rows, grid, complete)
                 if empty:
@@ -190,10 +214,26 @@ class LocalStore:
                 if finalized > self._finalized:
                     writer.set_meta(last_unit_metadata(self._chain, finalized))
             self._finalized = max(self._finalized, finalized)
+            if self.limit is not None:
+                dataset.touch(writer.written, time.time_ns())
+                dataset.shrink(self.limit, used_since=since)
             return True
 
         self._create()
         return self._try(commit) is True
+
+    def mark_used(
+        self, table: str, subjects: Collection[str] | None, intervals: Intervals, seconds: int = 0
+    ) -> int:
+        """Note that a load uses rows, or that a LazyFrame may for some *seconds*; return the time.
+
+        Without a limit, nothing is removed, and nothing noted.
+        """
+        now = time.time_ns()
+        if self.limit is not None:
+            use = methodcaller("mark_used", table, subjects, intervals, seconds=seconds)
+            self._try(use)
+        return now
 
     def prune_units(self, table: str, units: Covered) -> None:
         """Remove *units*, so that the next load requests them again."""
@@ -213,8 +253,14 @@ class LocalStore:
         return max((int(s.ranges[unit][1]) for s in segments if unit in s.ranges), default=-1)
 
     def drop_outdated(self, table: str, schema: pl.Schema) -> None:
-        """Remove a table that another version of this library stored with other columns."""
+        """Remove a table that another version of this library stored with other columns.
+
+        Nothing can be added to a table without a readable segment, so it is repaired.
+        """
         known = self._try(methodcaller("schema", table))
+        if known is None and self._try(methodcaller("segments", table)):
+            log.warning("no file of table %s can be read; the rows are fetched again", table)
+            self._try(methodcaller("mend"))
         if known is not None and known != schema:
             log.warning("table %s was stored with other columns; it is fetched again", table)
             self._try(lambda d: d.prune(table))
@@ -222,8 +268,14 @@ class LocalStore:
     def compact_small(self, table: str) -> None:
         """Compact a table that has many small segments."""
         segments = self._try(methodcaller("segments", table)) or []
-        if len(segments) > MAX_SMALL_SEGMENTS:
-            self._try(lambda d: d.compact(table))
+        if len(segments) <= MAX_SMALL_SEGMENTS:
+            return
+        if self.limit is not None:
+            # Segments are removed as a whole, so they stay small. Replaced files stay for a while.
+            size = sum(segment.bytes for segment in segments)
+            if COARSEST_SHARE * size > self.limit or size + count_bytes(self.path) > self.limit:
+                return
+        self._try(methodcaller("compact", table))
 
     def warn_unusable(self, error: DatasetError) -> None:
         """Warn once that the store cannot be used because of *error*."""
@@ -276,6 +328,19 @@ class LocalStore:
         except OSError as error:
             self._warn(f"{self.path}: {error.strerror or error}", None)
         return None
+
+    def _warn_full(self, limit: int, load: int) -> None:
+        """Warn once per load that the rest of its rows does not fit."""
+        if self._full_for != load:
+            self._full_for = load
+            warnings.warn(
+                StoreUnavailable(
+                    f"the store has reached its limit of {limit:,} bytes, and this load uses all "
+                    "of it: the rest of its rows is not stored",
+                    hint="Give a larger store_limit, or load less at once",
+                ),
+                stacklevel=2,
+            )
 
     def _warn(self, message: str, hint: str | None) -> None:
         """Warn once that the store is not used; log every later reason."""

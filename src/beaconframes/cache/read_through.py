@@ -13,6 +13,7 @@ from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subj
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import filter_covered, find_covered
+from beaconframes.dataset.eviction import RESERVED_SECONDS
 from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
 from beaconframes.endpoint.intervals import (
     clip_intervals,
@@ -60,7 +61,10 @@ class ReadThrough:
     """Fetched rows that are not in the store, mostly because they are not final."""
     has_received: bool = False
     """Whether the service returned any row for this load."""
+    is_lazy: bool = False
+    """Whether the rows are read later, from a LazyFrame."""
     _finalized: int = -1
+    _used_since: int = 0
     _removals: tuple[int, str] = (0, "")
 
     @property
@@ -83,9 +87,15 @@ class ReadThrough:
     def start(self) -> None:
         """Find the units that are not stored; drop the rows fetched so far."""
         self.store.drop_outdated(self.table, self.endpoint.table.schema())
+        self._used_since = self.mark_used()
         self._removals = self.store.removals
         self.unstored = []
         self.missing = self.find_unstored()
+
+    def mark_used(self, seconds: int = 0) -> int:
+        """Note that this load uses the requested rows that are stored; return the time."""
+        subjects = None if self.requested.subjects == CHAIN else self.requested.subjects
+        return self.store.mark_used(self.table, subjects, self.requested.intervals, seconds)
 
     def find_unstored(self) -> dict[str, Intervals]:
         """Return the requested units that are not in the store, by subject."""
@@ -132,7 +142,11 @@ class ReadThrough:
             complete, empty = split_by_rows(fetched.calls, self.grid, last, rows)
         if not complete and not empty:
             self.unstored.append(rows)
-        elif self.store.put(self.table, final, self.grid, complete, self._finalized, empty=empty):
+        elif self.store.put(
+            *(self.table, final, self.grid, complete, self._finalized),
+            empty=empty,
+            used_since=self._used_since,
+        ):
             self.unstored.append(rows.filter(~is_final))
             self.unstored.append(filter_covered(final, self.grid, complete, inside=False))
         else:
@@ -252,7 +266,10 @@ class ReadThrough:
                 absent[subject] = (*absent.get(subject, ()), (first, min(last, until)))
         if absent:
             empty = self.endpoint.table.empty()
-            self.store.put(self.table, empty, self.grid, absent, self._finalized)
+            self.store.put(
+                *(self.table, empty, self.grid, absent, self._finalized),
+                used_since=self._used_since,
+            )
 
     def is_consistent(self) -> bool:
         """Return whether no stored row was removed since the start."""
@@ -265,6 +282,8 @@ class ReadThrough:
         """Return the rows of the load."""
         if self.missing and not self.connection.offline:
             self.store.compact_small(self.table)
+        if self.is_lazy:
+            self.mark_used(RESERVED_SECONDS)
         if self.unknown_pubkeys:
             unknown = pl.DataFrame({"pubkey": self.unknown_pubkeys}).with_columns(
                 pl.lit(UNKNOWN).alias(REASON), pl.lit(value=False).alias(IMPOSSIBLE)
@@ -282,6 +301,8 @@ def open_rows(
     store: LocalStore,
     endpoint: Endpoint,
     values: Mapping[str, Any],
+    *,
+    is_lazy: bool = False,
     resolve: Callable[[Connection, LocalStore, Sequence[str]], dict[str, int]] = resolve_pubkeys,
 ) -> ReadThrough | None:
     """Return the rows of one load in the *store*; None if they cannot be stored.
@@ -302,7 +323,9 @@ def open_rows(
         unknown = tuple(key for key in requested.pubkeys if key not in indices)
         subjects = dict.fromkeys([*requested.subjects, *map(str, indices.values())])
         requested = replace(requested, subjects=tuple(subjects), pubkeys=())
-    return ReadThrough(connection, store, policy, table, requested, values, unknown)
+    return ReadThrough(
+        connection, store, policy, table, requested, values, unknown, is_lazy=is_lazy
+    )
 
 
 def split_by_rows(

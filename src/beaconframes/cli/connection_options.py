@@ -46,6 +46,11 @@ def connection_options() -> list[click.Parameter]:
         click.Option(
             ["--store"], type=FILE, help="Store final rows in this folder. [BEACONFRAMES_STORE]"
         ),
+        click.Option(
+            ["--store-limit"],
+            metavar="SIZE",
+            help="Largest size of the store, such as 2GB. [BEACONFRAMES_STORE_LIMIT]",
+        ),
         click.Option(["--no-store"], is_flag=True, help="Store no rows."),
         click.Option(
             ["--max-requests"],
@@ -81,7 +86,7 @@ SOURCES = ("url", "chain", "key_file", "ask_key", "dataset")
 """Options that choose another source than --local: they override BEACONFRAMES_LOCAL."""
 REMOTE_ONLY = ("url", "chain", "key_file", "ask_key", "store", "offline")
 """Options that a local explorer does not accept."""
-SETTINGS = ("progress", "rate", "max_requests")
+SETTINGS = ("progress", "rate", "store_limit", "max_requests")
 
 
 @contextlib.contextmanager

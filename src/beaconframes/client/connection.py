@@ -25,6 +25,7 @@ def connect(
     frame: Literal["polars", "pandas"] | None = None,
     strict: bool | None = None,
     store: bool | str | os.PathLike[str] | None = None,
+    store_limit: int | str | None = None,
     offline: bool | None = None,
     max_requests: int | None = None,
     progress: bool | None = None,
@@ -41,6 +42,7 @@ def connect(
         chain=chain,
         rate=rate,
         store=store,
+        store_limit=store_limit,
         offline=offline,
         state=state,
     )

@@ -81,6 +81,7 @@ def create_local_store(
     *,
     needed: bool = False,
     simulated: bool = False,
+    limit: int | None = None,
 ) -> LocalStore | None:
     """Return the store for the rows of the service at *url*; None if they are not stored.
 
@@ -96,7 +97,8 @@ def create_local_store(
             )
         return None
     root = store if isinstance(store, Path) else None
-    return LocalStore(store_folder(root, url, chain), url=url, chain=chain, simulated=simulated)
+    folder = store_folder(root, url, chain)
+    return LocalStore(folder, url=url, chain=chain, simulated=simulated, limit=limit)
 
 
 def find_chain_of_store(store: Path | bool | None, url: str) -> Chain | None:

@@ -92,7 +92,7 @@ def estimate_load(explorer: Connected, endpoint: Endpoint, values: Mapping[str, 
     store = explorer.local_store
     if store is not None:
         unresolved = UnresolvedPubkeys()
-        load = open_rows(explorer, store, endpoint, values, unresolved.resolve)
+        load = open_rows(explorer, store, endpoint, values, resolve=unresolved.resolve)
         if load is not None:
             return estimate_with_store(load, explorer, unresolved)
     if explorer.offline:

@@ -80,6 +80,10 @@ class Explorer:
     store
         Whether final rows are stored and not requested again: True, False, or a folder. Default:
         the platform's folder for data; rows of a service on this machine are not stored.
+    store_limit
+        Largest size of the store of this service, in bytes or as a text such as ``"2GB"``. The
+        least recently used rows are removed first. Rows of the current load are not removed: if
+        they do not fit, the others are not stored, and a warning says so. Default: no limit.
     offline
         Whether to read stored rows only, without requests, and to report missing ones.
     max_requests
@@ -109,6 +113,7 @@ class Explorer:
         frame: Literal["polars", "pandas"] | None = None,
         strict: bool | None = None,
         store: bool | str | os.PathLike[str] | None = None,
+        store_limit: int | str | None = None,
         offline: bool | None = None,
         max_requests: int | None = None,
         progress: bool | None = None,
@@ -124,6 +129,7 @@ class Explorer:
             frame=frame,
             strict=strict,
             store=store,
+            store_limit=store_limit,
             offline=offline,
             max_requests=max_requests,
             progress=progress,
@@ -157,7 +163,7 @@ class Explorer:
             )
         self.source = ApiSource(session, session_v2, public=public)
         self.validator_epochs = ValidatorEpochsCache(self)
-        self._store_setting = settings.store
+        self._store_setting, self._store_limit = settings.store, settings.store_limit
         if is_given("chain", chain):
             self.chain = self._default_chain
         elif not can_send:
@@ -187,7 +193,9 @@ class Explorer:
         """Return the store; None if rows are not stored."""
         setting = self._store_setting
         chain = self.chain if setting or self.offline else self._default_chain
-        return create_local_store(setting, self.url, chain, needed=self.offline)
+        return create_local_store(
+            setting, self.url, chain, needed=self.offline, limit=self._store_limit
+        )
 
     @cached_property
     def _head_v2(self) -> HeadV2:
@@ -324,7 +332,7 @@ class Explorer:
                 ),
             ):
                 LAST_LOAD.missing = None
-                result = self._load(endpoint, values)
+                result = self._load(endpoint, values, is_lazy=lazy)
         finally:
             PINNED_HEADS.reset(pinned)
         if lazy:
@@ -352,14 +360,23 @@ class Explorer:
             warnings.warn(warning, stacklevel=4)
         return rows
 
-    def _load(self, endpoint: Endpoint, values: Mapping[str, Any]) -> LoadResult:
+    def _load(self, endpoint: Endpoint, values: Mapping[str, Any], *, is_lazy: bool) -> LoadResult:
         """Load the rows: read stored ones, and fetch the rest."""
         chain_head = self.chain_head_of(endpoint)
         store = self.local_store
-        stored = None if store is None else open_rows(self, store, endpoint, values)
+        stored = None
+        if store is not None:
+            stored = open_rows(self, store, endpoint, values, is_lazy=is_lazy)
         if store is not None and stored is not None:
             try:
-                return load_stored(self.source, endpoint, stored, chain_head, self.validator_epochs)
+                return load_stored(
+                    self.source,
+                    endpoint,
+                    stored,
+                    chain_head,
+                    self.validator_epochs,
+                    is_lazy=is_lazy,
+                )
             except DatasetError as error:
                 if self.offline:
                     raise

@@ -117,10 +117,8 @@ class CoveredTables(ABC):
             segments = ledger.get_segments(connection, table)
         if grid is None or not segments or not parts:
             return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
-        bounds = {grid.unit: (parts[0][0], parts[-1][1])}
         numbers = [int(subject) for subject in subjects or () if subject.isdecimal()]
-        if grid.subject is not None and subjects and len(numbers) == len(subjects):
-            bounds[grid.subject] = (min(numbers), max(numbers))
+        bounds = find_bounds(grid, subjects, parts)
         chosen = [segment for segment in segments if segment.rows and segment.may_contain(bounds)]
         for segment in chosen:
             self._check_segment(segment)
@@ -286,6 +284,17 @@ def subject_expr(grid: Grid) -> pl.Expr:
     if grid.subject is None:
         return pl.lit(WHOLE_CHAIN)
     return pl.col(grid.subject).cast(pl.String)
+
+
+def find_bounds(
+    grid: Grid, subjects: Collection[str] | None, parts: Sequence[tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Return the lowest and the highest unit of *parts*, and subject if all are numbers."""
+    bounds = {grid.unit: (parts[0][0], parts[-1][1])}
+    numbers = [int(subject) for subject in subjects or () if subject.isdecimal()]
+    if grid.subject is not None and subjects and len(numbers) == len(subjects):
+        bounds[grid.subject] = (min(numbers), max(numbers))
+    return bounds
 
 
 def build_filter(

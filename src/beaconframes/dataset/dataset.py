@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import os
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import polars as pl
 
-from beaconframes.dataset import ledger, maintenance, published, segments
+from beaconframes.dataset import eviction, ledger, maintenance, published, segments
+from beaconframes.dataset.coverage import find_bounds
 from beaconframes.dataset.maintenance import Damage, MaintainedTables
 from beaconframes.dataset.segments import Writer
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from beaconframes.dataset.coverage import Grid, Schema
     from beaconframes.dataset.ledger import Segment
@@ -196,6 +198,47 @@ class Dataset(MaintainedTables):
             writer.flush()
             for segment in writer.written:
                 self._verified[segment.path] = file_state(self.path / segment.path)
+
+    def mark_used(
+        self,
+        table: str,
+        subjects: Collection[str] | None,
+        parts: Sequence[tuple[int, int]],
+        *,
+        seconds: int = 0,
+    ) -> None:
+        """Note that rows of a table are used now, or may be for some *seconds*; see `shrink`."""
+        grid = self.grids().get(table)
+        if grid is not None and parts:
+            bounds = find_bounds(grid, subjects, parts)
+            used = [one for one in self.segments(table) if one.may_contain(bounds)]
+            self.touch(used, time.time_ns() + seconds * 10**9)
+
+    def touch(self, used: Iterable[Segment], at: int) -> None:
+        """Set the time of use of some segments, unless it is later."""
+        for segment in used:
+            path = self.path / segment.path
+            # A read-only dataset is not changed, so it needs no time of use.
+            with suppress(OSError):
+                before = file_state(path)
+                if eviction.time_of_use(self.path, segment.path) < at:
+                    os.utime(path, ns=(at, at))
+                if self._verified.get(segment.path) == before:
+                    self._verified[segment.path] = file_state(path)
+
+    def shrink(self, limit: int, *, used_since: int) -> bool:
+        """Delete the least recently used segments until the files have at most *limit* bytes.
+
+        Segments used since the time *used_since* stay. Returns whether the limit holds. Files are
+        deleted at once, except those that a reader has reserved by `mark_used`.
+        """
+        if eviction.count_bytes(self.path) <= limit:
+            return True
+        with self.writing() as writer:
+            deleted, fits = eviction.evict(self.path, writer, limit, used_since)
+        for path in deleted:
+            (self.path / path).unlink(missing_ok=True)
+        return fits
 
     def verify(self) -> list[Damage]:
         """Read every segment and return the damaged ones."""

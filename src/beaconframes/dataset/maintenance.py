@@ -223,7 +223,8 @@ def prune(
 def prune_units(folder: Path, writer: Writer, table: str, grid: Grid, units: Covered) -> None:
     """Remove the rows and the coverage of *units*."""
     parts = [part for intervals in units.values() for part in intervals]
-    bounds = {grid.unit: (min(first for first, _ in parts), max(last for _, last in parts))}
+    ends = min(first for first, _ in parts), max(last for _, last in parts)
+    bounds = coverage.find_bounds(grid, units, [ends])
     for segment in ledger.get_segments(writer.connection, table):
         if not segment.rows or not segment.may_contain(bounds):
             continue

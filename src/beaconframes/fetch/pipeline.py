@@ -50,14 +50,18 @@ class LoadResult:
     is_sorted: bool = False
     """Whether the rows are known to be sorted by key, without duplicates."""
 
-    def to_frame(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.DataFrame:
-        """Return the rows sorted by key, each once."""
-        if isinstance(self.rows, pl.DataFrame):
-            rows = self.rows
-        else:
+    def collect(self, endpoint: Endpoint) -> pl.DataFrame:
+        """Read stored rows; return all rows sorted by key, each once."""
+        if not isinstance(self.rows, pl.DataFrame):
             rows = collect(self.rows)
             if not self.is_sorted and not has_order(rows, endpoint.table.key()):
                 rows = endpoint.table.arrange(rows)
+            self.rows = rows
+        return self.rows
+
+    def to_frame(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.DataFrame:
+        """Return the rows sorted by key, each once, as one call would have returned them."""
+        rows = self.collect(endpoint)
         for parameter in endpoint.all_parameters:
             if parameter.has_finish:
                 rows = parameter.finish(rows, values)
@@ -118,8 +122,13 @@ def load_stored(
     rows: RowStore,
     chain_head: ChainHead,
     validators: ValidatorSource,
+    *,
+    is_lazy: bool = False,
 ) -> LoadResult:
     """Return the requested rows of *endpoint*: from the store *rows*, the others from *source*.
+
+    Stored rows are read at once, unless the result *is_lazy*: later, another process may have
+    deleted their files.
 
     Raises
     ------
@@ -131,6 +140,8 @@ def load_stored(
         rows.start()
         try:
             result = load_rows(source, endpoint, rows, chain_head, validators)
+            if not is_lazy:
+                result.collect(endpoint)
         except DatasetError as error:
             # The damaged segments were removed from the store, so a restart fetches their rows.
             damage = error

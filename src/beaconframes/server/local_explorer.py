@@ -223,10 +223,15 @@ class Local(Server):
         chain, head = self.service.chain, self.service.head
         key = next(iter(keys), ANY_KEY if wire == "public" else None)
         self.explorer = Explorer(self.url, api_key=key, chain=chain, head=head, store=False)
-        location = current_settings(store=store).store if store else False
+        settings = current_settings(store=store)
+        location = settings.store if store else False
         if location:
             self.explorer.local_store = create_local_store(
-                location, build_store_address(dataset), chain, simulated=True
+                location,
+                build_store_address(dataset),
+                chain,
+                simulated=True,
+                limit=settings.store_limit,
             )
         meta = dataset.meta
         self.explorer.about = {name: meta.get(name) for name in ("service", "simulated")}
