@@ -43,6 +43,7 @@ class TestOrder:
             "chain": "mainnet",
             "rate": None,
             "store": None,
+            "store_limit": None,
             "offline": False,
             "frame": "polars",
             "strict": False,

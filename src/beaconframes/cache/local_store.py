@@ -227,12 +227,10 @@ class LocalStore:
     ) -> int:
         """Note that a load uses rows, or that a LazyFrame may for some *seconds*; return the time.
 
-        Without a limit, nothing is removed, and nothing noted.
+        Only a limit needs it.
         """
         now = time.time_ns()
-        if self.limit is not None:
-            use = methodcaller("mark_used", table, subjects, intervals, seconds=seconds)
-            self._try(use)
+        self._try(methodcaller("mark_used", table, subjects, intervals, seconds=seconds))
         return now
 
     def prune_units(self, table: str, units: Covered) -> None:

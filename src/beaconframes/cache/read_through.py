@@ -64,7 +64,7 @@ class ReadThrough:
     is_lazy: bool = False
     """Whether the rows are read later, from a LazyFrame."""
     _finalized: int = -1
-    _used_since: int = 0
+    _used_since: int | None = None
     _removals: tuple[int, str] = (0, "")
 
     @property
@@ -87,7 +87,8 @@ class ReadThrough:
     def start(self) -> None:
         """Find the units that are not stored; drop the rows fetched so far."""
         self.store.drop_outdated(self.table, self.endpoint.table.schema())
-        self._used_since = self.mark_used()
+        if self.store.limit is not None:
+            self._used_since = self.mark_used()
         self._removals = self.store.removals
         self.unstored = []
         self.missing = self.find_unstored()
@@ -282,7 +283,7 @@ class ReadThrough:
         """Return the rows of the load."""
         if self.missing and not self.connection.offline:
             self.store.compact_small(self.table)
-        if self.is_lazy:
+        if self.is_lazy and self.store.limit is not None:
             self.mark_used(RESERVED_SECONDS)
         if self.unknown_pubkeys:
             unknown = pl.DataFrame({"pubkey": self.unknown_pubkeys}).with_columns(
