@@ -203,12 +203,10 @@ class ReadThrough:
             numbers = [int(subject) for subject in requested.subjects]
             rows = rows.filter(pl.col(grid.subject).is_in(numbers))
         required = Requirement.of(self.policy.expected_rows(requested).items())
-        missing = find_missing(self.endpoint, required, rows.collect(), self.chain_head)
-        self.prune_stored_holes(missing)
-        return missing
+        return find_missing(self.endpoint, required, rows.collect(), self.chain_head)
 
     def prune_stored_holes(self, missing: pl.DataFrame) -> None:
-        """Remove stored absence that later rows refute: a hole between two rows cannot be.
+        """Remove stored absence that cannot be, such as a hole between two rows.
 
         Then the load is no longer consistent, so it restarts and requests the holes.
         """
@@ -281,6 +279,8 @@ class ReadThrough:
 
     def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:
         """Return the rows of the load."""
+        if not gaps.missing.is_empty():
+            self.prune_stored_holes(gaps.missing)
         if self.missing and not self.connection.offline:
             self.store.compact_small(self.table)
         if self.is_lazy and self.store.limit is not None:
