@@ -117,8 +117,8 @@ class CoveredTables(ABC):
             segments = ledger.get_segments(connection, table)
         if grid is None or not segments or not parts:
             return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
-        numbers = [int(subject) for subject in subjects or () if subject.isdecimal()]
-        bounds = find_bounds(grid, subjects, parts)
+        numbers = parse_numbers(subjects)
+        bounds = find_bounds(grid, subjects, numbers, parts)
         chosen = [segment for segment in segments if segment.rows and segment.may_contain(bounds)]
         for segment in chosen:
             self._check_segment(segment)
@@ -175,20 +175,23 @@ def read(
 
 def add(connection: LedgerConnection, table: str, complete: Covered) -> None:
     """Add the intervals of *complete*; adjacent and overlapping ones are merged."""
-    for subject, first, last in ((s, *part) for s, parts in complete.items() for part in parts):
-        # Stored intervals never touch each other. Those that touch the new interval start
-        # inside it, or are the last interval before it.
-        touched = connection.execute(
-            "SELECT first, last FROM coverage"
-            " WHERE table_name = :table AND subject = :subject"
-            " AND first <= :last + 1 AND last >= :first - 1 AND first >= coalesce("
-            "(SELECT max(first) FROM coverage"
-            " WHERE table_name = :table AND subject = :subject AND first <= :first), 0)",
-            {"table": table, "subject": subject, "first": first, "last": last},
-        ).fetchall()
-        low = min(first, *(start for start, _ in touched)) if touched else first
-        high = max(last, *(end for _, end in touched)) if touched else last
-        replace(connection, table, subject, touched, [(low, high)])
+    for subject, parts in complete.items():
+        for first, last in parts:
+            # Stored intervals never touch each other. Those that touch the new interval start
+            # inside it, or are the last interval before it.
+            touched = connection.execute(
+                "SELECT first, last FROM coverage"
+                " WHERE table_name = :table AND subject = :subject"
+                " AND first <= :last + 1 AND last >= :first - 1 AND first >= coalesce("
+                "(SELECT max(first) FROM coverage"
+                " WHERE table_name = :table AND subject = :subject AND first <= :first), 0)"
+                " ORDER BY first",
+                {"table": table, "subject": subject, "first": first, "last": last},
+            ).fetchall()
+            low, high = first, last
+            if touched:
+                low, high = min(first, touched[0][0]), max(last, touched[-1][1])
+            replace(connection, table, subject, touched, [(low, high)])
 
 
 def replace(
@@ -286,12 +289,19 @@ def subject_expr(grid: Grid) -> pl.Expr:
     return pl.col(grid.subject).cast(pl.String)
 
 
+def parse_numbers(subjects: Collection[str] | None) -> list[int]:
+    """Return the *subjects* that are numbers."""
+    return list(map(int, filter(str.isdecimal, subjects or ())))
+
+
 def find_bounds(
-    grid: Grid, subjects: Collection[str] | None, parts: Sequence[tuple[int, int]]
+    grid: Grid,
+    subjects: Collection[str] | None,
+    numbers: Sequence[int],
+    parts: Sequence[tuple[int, int]],
 ) -> dict[str, tuple[int, int]]:
-    """Return the lowest and the highest unit of *parts*, and subject if all are numbers."""
+    """Return the bounds of the units in *parts*, and of *subjects* if all of them are *numbers*."""
     bounds = {grid.unit: (parts[0][0], parts[-1][1])}
-    numbers = [int(subject) for subject in subjects or () if subject.isdecimal()]
     if grid.subject is not None and subjects and len(numbers) == len(subjects):
         bounds[grid.subject] = (min(numbers), max(numbers))
     return bounds

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import polars as pl
 
 from beaconframes.dataset import eviction, ledger, maintenance, published, segments
-from beaconframes.dataset.coverage import find_bounds
+from beaconframes.dataset.coverage import find_bounds, parse_numbers
 from beaconframes.dataset.maintenance import Damage, MaintainedTables
 from beaconframes.dataset.segments import Writer
 from beaconframes.errors import DatasetError, UsageError
@@ -210,7 +210,7 @@ class Dataset(MaintainedTables):
         """Note that rows of a table are used now, or may be for some *seconds*; see `shrink`."""
         grid = self.grids().get(table)
         if grid is not None and parts:
-            bounds = find_bounds(grid, subjects, parts)
+            bounds = find_bounds(grid, subjects, parse_numbers(subjects), parts)
             used = [one for one in self.segments(table) if one.may_contain(bounds)]
             self.touch(used, time.time_ns() + seconds * 10**9)
 

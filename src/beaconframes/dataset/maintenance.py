@@ -224,7 +224,7 @@ def prune_units(folder: Path, writer: Writer, table: str, grid: Grid, units: Cov
     """Remove the rows and the coverage of *units*."""
     parts = [part for intervals in units.values() for part in intervals]
     ends = min(first for first, _ in parts), max(last for _, last in parts)
-    bounds = coverage.find_bounds(grid, units, [ends])
+    bounds = coverage.find_bounds(grid, units, coverage.parse_numbers(units), [ends])
     for segment in ledger.get_segments(writer.connection, table):
         if not segment.rows or not segment.may_contain(bounds):
             continue

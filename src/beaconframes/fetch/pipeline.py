@@ -50,18 +50,11 @@ class LoadResult:
     is_sorted: bool = False
     """Whether the rows are known to be sorted by key, without duplicates."""
 
-    def collect(self, endpoint: Endpoint) -> pl.DataFrame:
-        """Read stored rows; return all rows sorted by key, each once."""
-        if not isinstance(self.rows, pl.DataFrame):
-            rows = collect(self.rows)
-            if not self.is_sorted and not has_order(rows, endpoint.table.key()):
-                rows = endpoint.table.arrange(rows)
-            self.rows = rows
-        return self.rows
-
     def to_frame(self, endpoint: Endpoint, values: Mapping[str, Any]) -> pl.DataFrame:
         """Return the rows sorted by key, each once, as one call would have returned them."""
-        rows = self.collect(endpoint)
+        rows = self.rows
+        if not isinstance(rows, pl.DataFrame):
+            rows = collect(self, endpoint)
         for parameter in endpoint.all_parameters:
             if parameter.has_finish:
                 rows = parameter.finish(rows, values)
@@ -141,7 +134,7 @@ def load_stored(
         try:
             result = load_rows(source, endpoint, rows, chain_head, validators)
             if not is_lazy:
-                result.collect(endpoint)
+                result.rows = collect(result, endpoint)
         except DatasetError as error:
             # The damaged segments were removed from the store, so a restart fetches their rows.
             damage = error
@@ -288,15 +281,24 @@ class MemoryRows:
         return self._frames[0]
 
 
-def collect(rows: pl.LazyFrame) -> pl.DataFrame:
-    """Return stored *rows*, or raise a DatasetError."""
+def collect(result: LoadResult, endpoint: Endpoint) -> pl.DataFrame:
+    """Read the rows of *result* from the store; return them sorted by key, each once.
+
+    Raises
+    ------
+    DatasetError
+        A file cannot be read.
+    """
     try:
-        return rows.collect()
+        rows = result.rows.lazy().collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DatasetError(
             f"the store cannot be read: {str(error).splitlines()[0]}",
             hint="Run bf.store().verify(), and bf.store().mend()",
         ) from error
+    if result.is_sorted or has_order(rows, endpoint.table.key()):
+        return rows
+    return endpoint.table.arrange(rows)
 
 
 def has_order(rows: pl.DataFrame, key: Sequence[str]) -> bool:
