@@ -7,7 +7,6 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
-import dask.dataframe as dd
 import duckdb
 import numpy as np
 import pandas as pd
@@ -102,6 +101,9 @@ def test_pandas_times_keep_nanoseconds(tmp_path):
 
 def test_named_pandas_index_is_exported():
     """A named index becomes a column; an index that only counts rows does not."""
+    # Importing Dask takes a second, which every test process would spend at its start.
+    import dask.dataframe as dd
+
     rows = income(0, 3)
     frame = bf.to_pandas(rows)
     indexed = create_frame_source(frame.set_index(["validator_index", "epoch"]), None)

@@ -28,7 +28,7 @@ FINAL = 467
 GRIDS = {
     "incomedetailhistory": (bf.load_income_history, {"since": 310, "until": 429}, 2),
     "balancehistory": (bf.load_balance_history, {"since": 310, "until": 429}, 2),
-    "attestations": (bf.load_attestations, {"since": 370, "until": FINAL}, 1),
+    "attestations": (bf.load_attestations, {"since": 440, "until": FINAL}, 1),
 }
 """By part of the path: a loader of validators by epochs, a range of final ones, its windows."""
 
