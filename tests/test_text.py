@@ -207,7 +207,13 @@ def svg(figure):
     return [tag for tag, _ in elements], texts
 
 
-@each_nine
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(texts, id=str(number), marks=[pytest.mark.more] if number % 3 else [])
+        for number, texts in enumerate(NINES)
+    ],
+)
 def test_legends_of_static_charts_have_text_only(texts):
     """All names of groups are drawn, without formulas or tags."""
     frame, groups = wall_of(texts)
