@@ -50,6 +50,7 @@ class TestOrder:
             "progress": None,
             "state": None,
             "max_requests": None,
+            "timeout": None,
         }
         assert expected == dataclasses.asdict(current())
 
@@ -552,3 +553,27 @@ class TestSecrets:
         ours = [frame for frame in story.stack if frame.filename == config.__file__]
         assert ours
         assert KEY not in "".join(str(frame.locals) for frame in ours)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("30", 30, (30, None)),
+        ("2.5,60", (2.5, 60), (2.5, 60)),
+        (",60", (None, 60), (None, 60)),
+    ],
+)
+def test_timeouts_are_one_number_or_two(monkeypatch, text, value, expected):
+    """C2: for one request, and for a whole call; from the environment and as an argument."""
+    assert expected == current(timeout=value).timeout
+    monkeypatch.setenv("BEACONFRAMES_TIMEOUT", text)
+    assert expected == current().timeout
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "1,2,3", "nan", "1,0"])
+def test_an_invalid_timeout_is_named(monkeypatch, text):
+    """C2: the error says which setting is wrong, and what it must be."""
+    monkeypatch.setenv("BEACONFRAMES_TIMEOUT", text)
+
+    with pytest.raises(ConfigError, match=r"BEACONFRAMES_TIMEOUT is .*number of seconds above 0"):
+        current()

@@ -14,6 +14,7 @@ setting           variable                       meaning
 ``strict``        ``BEACONFRAMES_STRICT``        raise ``MissingRows`` instead of a warning
 ``progress``      ``BEACONFRAMES_PROGRESS``      show progress; None: in terminals, notebooks
 ``max_requests``  ``BEACONFRAMES_MAX_REQUESTS``  limit per call; None: no limit
+``timeout``       ``BEACONFRAMES_TIMEOUT``       seconds for one request, or for it and a call
 ``state``         ``BEACONFRAMES_STATE``         folder of the shared rate limit, or false
 ================  =============================  ==========================================
 
@@ -40,11 +41,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _PREFIX = "BEACONFRAMES_"
-_OPTIONAL = {"url", "api_key", "rate", "store", "store_limit", "progress", "max_requests", "state"}
+_OPTIONAL = {
+    "url",
+    "api_key",
+    "rate",
+    "store",
+    "store_limit",
+    "progress",
+    "max_requests",
+    "timeout",
+    "state",
+}
 _BOOLEANS = {"offline", "strict", "progress"}
 _FOLDERS = {"store", "state"}
-_NUMBERS: dict[str, Callable[[str], float]] = {"rate": float, "max_requests": int}
 _YES_NO = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+def parse_timeout(text: str) -> tuple[float | None, ...]:
+    """Return the seconds in *text*: "30" for one request, "30,600" also for a whole call."""
+    numbers = [float(part) if part.strip() else None for part in text.split(",")]
+    return (*numbers, None) if len(numbers) == 1 else tuple(numbers)
+
+
+_NUMBERS: dict[str, Callable[[str], Any]] = {
+    "rate": float,
+    "max_requests": int,
+    "timeout": parse_timeout,
+}
 
 
 class Secret:
@@ -120,6 +143,7 @@ class Settings:
     strict: bool = False
     progress: bool | None = None
     max_requests: int | None = None
+    timeout: float | tuple[float | None, float | None] | None = None
     state: Path | bool | None = None
 
     def __post_init__(self) -> None:
@@ -276,6 +300,8 @@ def _check_value(name: str, value: Any, source: str) -> Any:
             return check_url(value)
         except ConfigError as error:
             raise ConfigError(f"{source}: {error.message}", hint=error.hint) from None
+    if name == "timeout" and type(value) in {int, float}:
+        value = value, None
     expected, is_valid = _RULES[name]
     if not is_valid(value):
         raise ConfigError(f"{source} is {shorten(value)}; it must be {expected}")
@@ -312,6 +338,17 @@ _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "rate": (
         "a number of requests per second above 0",
         lambda value: type(value) in {int, float} and 0 < value < 1e9,
+    ),
+    "timeout": (
+        "a number of seconds above 0, or two: for one request, and for a whole call",
+        lambda value: (
+            isinstance(value, tuple)
+            and len(value) == 2
+            and all(
+                seconds is None or (type(seconds) in {int, float} and 0 < seconds < 1e9)
+                for seconds in value
+            )
+        ),
     ),
     "max_requests": (
         "a number of requests, 0 or more",

@@ -58,6 +58,11 @@ def connection_options() -> list[click.Parameter]:
             help="Fail before the first request if more requests are needed.",
         ),
         click.Option(
+            ["--timeout"],
+            metavar="SECONDS[,SECONDS]",
+            help="Seconds for one request, and for a whole call. [BEACONFRAMES_TIMEOUT]",
+        ),
+        click.Option(
             ["--offline"],
             is_flag=True,
             help="Read stored rows only, without requests. [BEACONFRAMES_OFFLINE]",
@@ -86,7 +91,7 @@ SOURCES = ("url", "chain", "key_file", "ask_key", "dataset")
 """Options that choose another source than --local: they override BEACONFRAMES_LOCAL."""
 REMOTE_ONLY = ("url", "chain", "key_file", "ask_key", "store", "offline")
 """Options that a local explorer does not accept."""
-SETTINGS = ("progress", "rate", "store_limit", "max_requests")
+SETTINGS = ("progress", "rate", "store_limit", "max_requests", "timeout")
 
 
 @contextlib.contextmanager
@@ -95,11 +100,15 @@ def open_explorer(values: dict[str, Any], *, sends_requests: bool = True) -> Ite
 
     Without *sends_requests*, the explorer needs no key.
     """
-    from beaconframes.config import settings
+    from beaconframes.config import parse_timeout, settings
 
     chosen = pop_options(values, NAMES)
     chosen["local"] = is_local(chosen)
     given = {name: chosen[name] for name in SETTINGS if chosen[name] is not None}
+    if "timeout" in given:
+        # Other text is refused with the other settings.
+        with contextlib.suppress(ValueError):
+            given["timeout"] = parse_timeout(given["timeout"])
     with (
         settings(frame="polars", **given),
         _open_chosen(chosen, sends_requests=sends_requests) as explorer,

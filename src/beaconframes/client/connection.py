@@ -28,6 +28,7 @@ def connect(
     store_limit: int | str | None = None,
     offline: bool | None = None,
     max_requests: int | None = None,
+    timeout: float | tuple[float | None, float | None] | None = None,
     progress: bool | None = None,
     state: bool | str | os.PathLike[str] | None = None,
 ) -> Explorer:
@@ -46,7 +47,13 @@ def connect(
         offline=offline,
         state=state,
     )
-    options = {"frame": frame, "strict": strict, "max_requests": max_requests, "progress": progress}
+    options = {
+        "frame": frame,
+        "strict": strict,
+        "max_requests": max_requests,
+        "timeout": timeout,
+        "progress": progress,
+    }
     configure(**{name: value for name, value in options.items() if value is not None})
     set_explorer(explorer)
     return explorer

@@ -43,7 +43,7 @@ from beaconframes.fetch.missing_report import LAST_LOAD, report_missing
 from beaconframes.fetch.pipeline import MemoryRows, load_rows, load_stored
 from beaconframes.fetch.progress import show_progress
 from beaconframes.fetch.source import ApiSource
-from beaconframes.http.session import Session
+from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts, Session
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
@@ -89,6 +89,10 @@ class Explorer:
     max_requests
         Maximum number of requests of one load. A load that needs more raises
         `RequestLimitExceeded` before its first request.
+    timeout
+        Seconds for one request, until its response is complete; or two numbers, for one request
+        and for a whole call with its retries and waits, such as ``(10, 60)``. Default: a request
+        ends after 30 seconds without data, and its retries after 300.
     progress
         Whether to show requests, rows and remaining time of a load that takes over a second.
         Default: if the output is a terminal or a notebook.
@@ -116,6 +120,7 @@ class Explorer:
         store_limit: int | str | None = None,
         offline: bool | None = None,
         max_requests: int | None = None,
+        timeout: float | tuple[float | None, float | None] | None = None,
         progress: bool | None = None,
         state: bool | str | os.PathLike[str] | None = None,
         head: Head | None = None,
@@ -132,6 +137,7 @@ class Explorer:
             store_limit=store_limit,
             offline=offline,
             max_requests=max_requests,
+            timeout=timeout,
             progress=progress,
             state=state,
         )
@@ -141,6 +147,7 @@ class Explorer:
             "frame": frame,
             "strict": strict,
             "max_requests": max_requests,
+            "timeout": timeout,
             "progress": progress,
         }
         self.about: Mapping[str, Any] = {}
@@ -322,6 +329,10 @@ class Explorer:
         most = settings.max_requests
         limit = nullcontext() if most is None else limit_requests(self, endpoint, values, most)
         pinned = PINNED_HEADS.set(PINNED_HEADS.get({}))
+        timeouts = None
+        if isinstance(settings.timeout, tuple):
+            timeouts = CallTimeouts.start(settings.timeout, self.rate_limiter.clock)
+        timed = CALL_TIMEOUTS.set(timeouts)
         try:
             with (
                 limit,
@@ -335,6 +346,7 @@ class Explorer:
                 result = self._load(endpoint, values, is_lazy=lazy)
         finally:
             PINNED_HEADS.reset(pinned)
+            CALL_TIMEOUTS.reset(timed)
         if lazy:
             rows: Any = result.to_lazy(endpoint, values)
         else:

@@ -6,7 +6,7 @@ import re
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
@@ -123,7 +123,7 @@ class Paginator:
         try:
             while True:
                 for call in islice(remaining, 2 * CONCURRENCY - len(pending)):
-                    pending.append((call, pool.submit(self.fetch_call, call)))
+                    pending.append((call, pool.submit(copy_context().run, self.fetch_call, call)))
                 if not pending:
                     return
                 call, future = pending[0]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import weakref
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,6 +35,28 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Request
 
 log = logging.getLogger("beaconframes.http")
+
+
+@dataclass(frozen=True)
+class CallTimeouts:
+    """The timeouts of one call, as the user has set them: in seconds, and as a moment."""
+
+    request: float | None
+    """For each attempt of each request, until its response is complete."""
+    call: float | None
+    """For the whole call, with all its requests, retries and waits."""
+    ends_at: float
+    """The moment at which the call ends, by the clock of the rate limiter."""
+
+    @classmethod
+    def start(cls, seconds: tuple[float | None, float | None], clock: Clock) -> CallTimeouts:
+        """Return the timeouts of a call that starts now."""
+        request, call = seconds
+        return cls(request, call, math.inf if call is None else clock.now() + call)
+
+
+CALL_TIMEOUTS: ContextVar[CallTimeouts | None] = ContextVar("call_timeouts", default=None)
+"""The timeouts of the call that runs in this context, if the user has set any."""
 
 
 class Session:
@@ -71,7 +96,6 @@ class Session:
             Transport,
             self.base_url,
             key,
-            timeouts=self._timeouts,
             max_body=max_body,
             transport=transport,
             http_client=http_client,
@@ -114,10 +138,16 @@ class Session:
                 response = response.redacted(self._redact)
             return parse_page(response, request.envelope)
 
-        with self.rate_limiter.acquire(deadline.seconds_left) as permit:
-            deadline.seconds_left()
+        seconds_left, timeouts = deadline.seconds_left, self._timeouts
+        with self.rate_limiter.acquire(seconds_left) as permit:
+            seconds_left()
+            own = CALL_TIMEOUTS.get()
+            if own is not None and own.request is not None:
+                seconds_left = deadline.start_attempt(own.request)
+                connect = min(timeouts.connect, own.request)
+                timeouts = replace(timeouts, read=own.request, connect=connect)
             return self._count_request().send(
-                request, parse, seconds_left=deadline.seconds_left, on_headers=on_headers
+                request, parse, timeouts, seconds_left=seconds_left, on_headers=on_headers
             )
 
     def close(self) -> None:
@@ -187,11 +217,27 @@ class Deadline:
         closed: threading.Event,
         stop: threading.Event | None = None,
     ) -> None:
+        own = CALL_TIMEOUTS.get()
+        if own is not None and own.request is not None:
+            seconds = max(seconds, own.request)
         self._seconds = seconds
         self._clock = clock
         self._end = clock.now() + seconds
         self._closed = closed
         self._stop = stop
+        self._call = own
+
+    def start_attempt(self, seconds: float) -> Callable[[], float]:
+        """Return `seconds_left` for one attempt, which may take *seconds*."""
+        end = self._clock.now() + seconds
+
+        def seconds_left() -> float:
+            left = min(self.seconds_left(), end - self._clock.now())
+            if left <= 0:
+                raise AttemptFailed(RequestTimeout, f"no complete response within {seconds:g} s")
+            return left
+
+        return seconds_left
 
     def seconds_left(self) -> float:
         """Return the seconds until the deadline; raise AttemptFailed when the call is over."""
@@ -204,6 +250,16 @@ class Deadline:
                 ConnectionFailed, "the call was stopped before the response", max_attempts=1
             )
         seconds = self._end - self._clock.now()
+        if self._call is not None and self._call.call is not None:
+            left = self._call.ends_at - self._clock.now()
+            if left <= 0:
+                raise AttemptFailed(
+                    RequestTimeout,
+                    f"the call did not end within {self._call.call:g} s",
+                    hint="Request less in one call, or raise the second number of timeout=",
+                    max_attempts=1,
+                )
+            seconds = min(seconds, left)
         if seconds <= 0:
             raise AttemptFailed(
                 RequestTimeout, f"no complete response within {self._seconds:g} s", max_attempts=1

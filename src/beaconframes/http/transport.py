@@ -70,7 +70,6 @@ class Transport:
         base_url: str,
         key: Secret | None = None,
         *,
-        timeouts: Timeouts | None = None,
         max_body: int = MAX_BODY,
         transport: httpx.BaseTransport | None = None,
         http_client: httpx.Client | None = None,
@@ -81,12 +80,17 @@ class Transport:
         self._user_agent = _read_user_agent()
         self._base_url = base_url.rstrip("/")
         self._key = key
-        self._timeouts = timeouts or Timeouts()
         self._max_body = max_body
         self._client = http_client or _open_client(base_url, transport)
 
     def send(
-        self, request: Request, parse: Parse, *, seconds_left: SecondsLeft, on_headers: OnHeaders
+        self,
+        request: Request,
+        parse: Parse,
+        timeouts: Timeouts,
+        *,
+        seconds_left: SecondsLeft,
+        on_headers: OnHeaders,
     ) -> ResponsePage:
         """Send *request* and return the page that *parse* finds, or raise AttemptFailed.
 
@@ -95,7 +99,7 @@ class Transport:
         headers or the next chunk of its body arrive, or after the read timeout.
         """
         exchange = _Exchange(
-            self._client, self._build(request), self._auth(request), self._max_body, parse
+            self._client, self._build(request, timeouts), self._auth(request), self._max_body, parse
         )
         try:
             exchange.start()
@@ -111,7 +115,7 @@ class Transport:
         except AttemptFailed:
             raise
         except Exception as error:  # noqa: BLE001 - any error of the HTTP client
-            raise self._failure(error) from None
+            raise self._failure(error, timeouts) from None
         finally:
             exchange.is_abandoned = True
 
@@ -119,7 +123,7 @@ class Transport:
         """Close all connections."""
         self._client.close()
 
-    def _build(self, request: Request) -> httpx.Request:
+    def _build(self, request: Request, timeouts: Timeouts) -> httpx.Request:
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
         headers = {
             "Accept": request.accept or "application/json",
@@ -133,7 +137,7 @@ class Transport:
             f"{self._base_url}{request.path}{query}",
             content=request.body,
             headers=headers,
-            timeout=httpx.Timeout(self._timeouts.read, connect=self._timeouts.connect),
+            timeout=httpx.Timeout(timeouts.read, connect=timeouts.connect),
         )
 
     def _auth(self, request: Request) -> Callable[[httpx.Request], httpx.Request]:
@@ -148,13 +152,13 @@ class Transport:
 
         return add_key
 
-    def _failure(self, error: Exception) -> AttemptFailed:
+    def _failure(self, error: Exception, timeouts: Timeouts) -> AttemptFailed:
         # By name, not by class: the client may be of another library with the same class names.
         names = {kind.__name__ for kind in type(error).__mro__}
         text = str(error)
         if "TimeoutException" in names and "ConnectTimeout" not in names:
             return AttemptFailed(
-                RequestTimeout, f"{self.host} sent nothing for {self._timeouts.read:g} s"
+                RequestTimeout, f"{self.host} sent nothing for {timeouts.read:g} s"
             )
         if "RemoteProtocolError" in names and "disconnect" not in text and "closed" not in text:
             return AttemptFailed(
