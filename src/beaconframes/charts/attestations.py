@@ -65,16 +65,16 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
         "Included in the next slot" if late == 2 else f"Included within {late - 1} slots"
     )
     late_label = f"Included late ({late} slots\nbehind or more)"
-    kinds = ((in_time_label, colours.CYAN), (late_label, colours.AMBER), ("Missed", colours.RED))
+    kinds = [(in_time_label, colours.CYAN), (late_label, colours.AMBER), ("Missed", colours.RED)]
     if (rows["status"] == "pending").any():
-        kinds = (*kinds, ("Pending", colours.GREY))
+        kinds.append(("Pending", colours.GREY))
     return heatmap.build_heatmap(
         [cells],
         validators.to_list(),
         (count, start, step),
         number="epoch",
         rows_label="Validator",
-        kinds=kinds,
+        kinds=tuple(kinds),
         shares=f"{in_time_label} (% of duties)",
         counted=3,
         single_note=single_note,
