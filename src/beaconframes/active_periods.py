@@ -23,6 +23,7 @@ UNKNOWN = "unknown to the service"
 EXITED = "exited"
 NOT_ACTIVE_YET = "not active yet"
 NOT_RETURNED = "not returned by the service"
+NOT_CHECKED = "not returned, and max_requests left no request to check the validator"
 NOT_STORED = "not stored"
 NO_LONGER_SERVED = "no longer in the window of the service"
 NATURAL = (EXITED, NOT_ACTIVE_YET)

@@ -6,6 +6,7 @@ import warnings
 from datetime import UTC, datetime
 from typing import ClassVar
 
+import polars as pl
 import pytest
 
 import beaconframes as bf
@@ -273,6 +274,19 @@ class TestLimit:
             )
         with connect(server, False, max_requests=2) as explorer:
             self.check_refused(server, explorer)
+
+    def test_rows_that_cannot_exist_are_not_planned(self, server, chain):
+        """G1: once a load has found the activity epochs, the plan knows them as well."""
+        validators = chain.scan("validators").collect()
+        late = validators.filter(pl.col("activation_epoch") > 100)["validator_index"][:2]
+        gone = validators.filter(pl.col("exit_epoch") < 460)["validator_index"][:2]
+        call = {"validators": [1, *late, *gone], "since": 90, "until": 460}
+        with connect(server, False) as explorer:
+            before = bf.plan(INCOME, **call, explorer=explorer)
+            found = INCOME(**call, explorer=explorer, strict=True)
+            after = bf.plan(INCOME, **call, explorer=explorer)
+
+        assert (5 * 371, found.height) == (before.rows, after.rows)
 
     def test_stored_rows_cost_no_request(self, server, store):
         """Only missing rows count: a second load needs no request."""

@@ -425,6 +425,22 @@ def test_an_unanswered_request_explains_no_gap(upstream):
     assert ["not returned by the service"] == bf.missing()["reason"].to_list()
 
 
+def test_max_requests_may_leave_no_request_for_the_check(upstream, chain):
+    """G1: then the reason says so, instead of blaming the service."""
+    gone = chain.scan("validators").filter(pl.col("exit_epoch") < FINAL - 10).collect()[0]
+
+    with (
+        damaging(upstream, "") as (server, explorer),
+        pytest.warns(bf.MissingRows, match="max_requests left no request to check"),
+    ):
+        bf.load_income_history(
+            [101, gone["validator_index"].item()], since=FINAL, until=FINAL, explorer=explorer,
+            max_requests=1,
+        )  # fmt: skip
+
+    assert [] == list_lookups(server)
+
+
 def test_public_keys_without_rows_are_named(upstream, chain):
     """G2: a key that no validator has, and the key of a validator that is not active yet."""
     validators = chain.scan("validators").collect()

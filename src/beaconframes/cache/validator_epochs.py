@@ -12,7 +12,7 @@ from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape
 from beaconframes.endpoint.intervals import intervals_of
-from beaconframes.errors import ResponseError, ServiceError, UsageError
+from beaconframes.errors import RequestLimitExceeded, ResponseError, ServiceError, UsageError
 from beaconframes.fetch.completeness import drop_unrequested
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import Connection
@@ -140,6 +140,8 @@ class ValidatorEpochsCache:
                     ServedRange(VALIDATOR_EPOCHS, chain_head, values),
                 )
             ]
+        except RequestLimitExceeded:
+            raise
         except (UsageError, ServiceError, ResponseError):
             # The rows of the load must not be discarded because this request fails.
             return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
+from beaconframes.active_periods import find_periods
 from beaconframes.cache.finality import (
     is_known_final,
     needs_second_response,
@@ -19,6 +20,7 @@ from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.endpoint.intervals import count_numbers
 from beaconframes.errors import DatasetError, RequestLimitExceeded
+from beaconframes.fetch.completeness import Requirement
 from beaconframes.fetch.head import HeadV2
 from beaconframes.fetch.paginator import REQUEST_LIMIT, RequestLimit
 from beaconframes.fetch.source import Connection
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.cache.read_through import ReadThrough
-    from beaconframes.endpoint import Endpoint
+    from beaconframes.cache.validator_epochs import ValidatorEpochsCache
+    from beaconframes.endpoint import Call, Endpoint
     from beaconframes.endpoint.intervals import Intervals
     from beaconframes.fetch.source import ApiSource
 
+SUBJECT = "validator_index"
 UNKNOWN_PAGES = "the number of pages is unknown until the last page"
 
 
@@ -45,6 +49,9 @@ class Connected(Connection, Protocol):
     @property
     def source(self) -> ApiSource:
         """Return the source of missing rows."""
+
+    validator_epochs: ValidatorEpochsCache
+    """The activity epochs of validators."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +121,39 @@ def estimate_requests(
             f"the maximum number of validators per request is unknown; {limit.at_once} are assumed"
         )
     requests = sum(number for number, _ in counts)
+    rows = endpoint.count_rows(calls)
     return Estimate(
         requests,
-        endpoint.count_rows(calls),
+        None if rows is None else rows - count_inactive(explorer, endpoint, calls),
         requests_without_store=requests,
         may_be_more=tuple(may_be_more),
     )
+
+
+def count_inactive(explorer: Connected, endpoint: Endpoint, calls: Sequence[Call]) -> int:
+    """Return how many requested rows cannot exist, as far as an earlier load has shown."""
+    lifetime, requested = endpoint.lifetime, Requirement.of_calls(endpoint, calls)
+    if lifetime is None or requested.subjects is None or requested.units is None:
+        return 0
+    ((unit, numbers),) = requested.units.values.items()
+    indices = requested.subjects.values.get(SUBJECT, set())
+    if unit != "epoch" or not indices:
+        return 0
+    validators = explorer.validator_epochs.known(indices, max(numbers))
+    if validators.is_empty():
+        return 0
+    chain, count = explorer.chain_head_of(endpoint).chain, 0
+    periods = find_periods(validators, lifetime, "epoch", chain)
+    for call in calls:
+        values = Requirement.of_calls(endpoint, [call])
+        assert values.subjects is not None
+        assert values.units is not None
+        first, last = min(values.units.values[unit]), max(values.units.values[unit])
+        of_call = pl.col(SUBJECT).is_in(list(values.subjects.values[SUBJECT]))
+        active = pl.min_horizontal("end", last) - pl.max_horizontal("start", first) + 1
+        absent = (last - first + 1 - active.clip(0)).sum()
+        count += periods.filter(of_call).select(absent).item()
+    return count
 
 
 def estimate_with_store(

@@ -37,12 +37,13 @@ class Plan:
     """The requests, rows and time of a load; prints as a table in a terminal or a notebook.
 
     ``requests`` is the number of requests that the load will send, without retries of failed
-    requests and of missing rows. ``bound`` is ``"exactly"``, ``"at least"``, ``"at most"`` or
-    ``"about"``; ``why`` has the reasons for a bound that is not exact. ``rows`` will
-    be fetched and ``kept_rows`` are in the store, each None where unknown. ``requests_saved`` is
-    how many more requests it would take without a store. ``seconds`` is the time at ``rate``
-    requests per second, None if the permitted rate is unknown. ``month_left`` is how many
-    requests are left of the ``month_limit``, None where unknown.
+    requests and of missing rows. If validators have no rows, one more request for each hundred of
+    them loads their activity epochs. ``bound`` is ``"exactly"``, ``"at least"``, ``"at most"`` or
+    ``"about"``; ``why`` has the reasons for a bound that is not exact. ``rows`` will be fetched,
+    without those that are known not to exist, and ``kept_rows`` are in the store, each None where
+    unknown. ``requests_saved`` is how many more requests it would take without a store. ``seconds``
+    is the time at ``rate`` requests per second, None if the permitted rate is unknown.
+    ``month_left`` is how many requests are left of the ``month_limit``, None where unknown.
     """
 
     loader: str

@@ -10,6 +10,7 @@ from beaconframes.active_periods import (
     ACTIVE_STATUSES,
     EXITED,
     NOT_ACTIVE_YET,
+    NOT_CHECKED,
     NOT_RETURNED,
     REASON,
     UNKNOWN,
@@ -18,6 +19,7 @@ from beaconframes.active_periods import (
     split_gaps,
 )
 from beaconframes.endpoint import Finality, Role
+from beaconframes.errors import RequestLimitExceeded
 from beaconframes.fetch.completeness import IMPOSSIBLE, PUBKEYS_WITHOUT_ROWS, Requirement
 
 if TYPE_CHECKING:
@@ -28,6 +30,18 @@ if TYPE_CHECKING:
 UNITS = ("epoch", "slot", "day")
 SUBJECT = "validator_index"
 KEY = "pubkey"
+
+
+NO_VALIDATORS = pl.DataFrame(
+    schema={
+        SUBJECT: pl.Int64,
+        "status": pl.String,
+        "slashed": pl.Boolean,
+        "activation_epoch": pl.Int64,
+        "exit_epoch": pl.Int64,
+        "withdrawable_epoch": pl.Int64,
+    }
+)
 
 
 class ValidatorSource(Protocol):
@@ -66,6 +80,7 @@ class GapReasons:
         """Explain the gaps in *required*; *not_found* are calls for unknown validators only."""
         self._endpoint, self._validators, self._head = endpoint, validators, chain_head
         self._required = required
+        self._reason = NOT_RETURNED
         self._rows: pl.DataFrame | None = None
         self._answered: set[int] = set()
         self._indices: dict[str, int] | None = None
@@ -195,14 +210,20 @@ class GapReasons:
     def _mark_unknown(self, gaps: pl.DataFrame, validators: pl.DataFrame) -> pl.DataFrame:
         """Return *gaps* with the reason of validators that the service does not know."""
         is_unknown = pl.col(SUBJECT).is_in(list(self._answered - set(validators[SUBJECT])))
-        reason = pl.when(is_unknown).then(pl.lit(UNKNOWN)).otherwise(REASON)
+        is_open = pl.col(REASON) == NOT_RETURNED
+        unknown, default = pl.lit(UNKNOWN), pl.lit(self._reason)
+        reason = pl.when(is_unknown).then(unknown).when(is_open).then(default).otherwise(REASON)
         return gaps.with_columns(reason.alias(REASON))
 
     def _load(self, indices: set[int], until: int | None, received: set[int]) -> pl.DataFrame:
         """Return the activity epochs of *indices*, as far as the service knows them."""
         new = indices - self._answered
         if new or self._rows is None:
-            rows, answered = self._validators.load(new, until, min(received, default=None))
+            try:
+                rows, answered = self._validators.load(new, until, min(received, default=None))
+            except RequestLimitExceeded:
+                self._reason = NOT_CHECKED
+                return self._rows if self._rows is not None else NO_VALIDATORS
             self._answered |= set(answered)
             self._rows = rows if self._rows is None else pl.concat([self._rows, rows])
         return self._rows

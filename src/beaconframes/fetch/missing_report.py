@@ -11,6 +11,7 @@ from beaconframes.active_periods import (
     EXITED,
     NATURAL,
     NOT_ACTIVE_YET,
+    NOT_CHECKED,
     NOT_RETURNED,
     NOT_STORED,
     REASON,
@@ -33,7 +34,7 @@ MAX_NAMES_IN_MESSAGE = 3
 SILENT = "silent"
 """The column that marks subjects without any row."""
 
-REASONS = (UNKNOWN, NOT_RETURNED, NOT_STORED, EXITED, NOT_ACTIVE_YET)
+REASONS = (UNKNOWN, NOT_RETURNED, NOT_CHECKED, NOT_STORED, EXITED, NOT_ACTIVE_YET)
 """The reasons in the order of the message."""
 
 LAST_LOAD = threading.local()
