@@ -34,8 +34,9 @@ def expected_attestations(chain, validators, first, last):
         .filter(pl.col("validator_index").is_in(list(validators)))
         .filter(pl.col("epoch").is_between(first, last))
         .sort("validator_index", "epoch")
+        .drop("status")
         .collect()
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("store", [False, True], ids=["no store", "store"])
