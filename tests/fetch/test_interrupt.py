@@ -21,11 +21,12 @@ explorer = bf.Explorer("{url}", chain="mainnet", rate={rate}, store=False, head=
 print("started", flush=True)
 bf.load_epochs(since=0, until={until}, explorer=explorer)
 """
+NO_ROWS = b'{"status":"OK","data":[]}'
 WAITS = {
     "one request": ("hang_headers", None, 0, 1),
     "parallel requests": ("hang_headers", 1000, 300, 8),
     "a body": ("hang_body", 1000, 300, 8),
-    "the rate limiter": (f"body?hex={b'{"status":"OK","data":[]}'.hex()}", 0.01, 300, 1),
+    "the rate limiter": ("body?hex=" + NO_ROWS.hex(), 0.01, 300, 1),
     "a retry": ("429_seconds?retry_after=100", 1000, 300, 1),
 }
 """By what the process waits for: a fault, a rate, the last epoch, and requests to wait for."""
