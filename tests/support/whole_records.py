@@ -24,6 +24,8 @@ def neutral(column):
         return []
     if isinstance(column, Json):
         return {}
+    if isinstance(column, Hex) and column.size:
+        return "0x" + "00" * column.size
     for kind, value in (
         (Flag, False),
         (Fraction, 0.0),

@@ -4,7 +4,8 @@
 ``public`` as the public service does, and others for variants of a call. A sample has the call, the
 exact requests that must arrive, the replies, and the frame that must come out: amounts in wei and
 times as text, everything else as it is. With ``in_order``, each request waits for the reply to the
-one before; without it, several may be in flight at once, so that any order is right.
+one before; without it, several may be in flight at once, so that any order is right. A sample
+with ``committee_size`` is of a chain with smaller sync committees.
 
 The samples of V2 are in ``wire/v2``. A request there is its line and its JSON body, and
 a set of validators is the name of the function that makes it with its arguments.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +25,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import v1, v2
+from beaconframes.calendar import MAINNET
 
 from ..support.replay import format_request, replaying
 
@@ -58,6 +61,12 @@ def argument(name, value):
     return tuple(value) if name == "region" else value
 
 
+def chain_of(sample):
+    """Return mainnet, with the sample's size of sync committees if it has one."""
+    size = sample.get("committee_size", MAINNET.sync_committee_size)
+    return replace(MAINNET, sync_committee_size=size)
+
+
 def request_text(request):
     """Return a request of the sample as one text."""
     return request if isinstance(request, str) else format_request(*request)
@@ -80,7 +89,7 @@ def test_a_call_sends_exactly_these_requests_and_returns_exactly_this_frame(name
 
     with (
         replaying(dict(zip(map(request_text, sample["requests"]), replies, strict=True))) as server,
-        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        bf.Explorer(server.url, chain=chain_of(sample), rate=1000) as explorer,
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")

@@ -2,6 +2,7 @@
 
 from beaconframes.schema.columns import WEEK_OF_EPOCH, CalendarField, Column
 from beaconframes.schema.envelope_context import EnvelopeContext
+from beaconframes.schema.invariants import Consecutive, SameAddress, SlotInEpoch, WholeCommittee
 from beaconframes.schema.numbers import (
     FAR_FUTURE,
     Count,
@@ -38,6 +39,7 @@ __all__ = [
     "CalendarField",
     "Code",
     "Column",
+    "Consecutive",
     "Count",
     "Day",
     "DayTime",
@@ -58,7 +60,9 @@ __all__ = [
     "Period",
     "Position",
     "RequestField",
+    "SameAddress",
     "Slot",
+    "SlotInEpoch",
     "SlotTime",
     "Table",
     "Text",
@@ -68,4 +72,5 @@ __all__ = [
     "UnixMillis",
     "UnixTime",
     "Wei",
+    "WholeCommittee",
 ]

@@ -45,6 +45,8 @@ class Column:
         Where the value is when it is not in the record: paths into the response's envelope, such
         as ``range.epoch.start``, or into the request, such as ``request.epoch``. The first path
         that has a value counts.
+    minimum
+        The smallest valid value, such as 0 for balances. Omitted: any.
     final_when
         The value that marks its row as final, for columns that state finality.
     """
@@ -57,6 +59,7 @@ class Column:
     wire: str | tuple[str, ...] = ()
     default: int | None = None
     context: str | tuple[str, ...] = ()
+    minimum: int | None = None
     final_when: Any = None
     name: str = field(default="", init=False)
 

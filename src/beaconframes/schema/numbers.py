@@ -269,12 +269,7 @@ class Indices(Column):
 
 @dataclass(eq=False)
 class Position(Count):
-    """The position of an item in the list that its row comes from, counted from 0.
-
-    ``of`` is the length that the list must have. With another length the positions are uncertain.
-    """
-
-    of: int | None = None
+    """The position of an item in the list that its row comes from, counted from 0."""
 
     derived = True
 

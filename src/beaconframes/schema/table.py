@@ -13,6 +13,7 @@ from beaconframes.schema import encode
 from beaconframes.schema.columns import CalendarField, Column, TableSpec
 from beaconframes.schema.decode import decode
 from beaconframes.schema.decode_inferred import decode_inferred
+from beaconframes.schema.invariants import build_rules
 from beaconframes.schema.numbers import Position
 from beaconframes.schema.texts import RequestField
 from beaconframes.text import shorten, type_name
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.schema.envelope_context import EnvelopeContext
+    from beaconframes.schema.invariants import Invariant
 
 UNIT_SUFFIXES = ("_gwei", "_wei", "_eth")
 
@@ -48,6 +50,8 @@ class Table:
     table_name: ClassVar[str] = ""
     public_spelling: ClassVar[int] = 0
     """Index of the wire path that the public service uses: 0 is the first, -1 the last."""
+    invariants: ClassVar[tuple[Invariant, ...]] = ()
+    """What holds for the rows of every response, beyond the types of their cells."""
     keeps_every_field: ClassVar[bool] = False
     """Whether undocumented fields become columns too, with inferred types."""
     is_partial: ClassVar[bool] = False
@@ -165,6 +169,28 @@ class Table:
                     hint="The service returned two values for one row. Try again later",
                 )
         return frame.filter(~(repeated & (pl.int_range(pl.len()) > 0)))
+
+    @classmethod
+    def check(cls, frame: pl.DataFrame, chain: Chain) -> None:
+        """Check the invariants of the table in *frame*.
+
+        Raises
+        ------
+        IntegrityError
+            A row contradicts itself or the chain; the message has its key.
+        """
+        rules = build_rules(cls.columns, cls.invariants, chain)
+        if not rules:
+            return
+        is_violated = [rule.violated.any().alias(str(n)) for n, rule in enumerate(rules)]
+        for rule, found in zip(rules, frame.select(is_violated).row(0), strict=True):
+            if found:
+                row = frame.filter(rule.violated).row(0, named=True)
+                raise IntegrityError(
+                    f"{cls.table_name}: {rule.explain(row)} (in the row with the key "
+                    f"{ {name: row[name] for name in cls.key()} })",
+                    hint="The response was discarded. Try again later, or report it",
+                )
 
     @classmethod
     def describe(cls) -> pl.DataFrame:

@@ -112,9 +112,13 @@ class RequestField(Text):
 
 @dataclass(eq=False)
 class Hex(Text):
-    """Bytes as lower-case ``0x`` text; the texts ``none`` mean "no value" and become null."""
+    """Bytes as lower-case ``0x`` text; the texts ``none`` mean "no value" and become null.
+
+    ``size`` is the number of bytes, where it is always the same.
+    """
 
     none: tuple[str, ...] = ()
+    size: int | None = None
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return lower-case text; raise ValueError for text that is not hexadecimal."""

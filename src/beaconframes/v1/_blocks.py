@@ -13,6 +13,7 @@ from beaconframes.schema import (
     Fraction,
     Hex,
     Slot,
+    SlotInEpoch,
     SlotTime,
     Table,
     Text,
@@ -107,6 +108,8 @@ class Blocks(Table):
         "Validators that voted for the block; null unless the block was requested by slot.",
         optional=True,
     )
+
+    invariants = (SlotInEpoch(),)
 
     @classmethod
     def build_records(

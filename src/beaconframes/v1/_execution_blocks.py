@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, Table, Text, UnixTime, Wei
+from beaconframes.schema import (
+    Count,
+    Epoch,
+    Flag,
+    Hex,
+    Slot,
+    SlotInEpoch,
+    Table,
+    Text,
+    UnixTime,
+    Wei,
+)
 
 
 class ExecutionBlocks(Table):
@@ -62,3 +73,5 @@ class ExecutionBlocks(Table):
         wire="relay.producerFeeRecipient",
         nullable=True,
     )
+
+    invariants = (SlotInEpoch(),)

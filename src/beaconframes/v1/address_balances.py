@@ -71,7 +71,7 @@ class AddressBalances(Table):
         "Symbol, as the contract states it: do not trust it. Null for ether.",
         wire="tokens[].symbol",
     )
-    balance_wei = Ether("Ether of the address; null for tokens.", wire="ether")
+    balance_wei = Ether("Ether of the address; null for tokens.", wire="ether", minimum=0)
     balance = DecimalText(
         "Number of tokens, as exact decimal text; null for ether. to_tokens converts it.",
         wire="tokens[].balance",

@@ -29,6 +29,7 @@ from beaconframes.schema import (
     EpochTime,
     NumberCode,
     Slot,
+    SlotInEpoch,
     Table,
 )
 
@@ -80,6 +81,8 @@ class Attestations(Table):
     )
 
     calendar_fields = WEEK_OF_EPOCH
+
+    invariants = (SlotInEpoch("attester_slot"),)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Finality
-from beaconframes.schema import Count, Epoch, Hex, Indices, Slot, SlotTime, Table
+from beaconframes.schema import Consecutive, Count, Epoch, Hex, Indices, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class AttesterSlashings(Table):
     attestation2_target_epoch = Epoch("Target epoch.")
     attestation2_target_root = Hex("Target checkpoint.")
     attestation2_signature = Hex("Aggregate signature.")
+
+    invariants = (Consecutive("block_index", ("block_slot", "block_root"), first=0),)
 
 
 ATTESTER_SLASHINGS = Endpoint(

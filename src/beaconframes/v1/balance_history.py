@@ -21,10 +21,13 @@ class BalanceHistory(Table):
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
     epoch = Epoch("Epoch.", key=True)
     time = EpochTime("Start of the epoch, UTC.")
-    balance_gwei = Gwei("Balance after the block of the epoch's first slot.", wire="balance")
+    balance_gwei = Gwei(
+        "Balance after the block of the epoch's first slot.", wire="balance", minimum=0
+    )
     effective_balance_gwei = Gwei(
         "Effective balance in the epoch.",
         wire=("effectivebalance", "effective_balance"),
+        minimum=0,
     )
 
     calendar_fields = WEEK_OF_EPOCH

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, RequestRefused
-from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
+from beaconframes.schema import Count, Epoch, Hex, Slot, SlotInEpoch, SlotTime, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,8 @@ class BlsChanges(Table):
     withdrawal_credentials_0x01 = Hex(
         "Credentials after the change, derived from the address.", wire="withdrawalcredentials_0x01"
     )
+
+    invariants = (SlotInEpoch(),)
 
 
 @dataclass(frozen=True)

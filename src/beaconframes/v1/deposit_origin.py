@@ -24,7 +24,9 @@ class DepositOrigin(Table):
         key=True,
         wire="eth1address",
     )
-    pubkey = Hex("BLS public key of the validator.", key=True, wire=("public_key", "publickey"))
+    pubkey = Hex(
+        "BLS public key of the validator.", key=True, wire=("public_key", "publickey"), size=48
+    )
     valid_signature = Flag(
         "Whether the signature of the deposits is valid; a public key with both kinds has two"
         " rows.",

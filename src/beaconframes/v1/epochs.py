@@ -21,8 +21,10 @@ class Epochs(Table):
     time = EpochTime("Start of the epoch, UTC.", wire="ts")
     finalized = Flag("Whether the epoch is finalized.", final_when=True)
     validators_count = Count("Validators active in the epoch.", wire="validatorscount")
-    average_validator_balance_gwei = Gwei("Mean balance.", wire="averagevalidatorbalance")
-    total_validator_balance_gwei = Gwei("Sum of balances.", wire="totalvalidatorbalance")
+    average_validator_balance_gwei = Gwei(
+        "Mean balance.", wire="averagevalidatorbalance", minimum=0
+    )
+    total_validator_balance_gwei = Gwei("Sum of balances.", wire="totalvalidatorbalance", minimum=0)
     global_participation_rate = Fraction(
         "Share of the eligible balance that voted; 0 until the epoch has ended.",
         wire="globalparticipationrate",

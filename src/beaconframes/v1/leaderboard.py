@@ -23,7 +23,7 @@ class Leaderboard(Table):
 
     rank_7d = Count("Rank by the income of the last 7 days, from 1.", key=True, wire="rank7d")
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
-    balance_gwei = Gwei("Balance at the end of the last day.", wire="balance")
+    balance_gwei = Gwei("Balance at the end of the last day.", wire="balance", minimum=0)
     performance_1d_gwei = Gwei("Income of the last day; may be negative.", wire="performance1d")
     performance_7d_gwei = Gwei("Income of the last 7 days.", wire="performance7d")
     performance_31d_gwei = Gwei("Income of the last 31 days.", wire="performance31d")

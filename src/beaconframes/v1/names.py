@@ -10,7 +10,7 @@ import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Shape, Texts
-from beaconframes.schema import Hex, RequestField, Table, Text
+from beaconframes.schema import Hex, RequestField, SameAddress, Table, Text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,8 @@ class Names(Table):
         "Primary name of the address; may differ from the requested name; empty if it has none.",
         nullable=True,
     )
+
+    invariants = (SameAddress("asked"),)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class Performance(Table):
 
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
     rank_7d = Count("Rank by the income of the last 7 days, from 1.", wire="rank7d", optional=True)
-    balance_gwei = Gwei("Current balance.", wire="balance", optional=True)
+    balance_gwei = Gwei("Current balance.", wire="balance", optional=True, minimum=0)
     performance_today_gwei = Gwei(
         "Income of the current day; may be negative.", wire="performancetoday", optional=True
     )

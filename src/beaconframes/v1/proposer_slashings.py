@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Finality
-from beaconframes.schema import Count, Hex, Slot, SlotTime, Table
+from beaconframes.schema import Consecutive, Count, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class ProposerSlashings(Table):
     header2_state_root = Hex("State root of the header.", wire="header2_stateroot")
     header2_body_root = Hex("Body root of the header.", wire="header2_bodyroot")
     header2_signature = Hex("Signature of the header.")
+
+    invariants = (Consecutive("block_index", ("block_slot", "block_root"), first=0),)
 
 
 PROPOSER_SLASHINGS = Endpoint(

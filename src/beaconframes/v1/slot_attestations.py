@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Finality
-from beaconframes.schema import Count, Epoch, Hex, Indices, Slot, SlotTime, Table
+from beaconframes.schema import (
+    Consecutive,
+    Count,
+    Epoch,
+    Hex,
+    Indices,
+    Slot,
+    SlotInEpoch,
+    SlotTime,
+    Table,
+)
 from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
@@ -39,6 +49,11 @@ class SlotAttestations(Table):
     target_epoch = Epoch("Epoch of the target vote.")
     target_root = Hex("Checkpoint of the target vote.")
     signature = Hex("Aggregate signature.")
+
+    invariants = (
+        Consecutive("block_index", ("block_slot", "block_root"), first=0),
+        SlotInEpoch("slot", "target_epoch"),
+    )
 
 
 SLOT_ATTESTATIONS = Endpoint(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Finality, Pages
-from beaconframes.schema import Count, Gwei, Hex, Slot, SlotTime, Table, Text
+from beaconframes.schema import Consecutive, Count, Gwei, Hex, Slot, SlotTime, Table, Text
 from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
@@ -26,13 +26,15 @@ class SlotDeposits(Table):
     )
     block_index = Count("Position among the deposits of the block, from 0.", key=True)
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
-    pubkey = Hex("BLS public key of the validator.", wire=("publickey", "public_key"))
+    pubkey = Hex("BLS public key of the validator.", wire=("publickey", "public_key"), size=48)
     withdrawal_credentials = Hex(
         "Withdrawal credentials of the deposit, 32 bytes.", wire="withdrawalcredentials"
     )
-    amount_gwei = Gwei("Deposited amount.", wire="amount")
+    amount_gwei = Gwei("Deposited amount.", wire="amount", minimum=0)
     signature = Hex("Signature of the deposit.")
     proof = Text("Merkle proof as the service writes it; null if it leaves it out.", nullable=True)
+
+    invariants = (Consecutive("block_index", ("block_slot", "block_root"), first=0),)
 
 
 SLOT_DEPOSITS = Endpoint(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Finality
-from beaconframes.schema import Count, Gwei, Hex, Slot, SlotTime, Table
+from beaconframes.schema import Consecutive, Count, Gwei, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ class SlotWithdrawals(Table):
     time = SlotTime("Start of the block's slot, UTC.", of="block_slot")
     validator_index = Count("Validator of the withdrawal.", wire="validatorindex")
     address = Hex("Recipient of the withdrawal.")
-    amount_gwei = Gwei("Withdrawn amount.", wire="amount")
+    amount_gwei = Gwei("Withdrawn amount.", wire="amount", minimum=0)
+
+    invariants = (Consecutive("withdrawal_index", ("block_slot",)),)
 
 
 SLOT_WITHDRAWALS = Endpoint(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.calendar import MAINNET
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Finality, Shape, Values
-from beaconframes.schema import Count, Epoch, Period, Position, Table
+from beaconframes.schema import Count, Epoch, Period, Position, Table, WholeCommittee
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,14 +17,12 @@ class SyncCommittees(Table):
     """Sync committees. One row per seat; a validator may hold several."""
 
     period = Period("Sync-committee period, 256 epochs.", key=True)
-    seat = Position(
-        "Seat: the position of the bit in sync_aggregate_bits.",
-        key=True,
-        of=MAINNET.sync_committee_size,
-    )
+    seat = Position("Seat: the position of the bit in sync_aggregate_bits.", key=True)
     validator_index = Count("Validator in the seat.", wire="validators[]")
     start_epoch = Epoch("First epoch of the period.")
     end_epoch = Epoch("Last epoch of the period.")
+
+    invariants = (WholeCommittee(),)
 
 
 SYNC_COMMITTEES = Endpoint(

@@ -44,31 +44,47 @@ class ValidatorStats(Table):
     time = DayTime("Start of the day, UTC.", wire="day_start")
     day_end = DayTime("End of the day, UTC.", wire="day_end", offset=1)
     start_balance_gwei = Gwei(
-        "Balance at the start of the day.", wire="start_balance", nullable=True
+        "Balance at the start of the day.", wire="start_balance", nullable=True, minimum=0
     )
-    end_balance_gwei = Gwei("Balance at the end of the day.", wire="end_balance", nullable=True)
+    end_balance_gwei = Gwei(
+        "Balance at the end of the day.", wire="end_balance", nullable=True, minimum=0
+    )
     min_balance_gwei = Gwei(
-        "Smallest balance; 0 if the service has no value.", wire="min_balance", nullable=True
+        "Smallest balance; 0 if the service has no value.",
+        wire="min_balance",
+        nullable=True,
+        minimum=0,
     )
     max_balance_gwei = Gwei(
-        "Largest balance; 0 if the service has no value.", wire="max_balance", nullable=True
+        "Largest balance; 0 if the service has no value.",
+        wire="max_balance",
+        nullable=True,
+        minimum=0,
     )
     start_effective_balance_gwei = Gwei(
-        "Effective balance at the start of the day.", wire="start_effective_balance", nullable=True
+        "Effective balance at the start of the day.",
+        wire="start_effective_balance",
+        nullable=True,
+        minimum=0,
     )
     end_effective_balance_gwei = Gwei(
-        "Effective balance at the end of the day.", wire="end_effective_balance", nullable=True
+        "Effective balance at the end of the day.",
+        wire="end_effective_balance",
+        nullable=True,
+        minimum=0,
     )
     min_effective_balance_gwei = Gwei(
         "Smallest effective balance; 0 if the service has no value.",
         wire="min_effective_balance",
         nullable=True,
+        minimum=0,
     )
     max_effective_balance_gwei = Gwei(
         "Largest effective balance; 0 if the service has no value. Some responses have the "
         "balance here.",
         wire="max_effective_balance",
         nullable=True,
+        minimum=0,
     )
     missed_attestations = Count("Attestations missed.", nullable=True)
     orphaned_attestations = Count("Always 0.", nullable=True)
@@ -78,10 +94,12 @@ class ValidatorStats(Table):
     attester_slashings = Count("Attester slashings in its blocks.", nullable=True)
     proposer_slashings = Count("Proposer slashings in its blocks.", nullable=True)
     deposits_count = Count("Deposits for the validator.", wire="deposits", nullable=True)
-    deposits_amount_gwei = Gwei("Sum of these deposits.", wire="deposits_amount", nullable=True)
+    deposits_amount_gwei = Gwei(
+        "Sum of these deposits.", wire="deposits_amount", nullable=True, minimum=0
+    )
     withdrawals_count = Count("Withdrawals of the validator.", wire="withdrawals", optional=True)
     withdrawals_amount_gwei = Gwei(
-        "Sum of these withdrawals.", wire="withdrawals_amount", optional=True
+        "Sum of these withdrawals.", wire="withdrawals_amount", optional=True, minimum=0
     )
     participated_sync = Count("Sync-committee duties fulfilled.", nullable=True)
     missed_sync = Count("Sync-committee duties missed.", nullable=True)

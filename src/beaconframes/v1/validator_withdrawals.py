@@ -9,7 +9,7 @@ from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import Endpoint, EpochTail, Finality, Identifiers
 from beaconframes.endpoint.identifiers import parse_number
-from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotTime, Table
+from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotInEpoch, SlotTime, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,9 @@ class ValidatorWithdrawals(Table):
     time = SlotTime("Start of the slot, UTC.")
     block_root = Hex("Root of that block.", wire="blockroot")
     address = Hex("Recipient of the withdrawal.")
-    amount_gwei = Gwei("Withdrawn amount.", wire="amount")
+    amount_gwei = Gwei("Withdrawn amount.", wire="amount", minimum=0)
+
+    invariants = (SlotInEpoch(),)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ class Validators(Table):
     """Validators. One row per validator."""
 
     validator_index = Count("Validator.", key=True, wire=("validator_index", "validatorindex"))
-    pubkey = Hex("BLS public key, 48 bytes.")
+    pubkey = Hex("BLS public key, 48 bytes.", size=48)
     status = Text("Status, such as active_online; the service may add values.")
     slashed = Flag("Whether the validator was slashed.")
-    balance_gwei = Gwei("Balance in the latest processed epoch.", wire="balance")
+    balance_gwei = Gwei("Balance in the latest processed epoch.", wire="balance", minimum=0)
     effective_balance_gwei = Gwei(
         "Effective balance in the latest processed epoch, up to 2048 ETH.",
         wire=("effective_balance", "effectivebalance"),
+        minimum=0,
     )
     activation_eligibility_epoch = Epoch(
         "Epoch of eligibility for activation; null until then.",
@@ -56,7 +57,7 @@ class Validators(Table):
     )
     name = Text("Name on the service; empty or null without one. Do not trust it.", nullable=True)
     total_withdrawals_gwei = Gwei(
-        "Sum of all withdrawals so far.", wire="total_withdrawals", optional=True
+        "Sum of all withdrawals so far.", wire="total_withdrawals", optional=True, minimum=0
     )
 
     public_spelling = -1

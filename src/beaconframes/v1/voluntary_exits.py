@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Finality
-from beaconframes.schema import Count, Epoch, Hex, Slot, SlotTime, Table
+from beaconframes.schema import Consecutive, Count, Epoch, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class VoluntaryExits(Table):
     epoch = Epoch("First epoch in which the exit message is valid.")
     validator_index = Count("Validator that exits.", wire="validatorindex")
     signature = Hex("Signature of the exit message.")
+
+    invariants = (Consecutive("block_index", ("block_slot", "block_root"), first=0),)
 
 
 VOLUNTARY_EXITS = Endpoint(

@@ -29,7 +29,7 @@ class WithdrawalCredentials(Table):
         wire=PATH_FIELD,
     )
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
-    pubkey = Hex("BLS public key.", wire=("publickey", "public_key"))
+    pubkey = Hex("BLS public key.", wire=("publickey", "public_key"), size=48)
 
 
 @dataclass(frozen=True)

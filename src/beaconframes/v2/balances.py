@@ -29,11 +29,13 @@ class Balances(Table):
     """Balances. One row per validator per epoch."""
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
-    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
+    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key", size=48)
     epoch = Epoch("Epoch.", key=True, context=("range.epoch.start", "request.epoch"))
     time = EpochTime("Start of the epoch, UTC.")
-    balance_wei = Wei("Balance.", wire="balance.current", text=True)
-    effective_balance_wei = Wei("Effective balance.", wire="balance.effective", text=True)
+    balance_wei = Wei("Balance.", wire="balance.current", text=True, minimum=0)
+    effective_balance_wei = Wei(
+        "Effective balance.", wire="balance.effective", text=True, minimum=0
+    )
     finality = Text(FINALITY, final_when="finalized")
 
 

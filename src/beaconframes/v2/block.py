@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Finality, OnChain, Shape
-from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, Table, Text, UnixTime, Wei
+from beaconframes.schema import (
+    Count,
+    Epoch,
+    Flag,
+    Hex,
+    Slot,
+    SlotInEpoch,
+    Table,
+    Text,
+    UnixTime,
+    Wei,
+)
 from beaconframes.v2._columns import ABSENT, FINALITY
 
 if TYPE_CHECKING:
@@ -69,6 +80,8 @@ class Block(Table):
     uncles_count = Count("Uncles.", wire="mining.uncles_count", nullable=True)
     extra_data = Hex("Extra data of the builder: do not trust it.", nullable=True)
     finality = Text(FINALITY, final_when="finalized")
+
+    invariants = (SlotInEpoch(),)
 
 
 BLOCK = Endpoint(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Finality, OnChain, Shape
-from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, Table, Text, Wei
+from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, SlotInEpoch, Table, Text, Wei
 from beaconframes.v2._columns import ABSENT, FINALITY
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ class BlockRewards(Table):
         "Whether that address is a contract.", wire="mining.recipient.is_contract", nullable=True
     )
     finality = Text(FINALITY, final_when="finalized")
+
+    invariants = (SlotInEpoch(),)
 
 
 BLOCK_REWARDS = Endpoint(

@@ -20,7 +20,7 @@ class Metadata(Table):
     """Metadata. One row per validator."""
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
-    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
+    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key", size=48)
     entity = Text("Entity that runs the validator; null from 2026-12-17 on.", optional=True)
     sub_entity = Text("Sub-entity that runs the validator; null from 2026-12-17 on.", optional=True)
     owner = Undocumented("Owner, from 2026-12-17 on; its shape is not published.", optional=True)

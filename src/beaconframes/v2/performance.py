@@ -29,7 +29,7 @@ class Performance(ScoreColumns):
     """Duty scores. One row per validator per epoch."""
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
-    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
+    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key", size=48)
     epoch = Epoch("Epoch of the duties.", key=True, context=("range.epoch.start", "request.epoch"))
     time = EpochTime("Start of the epoch, UTC.")
 

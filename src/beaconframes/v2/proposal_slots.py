@@ -30,7 +30,7 @@ class ProposalSlots(Table):
     slot = Slot("Slot.", key=True)
     time = SlotTime("Start of the slot, UTC.")
     validator_index = Count("Validator that had to propose.", wire="validator.index")
-    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key", size=48)
     block_number = Count(
         "Number of the execution block; null before the merge and in a slot without a block.",
         wire="block",

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import Endpoint, Envelope, Finality, OnChain, Shape, SlotIn
-from beaconframes.schema import Count, Epoch, Hex, Period, Slot, Table, Text, UnixTime, Wei
+from beaconframes.schema import (
+    Count,
+    Epoch,
+    Hex,
+    Period,
+    Slot,
+    SlotInEpoch,
+    Table,
+    Text,
+    UnixTime,
+    Wei,
+)
 from beaconframes.v2._columns import ABSENT, FINALITY
 
 if TYPE_CHECKING:
@@ -25,7 +36,7 @@ class SlotOverview(Table):
     sync_committee_period = Period("Period of the sync committee on duty.", nullable=True)
     proposer_index = Count("Validator that had to propose.", wire="proposer.index", nullable=True)
     proposer_pubkey = Hex(
-        "Public key of that validator.", wire="proposer.public_key", nullable=True
+        "Public key of that validator.", wire="proposer.public_key", nullable=True, size=48
     )
     exec_block_number = Count(
         "Number of the execution block.", wire="execution_reference.block", nullable=True
@@ -155,6 +166,8 @@ class SlotOverview(Table):
         "Blob commitments included.", wire="included_blob_commitment_count", nullable=True
     )
     finality = Text(FINALITY, final_when="finalized")
+
+    invariants = (SlotInEpoch(),)
 
 
 SLOT = Endpoint(

@@ -29,7 +29,7 @@ class SlotAttestationDuties(Table):
     slot = Slot("Attested slot.", key=True, context="request.slot.number")
     validator_index = Count("Validator.", key=True, wire="validator.index")
     time = SlotTime("Start of the slot, UTC.")
-    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key", size=48)
     committee_index = Count("Committee.", wire="attestation_committee_index")
     status = Text("success, missed or scheduled; the service may add values.")
     inclusion_slot = Slot("Slot of the block that included it; null until one does.", nullable=True)

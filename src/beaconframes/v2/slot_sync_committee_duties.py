@@ -29,7 +29,7 @@ class SlotSyncCommitteeDuties(Table):
     slot = Slot("Slot of the duty.", key=True, context="request.slot.number")
     validator_index = Count("Validator.", key=True, wire="validator.index")
     time = SlotTime("Start of the slot, UTC.")
-    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key", size=48)
     status = Text("success, missed or scheduled.")
     total_wei = Wei(
         "Reward less penalty; may be negative; null until final.",

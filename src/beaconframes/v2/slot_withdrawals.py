@@ -50,8 +50,8 @@ class SlotWithdrawals(Table):
         key=True,
     )
     time = SlotTime("Start of the slot, UTC.")
-    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
-    amount_wei = Wei("Withdrawn amount.", wire="amount", text=True)
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key", size=48)
+    amount_wei = Wei("Withdrawn amount.", wire="amount", text=True, minimum=0)
     status = Undocumented("Status of the withdrawal; its shape is not published.", nullable=True)
     reject_reason = Undocumented(
         "Why a request was rejected; its shape is not published.", nullable=True

@@ -25,12 +25,14 @@ class Validators(Table):
         nullable=True,
         wire="validator.index",
     )
-    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key")
+    pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key", size=48)
     status = Text("Status, such as active_ongoing; the service may add values.")
     slashed = Flag("Whether the validator was slashed.")
     online = Flag("Whether the validator attests; null without attestation duties.", optional=True)
-    balance_wei = Wei("Balance.", wire="balances.current", text=True)
-    effective_balance_wei = Wei("Effective balance.", wire="balances.effective", text=True)
+    balance_wei = Wei("Balance.", wire="balances.current", text=True, minimum=0)
+    effective_balance_wei = Wei(
+        "Effective balance.", wire="balances.effective", text=True, minimum=0
+    )
     activation_eligibility_epoch = NullableEpoch(
         "Epoch of eligibility for activation; null until then.",
         wire="life_cycle_epochs.activation_eligibility",

@@ -1,0 +1,135 @@
+"""Invariants: what holds for the rows of a table beyond the types of their cells."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from beaconframes.schema.texts import Hex
+from beaconframes.text import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from beaconframes.calendar import Chain
+    from beaconframes.schema.columns import Column
+
+
+class Rule(NamedTuple):
+    """The expression of the rows that violate an invariant, and the text of the error."""
+
+    violated: pl.Expr
+    explain: Callable[[Mapping[str, Any]], str]
+
+
+class Invariant(ABC):
+    """A relation between the columns of a table."""
+
+    @abstractmethod
+    def build(self, chain: Chain) -> Rule:
+        """Return the rule on *chain*. A comparison with null is no violation."""
+
+
+@dataclass(frozen=True)
+class SlotInEpoch(Invariant):
+    """The slot belongs to the epoch."""
+
+    slot: str = "slot"
+    epoch: str = "epoch"
+
+    def build(self, chain: Chain) -> Rule:
+        """Return the rule on *chain*."""
+        return Rule(
+            pl.col(self.slot) // chain.slots_per_epoch != pl.col(self.epoch),
+            lambda row: f"{self.slot} {row[self.slot]} is not in {self.epoch} {row[self.epoch]}",
+        )
+
+
+@dataclass(frozen=True)
+class Consecutive(Invariant):
+    """The numbers of the rows in one group have no gap.
+
+    With ``first`` they begin with it. The documentation of the API has a list of one item with the
+    number 1, so a single item may have any number.
+    """
+
+    number: str
+    within: tuple[str, ...]
+    first: int | None = None
+
+    def build(self, chain: Chain) -> Rule:  # noqa: ARG002 - every invariant's
+        """Return the rule."""
+        number = pl.col(self.number)
+        least, most, count = (e.over(self.within) for e in (number.min(), number.max(), pl.len()))
+        has_gap = number.n_unique().over(self.within) != most - least + 1
+        if self.first is not None:
+            has_gap |= (least != self.first) & (count > 1)
+        return Rule(has_gap, self._explain)
+
+    def _explain(self, row: Mapping[str, Any]) -> str:
+        group = ", ".join(f"{name} {shorten(row[name])}" for name in self.within)
+        return f"an item is missing: the numbers in {self.number} of {group} have a gap"
+
+
+@dataclass(frozen=True)
+class WholeCommittee(Invariant):
+    """Each period has all seats of its sync committee: a missing one moves all later seats."""
+
+    period: str = "period"
+
+    def build(self, chain: Chain) -> Rule:
+        """Return the rule on *chain*."""
+        size = chain.sync_committee_size
+        return Rule(
+            pl.len().over(self.period) != size,
+            lambda row: (
+                f"the committee of {self.period} {row[self.period]} does not have {size}"
+                " seats, so the seat of each validator is uncertain"
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class SameAddress(Invariant):
+    """The address in the response is the requested one, if an address was requested."""
+
+    requested: str
+    address: str = "address"
+
+    def build(self, chain: Chain) -> Rule:  # noqa: ARG002 - every invariant's
+        """Return the rule."""
+        requested = pl.col(self.requested).str.to_lowercase()
+        return Rule(
+            requested.str.starts_with("0x") & (requested != pl.col(self.address)),
+            lambda row: f"{row[self.address]} is not the requested {row[self.requested]}",
+        )
+
+
+@cache
+def build_rules(
+    columns: tuple[Column, ...], invariants: tuple[Invariant, ...], chain: Chain
+) -> tuple[Rule, ...]:
+    """Return the rules of a table on *chain*: those of its columns, then its invariants."""
+    rules = [rule for column in columns for rule in build_column_rules(column)]
+    return (*rules, *(invariant.build(chain) for invariant in invariants))
+
+
+def build_column_rules(column: Column) -> list[Rule]:
+    """Return the rules that *column* declares: its smallest value, its length."""
+    cell, name, rules = pl.col(column.name), column.name, []
+    if column.minimum is not None:
+        rules.append(
+            Rule(cell < column.minimum, lambda row: f"{name} is {row[name]}, a negative amount")
+        )
+    if isinstance(column, Hex) and column.size is not None:
+        rules.append(
+            Rule(
+                cell.str.len_bytes() != 2 + 2 * column.size,
+                lambda row: f"{name} {shorten(row[name])} does not have {column.size} bytes",
+            )
+        )
+    return rules
