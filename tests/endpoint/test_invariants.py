@@ -30,7 +30,10 @@ def decode(name, *records, chain=MAINNET, **fields):
     data = json.dumps([whole(table, record) for record in known]).encode()
     call = Call(Request("GET", "/"), (), {"eth1address": ADDRESS} | fields)
     context = {"range": b'{"epoch":{"start":1,"end":1}}'}
-    return ENDPOINTS[name].decode([(call, Page(data, None, context))], chain)
+    fetched = [(call, Page(data, None, context))]
+    rows = ENDPOINTS[name].decode(fetched, chain)
+    ENDPOINTS[name].check_rows(fetched, rows, chain)
+    return rows
 
 
 @pytest.mark.parametrize(

@@ -149,3 +149,26 @@ def test_a_fraction_of_a_gwei_raises():
 
     with pytest.raises(UsageError, match="gwei"):
         bf.v2.same_as_v1(frame)
+
+
+@pytest.mark.parametrize("reject_reason", [None, "not enough balance"])
+def test_withdrawals_that_are_not_paid_are_not_those_of_v1(reject_reason):
+    """A system withdrawal moves a balance into the deposit queue; V1 has paid ones only.
+
+    By section 3.1 of the specification, system withdrawals may be among those of a slot. V1 counts
+    neither them nor rejected requests, whatever else the slot pays.
+    """
+    schema = bf.v2.SLOT_WITHDRAWALS.table.schema()
+    kinds = ["manual", "partial_sweep", "full_exit_sweep", "system", None]
+    rows = [
+        dict.fromkeys(schema)
+        | {"slot": 64, "validator_index": n, "type": kind, "amount_wei": 10**9 * (n + 1)}
+        | {"reject_reason": reject_reason if kind == "manual" else None}
+        for n, kind in enumerate(kinds)
+    ]
+
+    found = bf.v2.same_as_v1(pl.DataFrame(rows, schema=schema))
+
+    paid = [1, 2, 4] if reject_reason else [0, 1, 2, 4]
+    assert paid == found["validator_index"].to_list()
+    assert sum(n + 1 for n in paid) == found["amount_gwei"].sum()

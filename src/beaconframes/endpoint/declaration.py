@@ -232,40 +232,33 @@ class Endpoint:
             absent=self.absent,
         )
 
-    def decode(self, fetched: Sequence[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
-        """Return the rows of all *fetched* pages, each with the call that requested it.
+    def check_rows(
+        self, fetched: Sequence[tuple[Call, Page]], rows: pl.DataFrame, chain: Chain
+    ) -> None:
+        """Check the *rows* of *fetched* pages before they are used or stored.
 
         Raises
         ------
         NotFound
-            A response that always has a row has none.
+            A request for the latest object, which always exists, has no row. Other requests state
+            the rows that they expect, so that empty responses are missing rows.
         IntegrityError
             A row contradicts an invariant of the table.
         """
-        self._check_readings(fetched)
-        rows = self._decode(fetched, chain)
-        self.table.check(rows, chain)
-        return rows
-
-    def _check_readings(self, fetched: Sequence[tuple[Call, Page]]) -> None:
-        """Raise NotFound for an empty response to a request for the latest object.
-
-        Other requests state the rows that they expect, so that empty responses are missing rows.
-        """
         always_has_row = self.shape is Shape.OBJECT or self.is_contiguous
-        if not always_has_row or self.parameters_of(Role.PAGE):
-            return
-        for call, page in fetched:
-            is_empty = len(page.data) < len(b"[  ]") and page.data.strip() == b"[]"
-            if is_empty and not any(expected.required for expected in call.expected):
-                raise NotFound(
-                    "the response has no record, where there is always one",
-                    endpoint=self.route,
-                    hint="The service may not have this data. Try again later",
-                )
+        if rows.height < len(fetched) and always_has_row and not self.parameters_of(Role.PAGE):
+            for call, page in fetched:
+                is_empty = page.data.strip() == b"[]"
+                if is_empty and not any(expected.required for expected in call.expected):
+                    raise NotFound(
+                        "the response has no record, where there is always one",
+                        endpoint=self.route,
+                        hint="The service may not have this data. Try again later",
+                    )
+        self.table.check(rows, chain)
 
-    def _decode(self, fetched: Sequence[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
-        """Return the rows of all *fetched* pages, unchecked."""
+    def decode(self, fetched: Sequence[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
+        """Return the rows of all *fetched* pages, each with the call that requested it."""
         if any(column.context for column in self.table.columns):
             contexts = [
                 EnvelopeContext(page.envelope_fields, call.fields) for call, page in fetched

@@ -172,6 +172,7 @@ def decode_pages(
     """Return the rows of *pages*."""
     not_found = warnings.observe(pages)
     rows = endpoint.decode(pages, chain_head.chain)
+    endpoint.check_rows(pages, rows, chain_head.chain)
     for parameter in endpoint.all_parameters:
         if parameter.has_open_rows and not rows.is_empty():
             rows = parameter.mark_open_rows(rows, chain_head)

@@ -52,6 +52,8 @@ SMALL_PAGE = 16 * 2**10
 """Bytes of a page whose fields are checked only if its number of colons is new."""
 FIELD = re.compile(rb'"\s*:')
 BETWEEN = re.compile(rb"\}\s*,\s*\{")
+UNTYPED = object()
+"""Stands for the records of a page with a value of another type, for the checked decoder."""
 LAST_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -79,8 +81,10 @@ def decode(
     for page in pages:
         checker.check(page)
         try:
-            parsed = parse_records(table, node, decoder, page)
+            parsed = decoder.decode(page)
         except UNREADABLE:
+            parsed = drop_unknown_fields(table, node, page)
+        if parsed is UNTYPED:
             add_frame(collect_cells(node, records))
             records = []
             cells, height = decode_cells(table, page, first_row)
@@ -100,15 +104,13 @@ def decode(
     return pl.concat(frames) if len(frames) > 1 else frames[0]
 
 
-def parse_records(
-    table: TableSpec, node: Node, decoder: msgspec.json.Decoder[Any], page: bytes
-) -> Any:
-    """Return the typed records of *page*, without unknown fields."""
+def drop_unknown_fields(table: TableSpec, node: Node, page: bytes) -> Any:
+    """Return the typed records of *page* without unknown fields, UNTYPED if there are none."""
+    check_unknown_fields(table, node, page)
     try:
-        return decoder.decode(page)
-    except UNREADABLE:
-        check_unknown_fields(table, node, page)
         return build_decoder(table, strict=False)[1].decode(page)
+    except UNREADABLE:
+        return UNTYPED
 
 
 def collect_cells(node: Node, records: list[Any]) -> Cells:
@@ -219,7 +221,6 @@ class FieldChecker:
     def __init__(self, table: TableSpec, node: Node) -> None:
         self._table = table
         self._node = node
-        self._calendar_fields = {field.wire for field in table.calendar_fields}
         self._checked: set[int] = set()
 
     def check(self, page: bytes) -> None:
@@ -239,7 +240,7 @@ class FieldChecker:
             return
         if record == {}:
             raise build_empty_error(self._table)
-        if isinstance(record, dict) and record.keys() - self._node.names - self._calendar_fields:
+        if isinstance(record, dict) and record.keys() - self._node.known_names:
             # The strict decoder finds unknown fields of inner objects.
             check_unknown_fields(self._table, self._node, page)
 

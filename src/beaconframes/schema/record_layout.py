@@ -62,14 +62,15 @@ class Node:
                     wire[attribute] = head.removesuffix("[]")
                     fields.append((attribute, *column_field(column, path)))
                     self.leaves.append(Leaf(column, number, attribute))
-        self.names = set(wire.values())
+        calendar_fields = table.calendar_fields if prefix == "" else ()
+        self.known_names = {*wire.values(), *(field.wire for field in calendar_fields)}
         self.record = msgspec.defstruct(
             f"Record_{table.table_name}",
             fields,
             rename=wire,
             gc=False,
             kw_only=True,
-            forbid_unknown_fields=strict and (prefix != "" or not table.calendar_fields),
+            forbid_unknown_fields=strict and not calendar_fields,
         )
         self.attributes = {head: attribute for attribute, head in wire.items()}
 
@@ -116,7 +117,7 @@ def check_unknown_fields(table: TableSpec, node: Node, page: bytes) -> None:
     objects: dict[str, set[str]] = {}
     for record in found if isinstance(found, list) else [found]:
         collect_fields(node, record, "", objects)
-    unknown = set(find_unknown_fields(table, node, "", objects))
+    unknown = set(find_unknown_fields(node, "", objects))
     for path in sorted(unknown):
         missing = set(find_missing_fields(table, parent_of(path), objects))
         if missing:
@@ -140,16 +141,13 @@ def collect_fields(node: Node, value: Any, path: str, objects: dict[str, set[str
         collect_fields(inner, value.get(name), f"{path}.{name}" if path else name, objects)
 
 
-def find_unknown_fields(
-    table: TableSpec, node: Node, path: str, objects: dict[str, set[str]]
-) -> Iterator[str]:
+def find_unknown_fields(node: Node, path: str, objects: dict[str, set[str]]) -> Iterator[str]:
     """Yield the paths in *objects* that belong to no column and do not follow from the calendar."""
-    calendar_fields = {field.wire for field in table.calendar_fields}
     for name in objects.get(path, ()):
         inner_path = f"{path}.{name}" if path else name
         if name in node.inner:
-            yield from find_unknown_fields(table, node.inner[name], inner_path, objects)
-        elif name not in node.names and inner_path not in calendar_fields:
+            yield from find_unknown_fields(node.inner[name], inner_path, objects)
+        elif name not in node.known_names:
             yield inner_path
 
 
