@@ -64,8 +64,10 @@ class Consecutive(Invariant):
     def build(self, chain: Chain) -> Rule:  # noqa: ARG002 - every invariant's
         """Return the rule."""
         number = pl.col(self.number)
-        least, most, count = (e.over(self.within) for e in (number.min(), number.max(), pl.len()))
-        has_gap = number.n_unique().over(self.within) != most - least + 1
+        # The same item may come twice: from two pages, or for two names of one slot.
+        each = (number.min(), number.max(), number.n_unique())
+        least, most, count = (part.over(self.within) for part in each)
+        has_gap = count != most - least + 1
         if self.first is not None:
             has_gap |= (least != self.first) & (count > 1)
         return Rule(has_gap, self._explain)
@@ -80,12 +82,13 @@ class WholeCommittee(Invariant):
     """Each period has all seats of its sync committee: a missing one moves all later seats."""
 
     period: str = "period"
+    seat: str = "seat"
 
     def build(self, chain: Chain) -> Rule:
         """Return the rule on *chain*."""
         size = chain.sync_committee_size
         return Rule(
-            pl.len().over(self.period) != size,
+            pl.col(self.seat).n_unique().over(self.period) != size,
             lambda row: (
                 f"the committee of {self.period} {row[self.period]} does not have {size}"
                 " seats, so the seat of each validator is uncertain"
