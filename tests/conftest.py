@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import itertools
 import os
@@ -13,6 +14,7 @@ import time
 
 import platformdirs
 import pytest
+from httpx._transports import default
 
 from beaconframes import config
 from beaconframes.client import Explorer, set_explorer
@@ -98,6 +100,23 @@ def clean_environment(machine_cache):
         for name in [name for name in os.environ if name.startswith("BEACONFRAMES_")]:
             patch.delenv(name)
         patch.setenv("XDG_CACHE_HOME", str(machine_cache))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_certificates():
+    """Load the certificates for plain HTTP clients once: it takes 20 ms, and tests open hundreds.
+
+    The package chooses its certificates itself, so that its clients are not affected.
+    """
+    create = default.create_ssl_context
+    shared = functools.cache(create)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            default,
+            "create_ssl_context",
+            lambda verify=True, **more: (shared if verify is True else create)(verify, **more),
+        )
         yield
 
 

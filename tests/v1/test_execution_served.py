@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors
 
-COUNTS = [(1, 1), (100, 1), (101, 2), (1000, 10)]
+COUNTS = [(1, 1), (100, 1), (101, 2), (201, 3)]
 
 
 def dataset_rows(chain, table):

@@ -16,7 +16,7 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.server import Server
 
-COUNTS = [(1, 1), (100, 1), (101, 2), (1000, 10)]
+COUNTS = [(1, 1), (100, 1), (101, 2), (201, 3)]
 BY_VALIDATOR = {
     "execution_performance": bf.load_execution_performance,
     "performance": bf.load_performance,
