@@ -135,6 +135,16 @@ def test_invalid_json_is_a_bad_request(server_with_keys):
         assert (400, {"error": BAD}) == (reply.status_code, reply.json())
 
 
+@pytest.mark.parametrize("kind", ["attestation", "sync-committee"])
+@pytest.mark.parametrize("slot", [{"view": "latest"}, {"root": "0x" + "ab" * 32}, None])
+def test_duties_take_the_number_of_a_slot_only(server_with_keys, kind, slot):
+    """E13: the slot is required, and neither a root nor a view, which other endpoints accept."""
+    body = {"chain": "mainnet"} | ({} if slot is None else {"slot": slot})
+    reply = post(server_with_keys, f"/api/v2/ethereum/slot/{kind}-duties", body)
+
+    assert (400, {"error": BAD}) == (reply.status_code, reply.json())
+
+
 def test_too_many_requests_have_a_json_body(chain):
     """V1 has plain text."""
     with Server(chain, rate=1) as server:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import httpx
 import polars as pl
+import polars.selectors as cs
 import pytest
 from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.server.v2.rows.duties import count_attestations
 
 from ..support.replay import replaying
 
@@ -77,7 +79,36 @@ def test_every_slot_has_a_row(blocks, explorer):
     assert {"success", "missed", "orphaned"} == set(found["status"])
     missed = found.row(by_predicate=pl.col("status") == "missed", named=True)
     assert None is missed["block_root"]
-    assert None is missed["processed_sweeps_wei"]
+    assert 0 == missed["processed_sweeps_wei"]
+    assert (0, 512, 512) == tuple(missed[f"sync_{n}"] for n in ("successful", "missed", "assigned"))
+
+
+def test_slots_of_every_epoch_count_their_attestations(explorer):
+    """E13: those of an epoch add up to its active validators; old slots have counts too."""
+    scan, final = explorer.service.scan, explorer.service.head.finalized_epoch
+    counts = count_attestations(explorer.service).with_columns(epoch=pl.col("slot") // 32)
+    by_epoch = counts.group_by("epoch").agg(cs.starts_with("attestation_").sum()).collect()
+
+    whole = scan("epochs").filter(pl.col("epoch") <= final).join(by_epoch.lazy(), on="epoch")
+    active, assigned = whole.select("validators_count", "attestation_assigned").collect()
+    assert active.to_list() == assigned.to_list()
+    assert final + 1 == len(active)
+    missed = scan("missed_attestation_events").filter(pl.col("epoch") == 40).collect()
+    assert [missed.height] == by_epoch.filter(epoch=40)["attestation_missed"].to_list()
+    votes = (
+        scan("attestations")
+        .group_by(slot="attester_slot")
+        .agg(
+            attestation_assigned=pl.len(),
+            attestation_missed=(pl.col("status") == "missed").sum(),
+            attestation_successful=(pl.col("status") == "included").sum(),
+        )
+    )
+    recent = counts.join(votes, on="slot", how="semi").drop("epoch")
+    assert votes.sort("slot").collect().rows() == recent.sort("slot").collect().rows()
+    old = bf.v2.load_slot(40 * 32)
+    expected = counts.filter(pl.col("slot") == 40 * 32).collect()
+    assert expected["attestation_missed"].to_list() == old["attestation_missed"].to_list()
 
 
 def test_a_root_selects_one_of_two_blocks_in_a_slot(blocks, explorer):

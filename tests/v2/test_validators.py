@@ -44,13 +44,34 @@ def test_attestation_duties_equal_those_of_v1(late, explorer):
     assert included.cast(int).to_list() == found["attestations_included"].to_list()
     assert (~included).cast(int).to_list() == found["attestations_missed"].to_list()
     delay = votes["inclusion_slot"] - votes["attester_slot"]
-    assert delay.to_list() == found["average_inclusion_delay"].to_list()
+    assert delay.fill_null(0).to_list() == found["average_inclusion_delay"].to_list()
     for vote in ("head", "source", "target"):
         right = income[f"attestation_{vote}_reward_gwei"] > 0
         assert right.cast(int).to_list() == found[f"correct_{vote}"].to_list()
     weighed = 14 * found["correct_head"] + 14 * found["correct_source"]
     score = (weighed + 26 * found["correct_target"]) / 54
     assert score.to_list() == pytest.approx(found["beaconscore_attestation"].to_list())
+
+
+def test_old_epochs_have_delays_and_misses(explorer):
+    """E13: also before the hundred epochs of V1; every active validator has one attestation."""
+    scan = explorer.service.scan
+    late = scan("late_attestation_events").filter(pl.col("epoch") < 300).tail(3).collect()
+    missed = scan("missed_attestation_events").filter(pl.col("epoch") < 300).tail(1).collect()
+    whole = bf.v2.load_performance(late["validator_index"], since=late["epoch"][0], until=299)
+
+    found = whole.join(late, on=["validator_index", "epoch"]).sort("slot", "validator_index")
+    expected = late.sort("slot", "validator_index")
+    delay = expected["inclusion_slot"] - expected["slot"]
+    assert delay.to_list() == found["average_inclusion_delay"].to_list()
+    assert delay.min() > 1
+    row = bf.v2.load_performance(missed["validator_index"], since=missed["epoch"][0], until=299)
+    assert (1, 0, 1, 0) == row.select(
+        "attestations_assigned",
+        "attestations_included",
+        "attestations_missed",
+        "average_inclusion_delay",
+    ).row(0)
 
 
 def test_other_duties_equal_those_of_blocks_and_committees(explorer):

@@ -63,8 +63,11 @@ class View(Protocol):
     def pubkey_of(self, index: int) -> str | None:
         """Return the public key of a validator index, or None."""
 
-    def scan(self, table: str) -> pl.LazyFrame:
-        """Return the rows of another table, for results that need several."""
+    def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of another table, for results that need several.
+
+        A table that does not exist is an error, or has no rows if its *schema* is given.
+        """
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
+NO_POSITION = (("", None),)
 ROOT = re.compile(r"(0[xX])?[0-9a-fA-F]{64}", re.ASCII)
 
 
@@ -38,13 +39,14 @@ class SlotIn(Parameter):
     """Slots, one per request: by number, by block root, or "latest" and "finalized".
 
     These two words become a number once, before the first request, so that all pages are of the
-    same slot. ``roots`` says whether the endpoint accepts block roots. ``root`` is the column of
-    the block root, if rows have it. ``required`` says that each slot must have rows.
+    same slot. With ``number_only`` the endpoint accepts neither block roots nor the two words.
+    ``root`` is the column of the block root, if rows have it. ``required`` says that each slot
+    must have rows.
     """
 
     column: Column
     _: KW_ONLY
-    roots: bool = True
+    number_only: bool = False
     root: Column | None = None
     required: bool = False
 
@@ -61,7 +63,7 @@ class SlotIn(Parameter):
         positions: dict[int | str, None] = {}
         for item in iterate_items(values["slots"], "slots"):
             if isinstance(item, str) and ROOT.fullmatch(item):
-                if not self.roots:
+                if self.number_only:
                     raise UsageError(
                         f"slots={shorten(item)} is a block root, not a slot",
                         hint="Give the number of the slot",
@@ -89,17 +91,19 @@ class SlotIn(Parameter):
 
     def parse_slot(self, fields: Fields, view: View) -> int:
         """Return the slot that a request selects, or raise RequestRefused."""
-        position = fields.get("slot", {"view": "latest"})
-        if not isinstance(position, dict) or len(position) != 1:
-            raise RequestRefused("slot must have exactly one of number, root and view")
-        ((kind, value),) = position.items()
+        position = fields.get("slot", {} if self.number_only else {"view": "latest"})
+        ((kind, value),) = (
+            position.items() if isinstance(position, dict) and len(position) == 1 else NO_POSITION
+        )
         if kind == "number" and is_natural(value):
             if value > view.head.slot:
                 raise ObjectNotFound(f"slot {value} does not exist yet")
             return value
+        if self.number_only:
+            raise RequestRefused("slot must have a number, and nothing else")
         if kind == "view" and value in ("latest", "finalized"):
             return view.head.latest("slot", view.chain, finalized=value == "finalized")
-        if kind == "root" and self.roots and isinstance(value, str) and ROOT.fullmatch(value):
+        if kind == "root" and isinstance(value, str) and ROOT.fullmatch(value):
             root = f"0x{value.lower().removeprefix('0x')}"
             blocks = view.scan("blocks").filter(pl.col("block_root") == root)
             slots = blocks.select("slot").collect().to_series()

@@ -70,9 +70,12 @@ class Service:
         """Return the public key of a validator index, or None."""
         return self.pubkeys.get(index)
 
-    def scan(self, table: str) -> pl.LazyFrame:
-        """Return the rows of a table, for answers that are derived from several tables."""
-        return self.table_cache.scan(table)
+    def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of a table, for answers that are derived from several tables.
+
+        A table that does not exist is an error, or has no rows if its *schema* is given.
+        """
+        return self.table_cache.scan(table, schema)
 
     def answer(
         self, endpoint: Endpoint, fields: dict[str, str], tier: Tier | None = None

@@ -21,7 +21,7 @@ class EventWriter:
     """Collects the events of epochs and writes them, sorted by slot."""
 
     def __init__(self, writer: Writer, chain: Chain, finalized: int) -> None:
-        """Write missed attestations up to *finalized*: later ones may still be included."""
+        """Write missed and late attestations up to *finalized*: others may still be included."""
         self._writer, self._size, self._finalized = writer, chain.slots_per_epoch, finalized
         self._columns: dict[str, list[tuple[Ints, ...]]] = {}
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
@@ -46,10 +46,19 @@ class EventWriter:
             "fee_events": (first + np.flatnonzero(blocks), epoch.fees[blocks]),
         }
         if epoch.attestations is not None and epoch.number <= self._finalized:
-            missed = epoch.attestations.validators[epoch.attestations.inclusion_slots < 0]
+            duties = epoch.attestations
+            missed = duties.inclusion_slots < 0
+            late = duties.inclusion_slots > duties.slots + 1
             columns_by_table["missed_attestation_events"] = (
-                np.full_like(missed, epoch.number),
-                missed,
+                np.full(missed.sum(), epoch.number),
+                first + duties.slots[missed],
+                duties.validators[missed],
+            )
+            columns_by_table["late_attestation_events"] = (
+                np.full(late.sum(), epoch.number),
+                first + duties.slots[late],
+                duties.validators[late],
+                first + duties.inclusion_slots[late],
             )
         rows_by_table: dict[str, list[tuple[Any, ...]]] = {
             "deposit_events": [

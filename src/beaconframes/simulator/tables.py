@@ -51,7 +51,17 @@ EVENTS = {
     ),
     "fee_events": pl.Schema({"slot": pl.Int64(), "amount_wei": pl.Decimal(28, 0)}),
     "bls_change_events": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64}),
-    "missed_attestation_events": pl.Schema({"epoch": pl.Int64, "validator_index": pl.Int64}),
+    "missed_attestation_events": pl.Schema(
+        {"epoch": pl.Int64, "slot": pl.Int64, "validator_index": pl.Int64}
+    ),
+    "late_attestation_events": pl.Schema(
+        {
+            "epoch": pl.Int64,
+            "slot": pl.Int64,
+            "validator_index": pl.Int64,
+            "inclusion_slot": pl.Int64,
+        }
+    ),
     "exit_events": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64}),
     "slashing_events": pl.Schema(
         {

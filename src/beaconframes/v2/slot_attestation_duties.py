@@ -115,7 +115,7 @@ SLOT_ATTESTATION_DUTIES = Endpoint(
     table=SlotAttestationDuties,
     parameters=(
         OnChain(),
-        SlotIn(SlotAttestationDuties.slot, roots=False),
+        SlotIn(SlotAttestationDuties.slot, number_only=True),
         ValidatorsIn(
             SlotAttestationDuties.validator_index,
             pubkey=SlotAttestationDuties.pubkey,

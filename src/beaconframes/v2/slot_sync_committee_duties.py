@@ -54,7 +54,7 @@ SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
     table=SlotSyncCommitteeDuties,
     parameters=(
         OnChain(),
-        SlotIn(SlotSyncCommitteeDuties.slot, roots=False),
+        SlotIn(SlotSyncCommitteeDuties.slot, number_only=True),
         ValidatorsIn(
             SlotSyncCommitteeDuties.validator_index,
             pubkey=SlotSyncCommitteeDuties.pubkey,

@@ -13,7 +13,7 @@ from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
 from beaconframes.server.v2.response_range import find_range
-from beaconframes.server.v2.rows import HOURLY, ROWS, SUMMARIES, WITHOUT_RANGE
+from beaconframes.server.v2.rows import HOURLY, ROWS, SUMMARIES, UNPAGED, UNSENT, WITHOUT_RANGE
 from beaconframes.server.v2.tiers import find_denial
 from beaconframes.v2 import ENDPOINTS
 
@@ -58,6 +58,12 @@ def find_endpoints() -> list[Endpoint]:
     return [endpoint for endpoint in ENDPOINTS if endpoint.name in ROWS]
 
 
+def is_paged(endpoint: Endpoint) -> bool:
+    """Return whether the answers of *endpoint* have pages."""
+    pages = endpoint.pagination
+    return pages is not None and pages.role is Role.PAGE and endpoint.name not in UNPAGED
+
+
 class ServiceV2:
     """Answers V2 requests from a dataset."""
 
@@ -97,7 +103,7 @@ class ServiceV2:
                 raise RequestRefused(f"{name} is missing")
         request_hash = hash_request(endpoint.path, fields)
         parts = {}
-        if endpoint.pagination is not None and endpoint.pagination.role is Role.PAGE:
+        if is_paged(endpoint):
             size, cursor = fields.get("page_size", PAGE_SIZE), fields.get("cursor", "")
             if type(size) is not int or not 1 <= size <= PAGE_SIZE or not isinstance(cursor, str):
                 raise RequestRefused("page_size must be 1 to 10, and cursor must be text")
@@ -109,7 +115,8 @@ class ServiceV2:
             rows = rows.slice(first, size)
         else:
             rows = self.select_rows(endpoint, fields, request_hash)
-        data = endpoint.table.encode(rows, self.view.chain)
+        without = UNSENT.get(endpoint.name, ())
+        data = endpoint.table.encode(rows, self.view.chain, without=without)
         if endpoint.shape is Shape.OBJECT:
             records = msgspec.json.decode(data, type=list[msgspec.Raw])
             if not records:

@@ -60,9 +60,9 @@ class ChainData:
         per_day = self.chain.epochs_per_day
         return range(self.first // per_day, self.head.finalized_epoch // per_day)
 
-    def scan(self, table: str) -> pl.LazyFrame:
-        """Return the rows of a table that the engine wrote."""
-        return self.dataset.scan(table)
+    def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of a table that the engine wrote; see `Dataset.scan`."""
+        return self.dataset.scan(table, schema=schema)
 
     def index_of(self, pubkey: str) -> int | None:
         """Return the validator index of a public key, or None."""

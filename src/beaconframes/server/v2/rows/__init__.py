@@ -24,7 +24,7 @@ from beaconframes.server.v2.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     import polars as pl
 
@@ -76,8 +76,18 @@ WITHOUT_RANGE = {
     "slot",
     "slot_attestation_duties",
     "slot_sync_committee_duties",
+    "slot_withdrawals",
 }
 """Endpoints whose answers do not state the range that they cover."""
+
+UNPAGED = {"machine_metrics"}
+"""Endpoints that return all rows in one answer, whatever page a request names."""
+
+UNSENT: Mapping[str, Collection[str]] = {
+    "metadata": {"owner", "operator"},
+    "queues": {"finality"},
+}
+"""Fields that the table has for future answers of the service, and its documentation does not."""
 
 HOURLY = {"entities", "sub_entities"}
 """Endpoints that are updated hourly; their answers state the time of the update."""

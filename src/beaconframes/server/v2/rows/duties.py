@@ -66,6 +66,53 @@ def derive_attestations(view: View) -> pl.LazyFrame:
     )
 
 
+MISSED = pl.Schema(dict.fromkeys(("epoch", "slot", "validator_index"), pl.Int64))
+LATE = pl.Schema(dict.fromkeys((*MISSED, "inclusion_slot"), pl.Int64))
+
+
+def scan_missed(view: View) -> pl.LazyFrame:
+    """Return the attestations of final epochs that no block includes."""
+    return view.scan("missed_attestation_events", MISSED)
+
+
+def scan_late(view: View) -> pl.LazyFrame:
+    """Return the attestations of final epochs that are included after more than one slot."""
+    return view.scan("late_attestation_events", LATE)
+
+
+def count_attestations(view: View) -> pl.LazyFrame:
+    """Return how many validators had to attest in each slot, and how many were included.
+
+    The validators of an epoch are divided evenly among its slots; the first slots have the rest.
+    """
+    length, final = view.chain.slots_per_epoch, view.head.finalized_epoch
+    share, rest = pl.col("validators_count") // length, pl.col("validators_count") % length
+    missed = scan_missed(view).group_by("slot").agg(missed=pl.len().cast(pl.Int64))
+    counts = (
+        view.scan("epochs")
+        .filter(pl.col("epoch") <= final)
+        .select("epoch", share=share, rest=rest, position=pl.int_ranges(0, length))
+        .explode("position")
+        .select(
+            slot=pl.col("epoch") * length + pl.col("position"),
+            assigned=pl.col("share") + (pl.col("position") < pl.col("rest")).cast(pl.Int64),
+        )
+        .join(missed, on="slot", how="left")
+        .with_columns(pl.col("missed").fill_null(0))
+    )
+    included = (pl.col("status") == "included").sum().cast(pl.Int64)
+    recent = view.scan("attestations").filter(pl.col("epoch") > final)
+    recent_counts = recent.group_by(slot="attester_slot").agg(
+        assigned=pl.len().cast(pl.Int64), missed=pl.len().cast(pl.Int64) - included
+    )
+    return pl.concat([counts, recent_counts]).select(
+        "slot",
+        attestation_assigned="assigned",
+        attestation_missed="missed",
+        attestation_successful=pl.col("assigned") - pl.col("missed"),
+    )
+
+
 def count_blocks(view: View, name: str) -> pl.LazyFrame:
     """Return the number of canonical blocks up to each slot, one row per slot."""
     has_block = (pl.col("status") == "proposed").any().cast(pl.Int64)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
-    """Return metadata, one row per validator; all roles have the validator's one name."""
+    """Return metadata, one row per validator; entity and sub-entity have the same name."""
     origin = view.scan("deposit_origin").group_by("pubkey", maintain_order=True)
     name = pl.col("name").replace("", None)
     return (
@@ -26,6 +26,6 @@ def derive_rows(view: View) -> pl.LazyFrame:
             maintain_order="left",
         )
         .with_columns(
-            entity=name, sub_entity=name, owner=name, operator=name, **build_credential_columns()
+            entity=name, sub_entity=name, owner=None, operator=None, **build_credential_columns()
         )
     )

@@ -1,7 +1,7 @@
 """Performance of validators, from their income and from blocks.
 
-A correct vote earns a reward; a wrong, late or missing vote earns none. Inclusion delays are null
-before the epochs for which V1 has attestations.
+A correct vote earns a reward; a wrong, late or missing vote earns none. The average delay of no
+included attestation is 0, because the API documents a number.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import polars.selectors as cs
 
-from beaconframes.server.v2.rows.duties import count_blocks
+from beaconframes.server.v2.rows.duties import count_blocks, scan_late, scan_missed
 from beaconframes.server.v2.rows.rewards import scan_income
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def derive_rows(view: View) -> pl.LazyFrame:
     """Return performance, one row per validator per finalized epoch."""
     keys = view.scan("validators").select("validator_index", "pubkey")
     duties = derive_duties(view).join(keys, on="validator_index", how="left", maintain_order="left")
-    return add_scores(duties.with_columns(finality=pl.lit("finalized")))
+    return add_scores(duties.with_columns(DELAYS.fill_null(0), finality=pl.lit("finalized")))
 
 
 def derive_rows_to_sum(view: View) -> pl.LazyFrame:
@@ -46,11 +46,13 @@ def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
     return add_scores(rows.select(*SUMS)).with_columns(finality=pl.lit("finalized"))
 
 
+DELAYS = cs.starts_with("average_")
+
 SUMS = [
     cs.starts_with("attestations_", "proposals_", "sync_committee_").sum(),
     cs.contains("correct_").sum(),
     pl.col("slashings_included").sum(),
-    cs.starts_with("average_").mean(),
+    DELAYS.mean().fill_null(0),
 ]
 """The expressions that summarize the duties of several rows."""
 
@@ -80,6 +82,11 @@ def divide(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
 def derive_duties(view: View) -> pl.LazyFrame:
     """Return counts of duties, one row per validator per finalized epoch."""
     correct = {f"correct_{vote}": pl.col(f"attestation_{vote}_reward_gwei") > 0 for vote in VOTES}
+    is_active = (pl.col("activation_epoch") <= pl.col("epoch")) & (
+        pl.col("epoch") < pl.col("exit_epoch").fill_null(2**62)
+    )
+    is_missed = pl.col("is_missed").is_not_null()
+    lifetimes = view.scan("validators").select("validator_index", "activation_epoch", "exit_epoch")
     reward, penalty = pl.col("sync_committee_reward_gwei"), pl.col("sync_committee_penalty_gwei")
     key = ["validator_index", "epoch"]
     signed = (
@@ -99,18 +106,22 @@ def derive_duties(view: View) -> pl.LazyFrame:
         )
         .join(count_epoch_blocks(view), on="epoch", how="left", maintain_order="left")
         .join(derive_proposals(view), on=key, how="left", maintain_order="left")
+        .join(lifetimes, on="validator_index", how="left", maintain_order="left")
         .join(derive_delays(view), on=key, how="left", maintain_order="left")
-        .with_columns(**correct, voted=pl.any_horizontal(*correct.values()))
+        .with_columns(**correct)
+        .with_columns(
+            is_active=is_active, is_included=is_active & ~is_missed, is_missed=is_active & is_missed
+        )
         .select(
             *key,
-            cs.starts_with("average_"),
+            *(pl.when("is_included").then(pl.col(n).fill_null(1.0)).alias(n) for n in AVERAGES),
             cs.starts_with("correct_").cast(pl.Int64),
             cs.starts_with("correct_").cast(pl.Int64).name.prefix("valuable_"),
             cs.starts_with("proposals_").fill_null(0),
             pl.col("slashings_included").fill_null(0),
-            attestations_assigned=1,
-            attestations_included=pl.coalesce("was_included", "voted").cast(pl.Int64),
-            attestations_missed=1 - pl.coalesce("was_included", "voted").cast(pl.Int64),
+            attestations_assigned=pl.col("is_active").cast(pl.Int64),
+            attestations_included=pl.col("is_included").cast(pl.Int64),
+            attestations_missed=pl.col("is_missed").cast(pl.Int64),
             sync_committee_assigned=pl.when("is_member").then(slots).otherwise(0).cast(pl.Int64),
             sync_committee_successful=pl.when("is_member").then(signed).otherwise(0).cast(pl.Int64),
             sync_committee_scheduled=0,
@@ -154,23 +165,24 @@ def derive_proposals(view: View) -> pl.LazyFrame:
     )
 
 
+AVERAGES = ("average_inclusion_delay", "average_inclusion_delay_without_missed_slots")
+
+
 def derive_delays(view: View) -> pl.LazyFrame:
-    """Return inclusion and inclusion delay, one row per validator and epoch with attestations."""
+    """Return misses and delays, one row per validator and epoch whose delay is not 1 slot."""
     until = count_blocks(view, "until").rename({"slot": "inclusion_slot"})
-    late = pl.col("inclusion_slot") - pl.col("attester_slot")
-    return (
-        view.scan("attestations")
-        .join(
-            count_blocks(view, "before").rename({"slot": "attester_slot"}), "attester_slot", "left"
-        )
+    late = (
+        scan_late(view)
+        .join(count_blocks(view, "before"), on="slot", how="left")
         .join(until, on="inclusion_slot", how="left")
         .select(
             "validator_index",
             "epoch",
-            was_included=pl.col("status") == "included",
-            average_inclusion_delay=late.cast(pl.Float64),
+            average_inclusion_delay=(pl.col("inclusion_slot") - pl.col("slot")).cast(pl.Float64),
             average_inclusion_delay_without_missed_slots=(pl.col("until") - pl.col("before")).cast(
                 pl.Float64
             ),
         )
     )
+    missed = scan_missed(view).select("validator_index", "epoch", is_missed=pl.lit(value=True))
+    return pl.concat([late, missed], how="diagonal")

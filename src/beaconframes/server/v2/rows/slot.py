@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.server.v2.rows.amounts import ZERO, derive_finality, gwei_to_wei
+from beaconframes.server.v2.rows.duties import count_attestations
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
-
-BITS_PER_DIGIT = 4
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
     """Return slots, one row per block; the canonical block of a slot comes first."""
     keys = view.scan("validators").select("validator_index", proposer_pubkey="pubkey")
-    has_block = pl.col("status").is_in(["proposed", "orphaned"])
-    seats = (pl.col("sync_aggregate_bits").str.len_chars().cast(pl.Int64) - 2) * BITS_PER_DIGIT
+    seats = view.chain.sync_committee_size
     signed = (pl.col("sync_aggregate_participation") * seats).round().cast(pl.Int64)
     return (
         view.scan("blocks")
+        # The header of genesis has the proposer 0.
+        .with_columns(pl.col("proposer_index").fill_null(0))
         .join(keys, left_on="proposer_index", right_on="validator_index", how="left")
         .join(count_deposits(view), on="slot", how="left")
         .join(count_withdrawals(view), on="slot", how="left")
@@ -30,15 +30,15 @@ def derive_rows(view: View) -> pl.LazyFrame:
         .sort("slot", pl.col("status") != "proposed", "block_root", nulls_last=True)
         .with_columns(
             pl.col("status").replace("proposed", "success"),
-            pl.when(has_block).then(pl.col("^(queued|processed)_.*$").fill_null(0)),
+            pl.col("^(queued|processed)_.*$").fill_null(0),
             sync_committee_period=pl.col("epoch") // view.chain.epochs_per_sync_period,
             sync_successful=signed,
             sync_assigned=seats,
             sync_missed=seats - signed,
-            **{f"{name}_count": pl.when(has_block).then(0) for name in UNUSED_OPERATIONS},
-            **{f"{name}_wei": pl.when(has_block).then(ZERO) for name in UNUSED_OPERATIONS},
-            bls_changes_count=pl.when(has_block).then(pl.col("bls_changes_count").fill_null(0)),
-            blob_commitments_count=pl.when(has_block).then(0),
+            **{f"{name}_count": 0 for name in UNUSED_OPERATIONS},
+            **{f"{name}_wei": ZERO for name in UNUSED_OPERATIONS},
+            bls_changes_count=pl.col("bls_changes_count").fill_null(0),
+            blob_commitments_count=0,
             finality=derive_finality(view),
         )
     )
@@ -77,14 +77,3 @@ def count_bls_changes(view: View) -> pl.LazyFrame:
     """Return the count of BLS changes, one row per slot."""
     bls_changes = view.scan("bls_changes").group_by("slot")
     return bls_changes.agg(bls_changes_count=pl.len().cast(pl.Int64))
-
-
-def count_attestations(view: View) -> pl.LazyFrame:
-    """Return counts of attestations, one row per slot of the epochs that V1 has."""
-    included = pl.col("status") == "included"
-    attestations = view.scan("attestations").group_by(slot="attester_slot")
-    return attestations.agg(
-        attestation_successful=included.sum().cast(pl.Int64),
-        attestation_missed=(~included).sum().cast(pl.Int64),
-        attestation_assigned=pl.len().cast(pl.Int64),
-    )
