@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.cache.local_store import LocalStore
+from beaconframes.cache.local_store import LocalStore, StoreUse
 from beaconframes.calendar import MAINNET
 from beaconframes.config import settings
 from beaconframes.dataset import Dataset, Grid
@@ -80,10 +80,10 @@ def test_least_recently_used_entries_are_removed(store):
 
 def test_rows_of_the_current_load_stay(store):
     """C11: a load that is larger than the limit says so once, and removes none of its rows."""
-    start = time.time_ns()
+    use = StoreUse(time.time_ns(), store.removals)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        results = [put(store, validator, used_since=start) for validator in range(9)]
+        results = [put(store, validator, use=use) for validator in range(9)]
     stored = list_stored(store)
 
     assert stored == [validator for validator, is_stored in enumerate(results) if is_stored]
@@ -160,6 +160,28 @@ def test_loads_have_all_rows(server, tmp_path):
     for thread in threads:
         thread.join()
     assert [] == failures
+
+
+def test_eviction_takes_no_request(server, tmp_path):
+    """C11: a load that removes rows of others requests nothing twice, not even young rows."""
+    known = {"chain": server.service.chain, "rate": 10_000}
+    young = {"validators": range(40), "since": 400, "until": 469}
+    with (
+        bf.Explorer(server.url, **known, store=tmp_path / "a") as without_limit,
+        bf.Explorer(server.url, **known, store=tmp_path / "b", store_limit=30_000) as explorer,
+    ):
+        frames, requests = [], []
+        for one in (without_limit, explorer):
+            bf.load_balance_history(**BALANCES[9], explorer=one)
+            before = one.requests
+            frames.append(bf.load_balance_history(**young, explorer=one))
+            requests.append(one.requests - before)
+        stored = bf.store(explorer).tables()["subjects"].to_list()
+        full = bf.store(without_limit).tables()["subjects"].to_list()
+
+    assert_frame_equal(*frames)
+    assert requests[0] == requests[1]
+    assert (full, stored) == ([80], [40])
 
 
 def test_files_deleted_before_they_are_read(server, tmp_path, monkeypatch):

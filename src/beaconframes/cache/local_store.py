@@ -10,6 +10,7 @@ import threading
 import time
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from operator import methodcaller
 from typing import TYPE_CHECKING, TypeVar
@@ -71,6 +72,17 @@ def find_stored_chain(root: Path | None, url: str) -> Chain | None:
     return None
 
 
+@dataclass
+class StoreUse:
+    """The use of the store by one load."""
+
+    started_at: int
+    removals: tuple[int, str]
+    """`LocalStore.removals` at the start; removals by the load itself are added."""
+    is_full: bool = False
+    """Whether some rows of the load did not fit."""
+
+
 class LocalStore:
     """One dataset, created when its first row is stored; safe for threads and processes."""
 
@@ -95,8 +107,6 @@ class LocalStore:
         self._finalized = -1
         self._has_warned = False
         self._rename_count = 0
-        self._full_for = -1
-        """The start of the last load that did not fit."""
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -193,18 +203,16 @@ class LocalStore:
         finalized: int,
         *,
         empty: Covered | None = None,
-        used_since: int | None = None,
+        use: StoreUse | None = None,
     ) -> bool:
         """Store *rows* and the *complete* units; return whether that succeeded.
 
         Units in *empty* had no rows in this response. They are complete if an earlier response had
-        no rows either. With a limit, segments that were used since the time *used_since* stay.
+        no rows either. With a limit, other segments are removed, but not those that *use* needs.
         """
-        since = time.time_ns() if used_since is None else used_since
 
         def commit(dataset: Dataset) -> bool:
-            if self.limit is not None and not dataset.shrink(self.limit, used_since=since):
-                self._warn_full(self.limit, since)
+            if self.limit is not None and not self._shrink(dataset, self.limit, use):
                 return False
             with dataset.writing() as writer:
                 writer.add_covered(table, rows, grid, complete)
@@ -216,22 +224,23 @@ class LocalStore:
             self._finalized = max(self._finalized, finalized)
             if self.limit is not None:
                 dataset.touch(writer.written, time.time_ns())
-                dataset.shrink(self.limit, used_since=since)
+                self._shrink(dataset, self.limit, use)
             return True
 
         self._create()
-        return self._try(commit) is True
+        is_stored = self._try(commit)
+        if is_stored is False:
+            self._warn_full(use)
+        return is_stored is True
 
     def mark_used(
         self, table: str, subjects: Collection[str] | None, intervals: Intervals, seconds: int = 0
-    ) -> int:
-        """Note that a load uses rows, or that a LazyFrame may for some *seconds*; return the time.
+    ) -> None:
+        """Note that a load uses rows, or that a LazyFrame may for some *seconds*.
 
         Only a limit needs it.
         """
-        now = time.time_ns()
         self._try(methodcaller("mark_used", table, subjects, intervals, seconds=seconds))
-        return now
 
     def prune_units(self, table: str, units: Covered) -> None:
         """Remove *units*, so that the next load requests them again."""
@@ -327,14 +336,27 @@ class LocalStore:
             self._warn(f"{self.path}: {error.strerror or error}", None)
         return None
 
-    def _warn_full(self, limit: int, load: int) -> None:
+    def _shrink(self, dataset: Dataset, limit: int, use: StoreUse | None) -> bool:
+        """Remove segments that the load does not need; return whether the limit holds."""
+        since = time.time_ns() if use is None else use.started_at
+        shrinkage = dataset.shrink(limit, used_since=since)
+        if use is not None:
+            # What this load removes does not disturb it.
+            count, mark = use.removals
+            before = shrinkage.mark_before
+            if before and (mark == before or (not mark and before.startswith(" "))):
+                use.removals = (count, shrinkage.mark_after)
+        return shrinkage.fits
+
+    def _warn_full(self, use: StoreUse | None) -> None:
         """Warn once per load that the rest of its rows does not fit."""
-        if self._full_for != load:
-            self._full_for = load
+        if use is None or not use.is_full:
+            if use is not None:
+                use.is_full = True
             warnings.warn(
                 StoreUnavailable(
-                    f"the store has reached its limit of {limit:,} bytes, and this load uses all "
-                    "of it: the rest of its rows is not stored",
+                    f"the store has reached its limit of {self.limit:,} bytes, and this load uses "
+                    "all of it: the rest of its rows is not stored",
                     hint="Give a larger store_limit, or load less at once",
                 ),
                 stacklevel=2,

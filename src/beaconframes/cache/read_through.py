@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import polars as pl
 
 from beaconframes.active_periods import REASON, UNKNOWN
 from beaconframes.cache import finality
+from beaconframes.cache.local_store import StoreUse
 from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects, unstored_gaps
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection
@@ -64,8 +66,7 @@ class ReadThrough:
     is_lazy: bool = False
     """Whether the rows are read later, from a LazyFrame."""
     _finalized: int = -1
-    _used_since: int | None = None
-    _removals: tuple[int, str] = (0, "")
+    _use: StoreUse = field(init=False)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -87,16 +88,16 @@ class ReadThrough:
     def start(self) -> None:
         """Find the units that are not stored; drop the rows fetched so far."""
         self.store.drop_outdated(self.table, self.endpoint.table.schema())
+        self._use = StoreUse(time.time_ns(), self.store.removals)
         if self.store.limit is not None:
-            self._used_since = self.mark_used()
-        self._removals = self.store.removals
+            self.mark_used()
         self.unstored = []
         self.missing = self.find_unstored()
 
-    def mark_used(self, seconds: int = 0) -> int:
-        """Note that this load uses the requested rows that are stored; return the time."""
+    def mark_used(self, seconds: int = 0) -> None:
+        """Note that this load uses the requested rows that are stored."""
         subjects = None if self.requested.subjects == CHAIN else self.requested.subjects
-        return self.store.mark_used(self.table, subjects, self.requested.intervals, seconds)
+        self.store.mark_used(self.table, subjects, self.requested.intervals, seconds)
 
     def find_unstored(self) -> dict[str, Intervals]:
         """Return the requested units that are not in the store, by subject."""
@@ -146,7 +147,7 @@ class ReadThrough:
         elif self.store.put(
             *(self.table, final, self.grid, complete, self._finalized),
             empty=empty,
-            used_since=self._used_since,
+            use=self._use,
         ):
             self.unstored.append(rows.filter(~is_final))
             self.unstored.append(filter_covered(final, self.grid, complete, inside=False))
@@ -267,12 +268,12 @@ class ReadThrough:
             empty = self.endpoint.table.empty()
             self.store.put(
                 *(self.table, empty, self.grid, absent, self._finalized),
-                used_since=self._used_since,
+                use=self._use,
             )
 
     def is_consistent(self) -> bool:
         """Return whether no stored row was removed since the start."""
-        before, now = self._removals, self.store.removals
+        before, now = self._use.removals, self.store.removals
         # A dataset that was created since the start has not removed any rows.
         is_new = before[1] == "" and now[1].startswith(" ")
         return now == before or (is_new and now[0] == before[0])

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import polars as pl
 
 from beaconframes.dataset import eviction, ledger, maintenance, published, segments
-from beaconframes.dataset.coverage import find_bounds, parse_numbers
+from beaconframes.dataset.coverage import PRUNE_MARK, find_bounds, parse_numbers
+from beaconframes.dataset.eviction import Shrinkage
 from beaconframes.dataset.maintenance import Damage, MaintainedTables
 from beaconframes.dataset.segments import Writer
 from beaconframes.errors import DatasetError, UsageError
@@ -226,19 +227,22 @@ class Dataset(MaintainedTables):
                 if self._verified.get(segment.path) == before:
                     self._verified[segment.path] = file_state(path)
 
-    def shrink(self, limit: int, *, used_since: int) -> bool:
+    def shrink(self, limit: int, *, used_since: int) -> Shrinkage:
         """Delete the least recently used segments until the files have at most *limit* bytes.
 
-        Segments used since the time *used_since* stay. Returns whether the limit holds. Files are
-        deleted at once, except those that a reader has reserved by `mark_used`.
+        Segments used since the time *used_since* stay. Files are deleted at once, except those that
+        a reader has reserved by `mark_used`.
         """
         if eviction.count_bytes(self.path) <= limit:
-            return True
+            return Shrinkage(fits=True)
         with self.writing() as writer:
+            before = self.prune_mark
             deleted, fits = eviction.evict(self.path, writer, limit, used_since)
+            mark = ledger.get_meta(writer.connection, inner=True).get(PRUNE_MARK, "")
+            after = f"{mark} {before.rpartition(' ')[2]}"
         for path in deleted:
             (self.path / path).unlink(missing_ok=True)
-        return fits
+        return Shrinkage(fits, before, after)
 
     def verify(self) -> list[Damage]:
         """Read every segment and return the damaged ones."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 RESERVED_SECONDS = 3_600
 """Longest time for which a reader keeps files that it needs later."""
+
+
+class Shrinkage(NamedTuple):
+    """The result of an eviction: whether the limit holds, and the prune marks around it."""
+
+    fits: bool
+    mark_before: str = ""
+    mark_after: str = ""
 
 
 def evict(folder: Path, writer: Writer, limit: int, used_since: int) -> tuple[set[str], bool]:
@@ -65,12 +73,16 @@ def release_retired(folder: Path, connection: LedgerConnection) -> set[str]:
 
 
 def count_bytes(folder: Path, without: Collection[str] = ()) -> int:
-    """Return the size of the files of a dataset, *without* some of them."""
+    """Return the size of the files of a dataset, *without* some of them.
+
+    The log of the ledger does not count: it exists only while the ledger is open.
+    """
     size = 0
     for path in folder.rglob("*"):
         # Another process may delete a file meanwhile.
         with suppress(FileNotFoundError):
-            if path.is_file() and path.relative_to(folder).as_posix() not in without:
+            is_log = path.name.startswith(f"{ledger.NAME}-")
+            if path.is_file() and not is_log and str(path.relative_to(folder)) not in without:
                 size += path.lstat().st_size
     return size
 
