@@ -391,14 +391,21 @@ def test_signals_end_a_load_without_a_response(tmp_path, number, status, out):
     assert [] == list(tmp_path.iterdir())
 
 
-@pytest.mark.more
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_end_an_export_that_can_be_resumed(tmp_path, chain, number, status):
-    """K04: the message says how to resume; the resumed export has the same bytes."""
+@pytest.fixture(scope="module")
+def whole(chain, tmp_path_factory):
+    """A command that exports, without its target, and the folder of an undisturbed export."""
     words = ["export", "income-history", "--validators", "0-19", "--since", "0", "--until", "449"]
     command = [*COMMAND, *words, "--dataset", str(chain.path)]
-    whole = subprocess.run([*command, "--out", "whole"], check=False, cwd=tmp_path)
-    assert 0 == whole.returncode
+    folder = tmp_path_factory.mktemp("export")
+    subprocess.run([*command, "--out", "whole"], check=True, cwd=folder)
+    return command, folder / "whole"
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_an_export_that_can_be_resumed(tmp_path, whole, number, status):
+    """K04: the message says how to resume; the resumed export has the same bytes."""
+    command, undisturbed = whole
     process = subprocess.Popen(
         [*command, "--out", "out"], stderr=subprocess.PIPE, text=True, cwd=tmp_path
     )
@@ -422,7 +429,7 @@ def test_signals_end_an_export_that_can_be_resumed(tmp_path, chain, number, stat
             for path in folder.rglob("*")
             if path.is_file() and path.name != "history.jsonl"
         }
-        for folder in (tmp_path / "whole", tmp_path / "out")
+        for folder in (undisturbed, tmp_path / "out")
     )
     assert one == other
 
