@@ -16,12 +16,13 @@ from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.server import Server
 from beaconframes.v1 import ENDPOINTS
+from beaconframes.v1._execution_requests import REQUEST_LISTS
 
 from ..support.replay import replaying
 from ..support.whole_records import whole, whole_frame
 
 HEAD = 4000
-TABLES = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
+TABLES = {endpoint.table.table_name: endpoint.table for endpoint in (*ENDPOINTS, *REQUEST_LISTS)}
 RICH, POOR, UNKNOWN_ADDRESS = ("0x" + byte * 20 for byte in ("a1", "b2", "c3"))
 ROOTS = {100: "0x" + "10" * 32, 101: "0x" + "11" * 32, HEAD - 1: "0x" + "40" * 32}
 ORPHAN = "0x" + "01" * 32
@@ -75,6 +76,18 @@ def make_rows():
         ],
         "validator_queue": [{"validators_count": 4000, "entering_count": 3, "exiting_count": 2}],
         "validators": [{"validator_index": 0, "pubkey": key(0)}],
+        "deposit_requests": [
+            {"block_slot": 100, "block_root": ROOTS[100], "request_index": n, "amount_gwei": n}
+            for n in range(102)
+        ],
+        "consolidation_requests": [
+            {"block_slot": slot, "request_index": n, "source_index": n, "target_index": 7}
+            for slot, n in ((100, 0), (100, 1), (101, 0))
+        ],
+        "switch_to_compounding_requests": [
+            {"block_slot": 100, "request_index": n, "address": RICH, "validator_index": n}
+            for n in (0, 1)
+        ],
     }  # fmt: skip
 
 
@@ -424,3 +437,53 @@ def test_bad_input_is_refused_before_anything_is_sent(service, load, words):
             load()
 
     assert 0 == service.requests
+
+
+REQUEST_PATHS = (
+    "/slot/{}/deposit_requests", "/slot/{}/consolidation_requests",
+    "/slot/{}/switch_to_compounding_requests", "/validator/{}/consolidation_requests",
+    "/validator/{}/switch_to_compounding_requests",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", ["spec", "public"])
+def test_requests_of_the_execution_layer(get, get_public, wire):
+    """E15: lists of requests by slot or validator are arrays with limit and offset."""
+    ask = get if wire == "spec" else get_public
+
+    requests = data(ask("/slot/100/deposit_requests"))
+    assert [*range(100)] == [item["amount"] for item in requests]
+    assert {
+        "block_slot", "block_root", "request_index", "pubkey", "withdrawal_credentials", "amount",
+        "signature",
+    } == set(requests[0])  # fmt: skip
+    page = ask("/slot/100/deposit_requests?limit=5&offset=99")
+    assert [99, 100, 101] == [item["request_index"] for item in data(page)]
+    both = data(ask("/slot/100/consolidation_requests"))
+    assert [(0, 7), (1, 7)] == [(item["source_index"], item["target_index"]) for item in both]
+    assert 3 == len(data(ask("/validator/7/consolidation_requests")))
+    assert [100] == [
+        item["block_slot"] for item in data(ask("/validator/1/consolidation_requests"))
+    ]
+    assert 2 == len(data(ask("/slot/100/switch_to_compounding_requests")))
+    (switch,) = data(ask("/validator/1,5/switch_to_compounding_requests"))
+    assert (1, RICH) == (switch["validator_index"], switch["address"])
+
+
+@pytest.mark.parametrize("path", REQUEST_PATHS)
+def test_no_requests_are_an_empty_list(get, path):
+    """E15: a slot or validator without requests, and an invalid one."""
+    assert [] == data(get(path.format(102)))
+    assert 400 == get(path.format("x")).status_code
+
+
+@pytest.mark.parametrize("name", ["healthz", "healthz-loadbalancer"])
+def test_health(dataset, name):
+    """E15: the health checks are plain text, need no key, and have the words of the service."""
+    with Server(dataset, wire="public", require_key=True) as server:
+        answer = httpx.get(f"{server.url}/api/{name}")
+        head = httpx.head(f"{server.url}/api/{name}")
+
+    assert (200, "OK. Last epoch is from 0s ago") == (answer.status_code, answer.text)
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert (200, "") == (head.status_code, head.text)

@@ -22,6 +22,7 @@ from beaconframes.server.limits import RATE_LIMIT_HEADERS, RateLimitMiddleware
 from beaconframes.server.service import build_error, build_error_v2
 from beaconframes.server.v2 import find_endpoints
 from beaconframes.v1 import ENDPOINTS
+from beaconframes.v1._execution_requests import REQUEST_LISTS
 from beaconframes.v1.chart import CHART_PATH
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from beaconframes.server.service import Service
 
 MAX_BODY_BYTES = 1 << 20
+HEALTH_PATHS = ("/api/healthz", "/api/healthz-loadbalancer")
 CORS_HEADERS = ("apikey", "x-api-key", "authorization", "content-type", "accept")
 
 
@@ -50,7 +52,9 @@ def build_app(
     access = access or Access(wire=service.wire)
     check = [Middleware(KeyCheck, access=access)]
     routes = [Route(CHART_PATH, handle_chart(service), methods=["GET"], middleware=check)]
-    for endpoint in ENDPOINTS:
+    # Health checks need no key.
+    routes += [Route(path, handle_health(service), methods=["GET"]) for path in HEALTH_PATHS]
+    for endpoint in (*ENDPOINTS, *REQUEST_LISTS):
         paths = {endpoint.path, endpoint.alias, wire.EXTRA_PATHS.get(endpoint.name)} - {None}
         routes += [
             Route(
@@ -121,6 +125,11 @@ def handle_get(
         return service.answer(endpoint, fields | request.path_params, tier)
 
     return handler
+
+
+def handle_health(service: Service) -> Callable[[Request], Response]:
+    """Return the handler of the health checks."""
+    return lambda _: service.answer_health()
 
 
 def handle_chart(service: Service) -> Callable[[Request], Response]:

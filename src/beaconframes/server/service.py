@@ -99,6 +99,16 @@ class Service:
         status, content = self.service_v2.answer(endpoint, body, tier)
         return Response(content, status, media_type=JSON, headers=self.headers)
 
+    def answer_health(self) -> Response:
+        """Return the age of the latest epoch at the head, in the words of the public service."""
+        self._count_request()
+        size, seconds = self.chain.slots_per_epoch, self.chain.seconds_per_slot
+        minutes, rest = divmod(int(self.head.slot % size * seconds), 60)
+        age = f"{minutes}m{rest}s" if minutes else f"{rest}s"
+        return Response(
+            f"OK. Last epoch is from {age} ago", media_type="text/plain", headers=NOSNIFF
+        )
+
     def answer_chart(self, name: str) -> Response:
         """Return the chart called *name*."""
         self._count_request()
