@@ -82,6 +82,21 @@ def test_stored_rows_are_loaded_offline(run, income):
     assert (2, "") == (more.exit_code, more.stdout)
 
 
+def test_store_limit(run, chain, tmp_path):
+    """C11: --store-limit limits the store of a load; an unknown size is an error of the caller."""
+    with Server(chain) as server:
+        call = ["load", "balance-history", "--validators", "1", "--since", "100", "--until", "110",
+                "--url", server.url, "--store", tmp_path / "store"]  # fmt: skip
+        wrong = run(*call, "--store-limit", "2 furlongs")
+        # The ledger alone is larger, so no rows are stored.
+        limited = run(*call, "--store-limit", "10KB")
+
+    assert (2, True) == (wrong.exit_code, "store_limit" in wrong.stderr)
+    assert (0, True) == (limited.exit_code, "limit of 10,000 bytes" in limited.stderr)
+    (folder,) = (tmp_path / "store").iterdir()
+    assert {} == Dataset.open(folder).tables()
+
+
 def test_store_verify_and_mend(run, income):
     """Damaged files are listed with exit code 9; mend removes them, and leaves all others."""
     sound = run("store", "verify", *income)
