@@ -499,6 +499,30 @@ def test_stopped_calls_do_not_block_later_calls():
     assert elapsed < 8
 
 
+def test_abandoned_requests_count_as_connections(monkeypatch):
+    """C6: the calls after a failed load wait for its requests under way: 8 connections, not 16."""
+    counts = []
+    start = transport._Exchange.start
+
+    def count(exchange):
+        counts.append(len(exchange._open))
+        start(exchange)
+
+    monkeypatch.setattr(transport._Exchange, "start", count)
+    with FaultServer("status?code=400", latency=0.1) as server, ThreadPoolExecutor(8) as pool:
+        session = Session(server.url, rate=1000)
+        for _ in range(2):
+            seen, stop = len(server.seen), threading.Event()
+            calls = [pool.submit(session.fetch, V1, stop=stop) for _ in range(8)]
+            while len(server.seen) < seen + 8:
+                time.sleep(0.01)
+            stop.set()
+            assert not any(call.exception() is None for call in calls)
+        session.close()
+
+    assert 8 == max(counts)
+
+
 def test_deadline_holds_for_a_given_client():
     """An HTTP client from the caller may wait for an hour; the call ends at its deadline."""
     with FaultServer("hang_headers") as server, httpx.Client(timeout=3600) as client:

@@ -38,10 +38,13 @@ MAX_ERROR_BODY = 64 * 2**10
 ERROR_BODY_SECONDS = 5.0
 POLL_INTERVAL = 0.1
 """Seconds: how often a waiting call checks its deadline and whether it was stopped."""
+MAX_CONNECTIONS = 8
+MAX_ABANDONED_WAIT = 2.0
+"""Seconds: how long a request waits for abandoned ones to end, to open no further connection."""
 LIMITS = httpx.Limits(
     # The rate limiter limits the requests under way.
     max_connections=None,
-    max_keepalive_connections=8,
+    max_keepalive_connections=MAX_CONNECTIONS,
     keepalive_expiry=5.0,
 )
 
@@ -82,6 +85,9 @@ class Transport:
         self._key = key
         self._max_body = max_body
         self._client = http_client or _open_client(base_url, transport)
+        self._lock = threading.Lock()
+        self._open: set[_Exchange] = set()
+        """The exchanges that have a connection, abandoned ones included."""
 
     def send(
         self,
@@ -99,9 +105,18 @@ class Transport:
         headers or the next chunk of its body arrive, or after the read timeout.
         """
         exchange = _Exchange(
-            self._client, self._build(request, timeouts), self._auth(request), self._max_body, parse
+            self._client,
+            self._build(request, timeouts),
+            self._auth(request),
+            self._max_body,
+            parse,
+            self._open,
         )
         try:
+            with self._lock:
+                if len(self._open) >= MAX_CONNECTIONS:
+                    self._wait_for_abandoned(seconds_left)
+                self._open.add(exchange)
             exchange.start()
             _wait(exchange.head, seconds_left)
             status, headers = exchange.head.result()
@@ -118,6 +133,12 @@ class Transport:
             raise self._failure(error, timeouts) from None
         finally:
             exchange.is_abandoned = True
+
+    def _wait_for_abandoned(self, seconds_left: SecondsLeft) -> None:
+        """Wait until a connection is free; but not long, because abandoned requests may hang."""
+        end = time.monotonic() + MAX_ABANDONED_WAIT
+        while len(self._open) >= MAX_CONNECTIONS and time.monotonic() < end:
+            time.sleep(min(seconds_left(), POLL_INTERVAL / 5))
 
     def close(self) -> None:
         """Close all connections."""
@@ -204,8 +225,10 @@ class _Exchange(threading.Thread):
         auth: Callable[[httpx.Request], httpx.Request],
         max_body: int,
         parse: Parse,
+        open_exchanges: set[_Exchange],
     ) -> None:
         super().__init__(name="beaconframes-http", daemon=True)
+        self._open = open_exchanges
         self._client = client
         self._request = request
         self._auth = auth
@@ -237,11 +260,13 @@ class _Exchange(threading.Thread):
                     with suppress(Exception):
                         for chunk in self._read_body(response, MAX_ERROR_BODY):
                             self.error_body += chunk
+            self._open.discard(self)
             # Parsed here, where the body was allocated: a page in a second thread would need as
             # much memory again.
             page = self._parse(HttpResponse(status, headers, body)) if status == 200 else None
             self.page.set_result(page)
         except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
+            self._open.discard(self)
             pending.set_exception(error)
 
     def _read_body(self, response: httpx.Response, max_size: int) -> Iterator[bytes]:
