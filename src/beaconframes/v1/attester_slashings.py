@@ -97,6 +97,9 @@ def load_attester_slashings(
     Notes
     -----
     ``GET /api/v1/slot/{slot}/attesterslashings``. Final once the epoch of the slot is finalized.
+
+    A gap in the numbers of a block's slashings raises ``IntegrityError``. The response does not
+    state how many there are: compare with ``attester_slashings_count`` of `load_slots`.
     """
     return load(
         ATTESTER_SLASHINGS,

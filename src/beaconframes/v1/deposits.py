@@ -81,7 +81,7 @@ def load_deposits(
     Notes
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/deposits``. Never final: more deposits are possible at
-    any time.
+    any time. The response does not state how many there are, so a missing one is not detected.
     """
     return load(
         DEPOSITS,

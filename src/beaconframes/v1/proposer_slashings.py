@@ -86,6 +86,9 @@ def load_proposer_slashings(
     Notes
     -----
     ``GET /api/v1/slot/{slot}/proposerslashings``. Final once the epoch of the slot is finalized.
+
+    A gap in the numbers of a block's slashings raises ``IntegrityError``. The response does not
+    state how many there are: compare with ``proposer_slashings_count`` of `load_slots`.
     """
     return load(
         PROPOSER_SLASHINGS,

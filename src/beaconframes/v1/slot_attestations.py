@@ -102,6 +102,9 @@ def load_slot_attestations(
     Notes
     -----
     ``GET /api/v1/slot/{slot}/attestations``. Final once the epoch of the slot is finalized.
+
+    A gap in the numbers of the attestations raises ``IntegrityError``. The response does not
+    state how many there are: compare with ``attestations_count`` of `load_slots`.
     """
     return load(
         SLOT_ATTESTATIONS,

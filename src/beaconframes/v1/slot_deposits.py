@@ -82,6 +82,9 @@ def load_slot_deposits(
     Notes
     -----
     ``GET /api/v1/slot/{slot}/deposits``. Final once the epoch of the slot is finalized.
+
+    A gap in the numbers of a block's deposits raises ``IntegrityError``. The response does not
+    state how many there are: compare with ``deposits_count`` of `load_slots`.
     """
     return load(
         SLOT_DEPOSITS,

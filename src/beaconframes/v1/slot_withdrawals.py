@@ -74,6 +74,9 @@ def load_slot_withdrawals(
     Notes
     -----
     ``GET /api/v1/slot/{slot}/withdrawals``. Final once the epoch of the slot is finalized.
+
+    A gap in the numbers of the withdrawals raises ``IntegrityError``. The response does not
+    state how many there are: compare with ``withdrawals_count`` of `load_slots`.
     """
     return load(
         SLOT_WITHDRAWALS,

@@ -74,6 +74,7 @@ def load_transaction_deposits(
     Notes
     -----
     ``GET /api/v1/eth1deposit/{txhash}``. Final as soon as its block is final, some minutes later.
+    The response does not state how many deposits there are, so a missing one is not detected.
     """
     return load(
         TRANSACTION_DEPOSITS,

@@ -77,6 +77,9 @@ def load_voluntary_exits(
     Notes
     -----
     ``GET /api/v1/slot/{slot}/voluntaryexits``. Final once the epoch of the slot is finalized.
+
+    A gap in the numbers of a block's exits raises ``IntegrityError``. The response does not
+    state how many there are: compare with ``voluntary_exits_count`` of `load_slots`.
     """
     return load(
         VOLUNTARY_EXITS,
