@@ -32,7 +32,7 @@ from ..support.whole_records import required_columns, whole
 
 HERE = {endpoint.name: endpoint.table for endpoint in ENDPOINTS}
 FAR = 2**63 - 1
-fixed_examples = settings(deadline=None, derandomize=True, database=None, max_examples=10)
+fixed_examples = settings(deadline=None, derandomize=True, database=None, max_examples=6)
 SEEDS = st.integers(0, 10**6)
 each_table = pytest.mark.parametrize("table", TABLES)
 

@@ -28,7 +28,7 @@ MORE = {
     "credentials": lambda chance: chance.choice(["0x", some_hex(chance)]),
 }
 NUMBERED = {"epoch", "slot", "day"}
-fixed_examples = settings(deadline=None, derandomize=True, database=None, max_examples=10)
+fixed_examples = settings(deadline=None, derandomize=True, database=None, max_examples=6)
 SEEDS = st.integers(0, 10**6)
 each_table = pytest.mark.parametrize("table", TABLES)
 
