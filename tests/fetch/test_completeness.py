@@ -331,17 +331,17 @@ def list_lookups(server):
 @pytest.mark.parametrize(
     ("load", "span"),
     [
-        (bf.load_income_history, {"since": 0, "until": FINAL}),
-        (bf.load_balance_history, {"since": 0, "until": FINAL}),
+        (bf.load_income_history, {"since": 320, "until": 419}),
+        (bf.load_balance_history, {"since": 320, "until": 419}),
         (bf.load_attestations, {}),
     ],
 )
 def test_rows_that_cannot_exist_are_not_missing(upstream, chain, load, span):
     """G1: before the activation and after the exit; one request for all of the validators."""
     validators = chain.scan("validators").collect()
-    late = validators.filter(pl.col("activation_epoch") > 150)["validator_index"][:2]
+    late = validators.filter(pl.col("activation_epoch") > 350)["validator_index"][:2]
     waiting = validators.filter(pl.col("activation_epoch").is_null())["validator_index"][:2]
-    gone = validators.filter(pl.col("exit_epoch") < FINAL)["validator_index"][:2]
+    gone = validators.filter(pl.col("exit_epoch") < 419)["validator_index"][-2:]
     assert all(map(len, (late, waiting, gone)))
 
     with damaging(upstream, "") as (server, explorer):
@@ -353,9 +353,19 @@ def test_rows_that_cannot_exist_are_not_missing(upstream, chain, load, span):
     # The activity epochs are requested once, and gaps are not requested again.
     assert 1 == len(list_lookups(server))
     windows = len(server.seen) - 1
-    assert windows in ({2 * 5} if span else {2 + 1})
-    last = found.filter(pl.col("epoch") == FINAL)["validator_index"]
+    assert windows == (2 if span else 2 + 1)
+    last = found.filter(pl.col("epoch") == pl.col("epoch").max())["validator_index"]
     assert {1, *late} <= set(last)
+
+
+@pytest.mark.more
+def test_every_validator_of_the_sample_loads_strictly(sample_cache):
+    """G1: exited, slashed, pending and active validators of twelve hours, without a warning."""
+    with bf.local():
+        found = bf.load_income_history(range(2000), since="12h", strict=True)
+
+    assert found["validator_index"].n_unique() > 1900
+    assert bf.missing().is_empty()
 
 
 def test_lost_rows_of_an_active_period_are_missing(upstream, chain):
