@@ -98,6 +98,7 @@ def test_rows_of_the_current_load_stay(store):
     assert 20 in list_stored(store)
 
 
+@pytest.mark.more
 def test_lower_limit(store):
     """C11: with a lower limit than before, the next load makes room."""
     for validator in range(5):
@@ -109,6 +110,7 @@ def test_lower_limit(store):
     assert count_bytes(store.path) <= 80_000
 
 
+@pytest.mark.more
 def test_damaged_entry_is_removed(store):
     """C11, F12: a damaged file that is the least recently used one is removed like another."""
     put(store, 0)
@@ -136,6 +138,7 @@ def test_compaction_respects_the_limit(store):
 BALANCES = [{"validators": range(n, n + 40), "since": 0, "until": 150} for n in range(0, 200, 20)]
 
 
+@pytest.mark.more
 def test_loads_have_all_rows(server, tmp_path):
     """F16, C11: threads whose loads remove each other's rows return the right rows."""
     known = {"chain": server.service.chain, "rate": 10_000}
