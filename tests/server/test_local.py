@@ -32,3 +32,16 @@ def test_a_dataset_without_its_chain_cannot_be_served(tmp_path, meta):
 
     with pytest.raises(DatasetError, match="does not state its chain"):
         Server(dataset)
+
+
+def test_head_and_body_are_one_write(running):
+    """E1: a small answer arrives in one packet."""
+    host, port = running.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        request = f"GET /api/v1/epoch/x HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n"
+        connection.sendall(request.encode())
+        received = connection.recv(1 << 16)
+
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert body.endswith(b"}")

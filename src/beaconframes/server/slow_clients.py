@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from beaconframes.server.joined_writes import JoinedWrites
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -27,7 +29,7 @@ class RequestDeadlineProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the deadline of the first request."""
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop))
         self._update_deadline()
 
     def data_received(self, data: bytes) -> None:
