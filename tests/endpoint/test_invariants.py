@@ -132,7 +132,7 @@ def test_every_list_of_a_block_declares_its_numbers():
         assert any(isinstance(rule, Consecutive) for rule in tables[name].invariants)
 
 
-@pytest.mark.parametrize("count", [1, 300, 511, 513])
+@pytest.mark.parametrize("count", [300, 513])
 def test_a_sync_committee_without_all_seats_is_refused(count, tmp_path):
     """G8: the seats after a missing one would belong to other validators; nothing is stored."""
     data = {"period": 1, "start_epoch": 256, "end_epoch": 511, "validators": [*range(count)]}

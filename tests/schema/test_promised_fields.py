@@ -59,9 +59,6 @@ def replace(record, path, *pairs):
     return copy | ({head: replace(record[head], rest, *pairs)} if dot else dict(pairs))
 
 
-REQUIRED = [(table, path) for table in TABLES for path in paths(table)]
-
-
 @pytest.mark.parametrize("name", ["attestation_head_rewards", "headReward"])
 @pytest.mark.parametrize("at", [0, 1])
 def test_a_renamed_amount_is_not_zero(name, at):
@@ -131,14 +128,15 @@ def test_a_refused_record_is_never_stored(table, good, bad, tmp_path):
         assert 1 == bf.store(explorer).tables().height
 
 
-@pytest.mark.parametrize(("table", "path"), REQUIRED)
-def test_a_promised_field_that_is_absent_or_null_is_refused(table, path):
+@pytest.mark.parametrize("table", TABLES)
+def test_a_promised_field_that_is_absent_or_null_is_refused(table):
     """G6: of every column of both versions that is not declared nullable."""
     record = whole(TABLES[table], {})
 
-    for other in (replace(record, path), replace(record, path, (path.rpartition(".")[2], None))):
+    for number, path in enumerate(paths(table)):
+        null = [(path.rpartition(".")[2], None)] if number % 2 else []
         with pytest.raises(SchemaError) as refused:
-            decode(table, record, other)
+            decode(table, record, replace(record, path, *null))
         assert f"row 1 has no {path}" in str(refused.value)
 
 
@@ -181,15 +179,12 @@ def test_which_amounts_and_identifiers_are_required(table, names):
     assert set() == names - set(paths(table))
 
 
-@pytest.mark.parametrize("record", [{}, {"epoch": 1}])
 @pytest.mark.parametrize("table", TABLES)
-def test_a_record_without_its_key_is_refused(table, record):
+def test_a_record_without_its_key_is_refused(table):
     """G7: it does not become a row of nulls; tables without published fields need one field."""
-    if record and not paths(table):
-        return
-
-    with pytest.raises(SchemaError):
-        decode(table, record)
+    for record in [{}, {"epoch": 1}] if paths(table) else [{}]:
+        with pytest.raises(SchemaError):
+            decode(table, record)
 
 
 @pytest.mark.parametrize("record", [{}, {"epoch": 1}])
@@ -203,3 +198,12 @@ def test_slot_withdrawals_of_v2_have_a_validator(record):
         pytest.raises(SchemaError, match="slot_withdrawals"),
     ):
         bf.v2.load_slot_withdrawals(12_771_160, explorer=explorer)
+
+
+def test_unknown_fields_beside_undocumented_ones_are_ignored():
+    """G5: the shape of a V2 withdrawal is not published in full, so that more fields are no sign."""
+    record = {"validator": {"index": 7, "public_key": "0x" + "ab" * 48}, "amount": "5"}
+
+    frame = decode("v2/slot_withdrawals", record | {"request_index": 3})
+
+    assert [(7, 5, None)] == frame.select("validator_index", "amount_wei", "type").rows()

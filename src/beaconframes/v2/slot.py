@@ -33,137 +33,137 @@ class SlotOverview(Table):
     epoch = Epoch("Epoch of the slot.")
     time = UnixTime("Start of the slot, UTC.", wire="timestamp")
     status = Text("success, or why the slot has no block; the service may add values.")
-    sync_committee_period = Period("Period of the sync committee on duty.", nullable=True)
-    proposer_index = Count("Validator that had to propose.", wire="proposer.index", nullable=True)
+    sync_committee_period = Period("Period of the sync committee on duty.", optional=True)
+    proposer_index = Count("Validator that had to propose.", wire="proposer.index", optional=True)
     proposer_pubkey = Hex(
-        "Public key of that validator.", wire="proposer.public_key", nullable=True, size=48
+        "Public key of that validator.", wire="proposer.public_key", optional=True, size=48
     )
     exec_block_number = Count(
-        "Number of the execution block.", wire="execution_reference.block", nullable=True
+        "Number of the execution block.", wire="execution_reference.block", optional=True
     )
     exec_block_hash = Hex(
-        "Hash of the execution block.", wire="execution_reference.hash", nullable=True
+        "Hash of the execution block.", wire="execution_reference.hash", optional=True
     )
-    parent_root = Hex("Root of the parent block.", nullable=True)
-    state_root = Hex("Root of the state after the block.", nullable=True)
+    parent_root = Hex("Root of the parent block.", optional=True)
+    state_root = Hex("Root of the state after the block.", optional=True)
     graffiti = Text(
-        "Graffiti of the proposer, as the service writes it: do not trust it.", nullable=True
+        "Graffiti of the proposer, as the service writes it: do not trust it.", optional=True
     )
-    randao_reveal = Hex("RANDAO reveal of the proposer.", nullable=True)
-    signature = Hex("Signature of the proposer.", nullable=True)
+    randao_reveal = Hex("RANDAO reveal of the proposer.", optional=True)
+    signature = Hex("Signature of the proposer.", optional=True)
     sync_successful = Count(
         "Seats of the sync committee that signed.",
         wire="sync_participation.successful",
-        nullable=True,
+        optional=True,
     )
-    sync_missed = Count("Seats that did not sign.", wire="sync_participation.missed", nullable=True)
-    sync_assigned = Count("Seats on duty.", wire="sync_participation.assigned", nullable=True)
+    sync_missed = Count("Seats that did not sign.", wire="sync_participation.missed", optional=True)
+    sync_assigned = Count("Seats on duty.", wire="sync_participation.assigned", optional=True)
     attestation_successful = Count(
         "Validators whose vote for this slot was included.",
         wire="attestation_participation.successful",
-        nullable=True,
+        optional=True,
     )
     attestation_missed = Count(
         "Validators whose vote for this slot was not included.",
         wire="attestation_participation.missed",
-        nullable=True,
+        optional=True,
     )
     attestation_assigned = Count(
         "Validators that had to vote in this slot.",
         wire="attestation_participation.assigned",
-        nullable=True,
+        optional=True,
     )
     queued_deposits_count = Count(
-        "Deposits added to the queue.", wire="queue_events.queued.deposit.count", nullable=True
+        "Deposits added to the queue.", wire="queue_events.queued.deposit.count", optional=True
     )
     queued_deposits_wei = Wei(
         "Sum of these deposits.",
         wire="queue_events.queued.deposit.amount",
         text=True,
-        nullable=True,
+        optional=True,
     )
     queued_manual_withdrawals_count = Count(
         "Requested withdrawals added to the queue.",
         wire="queue_events.queued.withdrawal_manual.count",
-        nullable=True,
+        optional=True,
     )
     queued_manual_withdrawals_wei = Wei(
         "Sum of these withdrawals.",
         wire="queue_events.queued.withdrawal_manual.amount",
         text=True,
-        nullable=True,
+        optional=True,
     )
     queued_consolidations_count = Count(
         "Consolidations added to the queue.",
         wire="queue_events.queued.consolidation.count",
-        nullable=True,
+        optional=True,
     )
     queued_consolidations_wei = Wei(
         "Sum of these consolidations.",
         wire="queue_events.queued.consolidation.amount",
         text=True,
-        nullable=True,
+        optional=True,
     )
     processed_deposits_count = Count(
-        "Credited deposits.", wire="queue_events.processed.deposit.count", nullable=True
+        "Credited deposits.", wire="queue_events.processed.deposit.count", optional=True
     )
     processed_deposits_wei = Wei(
         "Sum of the credited deposits.",
         wire="queue_events.processed.deposit.amount",
         text=True,
-        nullable=True,
+        optional=True,
     )
     processed_sweeps_count = Count(
         "Withdrawals paid by the sweep.",
         wire="queue_events.processed.withdrawal_sweep.count",
-        nullable=True,
+        optional=True,
     )
     processed_sweeps_wei = Wei(
         "Sum of these withdrawals.",
         wire="queue_events.processed.withdrawal_sweep.amount",
         text=True,
-        nullable=True,
+        optional=True,
     )
     processed_manual_withdrawals_count = Count(
         "Requested withdrawals that were paid.",
         wire="queue_events.processed.withdrawal_manual.count",
-        nullable=True,
+        optional=True,
     )
     processed_manual_withdrawals_wei = Wei(
         "Sum of these withdrawals.",
         wire="queue_events.processed.withdrawal_manual.amount",
         text=True,
-        nullable=True,
+        optional=True,
     )
     processed_consolidations_count = Count(
         "Processed consolidations.",
         wire="queue_events.processed.consolidation.count",
-        nullable=True,
+        optional=True,
     )
     processed_consolidations_wei = Wei(
         "Sum of the processed consolidations.",
         wire="queue_events.processed.consolidation.amount",
         text=True,
-        nullable=True,
+        optional=True,
     )
     voluntary_exits_count = Count(
         "Voluntary exits included.",
         wire="queue_events.processed.voluntary_exit_count",
-        nullable=True,
+        optional=True,
     )
     bls_changes_count = Count(
         "Changes of withdrawal credentials included.",
         wire="bls_credential_changes_count",
-        nullable=True,
+        optional=True,
     )
     proposer_slashings_count = Count(
-        "Proposer slashings included.", wire="included_slashing_count.proposer", nullable=True
+        "Proposer slashings included.", wire="included_slashing_count.proposer", optional=True
     )
     attester_slashings_count = Count(
-        "Attester slashings included.", wire="included_slashing_count.attestation", nullable=True
+        "Attester slashings included.", wire="included_slashing_count.attestation", optional=True
     )
     blob_commitments_count = Count(
-        "Blob commitments included.", wire="included_blob_commitment_count", nullable=True
+        "Blob commitments included.", wire="included_blob_commitment_count", optional=True
     )
     finality = Text(FINALITY, final_when="finalized")
 

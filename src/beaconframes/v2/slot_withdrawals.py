@@ -43,7 +43,7 @@ class SlotWithdrawals(Table):
     type = Text(
         "manual, partial_sweep, full_exit_sweep or system; the service may add values.",
         key=True,
-        nullable=True,
+        optional=True,
     )
     nth = Ordinal(
         "Number among equal withdrawals (validator, type, slot), from 0; always 0 for a sweep.",
@@ -52,9 +52,9 @@ class SlotWithdrawals(Table):
     time = SlotTime("Start of the slot, UTC.")
     pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key", size=48)
     amount_wei = Wei("Withdrawn amount.", wire="amount", text=True, minimum=0)
-    status = Undocumented("Status of the withdrawal; its shape is not published.", nullable=True)
+    status = Undocumented("Status of the withdrawal; its shape is not published.", optional=True)
     reject_reason = Undocumented(
-        "Why a request was rejected; its shape is not published.", nullable=True
+        "Why a request was rejected; its shape is not published.", optional=True
     )
     stage_history = Json(
         "Stages in the queue, as JSON; their shape is not published.", optional=True
@@ -62,16 +62,16 @@ class SlotWithdrawals(Table):
     withdrawal_type = Text(
         "Kind of the withdrawal credentials: bls or execution_address.",
         wire="withdrawal_credentials.type",
-        nullable=True,
+        optional=True,
     )
     withdrawal_prefix = Hex(
-        "First byte of the credentials.", wire="withdrawal_credentials.prefix", nullable=True
+        "First byte of the credentials.", wire="withdrawal_credentials.prefix", optional=True
     )
     withdrawal_credentials = Hex(
-        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential", nullable=True
+        "Withdrawal credentials, 32 bytes.", wire="withdrawal_credentials.credential", optional=True
     )
     withdrawal_address = Hex(
-        "Withdrawal address.", wire="withdrawal_credentials.address", nullable=True
+        "Withdrawal address.", wire="withdrawal_credentials.address", optional=True
     )
     block_root = Hex("Requested block root, if any.", context="request.slot.root")
 
