@@ -201,7 +201,7 @@ def test_slot_withdrawals_of_v2_have_a_validator(record):
 
 
 def test_unknown_fields_beside_undocumented_ones_are_ignored():
-    """G5: the shape of a V2 withdrawal is not published in full, so that more fields are no sign."""
+    """G5: the shape of a V2 withdrawal is not published in full: more fields are expected."""
     record = {"validator": {"index": 7, "public_key": "0x" + "ab" * 48}, "amount": "5"}
 
     frame = decode("v2/slot_withdrawals", record | {"request_index": 3})
