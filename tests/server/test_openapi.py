@@ -100,13 +100,16 @@ def to_json_schema(schema):
     kind = schema.get("type", "object" if "properties" in schema else None)
     found = {name: schema[name] for name in ("enum", "pattern", "required") if name in schema}
     if kind:
-        found["type"] = [kind, "null"] if schema.get("nullable") else kind
+        kinds = kind if isinstance(kind, list) else [kind]
+        found["type"] = [*kinds, "null"] if schema.get("nullable") else kinds
     if "enum" in found and schema.get("nullable"):
         found["enum"] = [*found["enum"], None]
     if "items" in schema:
         found["items"] = to_json_schema(schema["items"])
+    # Likely properties are named in words, which do not say whether they can be null.
     likely = schema.get("x-properties-likely", {})
-    fields = schema.get("properties", {name: {"type": TYPES.get(t)} for name, t in likely.items()})
+    guesses = {name: {"type": TYPES[kind], "nullable": True} for name, kind in likely.items()}
+    fields = schema.get("properties", guesses)
     if fields:
         found["properties"] = {name: to_json_schema(one) for name, one in fields.items()}
         found["additionalProperties"] = bool(likely)

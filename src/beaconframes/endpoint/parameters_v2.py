@@ -21,7 +21,7 @@ from beaconframes.endpoint.parameter import (
     View,
 )
 from beaconframes.endpoint.positions_v2 import LAST_SECOND
-from beaconframes.endpoint.set_members import is_natural, resolve_members
+from beaconframes.endpoint.set_members import is_natural, parse_party, resolve_members
 from beaconframes.endpoint.validator_sets import (
     IDENTIFIERS,
     Entities,
@@ -364,6 +364,18 @@ class Searched(Parameter):
         text = values["search"]
         return [Batch() if text is None else Batch({"search": check_text(text, "search")})]
 
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return all rows: shares are computed from all of them."""
+        if not isinstance(fields.get("search", ""), str):
+            raise RequestRefused("search must be a text")
+        return rows
+
+    def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
+        """Return the rows whose name contains the text, in upper or lower case."""
+        text = fields.get("search", "").lower()
+        found = pl.col("name").str.to_lowercase().str.contains(text, literal=True)
+        return rows.filter(found) if text else rows
+
 
 @dataclass(frozen=True)
 class PartyIn(Parameter):
@@ -383,6 +395,18 @@ class PartyIn(Parameter):
             return [Batch()]
         value = check_id_or_path(values[self.arg], self.arg)
         return [Batch(Entities(**{self.arg: value}).to_json()["entities"])]
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return all rows: shares are computed from all of them."""
+        if self.arg in fields:
+            parse_party(fields[self.arg], view)
+        return rows
+
+    def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
+        """Return the party itself: in the local explorer each owner is its own operator."""
+        for name, value in fields.get(self.arg, {}).items():
+            rows = rows.filter(pl.col(name) == value)
+        return rows
 
 
 @dataclass(frozen=True)

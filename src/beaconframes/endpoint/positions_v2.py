@@ -180,9 +180,12 @@ class PeriodIn(Parameter):
     def parse_period(self, fields: Fields, view: View) -> int:
         """Return the period that a request selects, or raise RequestRefused."""
         kind, value = parse_position(fields, PERIOD_FIELD, ("latest", "next"))
+        latest = view.head.latest("period", view.chain)
         if kind == "number":
+            if value > latest + 1:
+                raise ObjectNotFound(f"the committee of period {value} is not known yet")
             return int(value)
-        return view.head.latest("period", view.chain) + int(value == "next")
+        return latest + int(value == "next")
 
     def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
         """Return the slots of the period."""

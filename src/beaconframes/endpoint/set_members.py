@@ -89,19 +89,34 @@ def resolve_entity(validator_set: Mapping[str, Any], view: View) -> list[int]:
     name, sub_entity = validator_set["entity"], validator_set.get("sub_entity")
     if not isinstance(name, str) or not (sub_entity is None or isinstance(sub_entity, str)):
         raise RequestRefused("entity and sub_entity must be texts")
-    return find_by_name(name, view) if name and sub_entity in (None, name) else []
+    return find_by_name(name, view) if sub_entity in (None, name) else []
 
 
 def resolve_entities(validator_set: Mapping[str, Any], view: View) -> list[int]:
-    """Return the validators of an owner or operator by path; each owner is its own operator."""
+    """Return the validators of an owner, an operator or both; each owner is its own operator."""
     entities = validator_set["entities"]
     if not isinstance(entities, dict) or not entities or set(entities) - {"owner", "operator"}:
         raise RequestRefused("entities must have an owner, an operator, or both")
-    paths = [item.get("path") if isinstance(item, dict) else None for item in entities.values()]
-    sets = [
-        set(find_by_name(path, view)) if isinstance(path, str) and path else set() for path in paths
-    ]
+    sets = [set(find_by_name(parse_party(item, view), view)) for item in entities.values()]
     return sorted(set.intersection(*sets))
+
+
+def parse_party(selector: Any, view: View) -> str:
+    """Return the name of the owner or operator in a request, by id or by path."""
+    if isinstance(selector, dict) and len(selector) == 1:
+        ((kind, value),) = selector.items()
+        if kind == "path" and isinstance(value, str) and value:
+            return value
+        if kind == "id" and is_natural(value):
+            named = dict(list_parties(view).select("id", "name").iter_rows())
+            return str(named.get(value, ""))
+    raise RequestRefused("an owner or operator must have exactly one of id and path")
+
+
+def list_parties(view: View) -> pl.DataFrame:
+    """Return the owners, who are operators too, with their ids: numbers in the order of names."""
+    names = view.scan("validators").filter(pl.col("name") != "").select(pl.col("name").unique())
+    return names.sort("name").with_row_index("id", offset=1).cast({"id": pl.Int64}).collect()
 
 
 RESOLVERS: Mapping[str, Callable[[Mapping[str, Any], View], list[int]]] = {
@@ -120,7 +135,9 @@ PREMIUM_FIELDS = {"withdrawal", "deposit_address", "entity", "entities"}
 
 
 def find_by_name(name: str, view: View) -> list[int]:
-    """Return the validators with a name."""
+    """Return the validators with a name; an empty one belongs to none."""
+    if not name:
+        return []
     return collect_indices(view.scan("validators").filter(pl.col("name") == name))
 
 

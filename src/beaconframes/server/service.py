@@ -15,6 +15,7 @@ from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, ChainMetadata, en
 from beaconframes.server import charts, wire
 from beaconframes.server.table_cache import TableCache
 from beaconframes.server.v2 import ServiceV2, encode_error
+from beaconframes.server.v2.rows import SUNSETS
 from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:
@@ -97,7 +98,10 @@ class Service:
         """Return the answer of a V2 endpoint to a request with this *body* and a key of *tier*."""
         self._count_request()
         status, content = self.service_v2.answer(endpoint, body, tier)
-        return Response(content, status, media_type=JSON, headers=self.headers)
+        headers = dict(self.headers)
+        if endpoint.name in SUNSETS:
+            headers |= {"deprecation": "true", "sunset": SUNSETS[endpoint.name]}
+        return Response(content, status, media_type=JSON, headers=headers)
 
     def answer_health(self) -> Response:
         """Return the age of the latest epoch at the head, in the words of the public service."""

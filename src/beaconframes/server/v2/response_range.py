@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.server.v2.rows import RANGES
+
 if TYPE_CHECKING:
     from beaconframes.endpoint import Endpoint, Fields, View
 
@@ -14,6 +16,8 @@ def find_range(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, Any]
     first, last = view.head.slot, view.head.slot
     for parameter in endpoint.all_parameters:
         first, last = parameter.slot_range(fields, view) or (first, last)
+    if endpoint.name in RANGES:
+        first, last = RANGES[endpoint.name](view, first, last)
 
     def second(slot: int) -> int:
         return int(view.chain.time_of("slot", slot).timestamp())

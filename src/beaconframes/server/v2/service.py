@@ -13,7 +13,15 @@ from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
 from beaconframes.server.v2.response_range import find_range
-from beaconframes.server.v2.rows import HOURLY, ROWS, SUMMARIES, UNPAGED, UNSENT, WITHOUT_RANGE
+from beaconframes.server.v2.rows import (
+    HOURLY,
+    RECORDS,
+    ROWS,
+    SUMMARIES,
+    UNPAGED,
+    UNSENT,
+    WITHOUT_RANGE,
+)
 from beaconframes.server.v2.tiers import find_denial
 from beaconframes.v2 import ENDPOINTS
 
@@ -115,13 +123,13 @@ class ServiceV2:
             rows = rows.slice(first, size)
         else:
             rows = self.select_rows(endpoint, fields, request_hash)
-        without = UNSENT.get(endpoint.name, ())
-        data = endpoint.table.encode(rows, self.view.chain, without=without)
+        records = RECORDS.get(endpoint.name, endpoint.table)
+        data = records.encode(rows, self.view.chain, without=UNSENT.get(endpoint.name, ()))
         if endpoint.shape is Shape.OBJECT:
-            records = msgspec.json.decode(data, type=list[msgspec.Raw])
-            if not records:
+            objects = msgspec.json.decode(data, type=list[msgspec.Raw])
+            if not objects:
                 raise ObjectNotFound(f"no {endpoint.name}")
-            data = bytes(records[0])
+            data = bytes(objects[0])
         if endpoint.name in HOURLY:
             hour = int(self.view.chain.time_of("slot", self.view.head.slot).timestamp()) // HOUR
             parts["last_updated"] = msgspec.Raw(msgspec.json.encode(hour * HOUR))

@@ -9,15 +9,19 @@ from beaconframes.server.v2.rows import (
     balances,
     blocks,
     duties,
+    duty_slots,
     entities,
     machine_metrics,
     machine_names,
     metadata,
+    network,
+    operation_slots,
     performance,
     proposal_slots,
     queues,
     rewards,
     slot,
+    slot_deposits,
     slot_withdrawals,
     sync_committees,
     validators,
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.endpoint import View
+    from beaconframes.schema import Table
 
 ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "validators": validators.derive_rows,
@@ -40,21 +45,49 @@ ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "performance_aggregate": performance.derive_rows_to_sum,
     "apy_roi": apy_roi.derive_rows,
     "proposal_slots": proposal_slots.derive_rows,
+    "attestation_slots": duty_slots.derive_attestations,
+    "deposit_slots": operation_slots.derive_deposits,
+    "withdrawal_slots": operation_slots.derive_withdrawals,
+    "upcoming_duty_slots": duty_slots.derive_upcoming,
+    "sync_committee_periods": sync_committees.derive_members,
+    "validator_queues": queues.derive_places,
     "slot": slot.derive_rows,
     "slot_withdrawals": slot_withdrawals.derive_rows,
     "block": blocks.derive_rows,
     "block_rewards": blocks.derive_rewards,
     "slot_attestation_duties": duties.derive_attestations,
     "slot_sync_committee_duties": duties.derive_sync_committees,
+    "slot_deposits": slot_deposits.derive_rows,
+    "state": network.derive_state,
+    "config": network.derive_config,
     "sync_committee": sync_committees.derive_rows,
+    "sync_committee_validators": sync_committees.derive_members,
     "queues": queues.derive_rows,
     "machine_metrics": machine_metrics.derive_rows,
     "network_performance": performance.derive_rows_to_sum,
     "entities": entities.derive_rows,
     "sub_entities": entities.derive_rows,
+    "owners": entities.derive_parties,
+    "operators": entities.derive_parties,
     "machine_names": machine_names.derive_rows,
 }
 """Functions that return all rows of an endpoint, in answer order; requests select from them."""
+
+RECORDS: Mapping[str, type[Table]] = {
+    "attestation_slots": duty_slots.AttestationSlotRecord,
+    "deposit_slots": operation_slots.OperationSlotRecord,
+    "withdrawal_slots": operation_slots.OperationSlotRecord,
+    "upcoming_duty_slots": duty_slots.UpcomingDutyRecord,
+    "sync_committee_periods": sync_committees.SyncCommitteePeriodRecord,
+    "validator_queues": queues.ValidatorQueueRecord,
+    "slot_deposits": slot_deposits.SlotDepositRecord,
+    "state": network.StateRecord,
+    "config": network.ConfigRecord,
+    "sync_committee_validators": sync_committees.SyncCommitteeMemberRecord,
+    "owners": entities.PartyRecord,
+    "operators": entities.PartyRecord,
+}
+"""Plausible records of the endpoints whose shape is not published; others have their table's."""
 
 SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "network_performance": performance.summarize,
@@ -63,24 +96,39 @@ SUMMARIES: Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "entities": entities.summarize,
     "apy_roi": apy_roi.summarize,
     "performance_aggregate": performance.summarize,
+    "attestation_slots": duty_slots.summarize_attestations,
+    "deposit_slots": operation_slots.summarize,
+    "withdrawal_slots": operation_slots.summarize,
+    "owners": entities.summarize_parties,
+    "operators": entities.summarize_parties,
 }
 """Functions that summarize the selected rows, for answers about all rows together."""
 
 WITHOUT_RANGE = {
     "block",
     "block_rewards",
+    "config",
     "machine_metrics",
     "machine_names",
     "metadata",
     "queues",
     "slot",
     "slot_attestation_duties",
+    "slot_deposits",
     "slot_sync_committee_duties",
     "slot_withdrawals",
+    "state",
 }
 """Endpoints whose answers do not state the range that they cover."""
 
-UNPAGED = {"machine_metrics"}
+RANGES: Mapping[str, Callable[[View, int, int], tuple[int, int]]] = {
+    "attestation_slots": duty_slots.find_attested_range,
+    "upcoming_duty_slots": duty_slots.find_upcoming_range,
+    "sync_committee_periods": sync_committees.find_known_range,
+}
+"""The slots that were searched, given those of the request, where these differ."""
+
+UNPAGED = {"machine_metrics", "sync_committee_validators"}
 """Endpoints that return all rows in one answer, whatever page a request names."""
 
 UNSENT: Mapping[str, Collection[str]] = {
@@ -89,5 +137,8 @@ UNSENT: Mapping[str, Collection[str]] = {
 }
 """Fields that the table has for future answers of the service, and its documentation does not."""
 
-HOURLY = {"entities", "sub_entities"}
+HOURLY = {"entities", "sub_entities", "owners", "operators"}
 """Endpoints that are updated hourly; their answers state the time of the update."""
+
+SUNSETS = dict.fromkeys(("entities", "sub_entities"), "Thu, 17 Dec 2026 10:00:00 GMT")
+"""Endpoints that the service will remove, with the announced time."""

@@ -1,4 +1,7 @@
-"""The validator queues, from the queue of V1 and the churn limits of the protocol."""
+"""The validator queues, from the queue of V1 and the churn limits of the protocol.
+
+The shape of the places of validators in queues is not published; that below is plausible.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.schema import Count, Epoch, Hex, Table, Text, UnixTime, Wei
 from beaconframes.server.v2.rows.amounts import ZERO, gwei_to_wei
 
 if TYPE_CHECKING:
@@ -18,18 +22,76 @@ LOOKAHEAD = 5
 """Minimum number of epochs until an activation or exit takes effect."""
 
 
-def derive_rows(view: View) -> pl.LazyFrame:
-    """Return the queues, one row; top-ups, withdrawal requests and consolidations are 0."""
+class ValidatorQueueRecord(Table):
+    """Places in queues. One row per validator in a queue."""
+
+    validator_index = Count("Validator.", wire="validator.index")
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
+    queue = Text("deposit or exit.")
+    position = Count("Place in the queue, from 1.")
+    amount_wei = Wei("Effective balance of the validator.", wire="amount", text=True)
+    epoch = Epoch("Estimated epoch of the activation or exit.", wire="estimated_processed_at.epoch")
+    time = UnixTime("That estimate as time, UTC.", wire="estimated_processed_at.timestamp")
+
+
+def derive_churn(view: View) -> pl.LazyFrame:
+    """Return the amount in gwei that each queue processes per epoch, one row."""
     active = view.scan("epochs").sort("epoch").tail(1).select("eligible_ether_gwei")
     share = pl.col("eligible_ether_gwei") // CHURN_QUOTIENT
-    churn = (share - share % GWEI).clip(MIN_CHURN, MAX_CHURN)
-    earliest, chain = LOOKAHEAD + view.head.epoch, view.chain
-    activated = earliest + (pl.col("entering_balance_gwei") / churn).ceil().cast(pl.Int64)
-    exited = earliest + (pl.col("exiting_balance_gwei") / churn).ceil().cast(pl.Int64)
+    return active.select(churn=(share - share % GWEI).clip(MIN_CHURN, MAX_CHURN))
+
+
+def estimate_epoch(view: View, balance: pl.Expr) -> pl.Expr:
+    """Return the epoch in which a queue has processed *balance*, in gwei."""
+    epochs = (balance / pl.col("churn")).ceil().cast(pl.Int64)
+    return LOOKAHEAD + view.head.epoch + epochs
+
+
+def derive_places(view: View) -> pl.LazyFrame:
+    """Return places in queues, one row per validator in a queue; the longest wait comes last.
+
+    The epoch of an exit is certain as soon as the validator is in the queue.
+    """
+    status = pl.col("status").str.replace("_(online|offline)$", "")
+    queue = status.replace_strict(QUEUES, default=None, return_dtype=pl.String)
+    stake = pl.col("effective_balance_gwei")
+    estimate = estimate_epoch(view, stake.cum_sum().over("queue"))
+    epoch = pl.coalesce("exit_epoch", estimate)
+    return (
+        view.scan("validators")
+        .with_columns(queue=queue)
+        .filter(pl.col("queue").is_not_null())
+        .sort(
+            "queue",
+            pl.coalesce("exit_epoch", "activation_eligibility_epoch"),
+            "validator_index",
+        )
+        .join(derive_churn(view), how="cross", maintain_order="left")
+        .with_columns(
+            position=pl.int_range(1, pl.len() + 1).over("queue"),
+            amount_wei=gwei_to_wei(stake),
+            epoch=epoch,
+            time=view.chain.time_expr("epoch", epoch),
+        )
+    )
+
+
+QUEUES = {"pending": "deposit", "exiting": "exit", "slashing": "exit"}
+"""The queue of the validators with each status of V1, without online or offline."""
+
+
+def derive_rows(view: View) -> pl.LazyFrame:
+    """Return the queues, one row; top-ups, withdrawal requests and consolidations are 0."""
+    earliest, chain, churn = LOOKAHEAD + view.head.epoch, view.chain, pl.col("churn")
+    activated = estimate_epoch(view, pl.col("entering_balance_gwei"))
+    exits = view.scan("validators").filter(pl.col("exit_epoch") > view.head.epoch)
+    last_exit = exits.select(exited=pl.col("exit_epoch").max().fill_null(earliest))
+    exited = pl.col("exited")
     seconds = int(chain.seconds_per_slot * chain.slots_per_epoch)
     return (
         view.scan("validator_queue")
-        .join(active, how="cross")
+        .join(derive_churn(view), how="cross")
+        .join(last_exit, how="cross")
         .with_columns(
             deposit_count="entering_count",
             deposit_balance_wei=gwei_to_wei(pl.col("entering_balance_gwei")),

@@ -1,0 +1,76 @@
+"""Slots with duties of validators: attestations that are final, and duties to come.
+
+The shapes of both answers are not published; these are plausible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.schema import Count, Hex, Slot, Table, Text
+
+if TYPE_CHECKING:
+    from beaconframes.endpoint import View
+
+
+class AttestationSlotRecord(Table):
+    """Slots to attest. One row per slot."""
+
+    slot = Slot("Attested slot.")
+    validator_count = Count("Selected validators that had to attest in it.")
+    finality = Text("Always finalized.")
+
+
+class UpcomingDutyRecord(Table):
+    """Slots with future duties. One row per slot, validator and duty."""
+
+    validator_index = Count("Validator.", wire="validator.index")
+    pubkey = Hex("BLS public key, 48 bytes.", wire="validator.public_key")
+    slot = Slot("Slot of the duty.")
+    duty = Text("attestation, proposal or sync_committee.")
+
+
+def derive_attestations(view: View) -> pl.LazyFrame:
+    """Return attestation duties of the final epochs that V1 has, one row per validator and slot."""
+    final = view.scan("attestations").filter(pl.col("epoch") <= view.head.finalized_epoch)
+    return final.select("validator_index", slot="attester_slot")
+
+
+def summarize_attestations(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the count of validators, one row per slot, newest first."""
+    slots = rows.group_by("slot").agg(validator_count=pl.len())
+    return slots.sort("slot", descending=True).with_columns(finality=pl.lit("finalized"))
+
+
+def find_attested_range(view: View, first: int, last: int) -> tuple[int, int]:
+    """Return the part of a range of slots that has attestation duties in V1."""
+    oldest = derive_attestations(view).select(pl.col("slot").min()).collect().item()
+    first = max(first, 0 if oldest is None else oldest)
+    return first, max(last, first - 1)
+
+
+def derive_upcoming(view: View) -> pl.LazyFrame:
+    """Return the duties in the rest of the current epoch, one row per slot, validator and duty."""
+    first, last = find_upcoming_range(view)
+    period = view.head.epoch // view.chain.epochs_per_sync_period
+    is_upcoming = pl.col("slot").is_between(first, last)
+    members = view.scan("sync_committees").filter(pl.col("period") == period)
+    slots = pl.LazyFrame({"slot": range(first, last + 1)}, schema={"slot": pl.Int64})
+    duties = {
+        "attestation": view.scan("attestations").select("validator_index", slot="attester_slot"),
+        "proposal": view.scan("blocks").select("slot", validator_index="proposer_index"),
+        "sync_committee": members.select("validator_index").unique().join(slots, how="cross"),
+    }
+    keys = view.scan("validators").select("validator_index", "pubkey")
+    rows = [
+        found.filter(is_upcoming).select("validator_index", "slot", duty=pl.lit(duty))
+        for duty, found in duties.items()
+    ]
+    return pl.concat(rows).join(keys, on="validator_index").sort("slot", "validator_index", "duty")
+
+
+def find_upcoming_range(view: View, *_: int) -> tuple[int, int]:
+    """Return the slots of the current epoch after the head; there are none after its last slot."""
+    return view.head.slot + 1, (view.head.epoch + 1) * view.chain.slots_per_epoch - 1
