@@ -232,9 +232,13 @@ class TestBalances:
         assert keys.equals(expected.select(KEY).sort("epoch", "validator_index"))
 
     def test_effective_balance_has_hysteresis(self, world):
-        """It changes only if the balance is a quarter below or 1.25 above it."""
+        """It changes only if the balance is a quarter below or 1.25 above it.
+
+        It is updated before the block of the epoch's first slot, whose withdrawals come later.
+        """
         before = world.states.select(KEY[0], pl.col("epoch") + 1, e="effective_balance_gwei")
-        rows = world.states.join(before, KEY)
+        rows = world.states.join(before, KEY).join(world.before, KEY, how="left")
+        rows = rows.with_columns(balance_gwei=pl.coalesce("before", "balance_gwei"))
         balance, effective = pl.col("balance_gwei"), pl.col("e")
         moves = (balance + ETH // 4 < effective) | (effective + 5 * ETH // 4 < balance)
         floor = pl.min_horizontal(balance - balance % ETH, "max_effective")

@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import beaconframes as bf
+from beaconframes.simulator.old_attestations import OldAttestations
 
 PLACE = ["block_slot", "block_root", "block_index"]
 KEYS = {
@@ -221,3 +222,42 @@ def test_no_subjects_return_no_rows_and_all_columns(explorer, name):
 
     assert 0 == explorer.requests
     assert 0 == nothing.height < nothing.width
+
+
+def test_attestations_of_old_slots(chain, explorer):
+    """E11: the lists of old epochs, which are not stored, have as many rows as the blocks count."""
+    stored = chain.scan("slot_attestations").select(pl.col("block_slot").min()).collect().item()
+    slots = [*range(12), *range(stored - 3, stored + 1)]
+    blocks = (
+        chain.scan("blocks")
+        .filter(pl.col("slot").is_in(slots), pl.col("attestations_count") > 0, status="proposed")
+        .select("slot", "block_root", count="attestations_count")
+        .collect()
+    )
+
+    rows = bf.load_slot_attestations(slots)
+
+    counts = rows.group_by("block_slot", "block_root").agg(count=pl.len().cast(pl.Int64))
+    assert_frame_equal(blocks, counts.rename({"block_slot": "slot"}), check_row_order=False)
+    assert blocks.height > 12
+    bits = [int(text, 16).bit_count() - 1 for text in rows["aggregation_bits"]]
+    assert bits == rows["validators"].list.len().to_list()
+
+
+def test_old_attestations_are_drawn_as_they_were(chain):
+    """E11: drawn again from the seed, the attestations of a stored epoch are the stored ones."""
+    drawn = OldAttestations(chain)
+    epoch = chain.meta["finalized_epoch"]
+    inside = pl.col("block_slot") // 32 == epoch
+
+    expected = known(chain, "slot_attestations", inside)
+
+    assert_frame_equal(expected, drawn.draw(epoch))
+    assert range(chain.meta["latest_epoch"] - 99) == drawn.epochs
+
+
+@pytest.mark.more
+def test_attestations_of_all_old_slots(chain):
+    """E11: a draw that disagreed with the blocks of its epoch would return no rows."""
+    drawn = OldAttestations(chain)
+    assert all(drawn.draw(epoch).height > 30 for epoch in drawn.epochs[::3])

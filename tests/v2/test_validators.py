@@ -34,7 +34,7 @@ def late(chain):
 
 def test_attestation_duties_equal_those_of_v1(late, explorer):
     """Votes, delays and rewards equal those of V1."""
-    who = range(0, 800, 7)
+    who = range(0, 800, 4)
     votes = bf.load_attestations(who, since=late, until=late)
     income = bf.load_income_history(who, since=late, until=late)
     found = bf.v2.load_performance(votes["validator_index"].to_list(), since=late, until=late)

@@ -12,10 +12,13 @@ from starlette.responses import Response
 
 from beaconframes.endpoint import Endpoint, RequestRefused
 from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, ChainMetadata, encode_chain_header
+from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.server import charts, wire
 from beaconframes.server.table_cache import TableCache
 from beaconframes.server.v2 import ServiceV2, encode_error
 from beaconframes.server.v2.rows import SUNSETS
+from beaconframes.simulator.old_attestations import OldAttestations
+from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS
 from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:
@@ -71,6 +74,11 @@ class Service:
         """Return the public key of a validator index, or None."""
         return self.pubkeys.get(index)
 
+    @cached_property
+    def old_attestations(self) -> OldAttestations:
+        """Return the attestations of epochs that a simulated dataset does not store."""
+        return OldAttestations(self.dataset)
+
     def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of a table, for answers that are derived from several tables.
 
@@ -87,12 +95,29 @@ class Service:
             endpoint = PREMIUM_VALIDATORS
         try:
             translated = wire.translate_fields(endpoint, fields, self, self.wire)
-            records = self.table_cache.select_records(endpoint, translated, self)
+            rows = self.draw_rows(endpoint, translated)
+            records = self.table_cache.select_records(endpoint, translated, self, rows)
             body = wire.encode_body(endpoint, records, translated, self.wire)
         except RequestRefused as refusal:
             message = wire.translate_error(endpoint, refusal.message, fields, self, self.wire)
             return build_error(message, 400)
         return Response(body, media_type=JSON, headers=self.headers)
+
+    def draw_rows(self, endpoint: Endpoint, fields: dict[str, str]) -> pl.LazyFrame | None:
+        """Return rows that a simulated dataset does not store; None if the table has them."""
+        if endpoint is not SLOT_ATTESTATIONS:
+            return None
+        slot = parse_number(fields["slot"])
+        epoch = -1 if slot is None else slot // self.chain.slots_per_epoch
+        if epoch not in self.old_attestations.epochs:
+            return None
+
+        def draw() -> tuple[int, pl.DataFrame]:
+            drawn = self.old_attestations.draw(epoch)
+            return int(drawn.estimated_size()), drawn
+
+        rows: pl.DataFrame = self.table_cache.get_or_compute(("old attestations", epoch), draw)
+        return rows.lazy()
 
     def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
         """Return the answer of a V2 endpoint to a request with this *body* and a key of *tier*."""

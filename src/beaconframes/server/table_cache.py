@@ -75,15 +75,21 @@ class TableCache:
         self._lock = threading.Lock()
         self._compute_lock = threading.RLock()
 
-    def select_records(self, endpoint: Endpoint, fields: Fields, view: View) -> pl.DataFrame:
-        """Return the records that *fields* select, with the field names of the wire."""
+    def select_records(
+        self, endpoint: Endpoint, fields: Fields, view: View, rows: pl.LazyFrame | None = None
+    ) -> pl.DataFrame:
+        """Return the records that *fields* select, with the field names of the wire.
+
+        They are selected from the *rows*, or from the table of the endpoint.
+        """
         subject = find_windowed_subject(endpoint)
         if subject is not None:
             validators = subject.resolve(fields, view)
             window = self._get_window(endpoint, subject, fields, view)
             if window is not None:
                 return self._build_records(endpoint, window.select(validators), fields, view)
-        rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
+        if rows is None:
+            rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
         return self._build_records(
             endpoint, endpoint.select(rows, fields, view).collect(), fields, view
         )
@@ -100,7 +106,7 @@ class TableCache:
             table = rows.collect().rechunk()
             return int(table.estimated_size()), table
 
-        table: pl.DataFrame | None = self._get_or_compute(name, read)
+        table: pl.DataFrame | None = self.get_or_compute(name, read)
         return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
 
     def _get_window(
@@ -129,7 +135,7 @@ class TableCache:
 
         if not self._was_requested(name):
             return None
-        window: Window | None = self._get_or_compute(name, read)
+        window: Window | None = self.get_or_compute(name, read)
         return window
 
     def _build_records(
@@ -149,7 +155,7 @@ class TableCache:
                 self._recent_windows.popitem(last=False)
         return was_requested
 
-    def _get_or_compute(self, name: Hashable, compute: Callable[[], tuple[int, Any]]) -> Any:
+    def get_or_compute(self, name: Hashable, compute: Callable[[], tuple[int, Any]]) -> Any:
         """Return the cached value of *name*; compute it if missing, and evict the oldest values."""
         if (entry := self._find(name)) is not None:
             return entry[1]

@@ -27,7 +27,6 @@ class Slots:
 
     proposers: Ints
     statuses: Ints
-    late: Bools  # blocks that most attesters of the slot received too late
     online: Bools  # per validator
 
     @cached_property
@@ -82,7 +81,7 @@ def draw_slots(rng: np.random.Generator, registry: Registry, epoch: int, slots: 
         MISSED,
         np.where(chance < 0.0065, ORPHANED, PROPOSED),
     ).astype(np.int64)
-    return Slots(proposers, statuses, rng.random(slots) < 0.02, online)
+    return Slots(proposers, statuses, online)
 
 
 def draw_by_balance(
@@ -101,16 +100,17 @@ def draw_sync_bits(rng: np.random.Generator, committee: Ints, online: Bools, slo
 
 
 def draw_attestations(
-    rng: np.random.Generator, validators: Ints, current: Slots, upcoming: Slots
+    seed: int, epoch: int, validators: Ints, online: Bools, has_block: Bools
 ) -> Attestations:
     """Draw one attestation per validator, and find the block that includes it.
 
-    An attestation can be included from the slot after its own to the end of the next epoch.
+    *online* says which of the *validators* attest, and *has_block* which slots of the *epoch* and
+    the next have a canonical block: the last slots in which an attestation can be included. The
+    same arguments give the same attestations, so those of old epochs need not be stored.
     """
-    slot_count = len(current.statuses)
-    count = len(validators)
-    never = 2 * slot_count
-    has_block = np.concatenate([current.canonical, upcoming.canonical])
+    rng = np.random.default_rng([seed, 2, 1, epoch])
+    slot_count, count = len(has_block) // 2, len(validators)
+    never = len(has_block)
     # next_block[p] is the first slot from p on that has a canonical block.
     next_block = np.full(never + 2, never)
     next_block[:never] = np.where(has_block, np.arange(never), never)
@@ -120,14 +120,16 @@ def draw_attestations(
     inclusion = next_block[slots + 1]
     is_late = rng.random(count) < 0.004
     inclusion = np.where(is_late, next_block[np.minimum(inclusion + 1, never)], inclusion)
-    inclusion = np.where(current.online[validators] & (inclusion < never), inclusion, -1)
+    inclusion = np.where(online & (inclusion < never), inclusion, -1)
     included = inclusion >= 0
     delay = inclusion - slots
 
+    # Most attesters of the slot receive a late block too late, or there is none.
+    unseen = (rng.random(slot_count) < 0.02) | ~has_block[:slot_count]
     sees_target = np.full(slot_count, 0.9985)
-    if current.late[0] or not current.canonical[0]:
+    if unseen[0]:
         sees_target[0] = 0.85
-    sees_head = np.where(current.late | ~current.canonical, 0.6, 0.988)
+    sees_head = np.where(unseen, 0.6, 0.988)
     correct_target = rng.random(count) < sees_target[slots]
     correct_head = correct_target & (rng.random(count) < sees_head[slots])
     return Attestations(

@@ -53,7 +53,6 @@ class Engine:
         self.first, self.last, self.head = first, last, head
         self._seed, self._fees = seed, fees
         self._slots_rng = np.random.default_rng([seed, 2, 0])
-        self._attestations_rng = np.random.default_rng([seed, 2, 1])
         self._sync_rng = np.random.default_rng([seed, 2, 2])
         self._fees_rng = np.random.default_rng([seed, 2, 3])
         self._operations = BlockOperations(seed, preset, registry, plan)
@@ -70,8 +69,13 @@ class Engine:
             epoch = self._start_epoch(number, current)
             self._operations.process(epoch)
             upcoming = self._draw_slots(number + 1)
+            validators = np.flatnonzero(epoch.active)
             epoch.attestations = duties.draw_attestations(
-                self._attestations_rng, np.flatnonzero(epoch.active), current, upcoming
+                self._seed,
+                number,
+                validators,
+                current.online[validators],
+                np.concatenate([current.canonical, upcoming.canonical]),
             )
             self._pending = process_rewards_and_penalties(
                 self.preset,

@@ -90,6 +90,7 @@ class ChainData:
                 "epoch",
                 "block_root",
                 "proposer_index",
+                "attestations_count",
                 "attester_slashings_count",
                 "proposer_slashings_count",
                 "exec_block_number",

@@ -92,7 +92,8 @@ def write_tables(data: ChainData, collector: AttestationCollector) -> None:
     duties = collector.take()
     data.add(Attestations, build_attestations(data, duties))
     data.add(AttestationEfficiency, compute_efficiency(data, duties))
-    data.add(SlotAttestations, build_aggregates(data, duties))
+    oldest = collector.counted_from * data.chain.slots_per_epoch
+    data.add(SlotAttestations, build_aggregates(data, duties, oldest))
 
 
 def build_attestations(data: ChainData, duties: AttestationDuties) -> pl.DataFrame:
@@ -128,10 +129,11 @@ def compute_efficiency(data: ChainData, duties: AttestationDuties) -> pl.DataFra
     return pl.DataFrame({"validator_index": validators, "attestation_efficiency": 2 - mean})
 
 
-def build_aggregates(data: ChainData, duties: AttestationDuties) -> pl.DataFrame:
-    """Return aggregates, the equal votes of one slot in one block; one row per aggregate."""
-    size = data.chain.slots_per_epoch
-    oldest = (data.head.epoch - _STORED_EPOCHS + 1) * size
+def build_aggregates(data: ChainData, duties: AttestationDuties, oldest: int) -> pl.DataFrame:
+    """Return aggregates, the equal votes of one slot in one block; one row per aggregate.
+
+    Blocks before the *oldest* slot have none.
+    """
     members = pl.DataFrame(
         {
             "validator": duties.validator,
