@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.dataset import Dataset
+    from beaconframes.endpoint import Fields
     from beaconframes.server.access import Tier
     from beaconframes.server.wire import Wire
 
@@ -103,7 +104,7 @@ class Service:
             return build_error(message, 400)
         return Response(body, media_type=JSON, headers=self.headers)
 
-    def draw_rows(self, endpoint: Endpoint, fields: dict[str, str]) -> pl.LazyFrame | None:
+    def draw_rows(self, endpoint: Endpoint, fields: Fields) -> pl.LazyFrame | None:
         """Return rows that a simulated dataset does not store; None if the table has them."""
         if endpoint is not SLOT_ATTESTATIONS:
             return None

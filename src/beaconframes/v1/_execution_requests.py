@@ -17,6 +17,7 @@ from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import Fields, View
+    from beaconframes.schema import Column
 
 PAGES = Pages(at_most=100, default=100)
 
@@ -64,11 +65,9 @@ class SourceOrTarget(Identifiers):
         return rows.filter(pl.any_horizontal(pl.col("source_index", "target_index").is_in(indices)))
 
 
-def declare_list(kind: str, table: type[Table]) -> Endpoint:
+def declare_list(kind: str, table: type[Table], slot: Column) -> Endpoint:
     """Return the endpoint with the requests of one *kind* in a slot."""
-    slots = SlotItems(
-        "slots", table.block_slot, order="request_index", descending=False, validates_slot=True
-    )  # fmt: skip
+    slots = SlotItems("slots", slot, order="request_index", descending=False, validates_slot=True)
     return Endpoint(
         f"slot_{kind}",
         route=f"GET /api/v1/slot/{{slot}}/{kind}",
@@ -79,9 +78,13 @@ def declare_list(kind: str, table: type[Table]) -> Endpoint:
 
 
 REQUEST_LISTS = (
-    declare_list("deposit_requests", DepositRequests),
-    declare_list("consolidation_requests", ConsolidationRequests),
-    declare_list("switch_to_compounding_requests", SwitchToCompoundingRequests),
+    declare_list("deposit_requests", DepositRequests, DepositRequests.block_slot),
+    declare_list("consolidation_requests", ConsolidationRequests, ConsolidationRequests.block_slot),
+    declare_list(
+        "switch_to_compounding_requests",
+        SwitchToCompoundingRequests,
+        SwitchToCompoundingRequests.block_slot,
+    ),
     Endpoint(
         "validator_consolidation_requests",
         route="GET /api/v1/validator/{validators}/consolidation_requests",
