@@ -73,13 +73,11 @@ def _build_ether_balances(
     for address, wei in rewards.rows():
         paid[address] = paid.get(address, 0) + int(wei)
     initial = {address: hash_number(seed, f"own {address}", 5 * _WEI_PER_ETH) for address in paid}
+    balances = [wei + initial[address] for address, wei in paid.items()]
+    # A list of integers below and above 2**63 has no common type unless it is stated.
     return pl.DataFrame(
-        {
-            "address": list(paid),
-            "balance_wei": [wei + initial[address] for address, wei in paid.items()],
-        },
-        schema_overrides={"balance_wei": pl.Decimal(28, 0)},
-    )
+        {"address": list(paid), "balance_wei": pl.Series(balances, dtype=pl.Int128)}
+    ).with_columns(pl.col("balance_wei").cast(pl.Decimal(28, 0)))
 
 
 def _build_token_balances(data: ChainData, operators: dict[int, str]) -> pl.DataFrame:
