@@ -15,7 +15,7 @@ from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.simulator.epoch import Epoch
-    from beaconframes.simulator.preset import Ints
+    from beaconframes.simulator.preset import Bools, Ints
     from beaconframes.simulator.registry import Registry
 
 _PRICES = {"USD": ("$", 2_500), "EUR": ("€", 2_150), "GBP": ("£", 1_875), "JPY": ("¥", 372_500)}
@@ -33,7 +33,14 @@ def build_validators(
         {
             "validator_index": np.arange(validator_count),
             "pubkey": pubkeys[:validator_count],
-            "status": find_statuses(registry, head.number, validator_count),
+            "status": find_statuses(
+                head.number,
+                slashed=registry.slashed[:validator_count],
+                eligibility=registry.eligibility[:validator_count],
+                activation=registry.activation[:validator_count],
+                exit_epoch=registry.exit[:validator_count],
+                attested=attested,
+            ),
             "slashed": registry.slashed[:validator_count],
             "balance_gwei": head.balance,
             "effective_balance_gwei": head.effective,
@@ -55,10 +62,16 @@ def build_validators(
     )
 
 
-def find_statuses(registry: Registry, epoch: int, validator_count: int) -> list[str]:
+def find_statuses(
+    epoch: int,
+    *,
+    slashed: Bools,
+    eligibility: Ints,
+    activation: Ints,
+    exit_epoch: Ints,
+    attested: Ints,
+) -> list[str]:
     """Return the status of each validator: the first match, in the order of the service."""
-    slashed, exit_epoch = registry.slashed[:validator_count], registry.exit[:validator_count]
-    attested = registry.last_attestation[:validator_count]
     offline = attested < attested.max() - _ONLINE_SLOTS
     has_exited = exit_epoch <= epoch
     phase = np.where(
@@ -70,8 +83,8 @@ def find_statuses(registry: Registry, epoch: int, validator_count: int) -> list[
             [
                 has_exited & slashed,
                 has_exited,
-                registry.eligibility[:validator_count] == FAR_FUTURE_EPOCH,
-                registry.activation[:validator_count] > epoch,
+                eligibility == FAR_FUTURE_EPOCH,
+                activation > epoch,
             ],
             ["slashed", "exited", "deposited", "pending"],
             default=active,

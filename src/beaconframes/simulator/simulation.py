@@ -5,18 +5,19 @@ from __future__ import annotations
 import secrets
 import shutil
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beaconframes.calendar import get_chain
+from beaconframes.calendar import MAINNET, get_chain, instants
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.simulator import derived, head_tables, identities, tables, yield_index
 from beaconframes.simulator.block_writer import BlockWriter
 from beaconframes.simulator.derived.chain_data import ChainData
-from beaconframes.simulator.derived.duties import AttestationCollector
+from beaconframes.simulator.derived.duties import STORED_EPOCHS, AttestationCollector
 from beaconframes.simulator.engine import Engine
 from beaconframes.simulator.event_writer import EventWriter
 from beaconframes.simulator.fees import FeeTable
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.calendar import Chain
+    from beaconframes.calendar import Chain, Moment
     from beaconframes.dataset import Writer
     from beaconframes.simulator.epoch import Epoch
 
@@ -45,6 +46,7 @@ def simulate(
     seed: int = 1,
     history_days: int = 0,
     chain: str | Chain | None = None,
+    ends: Moment | None = None,
 ) -> Dataset:
     """Simulate a chain into a new dataset folder; the same arguments give the same bytes.
 
@@ -64,6 +66,11 @@ def simulate(
     chain
         The clock: a chain or its name. By default mainnet's clock, with the detailed epochs from
         30 September 2026 on. Sync committees exist from genesis.
+    ends
+        The time of the head: ``"now"``, a datetime, or a date for its last slot. Epochs then have
+        the numbers that they have on the real chain, mainnet by default, so clients that compute
+        epochs from its genesis find them. Attestation duties of all epochs are stored, instead of
+        the last hundred, so that ``serve --live`` can show any epoch as the latest.
 
     Returns
     -------
@@ -82,8 +89,18 @@ def simulate(
                 f"{name}={value!r} is not valid",
                 hint=f"Use an integer of {_MINIMUM[name]} or more",
             )
-    clock = create_chain(history_days) if chain is None else get_chain(chain)
-    clock = replace(clock, first_sync_epoch=0)
+    if chain is None:
+        clock = create_chain(history_days) if ends is None else MAINNET
+    else:
+        clock = get_chain(chain)
+    if ends is None:
+        clock = replace(clock, first_sync_epoch=0)
+        first = history_days * clock.epochs_per_day
+        size = clock.slots_per_epoch
+        head = (first + epochs - 1) * size + size * 5 // 8
+    else:
+        head = find_slot(clock, ends)
+        check_length(clock, head, epochs, history_days)
     folder = Path(target).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DatasetError(f"{folder} already exists", hint="Choose a new or an empty folder")
@@ -91,7 +108,9 @@ def simulate(
     try:
         dataset = Dataset.create(draft, meta={"service": "simulated", "simulated": True})
         with dataset.writing() as writer:
-            simulation = _Simulation(writer, clock, arguments)
+            simulation = _Simulation(
+                writer, clock, arguments, head, has_all_duties=ends is not None
+            )
             simulation.run()
         with dataset.writing() as writer:
             derived.write_derived_tables(
@@ -110,15 +129,44 @@ def simulate(
     return Dataset.open(folder)
 
 
+def find_slot(chain: Chain, moment: Moment) -> int:
+    """Return the slot at a moment: ``"now"``, a datetime, an age, or a date for its last slot."""
+    present = datetime.now(UTC)
+    if moment == "now":
+        return chain.at("slot", present)
+    if isinstance(moment, int):
+        raise UsageError(f"ends={moment!r} is not a time", hint='Use "now", a date or a datetime')
+    return chain.at("slot", instants("ends", moment, lambda: present, "slot")[1])
+
+
+def check_length(chain: Chain, head: int, epochs: int, history_days: int) -> None:
+    """Raise UsageError if a chain that ends at slot *head* starts before its genesis."""
+    whole = head // chain.slots_per_epoch + 1
+    if epochs + history_days * chain.epochs_per_day > whole:
+        raise UsageError(
+            f"epochs={epochs} and history_days={history_days} start before the genesis of "
+            f"{chain.name}: it has {whole} epochs at that time",
+            hint="Use fewer epochs or a later end",
+        )
+
+
 class _Simulation:
     """One run of the engine, which passes each epoch to the table writers."""
 
-    def __init__(self, writer: Writer, chain: Chain, arguments: dict[str, int]) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        chain: Chain,
+        arguments: dict[str, int],
+        head: int,
+        *,
+        has_all_duties: bool,
+    ) -> None:
+        """Write to *writer*; the chain ends at slot *head*."""
         self.writer, self.chain, self.arguments = writer, chain, arguments
         seed, validators, size = arguments["seed"], arguments["validators"], chain.slots_per_epoch
-        self.first = arguments["history_days"] * chain.epochs_per_day
-        self.last = self.first + arguments["epochs"] - 1
-        self.head = size * 5 // 8  # latest slot of the running epoch
+        self.last, self.head = divmod(head, size)  # latest slot of the running epoch
+        self.first = self.last - arguments["epochs"] + 1
         self.registry, plan = create_registry(
             seed, validators, self.first, self.last, chain.epochs_per_day
         )
@@ -139,7 +187,8 @@ class _Simulation:
         )
         slots = (arguments["epochs"] - 1) * size + self.head + 1
         self.history_writer = HistoryWriter(writer, chain, validators, self.finalized)
-        self.attestation_collector = AttestationCollector(chain, self.last)
+        first_duties = self.first - 1 if has_all_duties else self.last - STORED_EPOCHS
+        self.attestation_collector = AttestationCollector(chain, max(first_duties, self.first - 1))
         self.block_writer = BlockWriter(
             writer,
             chain,
@@ -189,7 +238,7 @@ class _Simulation:
         )
         past = yield_index.model_past_days(
             seed,
-            self.arguments["history_days"],
+            self.days_before(),
             *self.day_collector.first_start,
             preset=self.preset,
             mean_fee=self.fees.mean,
@@ -213,6 +262,11 @@ class _Simulation:
                 "latest_slot": slot,
             }
         )
+
+    def days_before(self) -> range:
+        """Return the days of the yield index before the first whole day of detailed epochs."""
+        first = -(-self.first // self.chain.epochs_per_day)
+        return range(first - self.arguments["history_days"], first)
 
     def _build_sync_committees(self) -> pl.DataFrame:
         """Return the committees of all periods with detailed epochs, and of the next period."""

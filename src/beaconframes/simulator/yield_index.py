@@ -115,9 +115,16 @@ class DayCollector:
 
 
 def model_past_days(
-    seed: int, days: int, start: int, effective: int, *, preset: Preset, mean_fee: int, chain: Chain
+    seed: int,
+    days: range,
+    start: int,
+    effective: int,
+    *,
+    preset: Preset,
+    mean_fee: int,
+    chain: Chain,
 ) -> list[Day]:
-    """Return modelled days before the first detailed day, which continue its balances.
+    """Return modelled *days* before the first detailed day, which continue its balances.
 
     *start* and *effective* are balance and effective balance of the first detailed day. Earlier
     days have a smaller stake and, by its inverse root, higher yields. Fees have a seasonal pattern.
@@ -126,7 +133,7 @@ def model_past_days(
     slots = chain.epochs_per_day * chain.slots_per_epoch
     stake = effective
     modelled: list[Day] = []
-    for number in range(days - 1, -1, -1):
+    for number in reversed(days):
         deposits = int(rng.integers(1, 64)) * ETH if rng.integers(0, 3) == 0 else 0
         # One new validator per 1600 joins each day on average; rounded at random, not always down.
         thousandths = int(rng.integers(0, 2 * 1000 * stake // (32 * ETH) // 1600 + 1))

@@ -58,7 +58,7 @@ class ChainData:
     def days(self) -> range:
         """Return the complete and final days."""
         per_day = self.chain.epochs_per_day
-        return range(self.first // per_day, self.head.finalized_epoch // per_day)
+        return range(-(-self.first // per_day), self.head.finalized_epoch // per_day)
 
     def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of a table that the engine wrote; see `Dataset.scan`."""

@@ -46,7 +46,8 @@ def write_tables(data: ChainData) -> pl.DataFrame:
 def _select_days(data: ChainData, rows: pl.LazyFrame, epoch: pl.Expr) -> pl.LazyFrame:
     """Return the rows of complete days, with the column ``day``."""
     day = (epoch // data.chain.epochs_per_day).alias("day")
-    return rows.with_columns(day).filter(pl.col("day") < data.days.stop)
+    days = pl.col("day").is_between(data.days.start, data.days.stop, closed="left")
+    return rows.with_columns(day).filter(days)
 
 
 def _find_end_balances(data: ChainData) -> pl.DataFrame:

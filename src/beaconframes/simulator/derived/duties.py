@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from beaconframes.simulator.epoch import Epoch
     from beaconframes.simulator.preset import Ints
 
-_STORED_EPOCHS = 100  # before the current epoch
+STORED_EPOCHS = 100
+"""Epochs before the current one whose duties the service has, and rates."""
+
 _MAX_CELLS = 2**24  # size of the arrays of bits
 _WRONG_HEAD, _WRONG_TARGET = 1, 2
 
@@ -29,16 +31,16 @@ _WRONG_HEAD, _WRONG_TARGET = 1, 2
 class AttestationCollector:
     """Collects the attestations of the last epochs of a simulation, and their inclusion."""
 
-    def __init__(self, chain: Chain, last: int) -> None:
-        """Collect the *last* epoch and the hundred epochs before it."""
-        self._size, self._first = chain.slots_per_epoch, last - _STORED_EPOCHS
+    def __init__(self, chain: Chain, first: int) -> None:
+        """Collect the *first* epoch and all later ones."""
+        self._size, self._first = chain.slots_per_epoch, first
         self._parts: list[tuple[NDArray[Any], ...]] = []
         self._canonical: list[Ints] = []
 
     @property
     def counted_from(self) -> int:
         """Return the first epoch for whose blocks all votes are collected."""
-        return max(self._first + 1, 0)
+        return self._first + 1
 
     def add(self, epoch: Epoch) -> None:
         """Add the attestations of an epoch."""
@@ -119,9 +121,10 @@ def build_attestations(data: ChainData, duties: AttestationDuties) -> pl.DataFra
 
 
 def compute_efficiency(data: ChainData, duties: AttestationDuties) -> pl.DataFrame:
-    """Return 2 minus the mean of 1 / delay (0 for a miss), one row per validator."""
-    has_ended = duties.slot < data.head.epoch * data.chain.slots_per_epoch
-    validator, delay = duties.validator[has_ended], (duties.inclusion - duties.slot)[has_ended]
+    """Return 2 minus the mean of 1 / delay (0 for a miss) of the last epochs, by validator."""
+    epoch = duties.slot // data.chain.slots_per_epoch
+    counts = (epoch >= data.head.epoch - STORED_EPOCHS) & (epoch < data.head.epoch)
+    validator, delay = duties.validator[counts], (duties.inclusion - duties.slot)[counts]
     score = np.divide(1, delay, out=np.zeros(len(delay)), where=delay > 0)
     count = np.bincount(validator)
     validators = np.flatnonzero(count)

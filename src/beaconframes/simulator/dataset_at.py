@@ -1,0 +1,316 @@
+"""A simulated dataset as of an earlier head: what a service had reported at that slot.
+
+Rows of later slots are hidden. Tables that state the present (validators, epochs, latest state) are
+computed from the events until then. Rankings, balances of addresses, queue and pool are derived
+again, by the same functions as for the whole dataset.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from beaconframes.dataset import Dataset
+from beaconframes.endpoint.chain_metadata import ChainMetadata
+from beaconframes.simulator.derived import accounts, duties, luck, pool, rankings
+from beaconframes.simulator.derived.chain_data import ChainData
+from beaconframes.simulator.derived.duties import AttestationDuties
+from beaconframes.simulator.head_tables import find_statuses
+from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
+from beaconframes.v1.attestation_efficiency import AttestationEfficiency
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from beaconframes.endpoint import Head
+
+FINAL_ONLY = {"income_history", "missed_attestation_events"}
+"""Tables with rows of final epochs only."""
+
+EMPTY_VALUES: dict[str, Any] = {"graffiti_text": "", "sync_aggregate_participation": 0.0}
+"""Columns of scheduled blocks that are not null, beside the counts."""
+
+
+class DatasetAt(Dataset):
+    """A simulated dataset as of an earlier head; it reads the files of the whole dataset."""
+
+    def __init__(self, dataset: Dataset, head: Head) -> None:
+        """Show *dataset* as of *head*, which must not be after its own head."""
+        super().__init__(dataset.path)
+        self.head = head
+        self._whole_meta = dataset.meta
+        self.chain = ChainMetadata.parse(self._whole_meta).chain
+        self._computed: dict[str, pl.DataFrame] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Return the metadata of the dataset, with this head."""
+        head = self.head
+        return {
+            **self._whole_meta,
+            "latest_epoch": head.epoch,
+            "finalized_epoch": head.finalized_epoch,
+            "latest_slot": head.slot,
+        }
+
+    def scan(
+        self, table: str, *, schema: pl.Schema | Mapping[str, Any] | None = None
+    ) -> pl.LazyFrame:
+        """Return the rows of a table as of the head."""
+        if table not in self.tables():
+            return super().scan(table, schema=schema)
+        with self._lock:
+            if table not in self._computed:
+                if compute := COMPUTED.get(table):
+                    self._computed[table] = compute(self)
+                elif derive := DERIVED.get(table):
+                    self._computed |= self._derive(derive)
+                else:
+                    return self._hide_later_rows(table)
+            return self._computed[table].lazy()
+
+    def scan_all(self, table: str) -> pl.LazyFrame:
+        """Return all rows of a table, also those after the head."""
+        return super().scan(table)
+
+    def _derive(self, write_tables: Callable[[ChainData], None]) -> dict[str, pl.DataFrame]:
+        """Return the tables that a function derives from the rows as of the head."""
+        collector = TableCollector()
+        write_tables(ChainData(self, collector))  # type: ignore[arg-type]
+        return {name: pl.concat(parts) for name, parts in collector.parts.items()}
+
+    def _hide_later_rows(self, table: str) -> pl.LazyFrame:
+        """Return the rows of a table that exist at the head."""
+        rows, head, chain = self.scan_all(table), self.head, self.chain
+        columns = self.schema(table) or {}
+        for name in ("block_slot", "slot"):
+            if name in columns:
+                rows = rows.filter(pl.col(name) <= head.slot)
+                if "finalized" in columns:
+                    final = pl.col("epoch") <= head.finalized_epoch
+                    rows = rows.with_columns(finalized=final)
+                return rows
+        if "epoch" in columns:
+            last = head.finalized_epoch if table in FINAL_ONLY else head.epoch
+            return rows.filter(pl.col("epoch") <= last)
+        if "day" in columns:
+            return rows.filter(pl.col("day") < head.finalized_epoch // chain.epochs_per_day)
+        if "period" in columns:
+            return rows.filter(pl.col("period") <= head.epoch // chain.epochs_per_sync_period + 1)
+        return rows
+
+
+class TableCollector:
+    """Collects tables in memory, with the interface of a dataset's writer."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, list[pl.DataFrame]] = {}
+
+    def add(self, name: str, rows: pl.DataFrame) -> None:
+        """Add rows of a table."""
+        self.parts.setdefault(name, []).append(rows)
+
+
+def compute_blocks(data: DatasetAt) -> pl.DataFrame:
+    """Return the blocks, and the rest of the running epoch as scheduled slots."""
+    size, slot = data.chain.slots_per_epoch, data.head.slot
+    rows = data.scan_all("blocks").filter(pl.col("slot") < (data.head.epoch + 1) * size)
+    is_later = pl.col("slot") > slot
+    later = rows.filter(is_later).unique("slot", keep="first", maintain_order=True)
+    known = {"slot", "epoch", "time", "proposer_index"}
+    columns = [
+        pl.col(name)
+        if name in known
+        else pl.lit(find_empty_value(name)).cast(dtype).alias(name)
+        for name, dtype in later.collect_schema().items()
+    ]
+    return pl.concat([rows.filter(~is_later), later.select(columns)]).collect()
+
+
+def find_empty_value(column: str) -> Any:
+    """Return the value of a column of blocks for a slot without a block."""
+    if column == "status":
+        return "scheduled"
+    return 0 if column.endswith("_count") else EMPTY_VALUES.get(column)
+
+
+def compute_attestations(data: DatasetAt) -> pl.DataFrame:
+    """Return the attestation duties; a duty that no block includes yet is missed."""
+    inclusion = pl.col("inclusion_slot")
+    is_included = (inclusion <= data.head.slot).fill_null(value=False)
+    return (
+        data.scan_all("attestations")
+        .filter(pl.col("epoch") <= data.head.epoch)
+        .with_columns(
+            inclusion_slot=pl.when(is_included).then(inclusion),
+            status=pl.when(is_included).then("status").otherwise(pl.lit("missed")),
+        )
+        .collect()
+    )
+
+
+def compute_epochs(data: DatasetAt) -> pl.DataFrame:
+    """Return the epochs; the counts of the running epoch are 0, except those of its slots."""
+    epoch = pl.col("epoch")
+    is_final = epoch <= data.head.finalized_epoch
+    rows = data.scan_all("epochs").filter(epoch <= data.head.epoch).collect()
+    statuses = data.scan("blocks").filter(epoch == data.head.epoch).select("status").collect()
+    values: dict[str, Any] = {"global_participation_rate": 0.0, "voted_ether_gwei": 0}
+    values |= {name: 0 for name in rows.columns if name.endswith("_count")}
+    del values["validators_count"]
+    for status in ("proposed", "missed", "orphaned", "scheduled"):
+        values[f"{status}_blocks"] = int((statuses["status"] == status).sum())
+    is_running = epoch == data.head.epoch
+    return rows.with_columns(finalized=is_final, rewards_exported=is_final).with_columns(
+        pl.when(is_running).then(pl.lit(value).cast(rows.schema[name])).otherwise(name).alias(name)
+        for name, value in values.items()
+    )
+
+
+def compute_latest_state(data: DatasetAt) -> pl.DataFrame:
+    """Return the latest state, one row."""
+    head, slot = data.head, pl.col("slot")
+    rows = data.scan_all("latest_state").collect()
+    blocks = data.scan_all("blocks").filter(slot <= head.slot, pl.col("status") == "proposed")
+    values = {
+        "current_slot": head.slot,
+        "last_proposed_slot": blocks.select(slot.max()).collect().item(),
+        "current_epoch": head.epoch,
+        "current_finalized_epoch": head.finalized_epoch,
+        "finality_delay": head.epoch - head.finalized_epoch,
+    }
+    return rows.with_columns(
+        *(pl.lit(value).cast(rows.schema[name]).alias(name) for name, value in values.items()),
+        time=data.chain.time_expr("slot", pl.lit(head.slot)).cast(rows.schema["time"]),
+    )
+
+
+def compute_validators(data: DatasetAt) -> pl.DataFrame:
+    """Return the validators after the first slot of the running epoch."""
+    index, head = "validator_index", data.head
+
+    def find_later(table: str) -> pl.DataFrame:
+        return data.scan_all(table).filter(pl.col("slot") > head.slot).collect()
+
+    balances = (
+        data.scan_all("balance_history")
+        .filter(epoch=head.epoch)
+        .select(index, "balance_gwei", "effective_balance_gwei")
+        .collect()
+    )
+    slashings, exits = find_later("slashing_events"), find_later("exit_events")
+    withdrawals = find_later("withdrawal_events").group_by(index)
+    changes = find_later("bls_changes").select(index, earlier="withdrawal_credentials_0x00")
+    keeps_exit = ~pl.col(index).is_in([*slashings[index], *exits[index]])
+    activation = pl.col("activation_epoch")
+    lookahead = data.meta["preset"]["max_seed_lookahead"]
+    whole = data.scan_all("validators").collect()
+    rows = (
+        whole.drop("balance_gwei", "effective_balance_gwei")
+        .join(balances, index, maintain_order="left")
+        .join(withdrawals.agg(later=pl.col("amount_gwei").sum()), index, "left", maintain_order="left")
+        .join(changes, index, "left", maintain_order="left")
+        .join(find_last_attestations(data), index, "left", maintain_order="left")
+        .with_columns(
+            pl.when(keeps_exit).then(pl.col("exit_epoch", "withdrawable_epoch")),
+            slashed=pl.col("slashed") & ~pl.col(index).is_in([*slashings[index]]),
+            activation_eligibility_epoch=_null_after("activation_eligibility_epoch", head.epoch),
+            # An activation is known as soon as it is scheduled.
+            activation_epoch=pl.when(activation - lookahead <= head.epoch).then(activation),
+            withdrawal_credentials=pl.coalesce("earlier", "withdrawal_credentials"),
+            total_withdrawals_gwei=pl.col("total_withdrawals_gwei") - pl.col("later").fill_null(0),
+            last_attestation_slot=pl.coalesce(
+                "attested", _null_after("last_attestation_slot", head.slot)
+            ),
+        )
+    )  # fmt: skip
+
+    def read(column: str, missing: int) -> Any:
+        return rows[column].fill_null(missing).to_numpy()
+
+    statuses = find_statuses(
+        head.epoch,
+        slashed=rows["slashed"].to_numpy(),
+        eligibility=read("activation_eligibility_epoch", FAR_FUTURE_EPOCH),
+        activation=read("activation_epoch", FAR_FUTURE_EPOCH),
+        exit_epoch=read("exit_epoch", FAR_FUTURE_EPOCH),
+        attested=read("last_attestation_slot", 0),
+    )
+    return rows.with_columns(status=pl.Series(statuses, dtype=pl.String)).select(whole.columns)
+
+
+def _null_after(column: str, last: int) -> pl.Expr:
+    return pl.when(pl.col(column) <= last).then(column)
+
+
+def find_last_attestations(data: DatasetAt) -> pl.DataFrame:
+    """Return the last attested slot of the validators that have attested so far."""
+    rows = data.scan_all("attestations").filter(pl.col("inclusion_slot") <= data.head.slot)
+    return rows.group_by("validator_index").agg(attested=pl.col("attester_slot").max()).collect()
+
+
+def compute_deposits(data: DatasetAt) -> pl.DataFrame:
+    """Return the deposits up to the head."""
+    latest = data.chain.time_of("slot", data.head.slot)
+    return data.scan_all("deposits").filter(pl.col("time") <= latest).collect()
+
+
+def compute_deposit_origin(data: DatasetAt) -> pl.DataFrame:
+    """Return the origins of the deposits up to the head; null for keys without a validator."""
+    key = ["from_address", "pubkey", "valid_signature"]
+    validators = data.scan("validators").select("validator_index")
+    is_validator = pl.col("validator_index").is_in(validators.collect().to_series().implode())
+    return (
+        data.scan_all("deposit_origin")
+        .join(data.scan("deposits"), key, how="semi", maintain_order="left")
+        .with_columns(validator_index=pl.when(is_validator).then("validator_index"))
+        .collect()
+    )
+
+
+def write_efficiency(data: ChainData) -> None:
+    """Write the efficiency of attestations, from the duties of the last epochs."""
+    rows = data.scan("attestations").collect()
+    validator, slot = (rows[n].to_numpy() for n in ("validator_index", "attester_slot"))
+    inclusion = rows["inclusion_slot"].fill_null(-1).to_numpy()
+    collected = AttestationDuties(validator, slot, inclusion, np.zeros(len(slot), np.int8))
+    data.add(AttestationEfficiency, duties.compute_efficiency(data, collected))
+
+
+def write_rankings(data: ChainData) -> None:
+    """Write performance and leaderboard."""
+    days, produced = (data.scan(name).collect() for name in ("validator_stats", "execution_blocks"))
+    rankings.write_tables(data, days, produced)
+
+
+def write_accounts(data: ChainData) -> None:
+    """Write balances of addresses, gas fees and queue."""
+    accounts.write_tables(data, data.scan("execution_blocks").collect())
+
+
+COMPUTED: Mapping[str, Callable[[DatasetAt], pl.DataFrame]] = {
+    "blocks": compute_blocks,
+    "attestations": compute_attestations,
+    "epochs": compute_epochs,
+    "latest_state": compute_latest_state,
+    "validators": compute_validators,
+    "deposits": compute_deposits,
+    "deposit_origin": compute_deposit_origin,
+}
+"""Functions that return a table as of a head."""
+
+DERIVED: Mapping[str, Callable[[ChainData], None]] = {
+    "attestation_efficiency": write_efficiency,
+    **dict.fromkeys(("performance", "execution_performance", "leaderboard"), write_rankings),
+    "proposal_luck": luck.write_tables,
+    **dict.fromkeys(
+        ("address_balances", "gas_fees", "validator_queue", "withdrawal_credentials"),
+        write_accounts,
+    ),
+    **dict.fromkeys(("pool_validators", "pool_stats"), pool.write_tables),
+}
+"""Functions that derive tables from the other tables as of a head."""
