@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,19 +13,19 @@ from beaconframes.endpoint import Endpoint, RequestRefused
 from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, ChainMetadata, encode_chain_header
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.server import charts, wire
-from beaconframes.server.table_cache import TableCache
+from beaconframes.server.dataset_view import DatasetViews
+from beaconframes.server.table_cache import CACHE_BYTES
 from beaconframes.server.v2 import ServiceV2, encode_error
 from beaconframes.server.v2.rows import SUNSETS
-from beaconframes.simulator.old_attestations import OldAttestations
 from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS
 from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from beaconframes.dataset import Dataset
-    from beaconframes.endpoint import Fields
+    from beaconframes.endpoint import Fields, Head
     from beaconframes.server.access import Tier
+    from beaconframes.server.dataset_view import DatasetView
+    from beaconframes.server.head_clock import HeadClock
     from beaconframes.server.wire import Wire
 
 JSON = "application/json"
@@ -44,48 +43,28 @@ NOSNIFF = {"x-content-type-options": "nosniff"}
 class Service:
     """Answers requests from one dataset, which it never changes; all handlers share it."""
 
-    def __init__(self, dataset: Dataset, wire: Wire = "spec") -> None:
-        """Answer from *dataset* on one *wire*."""
+    def __init__(
+        self,
+        dataset: Dataset,
+        wire: Wire = "spec",
+        *,
+        clock: HeadClock | None = None,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        """Answer from *dataset* on one *wire*; a live chain has the head of *clock*."""
         self.wire = wire
         self.dataset = dataset
-        self.table_cache = TableCache(dataset, public=wire == "public")
-        metadata = ChainMetadata.parse(dataset.meta)
-        self.chain, self.head = metadata.chain, metadata.head
+        self.views = DatasetViews(dataset, clock, public=wire == "public", cache_bytes=cache_bytes)
+        self.chain = ChainMetadata.parse(dataset.meta).chain
         self.headers = {CHAIN_HEADER: encode_chain_header(self.chain), **NOSNIFF}
         self.requests = 0
         self._request_lock = threading.Lock()
-        self.service_v2 = ServiceV2(self, is_strict=wire == "spec")
+        self.service_v2 = ServiceV2(self.views, is_strict=wire == "spec")
 
-    @cached_property
-    def indices(self) -> dict[str, int]:
-        """Return the validator index of every public key."""
-        keys = self.dataset.scan("validators").select("pubkey", "validator_index").collect()
-        return dict(keys.iter_rows())
-
-    def index_of(self, pubkey: str) -> int | None:
-        """Return the validator index of a public key, or None."""
-        return self.indices.get(pubkey)
-
-    @cached_property
-    def pubkeys(self) -> dict[int, str]:
-        """Return the public key of every validator index."""
-        return {index: pubkey for pubkey, index in self.indices.items()}
-
-    def pubkey_of(self, index: int) -> str | None:
-        """Return the public key of a validator index, or None."""
-        return self.pubkeys.get(index)
-
-    @cached_property
-    def old_attestations(self) -> OldAttestations:
-        """Return the attestations of epochs that a simulated dataset does not store."""
-        return OldAttestations(self.dataset)
-
-    def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
-        """Return the rows of a table, for answers that are derived from several tables.
-
-        A table that does not exist is an error, or has no rows if its *schema* is given.
-        """
-        return self.table_cache.scan(table, schema)
+    @property
+    def head(self) -> Head:
+        """Return the present head."""
+        return self.views.current().head
 
     def answer(
         self, endpoint: Endpoint, fields: dict[str, str], tier: Tier | None = None
@@ -94,30 +73,32 @@ class Service:
         self._count_request()
         if tier == "premium" and endpoint is VALIDATORS:
             endpoint = PREMIUM_VALIDATORS
+        view = self.views.current()
         try:
-            translated = wire.translate_fields(endpoint, fields, self, self.wire)
-            rows = self.draw_rows(endpoint, translated)
-            records = self.table_cache.select_records(endpoint, translated, self, rows)
+            rows = self.draw_rows(endpoint, translated, view)
+            records = view.table_cache.select_records(endpoint, translated, view, rows)
             body = wire.encode_body(endpoint, records, translated, self.wire)
         except RequestRefused as refusal:
-            message = wire.translate_error(endpoint, refusal.message, fields, self, self.wire)
+            message = wire.translate_error(endpoint, refusal.message, fields, view, self.wire)
             return build_error(message, 400)
         return Response(body, media_type=JSON, headers=self.headers)
 
-    def draw_rows(self, endpoint: Endpoint, fields: Fields) -> pl.LazyFrame | None:
+    def draw_rows(
+        self, endpoint: Endpoint, fields: Fields, view: DatasetView
+    ) -> pl.LazyFrame | None:
         """Return rows that a simulated dataset does not store; None if the table has them."""
         if endpoint is not SLOT_ATTESTATIONS:
             return None
         slot = parse_number(fields["slot"])
         epoch = -1 if slot is None else slot // self.chain.slots_per_epoch
-        if epoch not in self.old_attestations.epochs:
+        if epoch not in view.old_attestations.epochs:
             return None
 
         def draw() -> tuple[int, pl.DataFrame]:
-            drawn = self.old_attestations.draw(epoch)
+            drawn = view.old_attestations.draw(epoch)
             return int(drawn.estimated_size()), drawn
 
-        rows: pl.DataFrame = self.table_cache.get_or_compute(("old attestations", epoch), draw)
+        rows: pl.DataFrame = view.table_cache.get_or_compute(("old attestations", epoch), draw)
         return rows.lazy()
 
     def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
@@ -142,7 +123,7 @@ class Service:
     def answer_chart(self, name: str) -> Response:
         """Return the chart called *name*."""
         self._count_request()
-        picture = charts.draw_chart(self.dataset, name)
+        picture = charts.draw_chart(self.views.current().dataset, name)
         if picture is None:
             return build_error("no data available for the requested chart", 400)
         return Response(picture, media_type="image/png", headers=NOSNIFF)

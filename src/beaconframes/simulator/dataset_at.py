@@ -123,9 +123,7 @@ def compute_blocks(data: DatasetAt) -> pl.DataFrame:
     later = rows.filter(is_later).unique("slot", keep="first", maintain_order=True)
     known = {"slot", "epoch", "time", "proposer_index"}
     columns = [
-        pl.col(name)
-        if name in known
-        else pl.lit(find_empty_value(name)).cast(dtype).alias(name)
+        pl.col(name) if name in known else pl.lit(find_empty_value(name)).cast(dtype).alias(name)
         for name, dtype in later.collect_schema().items()
     ]
     return pl.concat([rows.filter(~is_later), later.select(columns)]).collect()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PAGE_FIELDS = ("cursor", "page_size")
 """Fields that may differ between the pages of one list."""
 
+POSITION_AND_SLOT = ">QQ"
+
 
 class CursorCodec:
     """Encodes and decodes cursors; those of another server are refused."""
@@ -26,22 +28,22 @@ class CursorCodec:
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(16)
 
-    def encode(self, position: int, request_hash: bytes) -> str:
-        """Return a cursor to the record at *position* of the answer to a request."""
-        raw = struct.pack(">Q", position)
+    def encode(self, position: int, slot: int, request_hash: bytes) -> str:
+        """Return a cursor to the record at *position* of the answer with the head at *slot*."""
+        raw = struct.pack(POSITION_AND_SLOT, position, slot)
         return base64.urlsafe_b64encode(raw + self._sign(raw, request_hash)).decode().rstrip("=")
 
-    def decode(self, cursor: str, request_hash: bytes) -> int:
-        """Return the position of *cursor*, 0 if empty; raise RequestRefused if it is not valid."""
-        if not cursor:
-            return 0
+    def decode(self, cursor: str, request_hash: bytes) -> tuple[int, int]:
+        """Return position and slot of *cursor*; raise RequestRefused if it is not valid."""
         try:
             raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         except ValueError:
             raise RequestRefused("cursor is not valid") from None
-        if not hmac.compare_digest(raw[8:], self._sign(raw[:8], request_hash)):
+        size = struct.calcsize(POSITION_AND_SLOT)
+        if not hmac.compare_digest(raw[size:], self._sign(raw[:size], request_hash)):
             raise RequestRefused("cursor belongs to another request")
-        return int(struct.unpack(">Q", raw[:8])[0])
+        position, slot = struct.unpack(POSITION_AND_SLOT, raw[:size])
+        return int(position), int(slot)
 
     def _sign(self, raw: bytes, request_hash: bytes) -> bytes:
         return hmac.digest(self._secret, raw + request_hash, "sha256")[:12]

@@ -28,8 +28,10 @@ from beaconframes.v2 import ENDPOINTS
 if TYPE_CHECKING:
     import polars as pl
 
+    from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint, View
     from beaconframes.server.access import Tier
+    from beaconframes.server.dataset_view import DatasetViews
 
 log = logging.getLogger("beaconframes.server")
 
@@ -75,12 +77,12 @@ def is_paged(endpoint: Endpoint) -> bool:
 class ServiceV2:
     """Answers V2 requests from a dataset."""
 
-    def __init__(self, view: View, *, is_strict: bool) -> None:
-        """Answer from the dataset of *view*; if *is_strict*, refuse what the specification does."""
-        self.view = view
+    def __init__(self, views: DatasetViews, *, is_strict: bool) -> None:
+        """Answer from a dataset; if *is_strict*, refuse what the specification does."""
+        self.views = views
         self.is_strict = is_strict
         self._cursors = CursorCodec()
-        self._cached_rows: OrderedDict[bytes, pl.DataFrame] = OrderedDict()
+        self._cached_rows: OrderedDict[tuple[int, bytes], pl.DataFrame] = OrderedDict()
         self._lock = threading.Lock()
 
     def answer(self, endpoint: Endpoint, body: bytes, tier: Tier) -> tuple[int, bytes]:
@@ -95,7 +97,8 @@ class ServiceV2:
             return 403, encode_error(403, message=denial)
         try:
             return 200, self.encode_answer(endpoint, fields)
-        except ObjectNotFound:
+        except ObjectNotFound as missing:
+            log.info("POST %s: 404: %s", endpoint.path, missing.message)
             return 404, encode_error(404)
         except RequestRefused as refusal:
             # The service does not state the reason.
@@ -104,8 +107,9 @@ class ServiceV2:
 
     def encode_answer(self, endpoint: Endpoint, fields: dict[str, Any]) -> bytes:
         """Return the body of an answer; raise RequestRefused for a request that is not valid."""
+        view = self.views.current()
         if endpoint.parameters_of(Role.CONTEXT):
-            self.check_chain(fields.get("chain", PUBLIC_CHAINS[0]))
+            check_chain(view.chain, fields.get("chain", PUBLIC_CHAINS[0]))
         for name in REQUIRED.get(endpoint.name, ()):
             if name not in fields and self.is_strict:
                 raise RequestRefused(f"{name} is missing")
@@ -115,55 +119,61 @@ class ServiceV2:
             size, cursor = fields.get("page_size", PAGE_SIZE), fields.get("cursor", "")
             if type(size) is not int or not 1 <= size <= PAGE_SIZE or not isinstance(cursor, str):
                 raise RequestRefused("page_size must be 1 to 10, and cursor must be text")
-            first = self._cursors.decode(cursor, request_hash)
-            rows = self.select_rows(endpoint, fields, request_hash)
-            has_more = first + size < rows.height
-            next_cursor = self._cursors.encode(first + size, request_hash) if has_more else ""
+            first = 0
+            if cursor:
+                # All pages of a list are those of the head of its first page.
+                first, slot = self._cursors.decode(cursor, request_hash)
+                view = self.views.at(slot)
+            rows = self.select_rows(endpoint, fields, request_hash, view)
+            next_cursor = ""
+            if first + size < rows.height:
+                next_cursor = self._cursors.encode(first + size, view.head.slot, request_hash)
             parts["paging"] = msgspec.Raw(msgspec.json.encode({"next_cursor": next_cursor}))
             rows = rows.slice(first, size)
         else:
-            rows = self.select_rows(endpoint, fields, request_hash)
+            rows = self.select_rows(endpoint, fields, request_hash, view)
         records = RECORDS.get(endpoint.name, endpoint.table)
-        data = records.encode(rows, self.view.chain, without=UNSENT.get(endpoint.name, ()))
+        data = records.encode(rows, view.chain, without=UNSENT.get(endpoint.name, ()))
         if endpoint.shape is Shape.OBJECT:
             objects = msgspec.json.decode(data, type=list[msgspec.Raw])
             if not objects:
                 raise ObjectNotFound(f"no {endpoint.name}")
             data = bytes(objects[0])
         if endpoint.name in HOURLY:
-            hour = int(self.view.chain.time_of("slot", self.view.head.slot).timestamp()) // HOUR
+            hour = int(view.chain.time_of("slot", view.head.slot).timestamp()) // HOUR
             parts["last_updated"] = msgspec.Raw(msgspec.json.encode(hour * HOUR))
         if endpoint.name not in WITHOUT_RANGE:
-            answered = find_range(endpoint, fields, self.view)
+            answered = find_range(endpoint, fields, view)
             parts = {"range": msgspec.Raw(msgspec.json.encode(answered)), **parts}
         return msgspec.json.encode({"data": msgspec.Raw(data), **parts})
 
-    def check_chain(self, chain: Any) -> None:
-        """Raise RequestRefused for another chain; a simulated chain is served as mainnet."""
-        own = self.view.chain.name
-        served_as = own if own in PUBLIC_CHAINS else PUBLIC_CHAINS[0]
-        if chain in (own, served_as):
-            return
-        if chain in PUBLIC_CHAINS:
-            raise ObjectNotFound(f"{chain} is not served here")
-        raise RequestRefused(f"unknown chain {chain!r}")
-
     def select_rows(
-        self, endpoint: Endpoint, fields: dict[str, Any], request_hash: bytes
+        self, endpoint: Endpoint, fields: dict[str, Any], request_hash: bytes, view: View
     ) -> pl.DataFrame:
         """Return all rows that *fields* select, and cache them for the next pages."""
+        name = view.head.slot, request_hash
         with self._lock:
-            if request_hash in self._cached_rows:
-                self._cached_rows.move_to_end(request_hash)
-                return self._cached_rows[request_hash]
-        rows = endpoint.select(ROWS[endpoint.name](self.view), fields, self.view)
+            if name in self._cached_rows:
+                self._cached_rows.move_to_end(name)
+                return self._cached_rows[name]
+        rows = endpoint.select(ROWS[endpoint.name](view), fields, view)
         if endpoint.name in SUMMARIES:
             rows = SUMMARIES[endpoint.name](rows)
             for parameter in endpoint.all_parameters:
                 rows = parameter.apply_to_sums(rows, fields)
         selected = rows.collect()
         with self._lock:
-            self._cached_rows[request_hash] = selected
+            self._cached_rows[name] = selected
             while len(self._cached_rows) > MAX_CACHED_ANSWERS:
                 self._cached_rows.popitem(last=False)
         return selected
+
+
+def check_chain(own: Chain, name: Any) -> None:
+    """Raise RequestRefused for another chain; a simulated chain is served as mainnet."""
+    served_as = own.name if own.name in PUBLIC_CHAINS else PUBLIC_CHAINS[0]
+    if name in (own.name, served_as):
+        return
+    if name in PUBLIC_CHAINS:
+        raise ObjectNotFound(f"{name} is not served here, only {served_as}")
+    raise RequestRefused(f"unknown chain {name!r}")

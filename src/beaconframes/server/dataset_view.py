@@ -1,0 +1,99 @@
+"""What the handlers of requests see of a dataset: its rows as of one head, and caches of them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from beaconframes.endpoint.chain_metadata import ChainMetadata
+from beaconframes.server.table_cache import TableCache
+from beaconframes.simulator.old_attestations import OldAttestations
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from beaconframes.dataset import Dataset
+    from beaconframes.server.head_clock import HeadClock
+
+MAX_VIEWS = 4
+"""Heads of a live chain whose rows are cached; pages of a list need the head of its first page."""
+
+
+class DatasetView:
+    """A dataset whose head does not move; all handlers share it."""
+
+    def __init__(self, dataset: Dataset, *, public: bool, cache_bytes: int) -> None:
+        """Answer from *dataset*, and cache up to *cache_bytes* of its rows."""
+        self.dataset = dataset
+        metadata = ChainMetadata.parse(dataset.meta)
+        self.chain, self.head = metadata.chain, metadata.head
+        self.table_cache = TableCache(dataset, public=public, max_bytes=cache_bytes)
+
+    @cached_property
+    def indices(self) -> dict[str, int]:
+        """Return the validator index of every public key."""
+        keys = self.dataset.scan("validators").select("pubkey", "validator_index").collect()
+        return dict(keys.iter_rows())
+
+    def index_of(self, pubkey: str) -> int | None:
+        """Return the validator index of a public key, or None."""
+        return self.indices.get(pubkey)
+
+    @cached_property
+    def pubkeys(self) -> dict[int, str]:
+        """Return the public key of every validator index."""
+        return {index: pubkey for pubkey, index in self.indices.items()}
+
+    def pubkey_of(self, index: int) -> str | None:
+        """Return the public key of a validator index, or None."""
+        return self.pubkeys.get(index)
+
+    @cached_property
+    def old_attestations(self) -> OldAttestations:
+        """Return the attestations of epochs that a simulated dataset does not store."""
+        return OldAttestations(self.dataset)
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """Return the rows of a table, for answers that are derived from several tables."""
+        return self.table_cache.scan(table)
+
+
+class DatasetViews:
+    """The views of a dataset: one, or one for each head of a live chain."""
+
+    def __init__(
+        self, dataset: Dataset, clock: HeadClock | None, *, public: bool, cache_bytes: int
+    ) -> None:
+        """Show *dataset* as of its own head, or as of the head of *clock*."""
+        self.dataset, self.clock = dataset, clock
+        self._public, self._cache_bytes = public, cache_bytes
+        self._views: OrderedDict[int, DatasetView] = OrderedDict()
+        self._lock = threading.Lock()
+        if clock is None:
+            self._fixed = self._create(dataset)
+
+    def current(self) -> DatasetView:
+        """Return the view of the present head."""
+        return self._fixed if self.clock is None else self.at(self.clock.head().slot)
+
+    def at(self, slot: int) -> DatasetView:
+        """Return the view of the head at *slot*."""
+        if self.clock is None:
+            return self._fixed
+        from beaconframes.simulator.dataset_at import DatasetAt
+
+        with self._lock:
+            view = self._views.get(slot)
+            if view is None:
+                view = self._create(DatasetAt(self.dataset, self.clock.head_at(slot)))
+                self._views[slot] = view
+                if len(self._views) > MAX_VIEWS:
+                    self._views.popitem(last=False)
+            self._views.move_to_end(slot)
+        return view
+
+    def _create(self, dataset: Dataset) -> DatasetView:
+        size = self._cache_bytes if self.clock is None else self._cache_bytes // MAX_VIEWS
+        return DatasetView(dataset, public=self._public, cache_bytes=size)
