@@ -13,6 +13,7 @@ from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from beaconframes.server.access import Tier
+    from beaconframes.server.service import Service
 
 
 @click.command()
@@ -55,6 +56,32 @@ if TYPE_CHECKING:
     help="Permit web pages of this origin to read answers; repeat it for each origin.",
 )
 @click.option("--require-key", is_flag=True, help="Refuse requests without a key.")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Let the head follow the clock, slot by slot; an epoch is final two epochs later.",
+)
+@click.option(
+    "--start",
+    type=click.IntRange(min=0),
+    metavar="EPOCH",
+    help="Epoch at which a live chain starts; the default is that of the present time.",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="How many times faster than the clock a live chain moves.",
+)
+@click.option(
+    "--cache",
+    "cache_bytes",
+    metavar="SIZE",
+    default="128MB",
+    show_default=True,
+    help="Largest size of the rows in memory.",
+)
 @click.option("--access-log", is_flag=True, help="Log every request on standard error.")
 @click.option(
     "--key",
@@ -75,22 +102,30 @@ def serve(
     latency: str | None,
     origins: tuple[str, ...],
     require_key: bool,
+    live: bool,
+    start: int | None,
+    speed: float,
+    cache_bytes: str,
     access_log: bool,
     tiers: dict[str, Tier],
     as_json: bool,
 ) -> None:
     """Serve the API of the explorer from a dataset.
 
-    Without DATASET, the simulated sample is served.
+    Without DATASET, the simulated sample is served; with --live, a chain from two days ago to two
+    days ahead. A DATASET for --live is one of simulate --ends with a future time.
 
     With keys, every request needs one of them. The list of processes shows the options, so put a
     secret key into the environment variable BEACONFRAMES_SERVE_KEY.
     """
     from beaconframes.cli.rendering import format_json
     from beaconframes.server import Server, open_dataset
-    from beaconframes.simulator import open_sample
+    from beaconframes.simulator import open_live_sample, open_sample
 
-    served = open_sample() if dataset is None else open_dataset(dataset)
+    if dataset is None:
+        served = open_live_sample() if live else open_sample()
+    else:
+        served = open_dataset(dataset)
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
         tiers = {**tiers, key: "premium"}
     if latency is not None:
@@ -106,15 +141,43 @@ def serve(
         limits=limits,
         faults=faults,
         origins=origins,
+        live=live,
+        start=start,
+        speed=speed,
+        cache_bytes=cache_bytes,
     ) as server:
         chain = visible(server.service.chain.name)
         path = click.format_filename(served.path)
+        facts = {"url": server.url, "chain": chain, "dataset": path, "wire": wire, "live": live}
+        facts |= {"v1": f"{server.url}/api/v1", "v2": f"{server.url}/api/v2/ethereum"}
         if as_json:
-            click.echo(format_json({"url": server.url, "chain": chain, "dataset": path}))
+            click.echo(format_json(facts))
         else:
             click.echo(f"Serving {path} ({chain}) at {server.url} until Ctrl-C")
             click.echo(f"Load from it with --url {server.url}, or with bf.connect({server.url!r})")
+            click.echo(f"Base URLs for other clients: V1 {facts['v1']}, V2 {facts['v2']}")
+            click.echo(WIRES[wire])
+            click.echo(describe_head(server.service, live=live, speed=speed))
         server.wait()
+
+
+WIRES = {
+    "spec": "Wire: spec, the names of the specification; existing clients need --wire public",
+    "public": "Wire: public, the names of the public service",
+}
+
+
+def describe_head(service: Service, *, live: bool, speed: float) -> str:
+    """Return the head of the chain and how it moves, for the banner."""
+    head, chain = service.head, service.chain
+    moment = f"epoch {head.epoch} ({chain.time_of('slot', head.slot):%Y-%m-%d %H:%M} UTC)"
+    if not live:
+        return f"The latest epoch stays {moment}; use --live for a head that follows the clock"
+    clock = service.views.clock
+    assert clock is not None
+    end = f"{chain.time_of('slot', clock.end.slot):%Y-%m-%d %H:%M} UTC"
+    times = "" if speed == 1 else f", {speed:g} times as fast"
+    return f"Live from {moment}: a slot every {chain.seconds_per_slot} s{times}, until {end}"
 
 
 def show_log(*, with_requests: bool) -> None:

@@ -39,10 +39,29 @@ from beaconframes.cli.common_options import JSON_HELP
     type=click.IntRange(min=0),
     help="Days of yield index before the simulated epochs.",
 )
+@click.option(
+    "--chain",
+    type=click.Choice(["mainnet", "hoodi"]),
+    help="Clock of a public chain; the default is a chain that starts on 30 September 2026, "
+    "or mainnet with --ends.",
+)
+@click.option(
+    "--ends",
+    metavar="TIME",
+    help="Time of the head: now, or a date or datetime, past or future. Epochs then have the "
+    "numbers of the real chain, and serve --live can show each of them as the latest.",
+)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder.")
 @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 def simulate(
-    validators: int, epochs: int, seed: int, history_days: int, out: Path, as_json: bool
+    validators: int,
+    epochs: int,
+    seed: int,
+    history_days: int,
+    chain: str | None,
+    ends: str | None,
+    out: Path,
+    as_json: bool,
 ) -> None:
     """Simulate a chain and write it as a dataset."""
     from beaconframes.cli.rendering import print_json
@@ -50,7 +69,13 @@ def simulate(
 
     started = time.perf_counter()
     dataset = simulate_chain(
-        out, validators=validators, epochs=epochs, seed=seed, history_days=history_days
+        out,
+        validators=validators,
+        epochs=epochs,
+        seed=seed,
+        history_days=history_days,
+        chain=chain,
+        ends=ends,
     )
     seconds = time.perf_counter() - started
     sizes = dataset.tables()

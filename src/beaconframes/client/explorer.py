@@ -48,7 +48,7 @@ from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -150,6 +150,8 @@ class Explorer:
             "timeout": timeout,
             "progress": progress,
         }
+        self.clock: Callable[[], datetime] = get_present
+        """The current time; a live local explorer has a clock of its own."""
         self.about: Mapping[str, Any] = {}
         """Facts that the service does not state itself, such as whether its chain is simulated."""
         self._default_chain = get_chain(settings.chain)
@@ -296,7 +298,7 @@ class Explorer:
     def now(self) -> datetime:
         """Return the current time; for a fixed chain head, the time of its slot."""
         fixed = self._head.fixed
-        return self.chain.time_of("slot", fixed.slot) if fixed else datetime.now(UTC)
+        return self.chain.time_of("slot", fixed.slot) if fixed else self.clock()
 
     def load(
         self,
@@ -406,6 +408,11 @@ class Explorer:
         if self.offline:
             raise UsageError("offline=True sends no requests", hint="Connect without offline=True")
         return self.source.fetch(request)
+
+
+def get_present() -> datetime:
+    """Return the current time."""
+    return datetime.now(UTC)
 
 
 class RequestlessExplorer(Explorer):

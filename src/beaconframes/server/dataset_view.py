@@ -55,9 +55,12 @@ class DatasetView:
         """Return the attestations of epochs that a simulated dataset does not store."""
         return OldAttestations(self.dataset)
 
-    def scan(self, table: str) -> pl.LazyFrame:
-        """Return the rows of a table, for answers that are derived from several tables."""
-        return self.table_cache.scan(table)
+    def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of a table, for answers that are derived from several tables.
+
+        A table that does not exist is an error, or has no rows if its *schema* is given.
+        """
+        return self.table_cache.scan(table, schema)
 
 
 class DatasetViews:

@@ -17,13 +17,16 @@ import uvicorn
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.defaults import create_local_store
 from beaconframes.config import current as current_settings
+from beaconframes.config import parse_size
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.server.access import NO_KEY, TIERS, Access, Limits, parse_limits
 from beaconframes.server.app import build_app
 from beaconframes.server.faults import parse_faults
+from beaconframes.server.head_clock import HeadClock
 from beaconframes.server.service import Service
 from beaconframes.server.slow_clients import RequestDeadlineProtocol
+from beaconframes.server.table_cache import CACHE_BYTES
 from beaconframes.text import shorten
 from beaconframes.v1 import ENDPOINTS
 
@@ -48,6 +51,10 @@ class ServerOptions(TypedDict, total=False):
     rate: int | None
     limits: str | Sequence[str]
     faults: str | Sequence[str]
+    live: bool
+    start: int | None
+    speed: float
+    cache_bytes: int | str
 
 
 class Server:
@@ -65,6 +72,10 @@ class Server:
         limits: str | Sequence[str] = (),
         faults: str | Sequence[str] = (),
         origins: Collection[str] = (),
+        live: bool = False,
+        start: int | None = None,
+        speed: float = 1.0,
+        cache_bytes: int | str = CACHE_BYTES,
     ) -> None:
         """Serve *dataset* on a loopback port; port 0 means any free port.
 
@@ -93,6 +104,17 @@ class Server:
             Faults to simulate: ``["503@10%", "hang@1%", "latency=80ms"]``.
         origins
             Origins whose web pages may read answers: ``["http://localhost:3000"]``.
+        live
+            Whether the head follows the clock, slot by slot, through the simulated *dataset*:
+            later rows are hidden, and an epoch is final two epochs later. At the end of the
+            dataset the head stops.
+        start
+            The epoch at which a live chain starts; by default that of the present time.
+        speed
+            How many times faster than the clock a live chain moves.
+        cache_bytes
+            The largest size of the rows in memory: a number of bytes, or a text such as
+            ``"128MB"``.
 
         Raises
         ------
@@ -113,8 +135,16 @@ class Server:
         elif wire == "public" and not permitted:
             # The public service sends rate-limit headers with every answer.
             permitted = dict.fromkeys(PLANS, Limits())
+        if (size := parse_size(cache_bytes)) is None:
+            raise UsageError(
+                f"cache_bytes={cache_bytes!r} is not a size",
+                hint='Use a number of bytes above 0, or a text such as "128MB"',
+            )
+        if not live and (start is not None or speed != 1.0):
+            raise UsageError("start and speed need a live chain", hint="Add live=True (--live)")
+        clock = HeadClock(dataset, start=start, speed=speed) if live else None
         access = Access(keys, wire=wire, require_key=require_key, limits=permitted)
-        self.service = Service(dataset, wire)
+        self.service = Service(dataset, wire, clock=clock, cache_bytes=size)
         application = build_app(self.service, access, parse_faults(faults), check_origins(origins))
         # asyncio sets TCP_NODELAY only if the socket's protocol is TCP. Without TCP_NODELAY, each
         # answer on a keep-alive connection waits 40 ms for an acknowledgement.
@@ -220,9 +250,12 @@ class Local(Server):
         Loaders send the first of the *keys*.
         """
         super().__init__(dataset, keys=keys, wire=wire, **options)
-        chain, head = self.service.chain, self.service.head
+        chain, clock = self.service.chain, self.service.views.clock
+        head = self.service.head if clock is None else None
         key = next(iter(keys), ANY_KEY if wire == "public" else None)
         self.explorer = Explorer(self.url, api_key=key, chain=chain, head=head, store=False)
+        if clock is not None:
+            self.explorer.clock = clock.now
         settings = current_settings(store=store)
         location = settings.store if store else False
         if location:
@@ -259,6 +292,10 @@ def local(
     rate: int | None = None,
     limits: str | Sequence[str] = (),
     faults: str | Sequence[str] = (),
+    live: bool = False,
+    start: int | None = None,
+    speed: float = 1.0,
+    cache_bytes: int | str = CACHE_BYTES,
 ) -> Local:
     """Start a local explorer on a free loopback port and let every loader use it.
 
@@ -292,15 +329,36 @@ def local(
     faults
         ``["503@10%", "hang@1%", "truncate@1%", "html@5%", "latency=80ms"]``: to rehearse an outage
         or a slow service.
+    live
+        Whether the head follows the clock, slot by slot, as on a real chain: to try pollers and
+        recordings. Without a dataset, a simulated chain from two days ago to two days ahead is
+        served; it has mainnet's epoch numbers. With one, it must reach beyond the present time:
+        see *ends* of ``beaconframes.simulator.simulate``.
+    start
+        The epoch at which a live chain starts, instead of the present time.
+    speed
+        How many times faster than the clock a live chain moves: 100 is an epoch in 4 seconds.
+    cache_bytes
+        The largest size of the rows in memory: a number of bytes, or a text such as ``"128MB"``.
     """
     if dataset is None:
-        from beaconframes.simulator import open_sample
+        from beaconframes.simulator import open_live_sample, open_sample
 
-        dataset = open_sample()
+        dataset = open_live_sample() if live else open_sample()
     elif not isinstance(dataset, Dataset):
         dataset = open_dataset(dataset)
     return Local(
-        dataset, store=store, keys=keys, wire=wire, rate=rate, limits=limits, faults=faults
+        dataset,
+        store=store,
+        keys=keys,
+        wire=wire,
+        rate=rate,
+        limits=limits,
+        faults=faults,
+        live=live,
+        start=start,
+        speed=speed,
+        cache_bytes=cache_bytes,
     )
 
 

@@ -75,6 +75,7 @@ class Service:
             endpoint = PREMIUM_VALIDATORS
         view = self.views.current()
         try:
+            translated = wire.translate_fields(endpoint, fields, view, self.wire)
             rows = self.draw_rows(endpoint, translated, view)
             records = view.table_cache.select_records(endpoint, translated, view, rows)
             body = wire.encode_body(endpoint, records, translated, self.wire)

@@ -86,7 +86,7 @@ class DatasetAt(Dataset):
     def _hide_later_rows(self, table: str) -> pl.LazyFrame:
         """Return the rows of a table that exist at the head."""
         rows, head, chain = self.scan_all(table), self.head, self.chain
-        columns = self.schema(table) or {}
+        columns = self.schema(table) or pl.Schema()
         for name in ("block_slot", "slot"):
             if name in columns:
                 rows = rows.filter(pl.col(name) <= head.slot)
@@ -201,7 +201,9 @@ def compute_validators(data: DatasetAt) -> pl.DataFrame:
         .collect()
     )
     slashings, exits = find_later("slashing_events"), find_later("exit_events")
-    withdrawals = find_later("withdrawal_events").group_by(index)
+    withdrawals = (
+        find_later("withdrawal_events").group_by(index).agg(later=pl.col("amount_gwei").sum())
+    )
     changes = find_later("bls_changes").select(index, earlier="withdrawal_credentials_0x00")
     keeps_exit = ~pl.col(index).is_in([*slashings[index], *exits[index]])
     activation = pl.col("activation_epoch")
@@ -210,7 +212,7 @@ def compute_validators(data: DatasetAt) -> pl.DataFrame:
     rows = (
         whole.drop("balance_gwei", "effective_balance_gwei")
         .join(balances, index, maintain_order="left")
-        .join(withdrawals.agg(later=pl.col("amount_gwei").sum()), index, "left", maintain_order="left")
+        .join(withdrawals, index, "left", maintain_order="left")
         .join(changes, index, "left", maintain_order="left")
         .join(find_last_attestations(data), index, "left", maintain_order="left")
         .with_columns(

@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from contextlib import suppress
+from datetime import UTC, datetime, time, timedelta
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -29,6 +30,13 @@ _SOURCES: Final = ("simulator/**/*.py", "dataset/**/*.py", "calendar.py", "v1/_*
 """Sources that determine the rows of a simulation, beside the declarations of the tables."""
 
 SAMPLE: Final[dict[str, Any]] = {"validators": 2000, "epochs": 1575, "seed": 1, "history_days": 365}
+
+LIVE_SAMPLE: Final[dict[str, Any]] = {
+    "validators": 400,
+    "epochs": 1125,
+    "seed": 1,
+    "history_days": 365,
+}
 _locks: dict[Path, int] = {}
 """File descriptors of the simulations in use, each locked until this process ends."""
 
@@ -69,6 +77,18 @@ def has_sample() -> bool:
 def open_sample() -> Dataset:
     """Return the sample dataset, simulating it on first use."""
     return open_or_simulate(platformdirs.user_cache_path("beaconframes"), "sample", **SAMPLE)
+
+
+def open_live_sample() -> Dataset:
+    """Return a chain from two days ago to two days ahead, simulating it on the first use of a day.
+
+    It has the epoch numbers of mainnet.
+    """
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    # The chain ends at midnight, so that all processes of a day use the same one.
+    ends = datetime.combine(tomorrow, time(), UTC) + timedelta(days=2)
+    folder = platformdirs.user_cache_path("beaconframes")
+    return open_or_simulate(folder, "live", **LIVE_SAMPLE, ends=ends)
 
 
 def open_or_simulate(folder: Path, name: str, **arguments: Any) -> Dataset:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint, View
     from beaconframes.server.access import Tier
-    from beaconframes.server.dataset_view import DatasetViews
+    from beaconframes.server.dataset_view import DatasetView, DatasetViews
 
 log = logging.getLogger("beaconframes.server")
 
@@ -113,25 +113,12 @@ class ServiceV2:
         for name in REQUIRED.get(endpoint.name, ()):
             if name not in fields and self.is_strict:
                 raise RequestRefused(f"{name} is missing")
-        request_hash = hash_request(endpoint.path, fields)
         parts = {}
         if is_paged(endpoint):
-            size, cursor = fields.get("page_size", PAGE_SIZE), fields.get("cursor", "")
-            if type(size) is not int or not 1 <= size <= PAGE_SIZE or not isinstance(cursor, str):
-                raise RequestRefused("page_size must be 1 to 10, and cursor must be text")
-            first = 0
-            if cursor:
-                # All pages of a list are those of the head of its first page.
-                first, slot = self._cursors.decode(cursor, request_hash)
-                view = self.views.at(slot)
-            rows = self.select_rows(endpoint, fields, request_hash, view)
-            next_cursor = ""
-            if first + size < rows.height:
-                next_cursor = self._cursors.encode(first + size, view.head.slot, request_hash)
+            rows, next_cursor, view = self.select_page(endpoint, fields, view)
             parts["paging"] = msgspec.Raw(msgspec.json.encode({"next_cursor": next_cursor}))
-            rows = rows.slice(first, size)
         else:
-            rows = self.select_rows(endpoint, fields, request_hash, view)
+            rows = self.select_rows(endpoint, fields, view)
         records = RECORDS.get(endpoint.name, endpoint.table)
         data = records.encode(rows, view.chain, without=UNSENT.get(endpoint.name, ()))
         if endpoint.shape is Shape.OBJECT:
@@ -147,11 +134,28 @@ class ServiceV2:
             parts = {"range": msgspec.Raw(msgspec.json.encode(answered)), **parts}
         return msgspec.json.encode({"data": msgspec.Raw(data), **parts})
 
-    def select_rows(
-        self, endpoint: Endpoint, fields: dict[str, Any], request_hash: bytes, view: View
-    ) -> pl.DataFrame:
+    def select_page(
+        self, endpoint: Endpoint, fields: dict[str, Any], view: DatasetView
+    ) -> tuple[pl.DataFrame, str, DatasetView]:
+        """Return the rows of a page, the cursor of the next page, and the view of the whole list.
+
+        All pages of a list are those of the head of its first page.
+        """
+        size, cursor = fields.get("page_size", PAGE_SIZE), fields.get("cursor", "")
+        if type(size) is not int or not 1 <= size <= PAGE_SIZE or not isinstance(cursor, str):
+            raise RequestRefused("page_size must be 1 to 10, and cursor must be text")
+        first, request_hash = 0, hash_request(endpoint.path, fields)
+        if cursor:
+            first, slot = self._cursors.decode(cursor, request_hash)
+            view = self.views.at(slot)
+        rows, end = self.select_rows(endpoint, fields, view), first + size
+        has_more = end < rows.height
+        next_cursor = self._cursors.encode(end, view.head.slot, request_hash) if has_more else ""
+        return rows.slice(first, size), next_cursor, view
+
+    def select_rows(self, endpoint: Endpoint, fields: dict[str, Any], view: View) -> pl.DataFrame:
         """Return all rows that *fields* select, and cache them for the next pages."""
-        name = view.head.slot, request_hash
+        name = view.head.slot, hash_request(endpoint.path, fields)
         with self._lock:
             if name in self._cached_rows:
                 self._cached_rows.move_to_end(name)
