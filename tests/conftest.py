@@ -11,6 +11,7 @@ import random
 import shutil
 import sys
 import time
+from datetime import UTC, datetime
 
 import platformdirs
 import pytest
@@ -149,6 +150,15 @@ def chain(tmp_path_factory, machine_cache):
         stored = open_or_simulate(machine_cache, "chain", validators=1010, epochs=470, seed=7)
     copy = tmp_path_factory.mktemp("chain") / "data"
     return Dataset.open(shutil.copytree(stored.path, copy))
+
+
+@pytest.fixture(scope="session")
+def hoodi(machine_cache):
+    """A simulated hoodi chain of 60 validators and 150 epochs, with all attestation duties."""
+    arguments = {"validators": 60, "epochs": 150, "seed": 4, "history_days": 3, "chain": "hoodi"}
+    with locked(machine_cache):
+        ends = datetime(2026, 10, 1, tzinfo=UTC)
+        return open_or_simulate(machine_cache, "hoodi", **arguments, ends=ends)
 
 
 @pytest.fixture

@@ -31,20 +31,16 @@ def head_at(epoch: int) -> Head:
     return Head(epoch, max(epoch - 2, 0), epoch * 32 + 31)
 
 
-class Replicas(httpx.BaseTransport):
-    """Answers each request with the head that `epoch_of` returns for its number and its path.
+class ServiceTransport(httpx.BaseTransport):
+    """Answers requests from a *service* in this process.
 
     V1 requests for more than *at_most* validators are refused, as for the plan of some keys.
     """
 
-    def __init__(
-        self, service: Service, epoch_of: Callable[[int, str], int], *, at_most: int = 100
-    ) -> None:
+    def __init__(self, service: Service, *, at_most: int = 100) -> None:
         self.service = service
         self.at_most = at_most
-        self.epoch_of = epoch_of
         self.paths: list[str] = []
-        self.numbers = itertools.count()
         self.lock = threading.Lock()
         self.routes = [
             (re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", e.path)), e)
@@ -53,21 +49,11 @@ class Replicas(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         with self.lock:
-            return self.answer(request)
+            path = unquote(request.url.path)
+            self.paths.append(request.url.raw_path.decode())
+            return self.answer(request, path)
 
-    def answer(self, request: httpx.Request) -> httpx.Response:
-        path = unquote(request.url.path)
-        self.paths.append(request.url.raw_path.decode())
-        head = self.service.head = head_at(self.epoch_of(next(self.numbers), path))
-        if path == "/api/v1/latestState":
-            return httpx.Response(200, json={
-                "currentSlot": head.slot, "currentEpoch": head.epoch,
-                "currentFinalizedEpoch": head.finalized_epoch,
-            })  # fmt: skip
-        if path == "/api/v2/ethereum/slot":
-            view = json.loads(request.content)["slot"]["view"]
-            slot = head.slot if view == "latest" else (head.finalized_epoch + 1) * 32 - 1
-            return httpx.Response(200, json={"data": {"slot": slot}})
+    def answer(self, request: httpx.Request, path: str) -> httpx.Response:
         matches = ((pattern.fullmatch(path), endpoint) for pattern, endpoint in self.routes)
         match, endpoint = next(found for found in matches if found[0] is not None)
         if path.startswith("/api/v2/"):
@@ -85,9 +71,34 @@ class Replicas(httpx.BaseTransport):
         return sum(part in path for path in self.paths)
 
 
-def connect_to(replicas: Replicas, **options: object) -> bf.Explorer:
-    """Return an explorer whose requests the *replicas* answer."""
-    explorer = bf.Explorer(URL, chain=replicas.service.chain, rate=10_000, **options)
-    session = Session(URL, rate_limiter=explorer.rate_limiter, transport=replicas)
+class Replicas(ServiceTransport):
+    """Answers each request with the head that `epoch_of` returns for its number and its path."""
+
+    def __init__(
+        self, service: Service, epoch_of: Callable[[int, str], int], *, at_most: int = 100
+    ) -> None:
+        super().__init__(service, at_most=at_most)
+        self.epoch_of = epoch_of
+        self.numbers = itertools.count()
+
+    def answer(self, request: httpx.Request, path: str) -> httpx.Response:
+        head = head_at(self.epoch_of(next(self.numbers), path))
+        self.service.views.current().head = head
+        if path == "/api/v1/latestState":
+            return httpx.Response(200, json={
+                "currentSlot": head.slot, "currentEpoch": head.epoch,
+                "currentFinalizedEpoch": head.finalized_epoch,
+            })  # fmt: skip
+        if path == "/api/v2/ethereum/slot":
+            view = json.loads(request.content)["slot"]["view"]
+            slot = head.slot if view == "latest" else (head.finalized_epoch + 1) * 32 - 1
+            return httpx.Response(200, json={"data": {"slot": slot}})
+        return super().answer(request, path)
+
+
+def connect_to(transport: ServiceTransport, **options: object) -> bf.Explorer:
+    """Return an explorer whose requests the *transport* answers."""
+    explorer = bf.Explorer(URL, chain=transport.service.chain, rate=10_000, **options)
+    session = Session(URL, rate_limiter=explorer.rate_limiter, transport=transport)
     explorer.source = ApiSource(session, session, public=False)
     return explorer

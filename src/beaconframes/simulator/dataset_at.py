@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import Head
 
-FINAL_ONLY = {"income_history", "missed_attestation_events"}
+FINAL_ONLY = {"income_history", "missed_attestation_events", "late_attestation_events"}
 """Tables with rows of final epochs only."""
 
 EMPTY_VALUES: dict[str, Any] = {"graffiti_text": "", "sync_aggregate_participation": 0.0}
@@ -87,6 +87,8 @@ class DatasetAt(Dataset):
         """Return the rows of a table that exist at the head."""
         rows, head, chain = self.scan_all(table), self.head, self.chain
         columns = self.schema(table) or pl.Schema()
+        if table in FINAL_ONLY:
+            return rows.filter(pl.col("epoch") <= head.finalized_epoch)
         for name in ("block_slot", "slot"):
             if name in columns:
                 rows = rows.filter(pl.col(name) <= head.slot)
@@ -95,8 +97,7 @@ class DatasetAt(Dataset):
                     rows = rows.with_columns(finalized=final)
                 return rows
         if "epoch" in columns:
-            last = head.finalized_epoch if table in FINAL_ONLY else head.epoch
-            return rows.filter(pl.col("epoch") <= last)
+            return rows.filter(pl.col("epoch") <= head.epoch)
         if "day" in columns:
             return rows.filter(pl.col("day") < head.finalized_epoch // chain.epochs_per_day)
         if "period" in columns:

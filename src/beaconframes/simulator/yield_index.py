@@ -56,7 +56,7 @@ class DayCollector:
         """Collect days that end at or before the first slot of the *finalized* epoch."""
         self._per_day, self._registry, self._finalized = chain.epochs_per_day, registry, finalized
         self.days: list[Day] = []
-        self._first_start = (0, 0)
+        self._first_start: tuple[int, int] | None = None
         self._start: tuple[Ints, Ints, Bools] | None = None
         self._reset()
 
@@ -65,14 +65,15 @@ class DayCollector:
         # Balances are those after the first block: its withdrawals belong to the day that ends.
         is_first = epoch.withdrawals.slots == 0
         self._add_withdrawals(epoch, is_first)
-        if epoch.number % self._per_day == 0:
-            if self._start is None:
-                active = epoch.active
-                self._first_start = (
-                    int(epoch.balance[active].sum()),
-                    int(epoch.effective[active].sum()),
-                )
-            elif epoch.number <= self._finalized:
+        is_start = epoch.number % self._per_day == 0
+        if self._first_start is None or (is_start and self._start is None):
+            active = epoch.active
+            self._first_start = (
+                int(epoch.balance[active].sum()),
+                int(epoch.effective[active].sum()),
+            )
+        if is_start:
+            if self._start is not None and epoch.number <= self._finalized:
                 self._finish_day(epoch)
             self._start = epoch.balance, epoch.effective, epoch.active
             self._reset()
@@ -92,10 +93,13 @@ class DayCollector:
 
     @property
     def first_start(self) -> tuple[int, int]:
-        """Return balance and effective balance at the start of the first day, in gwei."""
+        """Return balance and effective balance at the start of the first day, in gwei.
+
+        A chain without the start of a day has those of its first epoch.
+        """
         if self.days:
             return self.days[0].start, self.days[0].effective
-        return self._first_start
+        return self._first_start or (0, 0)
 
     def _finish_day(self, epoch: Epoch) -> None:
         assert self._start is not None
