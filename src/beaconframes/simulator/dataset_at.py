@@ -127,7 +127,27 @@ def compute_blocks(data: DatasetAt) -> pl.DataFrame:
         pl.col(name) if name in known else pl.lit(find_empty_value(name)).cast(dtype).alias(name)
         for name, dtype in later.collect_schema().items()
     ]
-    return pl.concat([rows.filter(~is_later), later.select(columns)]).collect()
+    blocks = pl.concat([rows.filter(~is_later), later.select(columns)])
+    return count_recent_votes(data, blocks).collect()
+
+
+def count_recent_votes(data: DatasetAt, blocks: pl.LazyFrame) -> pl.LazyFrame:
+    """Return *blocks* with the votes for the last ones that blocks up to the head include."""
+    first = (data.head.epoch - 1) * data.chain.slots_per_epoch
+    votes = (
+        data.scan("slot_attestations")
+        .filter(pl.col("slot") >= first)
+        .group_by(block_root="beacon_block_root")
+        .agg(included=pl.col("validators").list.len().sum().cast(pl.Int64))
+    )
+    is_recent = (pl.col("slot") >= first) & (pl.col("status") == "proposed")
+    return (
+        blocks.join(votes, "block_root", how="left", maintain_order="left")
+        .with_columns(
+            votes=pl.when(is_recent).then(pl.col("included").fill_null(0)).otherwise("votes")
+        )
+        .drop("included")
+    )
 
 
 def find_empty_value(column: str) -> Any:
