@@ -33,7 +33,7 @@ def test_attestation_slots_count_the_duties_of_v1(explorer):
 
 def test_slots_of_deposits_and_withdrawals_have_their_sums(explorer):
     """Both are by slot and validator, newest first, up to the final slot."""
-    scan = explorer.service.scan
+    scan = explorer.service.dataset.scan
     who = range(1000, 1010)
     keys = bf.load_validators(who).select("validator_index", "pubkey")
     deposits = scan("slot_deposits").collect().join(keys, on="pubkey")
@@ -57,7 +57,7 @@ def test_slots_of_deposits_and_withdrawals_have_their_sums(explorer):
 
 def test_upcoming_duties_are_those_of_the_rest_of_the_epoch(explorer):
     """Proposals of scheduled slots, attestations, and the slots of committee members."""
-    scan, head = explorer.service.scan, explorer.service.head
+    scan, head = explorer.service.dataset.scan, explorer.service.head
     scheduled = scan("blocks").filter(pl.col("status") == "scheduled").collect()
     who = scheduled["proposer_index"].unique().to_list()[:3]
     found = bf.v2.load_upcoming_duty_slots(who)
@@ -100,7 +100,7 @@ def test_committees_of_validators_and_members_of_committees_agree_with_seats(exp
 def test_places_in_queues_add_up_to_the_queues(explorer):
     """Count, amount and the last estimate of each queue; the epoch of an exit is its exit epoch."""
     queues = bf.v2.load_queues()
-    status = explorer.service.scan("validators").collect()
+    status = explorer.service.dataset.scan("validators").collect()
     waiting = status.filter(~pl.col("status").str.contains("^(active|exited|slashed)"))
     found = bf.v2.load_validator_queues(waiting["validator_index"])
 
@@ -124,7 +124,12 @@ def test_places_in_queues_add_up_to_the_queues(explorer):
 
 def test_deposits_of_slots_equal_those_of_v1(explorer):
     """One row per deposit in the order of the block, also of one validator only."""
-    slots = explorer.service.scan("slot_deposits").collect()["block_slot"].unique().to_list()[-3:]
+    slots = (
+        explorer.service.dataset.scan("slot_deposits")
+        .collect()["block_slot"]
+        .unique()
+        .to_list()[-3:]
+    )
     expected = bf.to_wei(bf.load_slot_deposits(slots))
 
     found = bf.v2.load_slot_deposits(slots)

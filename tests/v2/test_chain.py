@@ -56,7 +56,7 @@ def test_a_request_without_a_valid_place_is_refused(path, body, explorer):
 @pytest.mark.parametrize("load", [bf.v2.load_block, bf.v2.load_block_rewards])
 def test_a_block_by_a_view_is_the_newest_or_the_newest_final_one(load, explorer):
     """Equal to the dataset; a block that does not exist is missing."""
-    known = explorer.service.scan("execution_blocks").collect()
+    known = explorer.service.dataset.scan("execution_blocks").collect()
     final = known.filter("finalized")["block_number"].max()
     newest = known["block_number"].max()
 
@@ -85,8 +85,10 @@ def test_every_slot_has_a_row(blocks, explorer):
 
 def test_slots_of_every_epoch_count_their_attestations(explorer):
     """E13: those of an epoch add up to its active validators; old slots have counts too."""
-    scan, final = explorer.service.scan, explorer.service.head.finalized_epoch
-    counts = count_attestations(explorer.service).with_columns(epoch=pl.col("slot") // 32)
+    scan, final = explorer.service.dataset.scan, explorer.service.head.finalized_epoch
+    counts = count_attestations(explorer.service.views.current()).with_columns(
+        epoch=pl.col("slot") // 32
+    )
     by_epoch = counts.group_by("epoch").agg(cs.starts_with("attestation_").sum()).collect()
 
     whole = scan("epochs").filter(pl.col("epoch") <= final).join(by_epoch.lazy(), on="epoch")
@@ -126,7 +128,7 @@ def test_a_root_selects_one_of_two_blocks_in_a_slot(blocks, explorer):
 def test_a_slot_counts_its_items(blocks, explorer):
     """Deposits, withdrawals and credential changes equal those of their own loaders."""
     deposits = bf.load_slot_deposits(37)
-    change = explorer.service.scan("bls_changes").collect()["slot"][0]
+    change = explorer.service.dataset.scan("bls_changes").collect()["slot"][0]
     paid = bf.load_slot_withdrawals(37)
 
     found = bf.v2.load_slot([37, change])

@@ -17,9 +17,9 @@ def pairs(explorer):
     head = explorer.service.head
     final = 32 * (head.finalized_epoch + 1) - 1
     slots = [*range(5_000, 5_020), 6_409, head.slot - 5]
-    newest = explorer.service.scan("execution_blocks").collect()["block_number"].max()
+    newest = explorer.service.dataset.scan("execution_blocks").collect()["block_number"].max()
     blocks = [0, 1, *range(7_000, 7_012), newest]
-    duties = explorer.service.scan("attestations").collect()
+    duties = explorer.service.dataset.scan("attestations").collect()
     voted = [head.slot - 40, head.slot - 41]
     here = duties.filter(pl.col("attester_slot").is_in(voted))
     members = here["validator_index"].unique().sort().to_list()[:20]

@@ -55,7 +55,7 @@ def test_attestation_duties_equal_those_of_v1(late, explorer):
 
 def test_old_epochs_have_delays_and_misses(explorer):
     """E13: also before the hundred epochs of V1; every active validator has one attestation."""
-    scan = explorer.service.scan
+    scan = explorer.service.dataset.scan
     late = scan("late_attestation_events").filter(pl.col("epoch") < 300).tail(3).collect()
     missed = scan("missed_attestation_events").filter(pl.col("epoch") < 300).tail(1).collect()
     whole = bf.v2.load_performance(late["validator_index"], since=late["epoch"][0], until=299)

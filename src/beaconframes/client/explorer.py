@@ -150,8 +150,8 @@ class Explorer:
             "timeout": timeout,
             "progress": progress,
         }
-        self.clock: Callable[[], datetime] = get_present
-        """The current time; a live local explorer has a clock of its own."""
+        self.clock: Callable[[], datetime] | None = None
+        """The clock of a live local explorer, which may be faster; None is the system's."""
         self.about: Mapping[str, Any] = {}
         """Facts that the service does not state itself, such as whether its chain is simulated."""
         self._default_chain = get_chain(settings.chain)
@@ -298,7 +298,9 @@ class Explorer:
     def now(self) -> datetime:
         """Return the current time; for a fixed chain head, the time of its slot."""
         fixed = self._head.fixed
-        return self.chain.time_of("slot", fixed.slot) if fixed else self.clock()
+        if fixed is not None:
+            return self.chain.time_of("slot", fixed.slot)
+        return datetime.now(UTC) if self.clock is None else self.clock()
 
     def load(
         self,
@@ -408,11 +410,6 @@ class Explorer:
         if self.offline:
             raise UsageError("offline=True sends no requests", hint="Connect without offline=True")
         return self.source.fetch(request)
-
-
-def get_present() -> datetime:
-    """Return the current time."""
-    return datetime.now(UTC)
 
 
 class RequestlessExplorer(Explorer):
