@@ -21,6 +21,8 @@ from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS
 from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Fields, Head
     from beaconframes.server.access import Tier
