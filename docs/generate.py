@@ -1,4 +1,4 @@
-"""Generate the data dictionary from the declarations of the endpoints.
+"""Generate the data dictionary and the OpenAPI document from the declarations of the endpoints.
 
 `make docs` writes it; `make check` runs this with --check, which fails if the page is out of date.
 """
@@ -6,17 +6,22 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 from beaconframes import dictionary
+from beaconframes.server.openapi import build_openapi
 
 DOCS = Path(__file__).resolve().parent
 
 
 def pages() -> dict[Path, str]:
     """Return the text of every generated page."""
-    return {DOCS / "dictionary.md": dictionary.build_page()}
+    return {
+        DOCS / "dictionary.md": dictionary.build_page(),
+        DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
+    }
 
 
 def main() -> None:

@@ -4,9 +4,11 @@ from beaconframes.endpoint.chain_head import ChainHead, End, Head
 from beaconframes.endpoint.declaration import Call, Endpoint, Finality, Post, Shape
 from beaconframes.endpoint.pagination import Cursor, EmptyPages, PageLoopGuard, Pages
 from beaconframes.endpoint.parameter import (
+    NATURAL,
     Batch,
     ExpectedRows,
     Fields,
+    JsonSchema,
     ObjectNotFound,
     Parameter,
     RequestRefused,
@@ -46,6 +48,7 @@ __all__ = [
     "ADDRESS",
     "CREDENTIALS",
     "ENS_NAME",
+    "NATURAL",
     "TRANSACTION",
     "UNRESOLVED",
     "Batch",
@@ -68,6 +71,7 @@ __all__ = [
     "Finality",
     "Head",
     "Identifiers",
+    "JsonSchema",
     "MachinesIn",
     "ObjectNotFound",
     "OnChain",

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.endpoint.identifiers import UNUSED_NUMBER, drop_invalid_numbers, parse_number
-from beaconframes.endpoint.parameter import Batch, Fields, Parameter, RequestRefused, Role, View
+from beaconframes.endpoint.parameter import (
+    NATURAL,
+    Batch,
+    Fields,
+    JsonSchema,
+    Parameter,
+    RequestRefused,
+    Role,
+    View,
+)
 from beaconframes.errors import PaginationError, ProtocolError
 
 if TYPE_CHECKING:
@@ -68,6 +77,11 @@ class Pages(Parameter):
             return {**fields, "limit": "1", "offset": UNUSED_NUMBER}
         return {**fields, "limit": str(min(limit or 0, self.at_most))}
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        limit = {"type": "integer", "minimum": 1, "maximum": self.at_most, "default": self.default}
+        return {"offset": NATURAL, "limit": limit}
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the page, or raise RequestRefused for an invalid number."""
         limit = parse_number(fields.get("limit", str(self.default)))
@@ -116,6 +130,11 @@ class Cursor(Parameter):
         if records is None or not self.sized:
             return 1, False
         return max(-(-records // PAGE_SIZE), 1), True
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        size = {"type": "integer", "minimum": 1, "maximum": PAGE_SIZE, "default": PAGE_SIZE}
+        return {"cursor": {"type": "string", "default": ""}, "page_size": size}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all rows: the local explorer cuts its results into pages itself."""

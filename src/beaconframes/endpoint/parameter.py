@@ -25,6 +25,18 @@ if TYPE_CHECKING:
 Fields: TypeAlias = Mapping[str, Any]
 """The fields of a request by wire name: texts in a path or a query, JSON values in a body."""
 
+JsonSchema: TypeAlias = dict[str, Any]
+"""A JSON Schema, as an OpenAPI document contains it."""
+
+NATURAL: JsonSchema = {"type": "integer", "minimum": 0}
+"""The JSON Schema of a whole number from 0 up."""
+
+
+def describe_object(fields: JsonSchema, *required: str) -> JsonSchema:
+    """Return the JSON Schema of an object with these *fields* and no others."""
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": fields, **needed, "additionalProperties": False}
+
 
 class Role(Enum):
     """The kind of selection that a parameter makes."""
@@ -185,6 +197,14 @@ class Parameter:
     def split(self, batch: Batch, batch_limit: int) -> list[Batch]:
         """Return *batch* in parts of at most *batch_limit* subjects."""
         return [batch]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field of a request, by wire name."""
+        return {}
+
+    def required_fields(self) -> Collection[str]:
+        """Return the fields that every request must have, beside those in the path."""
+        return ()
 
     def public_fields(self, fields: Fields) -> Fields:
         """Return *fields* as the public service reads them: it replaces some invalid values."""

@@ -10,9 +10,11 @@ import polars as pl
 
 from beaconframes.endpoint import identifiers
 from beaconframes.endpoint.parameter import (
+    NATURAL,
     Batch,
     ExpectedRows,
     Fields,
+    JsonSchema,
     Parameter,
     RequestRefused,
     Role,
@@ -121,6 +123,17 @@ class Identifiers(Parameter):
         ]
         return {**fields, self.arg: ",".join(items)}
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {
+            self.arg: {
+                "type": "string",
+                "minLength": 1,
+                "description": "Indices and public keys of validators, separated by commas: "
+                f"at most {self.at_most}.",
+            }
+        }
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the identified validators."""
         return rows.filter(pl.col(self.column.name).is_in(sorted(self.resolve(fields, view))))
@@ -186,9 +199,18 @@ class Values(Parameter):
             for item in numbers
         ]
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {self.wire: describe_number(self.tags)}
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the one number."""
         return filter_number(self.column, rows, fields[self.wire], self.tags, view, self.error)
+
+
+def describe_number(tags: tuple[str, ...]) -> JsonSchema:
+    """Return the JSON Schema of a number, or of one of the *tags* in its place."""
+    return {"anyOf": [NATURAL, {"type": "string", "enum": list(tags)}]} if tags else NATURAL
 
 
 def filter_number(
@@ -265,6 +287,14 @@ class Texts(Parameter):
         lower = text.lower()
         return f"0x{lower}" if BARE_HEX.fullmatch(lower) else lower
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        if self.at_once > 1:
+            about = f"At most {self.at_once} values, separated by commas."
+            return {self.wire: {"type": "string", "minLength": 1, "description": about}}
+        pattern = self.pattern.replace(ADDRESS, f"(?:0x)?{ADDRESS.removeprefix('0x')}")
+        return {self.wire: {"type": "string", "pattern": f"^(?:{pattern})$"}}
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the subjects."""
         texts = [self.canonical(text) for text in fields[self.wire].split(",")]
@@ -313,6 +343,11 @@ class EpochWindow(Parameter):
                 Batch(fields, (ExpectedRows({self.column.name: range(first, last + 1)}),))
             )
         return windows
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        limit = {"type": "integer", "minimum": 1, "maximum": self.at_most}
+        return {"latest_epoch": NATURAL, "offset": NATURAL, "limit": limit}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the window."""
@@ -377,6 +412,10 @@ class Each(Parameter):
         """Return the rows that one *number* selects."""
         return ExpectedRows({self.column.name: [parse_field]})
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {self.wire: describe_number(self.tags)}
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the one number."""
         text = fields[self.wire]
@@ -433,6 +472,10 @@ class EpochTail(Parameter):
             )
             batches.append(Batch({self.wire: str(last)}, (wanted,)))
         return batches
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {self.wire: NATURAL}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the window."""

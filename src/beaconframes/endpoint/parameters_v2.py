@@ -11,17 +11,26 @@ import polars as pl
 from beaconframes.calendar import instants
 from beaconframes.endpoint.identifiers import iterate_items
 from beaconframes.endpoint.parameter import (
+    NATURAL,
     Batch,
     ExpectedRows,
     Fields,
+    JsonSchema,
     ObjectNotFound,
     Parameter,
     RequestRefused,
     Role,
     View,
+    describe_object,
 )
-from beaconframes.endpoint.positions_v2 import LAST_SECOND
-from beaconframes.endpoint.set_members import is_natural, parse_party, resolve_members
+from beaconframes.endpoint.positions_v2 import LAST_SECOND, TIMESTAMPS
+from beaconframes.endpoint.set_members import (
+    PARTY,
+    describe_sets,
+    is_natural,
+    parse_party,
+    resolve_members,
+)
 from beaconframes.endpoint.validator_sets import (
     IDENTIFIERS,
     Entities,
@@ -50,6 +59,14 @@ class OnChain(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the explorer's chain."""
         return [Batch({"chain": chain_head.chain.name})]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"chain": {"type": "string", "examples": ["mainnet"], "default": "mainnet"}}
+
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the one field."""
+        return ("chain",)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all rows: requests for another chain are refused before."""
@@ -144,6 +161,14 @@ class ValidatorsIn(Parameter):
             )
         return [self.batch(items[n : n + at_most]) for n in range(0, len(items), at_most)]
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"validator": describe_sets(nullable=self.optional)}
+
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the field, unless no set selects all validators."""
+        return () if self.optional else ("validator",)
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the validators in the set."""
         validator_set = fields.get("validator")
@@ -193,6 +218,14 @@ class EpochIn(Parameter):
         """Return the slots of the epoch."""
         length = view.chain.slots_per_epoch
         return fields["epoch"] * length, (fields["epoch"] + 1) * length - 1
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"epoch": NATURAL}
+
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the one field."""
+        return ("epoch",)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the epoch."""
@@ -250,6 +283,15 @@ class WindowIn(Parameter):
         first, last = self.parse_epochs(fields, view)
         return first * view.chain.slots_per_epoch, (last + 1) * view.chain.slots_per_epoch - 1
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        window = {"type": "string", "enum": self.words}
+        return {"range": describe_object({"evaluation_window": window}, "evaluation_window")}
+
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the one field."""
+        return ("range",)
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the window's epochs."""
         return rows.filter(pl.col(self.column.name).is_between(*self.parse_epochs(fields, view)))
@@ -280,6 +322,11 @@ class SomeOf(Parameter):
                 )
         return [Batch({self.arg: chosen}) if chosen else Batch()]
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        words = {"type": "string", "enum": list(self.words)}
+        return {self.arg: {"type": ["array", "null"], "items": words}}
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows with one of the values; all rows without a list."""
         words = fields.get(self.arg) or []
@@ -307,6 +354,12 @@ class SortedBy(Parameter):
                 known = ", ".join(map(repr, words))
                 raise UsageError(f"{name}={shorten(values[name])} is not one of {known}")
         return [Batch({name: values[name] for name in self.args})]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        by = {"type": "string", "enum": list(self.words), "default": self.words[0]}
+        order = {"type": "string", "enum": list(ORDERS), "default": "desc"}
+        return {"sort_by": by, "sort_order": order}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all rows, since only their sums are sorted; check column and direction."""
@@ -341,6 +394,14 @@ class EntityIn(Parameter):
         )
         return [Batch({"entity": name}) for name in names]
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"entity": {"type": "string"}}
+
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the one field."""
+        return ("entity",)
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all rows: shares are computed from all of them."""
         if not isinstance(fields.get("entity"), str):
@@ -363,6 +424,10 @@ class Searched(Parameter):
         """Return the text; no field without one."""
         text = values["search"]
         return [Batch() if text is None else Batch({"search": check_text(text, "search")})]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"search": {"type": "string"}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all rows: shares are computed from all of them."""
@@ -396,6 +461,10 @@ class PartyIn(Parameter):
         value = check_id_or_path(values[self.arg], self.arg)
         return [Batch(Entities(**{self.arg: value}).to_json()["entities"])]
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {self.arg: PARTY}
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all rows: shares are computed from all of them."""
         if self.arg in fields:
@@ -427,6 +496,10 @@ class MachinesIn(Parameter):
                 raise UsageError(f"machines={shorten(name)} is not the name of a machine")
         return [Batch({"machines": names} if names else {})]
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"machines": {"type": "array", "items": {"type": "string"}}}
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the machines."""
         names = fields.get("machines") or []
@@ -454,6 +527,10 @@ class Between(Parameter):
         if start > end:
             raise UsageError(f"since ({since}) is after until ({until})", hint="Swap them")
         return [Batch({"range": {"timestamp": {"start": start, "end": end}}})]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"range": TIMESTAMPS}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows in the range."""

@@ -11,14 +11,17 @@ import polars as pl
 from beaconframes.calendar import resolve_span
 from beaconframes.endpoint.identifiers import iterate_items, parse_numbers
 from beaconframes.endpoint.parameter import (
+    NATURAL,
     Batch,
     ExpectedRows,
     Fields,
+    JsonSchema,
     ObjectNotFound,
     Parameter,
     RequestRefused,
     Role,
     View,
+    describe_object,
 )
 from beaconframes.endpoint.set_members import is_natural
 from beaconframes.errors import UsageError
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from beaconframes.schema import Column
 
 NO_POSITION = (("", None),)
+SLOT_VIEWS, PERIOD_VIEWS = ("latest", "finalized"), ("latest", "next")
+ROOT_PATTERN = "^(0[xX])?[0-9a-fA-F]{64}$"
 ROOT = re.compile(r"(0[xX])?[0-9a-fA-F]{64}", re.ASCII)
 
 
@@ -70,7 +75,7 @@ class SlotIn(Parameter):
                     )
                 positions[f"0x{item.lower().removeprefix('0x')}"] = None
                 continue
-            (number,) = parse_numbers(item, "slots", ("latest", "finalized"))
+            (number,) = parse_numbers(item, "slots", SLOT_VIEWS)
             if isinstance(number, str):
                 number = chain_head.latest("slot", finalized=number == "finalized")
             else:
@@ -101,7 +106,7 @@ class SlotIn(Parameter):
             return value
         if self.number_only:
             raise RequestRefused("slot must have a number, and nothing else")
-        if kind == "view" and value in ("latest", "finalized"):
+        if kind == "view" and value in SLOT_VIEWS:
             return view.head.latest("slot", view.chain, finalized=value == "finalized")
         if kind == "root" and isinstance(value, str) and ROOT.fullmatch(value):
             root = f"0x{value.lower().removeprefix('0x')}"
@@ -116,6 +121,16 @@ class SlotIn(Parameter):
         """Return the one slot."""
         slot = self.parse_slot(fields, view)
         return slot, slot
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        number, root = {"number": NATURAL}, {"root": {"type": "string", "pattern": ROOT_PATTERN}}
+        kinds = [number] if self.number_only else [number, root, describe_views(SLOT_VIEWS)]
+        return {"slot": describe_choice(kinds)}
+
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the one field."""
+        return ("slot",)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the slot, or of the one block that is requested by its root."""
@@ -142,14 +157,20 @@ class BlockIn(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each block."""
-        return build_batches(
-            "block", values["blocks"], "blocks", ("latest", "finalized"), self.column
-        )
+        return build_batches("block", values["blocks"], "blocks", SLOT_VIEWS, self.column)
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"block": describe_choice([{"number": NATURAL}, describe_views(SLOT_VIEWS)])}
+
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the one field."""
+        return ("block",)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the block, if it exists."""
         number = pl.col(self.column.name)
-        kind, value = parse_position(fields, "block", ("latest", "finalized"))
+        kind, value = parse_position(fields, "block", SLOT_VIEWS)
         if kind == "view":
             if value == "finalized":
                 rows = rows.filter(pl.col("finality") == "finalized")
@@ -173,13 +194,11 @@ class PeriodIn(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each period."""
-        return build_batches(
-            PERIOD_FIELD, values["periods"], "periods", ("latest", "next"), self.column
-        )
+        return build_batches(PERIOD_FIELD, values["periods"], "periods", PERIOD_VIEWS, self.column)
 
     def parse_period(self, fields: Fields, view: View) -> int:
         """Return the period that a request selects, or raise RequestRefused."""
-        kind, value = parse_position(fields, PERIOD_FIELD, ("latest", "next"))
+        kind, value = parse_position(fields, PERIOD_FIELD, PERIOD_VIEWS)
         latest = view.head.latest("period", view.chain)
         if kind == "number":
             if value > latest + 1:
@@ -193,12 +212,31 @@ class PeriodIn(Parameter):
         first = self.parse_period(fields, view) * length
         return first, first + length - 1
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {PERIOD_FIELD: describe_choice([{"number": NATURAL}, describe_views(PERIOD_VIEWS)])}
+
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the one field."""
+        return (PERIOD_FIELD,)
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the period."""
         return rows.filter(pl.col(self.column.name) == self.parse_period(fields, view))
 
 
 PERIOD_FIELD = "sync_committee_period"
+
+
+def describe_views(views: tuple[str, ...]) -> JsonSchema:
+    """Return the field of a position by name."""
+    return {"view": {"type": "string", "enum": list(views)}}
+
+
+def describe_choice(kinds: list[JsonSchema]) -> JsonSchema:
+    """Return the JSON Schema of an object with exactly one of the fields in *kinds*."""
+    forms = [describe_object(kind, *kind) for kind in kinds]
+    return forms[0] if len(forms) == 1 else {"oneOf": forms}
 
 
 def build_batches(
@@ -225,6 +263,15 @@ def parse_position(fields: Fields, field: str, views: tuple[str, ...]) -> tuple[
 
 LAST_SECOND = 2**31 - 1
 """End of a range for the service, where a request states none."""
+
+TIMESTAMPS = describe_object(
+    {
+        "timestamp": describe_object(
+            {"start": {**NATURAL, "default": 0}, "end": {**NATURAL, "default": LAST_SECOND}}
+        )
+    }
+)
+"""The JSON Schema of a range of seconds."""
 
 
 @dataclass(frozen=True)
@@ -284,6 +331,10 @@ class TimestampsIn(Parameter):
         last = view.head.latest("slot", view.chain, finalized=True)
         first = max(-((genesis - start) // length), 0)
         return first, max(min((end - genesis) // length, last), first - 1)
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"range": TIMESTAMPS}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the slots in the range."""

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import polars as pl
 
 from beaconframes.endpoint.identifiers import ADDRESS_PATTERN, CREDENTIALS_PATTERN, is_pubkey
-from beaconframes.endpoint.parameter import ObjectNotFound, RequestRefused
+from beaconframes.endpoint.parameter import (
+    NATURAL,
+    JsonSchema,
+    ObjectNotFound,
+    RequestRefused,
+    describe_object,
+)
 from beaconframes.endpoint.validator_sets import IDENTIFIERS
 
 if TYPE_CHECKING:
@@ -128,6 +134,45 @@ RESOLVERS: Mapping[str, Callable[[Mapping[str, Any], View], list[int]]] = {
     "entities": resolve_entities,
 }
 """The function for each kind of set, by the field that a request names it with."""
+
+PARTY: JsonSchema = {
+    "oneOf": [
+        describe_object({"id": NATURAL}, "id"),
+        describe_object({"path": {"type": "string", "minLength": 1}}, "path"),
+    ]
+}
+"""The JSON Schema of an owner or operator."""
+
+TEXT: JsonSchema = {"type": "string"}
+IDENTIFIER: JsonSchema = {
+    "anyOf": [NATURAL, {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{96}$"}]
+}
+ADDRESS: JsonSchema = {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{40}$"}
+CREDENTIALS: JsonSchema = {
+    "type": "string",
+    "pattern": "^(0x)?([0-9a-fA-F]{40}|0[0-2][0-9a-fA-F]{62})$",
+}
+SET_FORMS: list[JsonSchema] = [
+    describe_object(
+        {IDENTIFIERS: {"type": "array", "items": IDENTIFIER, "minItems": 1, "maxItems": 100}},
+        IDENTIFIERS,
+    ),
+    describe_object(
+        {"dashboard_id": NATURAL, "group_id": {"type": ["integer", "null"], "minimum": 0}},
+        "dashboard_id",
+    ),
+    describe_object({"withdrawal": CREDENTIALS}, "withdrawal"),
+    describe_object({"deposit_address": ADDRESS}, "deposit_address"),
+    describe_object({"entity": TEXT, "sub_entity": TEXT}, "entity"),
+    describe_object({"entities": describe_object({"owner": PARTY, "operator": PARTY})}, "entities"),
+]
+"""The JSON Schema of each kind of set."""
+
+
+def describe_sets(*, nullable: bool) -> JsonSchema:
+    """Return the JSON Schema of a set of validators."""
+    return {"oneOf": [*SET_FORMS, {"type": "null"}] if nullable else SET_FORMS}
+
 
 OPTIONAL_FIELDS = {"group_id", "sub_entity"}
 PREMIUM_FIELDS = {"withdrawal", "deposit_address", "entity", "entities"}

@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from beaconframes.server import wire
@@ -19,7 +20,8 @@ from beaconframes.server.access_log import AccessLog
 from beaconframes.server.faults import FaultMiddleware, FaultPlan
 from beaconframes.server.host_check import HostCheck
 from beaconframes.server.limits import RATE_LIMIT_HEADERS, RateLimitMiddleware
-from beaconframes.server.service import build_error, build_error_v2
+from beaconframes.server.openapi import HEALTH_PATHS, OPENAPI_PATH, encode_openapi
+from beaconframes.server.service import JSON, NOSNIFF, build_error, build_error_v2
 from beaconframes.server.v2 import find_endpoints
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1._execution_requests import REQUEST_LISTS
@@ -28,14 +30,12 @@ from beaconframes.v1.chart import CHART_PATH
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from beaconframes.endpoint import Endpoint
     from beaconframes.server.service import Service
 
 MAX_BODY_BYTES = 1 << 20
-HEALTH_PATHS = ("/api/healthz", "/api/healthz-loadbalancer")
 CORS_HEADERS = ("apikey", "x-api-key", "authorization", "content-type", "accept")
 
 
@@ -68,6 +68,7 @@ def build_app(
     for endpoint in find_endpoints():
         handler = handle_v2(service, access, endpoint)
         routes.append(Route(endpoint.path, handler, methods=["POST"], middleware=check))
+    routes.append(Route(OPENAPI_PATH, handle_openapi(service), methods=["GET"]))
     # Fixed paths first: the leaderboard's path also matches the path of a validator.
     routes.sort(key=lambda route: route.path.count("{"))
     application = Starlette(
@@ -135,6 +136,11 @@ def handle_health(service: Service) -> Callable[[Request], Response]:
 def handle_chart(service: Service) -> Callable[[Request], Response]:
     """Return the handler of the charts."""
     return lambda request: service.answer_chart(request.path_params["chart"])
+
+
+def handle_openapi(service: Service) -> Callable[[Request], Response]:
+    """Return the handler of the OpenAPI document, which needs no key."""
+    return lambda _: Response(encode_openapi(service.wire), media_type=JSON, headers=NOSNIFF)
 
 
 def handle_post(service: Service, access: Access, endpoint: Endpoint) -> Callable[[Request], Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from beaconframes.endpoint import (
+    NATURAL,
     Batch,
     ExpectedRows,
     Fields,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from beaconframes.calendar import Moment, Unit
-    from beaconframes.endpoint import ChainHead
+    from beaconframes.endpoint import ChainHead, JsonSchema
     from beaconframes.schema import Column
 
 
@@ -81,6 +82,10 @@ class Region(Parameter):
         """Return *fields* without invalid coordinates."""
         return identifiers.drop_invalid_numbers(fields, self.names)
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return dict.fromkeys(self.names, NATURAL)
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the pixels inside; a coordinate beyond the wall becomes the last one."""
         last = self.size - 1
@@ -129,6 +134,10 @@ class Switch(Parameter):
         if not isinstance(value, bool):
             raise UsageError(f"{self.arg}={value!r} is not True or False")
         return [Batch({self.wire: "true" if value else "false"})]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {self.wire: {"type": "boolean", "default": self.default}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the selected rows when the flag is true."""
@@ -186,6 +195,10 @@ class SlotWindow(Parameter):
     def last(self, since: Moment | None, until: Moment | None, chain_head: ChainHead) -> int:
         """Return the last slot of the range."""
         return chain_head.span(since, until, "slot", length=self.default + 1).last
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"startSlot": NATURAL, "slot": NATURAL}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the range."""

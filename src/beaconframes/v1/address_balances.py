@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from beaconframes.calendar import Chain
-    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
     from beaconframes.schema import EnvelopeContext
 
 MAX_TOKENS = 200
@@ -155,6 +155,10 @@ class TokenFilter(Parameter):
                 hint="Pass the address of the token's contract",
             )
         return [Batch({"token": contract})]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"token": {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{40}$"}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the ether and the one token."""

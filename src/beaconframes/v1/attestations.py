@@ -11,6 +11,7 @@ from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment, Span
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import (
+    NATURAL,
     UNRESOLVED,
     Batch,
     Endpoint,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from beaconframes.calendar import Chain
-    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
     from beaconframes.endpoint.chain_head import End
     from beaconframes.schema import Column
 
@@ -98,6 +99,10 @@ class Slim(Parameter):
         if not isinstance(slim, bool):
             raise UsageError(f"slim={slim!r} is not a boolean", hint="Use True or False")
         return [Batch({"slim": "true"} if slim else {})]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"slim": {"type": "boolean", "default": False}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all *rows*: only fields are left out."""
@@ -171,6 +176,10 @@ class RecentEpochs(Parameter):
             return span
         oldest = self.served_units(chain_head.head(), chain_head.chain).start
         return Span(max(span.first, oldest), span.last) if oldest <= span.last else span
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return dict.fromkeys(self.fields, NATURAL)
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the range."""

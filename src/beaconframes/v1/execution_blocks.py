@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
     from beaconframes.schema import Column
 
 
@@ -65,6 +65,11 @@ class BlockNumbers(Parameter):
             expected = (ExpectedRows({self.column.name: batch}),)
             batches.append(Batch({self.arg: ",".join(map(str, batch))}, expected))
         return batches
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        about = f"Numbers of execution blocks, separated by commas: at most {self.at_most}."
+        return {self.arg: {"type": "string", "minLength": 1, "description": about}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks, newest first; unknown numbers are left out."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
 
 MAX_PATH_LENGTH = 7_500
 
@@ -76,6 +76,11 @@ class Producers(Parameter):
             batches.append(Batch({self.arg: ",".join(batch)}, (expected,) if has_indices else ()))
         return batches
 
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        about = "Fee recipients, or indices or public keys of validators, separated by commas."
+        return {self.arg: {"type": "string", "minLength": 1, "description": about}}
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks of any of the producers."""
         items = fields[self.arg].split(",")
@@ -106,6 +111,10 @@ class Direction(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the direction."""
         return [Batch({"sort": "asc"})]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        return {"sort": {"type": "string", "enum": ["asc", "desc"], "default": "desc"}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks, newest first unless the request says otherwise."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
 
 ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 
@@ -50,6 +50,12 @@ class SlotsOrRoots(Values):
             return Batch({self.wire: slot})
         chain_head.check_not_future("slot", slot)
         return Batch({self.wire: str(slot)}, (expect_block(slots=[slot]),))
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        (number,) = super().field_schemas().values()
+        root = {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{64}$"}
+        return {self.wire: {"anyOf": [number, root]}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return one block: the canonical one if there are two."""

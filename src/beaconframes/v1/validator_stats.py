@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
     from beaconframes.schema import Column
 
 GENESIS_DEPOSITS = -1
@@ -136,6 +136,11 @@ class DayWindow(Parameter):
         return [
             Batch(fields, (ExpectedRows({self.column.name: range(span.first, span.last + 1)}),))
         ]
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        day = {"type": "integer", "minimum": GENESIS_DEPOSITS}
+        return {"start_day": day, "end_day": day}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the range, newest day first, up to the current day."""
