@@ -277,6 +277,12 @@ class TestAttestations:
             penalty = pl.col(f"attestation_{flag}_penalty_gwei")
             expected = pl.when(timely).then(0).otherwise(pl.col("base") * weight // 64)
             assert_empty(rows.filter(penalty != expected))
+        is_slashed = (pl.col("since") <= pl.col("epoch")).fill_null(value=False)
+        name = f"attestation_{flag}_missed_gwei"
+        missed = world.missed_reward_events.filter(pl.col(name) > 0)
+        expected = rows.filter("active", ~timely, ~is_slashed).select(*KEY, earned.alias(name))
+        assert expected.sort(KEY).equals(missed.select(*KEY, name).sort(KEY))
+        assert expected.height > 100
 
     def test_flags_imply_each_other(self, world):
         """A timely head vote has the correct target; there is no inactivity leak."""
@@ -844,6 +850,9 @@ class TestWall:
         assert re.search(r"\(gw:\d{6}[0-9A-F]{6}\)", texts)
         assert "graffitiwall:1200:40:#ff0000" in texts
         assert world.canonical["graffiti_text"].n_unique() > 10
+        # E16: few validators write colors in upper case.
+        has_upper = world.graffiti_wall["color"].str.contains("[A-F]")
+        assert 0.005 < has_upper.mean() < 0.1
 
     def test_picture_is_finished(self, world):
         """The picture is complete and in the middle, and parts were painted over."""

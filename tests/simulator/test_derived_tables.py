@@ -403,6 +403,8 @@ class TestDeposits:
         assert transactions.height == rows["tx_hash"].n_unique()
         assert transactions.height == rows.select("block_number", "tx_index").unique().height
         assert rows.height > transactions.height
+        # E16: a transaction has a few dozen deposits at most.
+        assert 24 == rows.group_by("tx_hash").len()["len"].max()
 
     def test_calls(self, world):
         """The call data of a single deposit has its key, credentials and signature."""

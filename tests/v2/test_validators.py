@@ -10,6 +10,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.server import Server
+from beaconframes.server.v2.rows import duties, rewards
 
 
 def test_balances_equal_those_of_v1(explorer):
@@ -223,7 +224,8 @@ def test_metadata_equals_that_of_v1(chain, explorer):
 def test_entities_are_sets_in_the_requested_order(explorer):
     """Each entity has the score of its set, and its share of all validators.
 
-    E2: both endpoints state when they end, which the client reports once.
+    E16: the validators of one depositor are a sub-entity. E2: both endpoints state when they end,
+    which the client reports once.
     """
     with pytest.warns(errors.EndpointDeprecated, match="2026-12-17 10:00 UTC"):
         found = bf.v2.load_entities("24h", sort_by="net_share", sort_order="asc")
@@ -238,9 +240,19 @@ def test_entities_are_sets_in_the_requested_order(explorer):
     whole = bf.v2.load_performance_aggregate(bf.v2.entity("Fyrlykt"), "24h")
     assert whole["beaconscore"][0] == pytest.approx(fyrlykt["beaconscore"][0])
     with pytest.warns(errors.EndpointDeprecated, match="2026-12-17"):
-        part = bf.v2.load_sub_entities("Fyrlykt", "24h")
-    assert_frame_equal(fyrlykt.drop("sub_entity_count"), part.drop("sub_entity"))
-    assert bf.v2.load_validators(bf.v2.entity("Fyrlykt", part["sub_entity"][0])).height == 48
+        parts = bf.v2.load_sub_entities("Fyrlykt", "24h")
+    assert [2] == fyrlykt["sub_entity_count"].to_list()
+    assert parts["net_share"].sum() == pytest.approx(fyrlykt["net_share"][0])
+    assert {24} == set(parts["validator_count"])
+    part = bf.v2.entity("Fyrlykt", "Fyrlykt 2")
+    assert "Fyrlykt 2" in set(parts["sub_entity"])
+    alone = bf.v2.load_performance_aggregate(part, "24h")
+    expected = parts.filter(sub_entity="Fyrlykt 2")["beaconscore"]
+    assert alone["beaconscore"].to_list() == pytest.approx(expected.to_list())
+    members = bf.v2.load_metadata(bf.v2.load_validators(part)["validator_index"])
+    assert [["Fyrlykt 2"], 1] == [
+        members["sub_entity"].unique().to_list(), members["deposit_address"].n_unique()
+    ]  # fmt: skip
 
 
 def test_a_free_key_has_no_metadata_and_no_entities(chain):
@@ -276,3 +288,61 @@ def test_an_invalid_ranking_is_refused(path, body, explorer):
     reply = httpx.post(f"{explorer.url}/api/v2/ethereum/{path}", json=body)
 
     assert 400 == reply.status_code
+
+
+def test_missed_rewards(chain, explorer):
+    """E16: votes, seats and blocks that were missed state what they would have earned."""
+    view = explorer.service.views.current()
+    epoch = int(
+        view.scan("blocks")
+        .filter(pl.col("status") == "missed", pl.col("epoch") <= chain.meta["finalized_epoch"])
+        .select(pl.col("epoch").last())
+        .collect()
+        .item()
+    )
+    rows = rewards.derive_rows(view).filter(pl.col("epoch") == epoch).collect()
+    effective = view.scan("balance_history").filter(effective_balance_gwei=32 * 10**9)
+    full = rows.join(effective.collect(), ["validator_index", "epoch"], how="semi")
+
+    for vote in ("head", "source", "target"):
+        possible = pl.col(f"attestation_{vote}_reward_wei", f"attestation_{vote}_missed_wei")
+        sums = full.select(pl.sum_horizontal(possible)).to_series()
+        assert 1 == sums.filter(sums > 0).n_unique()
+        assert full[f"attestation_{vote}_missed_wei"].sum() > 0
+    assert rows["sync_committee_penalty_wei"].equals(
+        rows["sync_committee_missed_wei"], check_names=False
+    )
+    parts = [
+        "attestation_head_missed_wei", "attestation_source_missed_wei",
+        "attestation_target_missed_wei", "sync_committee_missed_wei",
+        "proposal_missed_cl_reward_wei", "proposal_missed_el_reward_wei",
+    ]  # fmt: skip
+    assert rows.filter(pl.col("total_missed_wei") != pl.sum_horizontal(parts)).is_empty()
+    slots = view.scan("blocks").filter(epoch=epoch, status="missed").collect()
+    missed = rows.filter(pl.col("proposal_missed_cl_reward_wei") > 0)
+    assert set(slots["proposer_index"]) <= set(missed["validator_index"])
+    blocks = view.scan("execution_blocks").filter(epoch=epoch).collect()["producer_reward_wei"]
+    once = missed.filter(~pl.col("validator_index").is_in(slots["proposer_index"].filter(
+        slots["proposer_index"].is_duplicated()
+    )))  # fmt: skip
+    assert {int(blocks.sum()) // len(blocks)} == {
+        int(wei) for wei in once["proposal_missed_el_reward_wei"]
+    }
+
+
+def test_missed_rewards_of_duties_and_yields(explorer):
+    """E16: duties of slots state the missed rewards of their epoch; missed yields are negative."""
+    view = explorer.service.views.current()
+    epoch = view.head.finalized_epoch
+    whole = rewards.derive_rows(view).filter(pl.col("epoch") == epoch).collect()
+    own = duties.derive_attestations(view).filter(pl.col("epoch") == epoch).collect()
+    both = whole.join(own, "validator_index")
+
+    assert both.height > 900
+    for vote in ("head", "source", "target"):
+        assert both[f"{vote}_missed_wei"].equals(
+            both[f"attestation_{vote}_missed_wei"], check_names=False
+        )
+    yields = bf.v2.load_apy_roi(range(50), "24h")
+    missed = yields.select("consensus_roi_missed", "consensus_apy_missed", "roi_missed")
+    assert all(value < 0 for value in missed.row(0))

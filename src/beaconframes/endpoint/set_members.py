@@ -90,12 +90,42 @@ def resolve_deposit_address(validator_set: Mapping[str, Any], view: View) -> lis
     return collect_indices(view.scan("deposit_origin").filter(pl.col("from_address") == address))
 
 
+def scan_entities(view: View) -> pl.LazyFrame:
+    """Return entity and sub-entity, one row per validator; null for a validator without a name.
+
+    The sub-entities of an entity are numbered in the order of their first validators.
+    """
+    validator = "validator_index"
+    senders = (
+        view.scan("deposit_origin")
+        .filter(pl.col(validator).is_not_null())
+        .group_by(validator)
+        .agg(sender=pl.col("from_address").min())
+    )
+    first = pl.col(validator).min().over("entity", "sender")
+    number = first.rank("dense").over("entity").cast(pl.String)
+    return (
+        view.scan("validators")
+        .select(validator, entity=pl.col("name").replace("", None))
+        .join(senders, on=validator, how="left", maintain_order="left")
+        .select(
+            validator,
+            "entity",
+            sub_entity=pl.when(pl.col("entity").is_not_null()).then(
+                pl.col("entity") + " " + number
+            ),
+        )
+    )
+
+
 def resolve_entity(validator_set: Mapping[str, Any], view: View) -> list[int]:
-    """Return the validators of an entity; its only sub-entity has the same name."""
+    """Return the validators of an entity, or of one of its sub-entities."""
     name, sub_entity = validator_set["entity"], validator_set.get("sub_entity")
     if not isinstance(name, str) or not (sub_entity is None or isinstance(sub_entity, str)):
         raise RequestRefused("entity and sub_entity must be texts")
-    return find_by_name(name, view) if sub_entity in (None, name) else []
+    if sub_entity is None:
+        return find_by_name(name, view)
+    return collect_indices(scan_entities(view).filter(entity=name, sub_entity=sub_entity))
 
 
 def resolve_entities(validator_set: Mapping[str, Any], view: View) -> list[int]:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from beaconframes.simulator import rewards
-from beaconframes.simulator.duties import MISSED, NO_PROPOSER, VOTE_VARIANTS
+from beaconframes.simulator.duties import MISSED as MISSED_SLOT
+from beaconframes.simulator.duties import NO_PROPOSER, VOTE_VARIANTS
+from beaconframes.simulator.income import MISSED
 
 if TYPE_CHECKING:
     from beaconframes.simulator.duties import Attestations
@@ -77,6 +79,15 @@ def _process_participation_flags(
         timely &= ~slashed
         income[f"attestation_{flag}_reward_gwei"][:] = rewards.compute_flag_rewards(
             preset, weight, base, increments, timely, active_increments
+        )
+        not_timely = np.zeros(validator_count, np.bool_)
+        not_timely[attestations.validators] = ~has_flag
+        income.missed[MISSED.index(f"attestation_{flag}_missed_gwei")] = np.where(
+            not_timely & ~slashed,
+            rewards.compute_flag_reward(
+                preset, weight, base, int(increments[timely].sum()), active_increments
+            ),
+            0,
         )
         if flag != "head":
             income[f"attestation_{flag}_penalty_gwei"][:] = rewards.compute_flag_penalties(
@@ -174,5 +185,5 @@ def _process_slashings(
 def _process_blocks(epoch: Epoch) -> None:
     slots, income = epoch.slots, epoch.income
     np.add.at(income.fees, slots.proposers[slots.rewarded], epoch.fees[slots.rewarded])
-    missed = (slots.statuses >= MISSED) & (slots.proposers != NO_PROPOSER)
+    missed = (slots.statuses >= MISSED_SLOT) & (slots.proposers != NO_PROPOSER)
     np.add.at(income.missed_proposals, slots.proposers[missed], 1)

@@ -60,6 +60,14 @@ class EventWriter:
                 duties.validators[late],
                 first + duties.inclusion_slots[late],
             )
+        if epoch.number <= self._finalized:
+            missed_rewards = epoch.income.missed
+            validators = np.flatnonzero(missed_rewards.any(axis=0))
+            columns_by_table["missed_reward_events"] = (
+                np.full(len(validators), epoch.number),
+                validators,
+                *missed_rewards[:, validators],
+            )
         rows_by_table: dict[str, list[tuple[Any, ...]]] = {
             "deposit_events": [
                 (first + slot, validator, gwei) for slot, validator, gwei in epoch.deposits

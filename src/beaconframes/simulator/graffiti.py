@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -34,6 +34,7 @@ _PAINTING: Final = 0.72  # share of blocks that paint
 _PAINTING_LAST: Final = 0.88  # share of the last blocks
 _LAST_SLOTS: Final = 9_900  # less than the wall's default range
 _VANDALIZED: Final = 0.03  # share of pixels
+_UPPER_CASE: Final = 23  # one of so many validators writes colors in upper case
 _COLUMNS: Final = ("slot", "x", "y", "color", "validator_index")
 
 
@@ -49,7 +50,7 @@ class Pixel:
         """Return the graffiti that paints the pixel, in one of three formats."""
         if style == 0:
             return f"graffitiwall:{self.x}:{self.y}:#{self.color}"
-        short = f"gw:{self.x:03}{self.y:03}{self.color.upper()}"
+        short = f"gw:{self.x:03}{self.y:03}{self.color}"
         return short if style == 1 else f"night watch ({short})"
 
 
@@ -95,12 +96,13 @@ class GraffitiWriter:
 
     def _paint(self, pixel: Pixel, slot: int, proposer: int) -> str:
         style = proposer % 7 % 3
-        color = pixel.color.upper() if style else pixel.color
+        if proposer % _UPPER_CASE == 0:
+            pixel = replace(pixel, color=pixel.color.upper())
         for name, value in {
             "slot": slot,
             "x": pixel.x,
             "y": pixel.y,
-            "color": color,
+            "color": pixel.color,
             "validator_index": proposer,
         }.items():
             self._columns[name].append(value)

@@ -27,6 +27,12 @@ PENALTIES = (
     "slashing_penalty_gwei",
 )
 PARTS = REWARDS + PENALTIES
+MISSED = (
+    "attestation_head_missed_gwei",
+    "attestation_source_missed_gwei",
+    "attestation_target_missed_gwei",
+)
+"""Rewards that a timely vote would have earned."""
 _ROW = {name: row for row, name in enumerate(PARTS)}
 
 
@@ -35,6 +41,7 @@ class Income:
 
     def __init__(self, validator_count: int) -> None:
         self.amounts = np.zeros((len(PARTS), validator_count), np.int64)
+        self.missed = np.zeros((len(MISSED), validator_count), np.int64)
         self.fees = np.zeros(validator_count, np.int64)  # wei
         self.missed_proposals = np.zeros(validator_count, np.int64)
         self.is_eligible = np.zeros(

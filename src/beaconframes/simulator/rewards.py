@@ -25,8 +25,15 @@ def compute_flag_rewards(
 ) -> Ints:
     """Return the rewards of one participation flag, for the *timely* unslashed validators."""
     participating = int(increments[timely].sum())
-    reward = base * weight * participating // (active_increments * preset.weight_denominator)
+    reward = compute_flag_reward(preset, weight, base, participating, active_increments)
     return np.where(timely, reward, 0)
+
+
+def compute_flag_reward(
+    preset: Preset, weight: int, base: Ints, participating: int, active_increments: int
+) -> Ints:
+    """Return the reward of one participation flag for each validator, if it is timely."""
+    return base * weight * participating // (active_increments * preset.weight_denominator)
 
 
 def compute_flag_penalties(preset: Preset, weight: int, base: Ints, missed: Bools) -> Ints:

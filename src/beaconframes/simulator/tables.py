@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.simulator.income import MISSED
 from beaconframes.v1._blocks import Blocks
 from beaconframes.v1.balance_history import BalanceHistory
 from beaconframes.v1.epochs import Epochs
@@ -61,6 +62,9 @@ EVENTS = {
             "validator_index": pl.Int64,
             "inclusion_slot": pl.Int64,
         }
+    ),
+    "missed_reward_events": pl.Schema(
+        {"epoch": pl.Int64, "validator_index": pl.Int64} | dict.fromkeys(MISSED, pl.Int64)
     ),
     "exit_events": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64}),
     "slashing_events": pl.Schema(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _MIN_INCLUSION_DELAY: Final = 16  # slots from the contract's event to its inclusion
 _EPOCHS_BEFORE_ELIGIBLE: Final = 2
 _FIRST_TX_INDEX: Final = 3
+_MAX_BATCH: Final = 24  # deposits in one transaction
 _SELECTOR: Final = "0x22895118"
 _DEPOSIT_AMOUNT: Final = 32 * ETH
 
@@ -121,13 +122,16 @@ def _add_details(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
         "merkletree_index": ["0x" + n.to_bytes(8, "little").hex() for n in numbers],
     }
     rows = rows.with_columns(pl.Series(n, column, dtype=pl.String) for n, column in texts.items())
-    sent = rows.select("block_number", "from_address").unique(maintain_order=True)
-    names = [f"{block} {sender}" for block, sender in sent.rows()]
+    nth = pl.int_range(pl.len()).over("block_number", "from_address")
+    rows = rows.with_columns(batch=nth // _MAX_BATCH)
+    sent = rows.select("block_number", "from_address", "batch").unique(maintain_order=True)
+    names = [f"{block} {sender} {batch}" for block, sender, batch in sent.rows()]
     sent = sent.with_columns(
         pl.Series("tx_hash", data.hash_keys("deposit of", names, 32), dtype=pl.String),
         tx_index=pl.int_range(pl.len()).over("block_number") + _FIRST_TX_INDEX,
     )
-    rows = rows.join(sent, ["block_number", "from_address"], maintain_order="left")
+    key = ["block_number", "from_address", "batch"]
+    rows = rows.join(sent, key, maintain_order="left")
     # Several deposits in one transaction are calls of a contract.
     is_single = pl.len().over("tx_hash") == 1
     return rows.with_columns(removed=False, tx_input=pl.when(is_single).then(_encode_call()))

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.rewards import EXECUTION, scan_rewards
+from beaconframes.server.v2.rows.rewards import (
+    EXECUTION,
+    MISSED_CONSENSUS,
+    MISSED_EXECUTION,
+    scan_rewards,
+)
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -32,6 +37,8 @@ def derive_rows(view: View) -> pl.LazyFrame:
             last_epoch="epoch",
             consensus=reward,
             execution=EXECUTION.cast(pl.Float64) / GWEI,
+            missed_consensus=MISSED_CONSENSUS.cast(pl.Float64) / GWEI,
+            missed_execution=MISSED_EXECUTION.cast(pl.Float64) / GWEI,
             epochs_per_year=pl.lit(SECONDS_PER_YEAR / view.chain.seconds_per_slot)
             / view.chain.slots_per_epoch,
         )
@@ -39,7 +46,7 @@ def derive_rows(view: View) -> pl.LazyFrame:
 
 
 def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the yields of all rows together, one row; V1 does not state missed rewards."""
+    """Return the yields of all rows together, one row; missed yields are negative."""
     epochs = pl.col("last_epoch").n_unique()
     stake = pl.col("stake").sum() / epochs
     years = pl.col("epochs_per_year").first() / epochs
@@ -48,7 +55,10 @@ def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
         "execution_": pl.col("execution").sum(),
         "": pl.col("consensus").sum() + pl.col("execution").sum(),
     }
+    missed = {layer: -pl.col(f"missed_{layer.rstrip('_')}").sum() for layer in earned if layer}
+    missed[""] = pl.sum_horizontal(missed.values())
     shares = {f"{layer}roi": reward / stake for layer, reward in earned.items()}
     shares |= {f"{layer}apy": reward / stake * years for layer, reward in earned.items()}
-    missed = {f"{name}_missed": pl.lit(0.0) for name in shares}
-    return rows.select(**shares).with_columns(**missed, finality=pl.lit("finalized"))
+    shares |= {f"{layer}roi_missed": reward / stake for layer, reward in missed.items()}
+    shares |= {f"{layer}apy_missed": reward / stake * years for layer, reward in missed.items()}
+    return rows.select(**shares).with_columns(finality=pl.lit("finalized"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.server.v2.rows.amounts import ZERO, derive_finality, gwei_to_wei
+from beaconframes.server.v2.rows.rewards import scan_missed_rewards
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -16,20 +17,25 @@ SOURCE, NO_SOURCE = (pl.col(f"attestation_source_{kind}_gwei") for kind in ("rew
 TARGET, NO_TARGET = (pl.col(f"attestation_target_{kind}_gwei") for kind in ("reward", "penalty"))
 LEAK = pl.col("finality_delay_penalty_gwei")
 
+NO_REWARD = {
+    vote: pl.col(f"attestation_{vote}_missed_gwei").fill_null(0)
+    for vote in ("head", "source", "target")
+}
+
 PARTS: dict[str, pl.Expr] = {
     "reward_total": gwei_to_wei(HEAD + SOURCE + TARGET - NO_SOURCE - NO_TARGET - LEAK),
     "head_total": gwei_to_wei(HEAD),
     "head_reward": gwei_to_wei(HEAD),
     "head_penalty": ZERO,
-    "head_missed": ZERO,
+    "head_missed": gwei_to_wei(NO_REWARD["head"]),
     "source_total": gwei_to_wei(SOURCE - NO_SOURCE),
     "source_reward": gwei_to_wei(SOURCE),
     "source_penalty": gwei_to_wei(NO_SOURCE),
-    "source_missed": ZERO,
+    "source_missed": gwei_to_wei(NO_REWARD["source"]),
     "target_total": gwei_to_wei(TARGET - NO_TARGET),
     "target_reward": gwei_to_wei(TARGET),
     "target_penalty": gwei_to_wei(NO_TARGET),
-    "target_missed": ZERO,
+    "target_missed": gwei_to_wei(NO_REWARD["target"]),
     "inactivity_leak_penalty": gwei_to_wei(LEAK),
 }
 """Each reward in terms of the income of the epoch, in which a validator attests once."""
@@ -47,6 +53,7 @@ def derive_attestations(view: View) -> pl.LazyFrame:
         .rename({"attester_slot": "slot"})
         .join(keys, on="validator_index", how="left")
         .join(income.drop("time"), on=["validator_index", "epoch"], how="left")
+        .join(scan_missed_rewards(view), on=["validator_index", "epoch"], how="left")
         .join(count_blocks(view, "blocks_before"), on="slot", how="left")
         .join(
             count_blocks(view, "blocks_until").rename({"slot": "inclusion_slot"}),

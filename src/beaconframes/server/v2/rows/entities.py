@@ -1,7 +1,7 @@
 """Entities, owners and operators, from the names of validators.
 
-Each entity has one sub-entity, of the same name, and each owner is its own operator. The shape of
-owners and operators is not published; that below has the names of the announcement.
+The validators that one address deposited for are a sub-entity. Each owner is its own operator. The
+shape of owners and operators is not published; that below has the names of the announcement.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.endpoint.set_members import list_parties
+from beaconframes.endpoint.set_members import list_parties, scan_entities
 from beaconframes.schema import Count, Fraction, Json, Table, Text
 from beaconframes.server.v2.rows.performance import SUMS, add_scores, derive_rows_to_sum
 
@@ -35,28 +35,24 @@ class PartyRecord(Table):
 
 def derive_rows(view: View) -> pl.LazyFrame:
     """Return duties and entity, one row per validator per finalized epoch."""
-    names = view.scan("validators").select(
-        "validator_index", entity=pl.col("name").replace("", UNNAMED)
-    )
+    names = scan_entities(view).with_columns(pl.col("entity", "sub_entity").fill_null(UNNAMED))
     return derive_rows_to_sum(view).join(names, on="validator_index", how="left")
 
 
-def summarize(rows: pl.LazyFrame, *shared: str) -> pl.LazyFrame:
-    """Return performance and share of all validators, one row per entity.
+def summarize(rows: pl.LazyFrame, *more: str) -> pl.LazyFrame:
+    """Return performance and share of all validators, one row per entity and *more* columns."""
+    counts = {
+        "validator_count": pl.col("validator_index").n_unique().cast(pl.Int64),
+        "sub_entity_count": pl.col("sub_entity").n_unique().cast(pl.Int64),
+    }
+    entities = rows.group_by("entity", *more).agg(*SUMS, **counts)
+    share = pl.col("validator_count") / pl.col("validator_count").sum()
+    return add_scores(entities).sort("entity", *more).with_columns(net_share=share)
 
-    The columns *shared* have one value per entity.
-    """
-    validators = pl.col("validator_index").n_unique().cast(pl.Int64)
-    entities = rows.group_by("entity", *shared).agg(*SUMS, validator_count=validators)
-    return (
-        add_scores(entities)
-        .sort("entity")
-        .with_columns(
-            sub_entity="entity",
-            sub_entity_count=1,
-            net_share=pl.col("validator_count") / pl.col("validator_count").sum(),
-        )
-    )
+
+def summarize_sub_entities(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return performance and share of all validators, one row per sub-entity."""
+    return summarize(rows, "sub_entity")
 
 
 def derive_parties(view: View) -> pl.LazyFrame:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.endpoint.set_members import scan_entities
 from beaconframes.server.v2.rows.amounts import build_credential_columns
 
 if TYPE_CHECKING:
@@ -13,9 +14,8 @@ if TYPE_CHECKING:
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
-    """Return metadata, one row per validator; entity and sub-entity have the same name."""
+    """Return metadata, one row per validator."""
     origin = view.scan("deposit_origin").group_by("pubkey", maintain_order=True)
-    name = pl.col("name").replace("", None)
     return (
         view.scan("validators")
         .sort("validator_index")
@@ -25,7 +25,6 @@ def derive_rows(view: View) -> pl.LazyFrame:
             how="left",
             maintain_order="left",
         )
-        .with_columns(
-            entity=name, sub_entity=name, owner=None, operator=None, **build_credential_columns()
-        )
+        .join(scan_entities(view), on="validator_index", how="left", maintain_order="left")
+        .with_columns(owner=None, operator=None, **build_credential_columns())
     )

@@ -26,6 +26,21 @@ INCLUDED_SYNC = "proposer_sync_inclusion_reward"
 INCLUDED_SLASHING = "proposer_slashing_inclusion_reward"
 SLASHED = "slashing_penalty"
 
+MISSED_SCHEMA = pl.Schema(
+    dict.fromkeys(
+        (
+            "epoch",
+            "validator_index",
+            *(f"attestation_{vote}_missed_gwei" for vote in ("head", "source", "target")),
+        ),
+        pl.Int64,
+    )
+)
+NO_HEAD_REWARD, NO_SOURCE_REWARD, NO_TARGET_REWARD = (
+    f"attestation_{vote}_missed" for vote in ("head", "source", "target")
+)
+NO_BLOCK = "proposal_cl_missed"
+
 EXECUTION = pl.col("producer_reward_wei")
 PROPOSED = (
     gwei_to_wei(sum_gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward")) + EXECUTION
@@ -33,34 +48,39 @@ PROPOSED = (
 REWARD = gwei_to_wei(sum_gwei(HEAD, SOURCE, TARGET, SYNC)) + PROPOSED
 PENALTY = gwei_to_wei(sum_gwei(NO_SOURCE, NO_TARGET, LEAK, NO_SYNC, SLASHED))
 NONE = pl.lit(0, pl.Decimal(28, 0))
+MISSED_EXECUTION = pl.col("missed_producer_reward_wei")
+MISSED_CONSENSUS = gwei_to_wei(
+    # A seat that does not sign loses as much as it would have earned.
+    sum_gwei(NO_HEAD_REWARD, NO_SOURCE_REWARD, NO_TARGET_REWARD, NO_SYNC, NO_BLOCK)
+)
 
 PARTS: dict[str, pl.Expr] = {
     "total": REWARD - PENALTY,
     "total_reward": REWARD,
     "total_penalty": PENALTY,
-    "total_missed": NONE,
+    "total_missed": MISSED_CONSENSUS + MISSED_EXECUTION,
     "attestation_total": gwei_to_wei(
         sum_gwei(HEAD, SOURCE, TARGET) - sum_gwei(NO_SOURCE, NO_TARGET, LEAK)
     ),
     "attestation_head_total": gwei_to_wei(sum_gwei(HEAD)),
     "attestation_head_reward": gwei_to_wei(sum_gwei(HEAD)),
     "attestation_head_penalty": NONE,
-    "attestation_head_missed": NONE,
+    "attestation_head_missed": gwei_to_wei(sum_gwei(NO_HEAD_REWARD)),
     "attestation_source_total": gwei_to_wei(sum_gwei(SOURCE) - sum_gwei(NO_SOURCE)),
     "attestation_source_reward": gwei_to_wei(sum_gwei(SOURCE)),
     "attestation_source_penalty": gwei_to_wei(sum_gwei(NO_SOURCE)),
-    "attestation_source_missed": NONE,
+    "attestation_source_missed": gwei_to_wei(sum_gwei(NO_SOURCE_REWARD)),
     "attestation_target_total": gwei_to_wei(sum_gwei(TARGET) - sum_gwei(NO_TARGET)),
     "attestation_target_reward": gwei_to_wei(sum_gwei(TARGET)),
     "attestation_target_penalty": gwei_to_wei(sum_gwei(NO_TARGET)),
-    "attestation_target_missed": NONE,
+    "attestation_target_missed": gwei_to_wei(sum_gwei(NO_TARGET_REWARD)),
     "attestation_inactivity_leak_penalty": gwei_to_wei(sum_gwei(LEAK)),
     "attestation_inclusion_delay_total": pl.lit(None, pl.Decimal(28, 0)),
     "attestation_inclusion_delay_missed": pl.lit(None, pl.Decimal(28, 0)),
     "sync_committee_total": gwei_to_wei(sum_gwei(SYNC) - sum_gwei(NO_SYNC)),
     "sync_committee_reward": gwei_to_wei(sum_gwei(SYNC)),
     "sync_committee_penalty": gwei_to_wei(sum_gwei(NO_SYNC)),
-    "sync_committee_missed": NONE,
+    "sync_committee_missed": gwei_to_wei(sum_gwei(NO_SYNC)),
     "proposal_total": PROPOSED,
     "proposal_execution_layer_reward": EXECUTION,
     "proposal_attestation_inclusion_reward": gwei_to_wei(sum_gwei(INCLUDED)),
@@ -68,10 +88,10 @@ PARTS: dict[str, pl.Expr] = {
     "proposal_slashing_inclusion_reward": gwei_to_wei(
         sum_gwei(INCLUDED_SLASHING, "slashing_reward")
     ),
-    "proposal_missed_cl_reward": NONE,
-    "proposal_missed_el_reward": NONE,
+    "proposal_missed_cl_reward": gwei_to_wei(sum_gwei(NO_BLOCK)),
+    "proposal_missed_el_reward": MISSED_EXECUTION,
 }
-"""Each part of the rewards in terms of the income; V1 does not state missed rewards."""
+"""Each part of the rewards in terms of the income and of the missed rewards."""
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
@@ -107,7 +127,55 @@ def scan_rewards(view: View) -> pl.LazyFrame:
         scan_income(view)
         .drop("tx_fee_reward_wei")
         .join(received, on=key, how="left", maintain_order="left")
-        .with_columns(pl.col("producer_reward_wei").fill_null(NONE))
+        .join(scan_missed_rewards(view), on=key, how="left", maintain_order="left")
+        .join(derive_missed_blocks(view), on=key, how="left", maintain_order="left")
+        .with_columns(
+            cs.ends_with("_missed_gwei").fill_null(0),
+            cs.ends_with("producer_reward_wei").fill_null(NONE),
+        )
+    )
+
+
+def scan_missed_rewards(view: View) -> pl.LazyFrame:
+    """Return the rewards that votes missed, one row per validator and epoch with any."""
+    return view.scan("missed_reward_events", MISSED_SCHEMA)
+
+
+def derive_missed_blocks(view: View) -> pl.LazyFrame:
+    """Return what missed blocks would have earned, one row per proposer and epoch with any.
+
+    That is the mean of the rewards of the blocks of the same epoch, rounded down.
+    """
+    is_canonical = pl.col("status") == "proposed"
+    slots = (
+        view.scan("blocks")
+        .filter(pl.col("status").is_in(["proposed", "missed", "orphaned"]))
+        .group_by("epoch", "slot", validator_index="proposer_index")
+        .agg(is_missed=~is_canonical.any())
+    )
+    cl_reward = sum_gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward").sum()
+    el_reward = pl.col("producer_reward_wei").cast(pl.Int128)
+    missed = pl.col("missed")
+    return (
+        slots.filter("is_missed")
+        .group_by("epoch", "validator_index")
+        .agg(missed=pl.len().cast(pl.Int64))
+        .join(scan_income(view).group_by("epoch").agg(cl_reward=cl_reward), on="epoch", how="left")
+        .join(
+            view.scan("execution_blocks")
+            .group_by("epoch")
+            .agg(el_reward=el_reward.sum(), blocks=pl.len().cast(pl.Int64)),
+            on="epoch",
+            how="left",
+        )
+        .select(
+            "epoch",
+            "validator_index",
+            proposal_cl_missed_gwei=pl.col("cl_reward") // pl.col("blocks") * missed,
+            missed_producer_reward_wei=(pl.col("el_reward") // pl.col("blocks") * missed).cast(
+                pl.Decimal(28, 0)
+            ),
+        )
     )
 
 
@@ -118,7 +186,9 @@ def derive_rows_to_sum(view: View) -> pl.LazyFrame:
 
 def summarize(income: pl.LazyFrame) -> pl.LazyFrame:
     """Return the rewards of all rows together, one row."""
-    return income.select(cs.ends_with("_gwei").sum(), EXECUTION.sum()).select(
+    return income.select(
+        cs.ends_with("_gwei").sum(), EXECUTION.sum(), MISSED_EXECUTION.sum()
+    ).select(
         *(part.alias(f"{name}_wei") for name, part in PARTS.items()),
         finality=pl.lit("finalized"),
     )
