@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,11 @@ from click.testing import CliRunner
 from PIL import Image
 
 from beaconframes import cli
+from beaconframes.calendar import HOODI
+from beaconframes.cli.serve import describe_head
+from beaconframes.dataset import Dataset
+from beaconframes.server import Server
+from beaconframes.server.service import Service
 
 
 @pytest.fixture
@@ -92,13 +98,17 @@ def test_simulate(run, tmp_path):
 
 
 def test_simulate_as_json(run, tmp_path):
-    """The same as JSON; an existing folder is not changed."""
+    """E3, E9: the same as JSON, of hoodi at a given time; an existing folder is not changed."""
     options = ["simulate", "--validators", "64", "--epochs", "8", "--out", str(tmp_path / "made")]
+    options += ["--chain", "hoodi", "--ends", "2026-11-22T12:00"]
 
     report = json.loads(run(*options, "--json").stdout)
     again = run(*options, "--json")
 
     assert 8 == report["tables"]["epochs"]["rows"]
+    meta = Dataset.open(tmp_path / "made").meta
+    noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
+    assert ("hoodi", HOODI.at("slot", noon)) == (meta["chain"]["name"], meta["latest_slot"])
     assert (9, "") == (again.exit_code, again.stdout)
 
 
@@ -149,6 +159,35 @@ def test_serve_refuses_invalid_options(run, chain, option):
 
     assert 2 == result.exit_code
     assert option[1] in result.output
+
+
+@pytest.mark.parametrize("end", ["2025-04-01", "7"])
+def test_simulate_refuses_an_end_before_its_start(run, tmp_path, end):
+    """E9: the error names the value; no folder is created."""
+    options = ["--chain", "hoodi", "--epochs", "9999", "--ends", end]
+    result = run("simulate", *options, "--out", str(tmp_path / "made"))
+
+    assert 2 == result.exit_code
+    assert ("--epochs 9999" if "-" in end else "--ends '7' is not a valid time") in result.stderr
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_banner_of_serve(run, hoodi, monkeypatch):
+    """E9, E10: it names the wire, the base URLs for other clients, and how the head moves."""
+    monkeypatch.setattr(Server, "wait", lambda _: None)
+    monkeypatch.setattr("beaconframes.cli.serve.show_log", lambda **_: None)
+    epoch = hoodi.meta["latest_epoch"] - 20
+    options = ["--live", "--start", str(epoch), "--speed", "100"]
+    result = run("serve", str(hoodi.path), "--port", "0", "--cache", "64MB", *options)
+
+    assert 0 == result.exit_code
+    assert re.search(r"V1 (http://127.0.0.1:\d+)/api/v1, V2 \1/api/v2/ethereum", result.stdout)
+    assert "Wire: spec" in result.stdout
+    assert "--wire public" in result.stdout
+    assert f"Live from epoch {epoch} (2026-09-30 " in result.stdout
+    assert "a slot every 12 s, 100 times as fast, until 2026-10-01 00:00 UTC" in result.stdout
+    frozen = describe_head(Service(hoodi), live=False, speed=1)
+    assert f"The latest epoch stays epoch {epoch + 20} (2026-10-01 00:00 UTC); use --live" in frozen
 
 
 def test_serve(chain):

@@ -45,10 +45,11 @@ def test_no_row_is_later_than_the_head(hoodi):
         ("validators", "exit_epoch"), ("validators", "withdrawable_epoch"),
         ("validators", "activation_epoch"), ("attestations", "attester_slot"),
     }  # fmt: skip
-    for table in hoodi.tables():
+    # Another test compares the derived tables with those of a shorter chain.
+    for table in hoodi.tables().keys() - DERIVED.keys():
         rows = shown.scan(table).collect()
         known = {"block_slot", "slot", "epoch", "day", "period"} & set(rows.columns)
-        assert known or table in {*COMPUTED, *DERIVED, *NO_TIME}, table
+        assert known or table in {*COMPUTED, *NO_TIME}, table
         for name in rows.columns:
             if rows[name].dtype != pl.Int64 or (table, name) in ahead:
                 continue

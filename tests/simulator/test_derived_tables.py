@@ -7,12 +7,14 @@ income, committees, validators and the events.
 import json
 from collections import Counter
 from datetime import timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
 from beaconframes.simulator import simulate
+from beaconframes.simulator.derived import accounts
 from beaconframes.v1 import ENDPOINTS
 
 from ..support.first_blocks import compute_first_blocks, sum_first_withdrawals
@@ -1000,3 +1002,22 @@ class TestPool:
         assert apr * (1 - row["current_node_fee"]) == pytest.approx(row["reth_apr"])
         supply = float(row["reth_supply_base_units"]) * row["reth_exchange_rate"]
         assert supply == pytest.approx(float(row["total_eth_balance_wei"]))
+
+
+def test_ether_balances_below_and_above_2_to_the_63(chain, monkeypatch):
+    """E9: the first addresses of a small chain have less wei than 2**63, later ones more."""
+    rows = chain.scan("validators").head(2).collect()
+    withdrawn = pl.Series("total_withdrawals_gwei", [0, 2**63 // 10**9 + 1])
+    data = SimpleNamespace(
+        seed=7,
+        validators=rows.with_columns(
+            withdrawn, withdrawal_credentials=pl.Series([f"0x01{n:062x}" for n in (1, 2)])
+        ),
+    )
+    monkeypatch.setattr(accounts.identities, "make_builders", lambda _seed: [])
+    monkeypatch.setattr(accounts, "hash_number", lambda *_: 1)
+    produced = chain.scan("execution_blocks").limit(0).collect()
+
+    balances = accounts._build_ether_balances(data, {}, produced)
+
+    assert [1, (2**63 // 10**9 + 1) * 10**9 + 1] == [*map(int, balances["balance_wei"])]

@@ -15,8 +15,6 @@ from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from beaconframes.dataset import Dataset
 
 log = logging.getLogger("beaconframes.server")
@@ -25,20 +23,16 @@ DUTY_EPOCHS = 100
 """Epochs whose attestation duties are served."""
 
 
+MAX_SPEED = 10_000
+
+
 class HeadClock:
     """The head of a simulated dataset at the present time; at the end of the dataset it stops."""
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        start: int | None = None,
-        speed: float = 1.0,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, dataset: Dataset, *, start: int | None = None, speed: float = 1.0) -> None:
         """Start at the slot of the present time, or at the first slot of epoch *start*.
 
-        The head then moves *speed* times as fast as the *clock*, which returns seconds.
+        The head then moves *speed* times as fast as the clock.
         """
         meta = dataset.meta
         metadata = ChainMetadata.parse(meta)
@@ -53,10 +47,10 @@ class HeadClock:
                 f"speed={speed!r} is not valid", hint=f"Use a number above 0, up to {MAX_SPEED:,}"
             )
         self.finality_distance = self.end.epoch - self.end.finalized_epoch
-        self._clock, self._speed, self._started = clock, speed, clock()
+        self._speed, self._started = speed, time.time()
         self._lock = threading.Lock()
         self._slot, self._has_ended = 0, False
-        self.start_seconds = self._find_start(dataset, start)
+        self._start_seconds = self._find_start(dataset, start)
 
     def _find_start(self, dataset: Dataset, start: int | None) -> float:
         """Return the seconds from genesis to the start."""
@@ -87,7 +81,7 @@ class HeadClock:
 
     def _seconds(self) -> float:
         """Return the seconds since genesis on the live chain."""
-        return self.start_seconds + (self._clock() - self._started) * self._speed
+        return self._start_seconds + (time.time() - self._started) * self._speed
 
     def head(self) -> Head:
         """Return the head of this moment; it never goes back."""
@@ -103,6 +97,3 @@ class HeadClock:
         """Return the head whose latest slot is *slot*."""
         epoch = slot // self.chain.slots_per_epoch
         return Head(epoch, epoch - self.finality_distance, slot)
-
-
-MAX_SPEED = 10_000

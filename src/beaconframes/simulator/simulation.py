@@ -134,9 +134,14 @@ def find_slot(chain: Chain, moment: Moment) -> int:
     present = datetime.now(UTC)
     if moment == "now":
         return chain.at("slot", present)
-    if isinstance(moment, int):
-        raise UsageError(f"ends={moment!r} is not a time", hint='Use "now", a date or a datetime')
-    return chain.at("slot", instants("ends", moment, lambda: present, "slot")[1])
+    try:
+        last = instants("ends", moment, lambda: present)[1]
+    except UsageError:
+        raise UsageError(
+            f"ends={moment!r} is not a valid time",
+            hint='Use "now", a date such as "2026-10-01", or a datetime',
+        ) from None
+    return chain.at("slot", last)
 
 
 def check_length(chain: Chain, head: int, epochs: int, history_days: int) -> None:
