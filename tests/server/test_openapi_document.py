@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-import jsonschema
 import polars as pl
 import pytest
 from starlette.testclient import TestClient
@@ -20,6 +19,8 @@ from beaconframes.server.openapi import build_openapi
 from beaconframes.server.service import Service
 from beaconframes.v1 import ENDPOINTS
 
+from ..support.json_schemas import build_validator
+
 ROOT = Path(__file__).parents[2]
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 WIRES = ("spec", "public")
@@ -30,7 +31,7 @@ SPEC = DOCUMENTS["spec"]
 def validate(value, schema, document=SPEC):
     """Return the first places at which *value* is not valid."""
     whole = {"components": document["components"], **schema}
-    errors = islice(jsonschema.Draft202012Validator(whole).iter_errors(value), 3)
+    errors = islice(build_validator(whole).iter_errors(value), 3)
     return [f"{error.json_path}: {error.message[:200]}" for error in errors]
 
 
@@ -92,7 +93,7 @@ def test_names_are_unique_and_references_resolve(wire):
 def test_schemas_are_valid(wire):
     """Every schema of the components is a JSON Schema."""
     for schema in DOCUMENTS[wire]["components"]["schemas"].values():
-        jsonschema.Draft202012Validator.check_schema(schema)
+        build_validator(schema).check_schema(schema)
 
 
 def test_the_samples_of_v1_conform():
@@ -148,9 +149,9 @@ SUBJECTS = {
 
 
 @pytest.mark.parametrize("wire", ["spec", pytest.param("public", marks=pytest.mark.more)])
-def test_answers_of_v1_conform(wire, chain):
+def test_answers_of_v1_conform(wire, chain, running):
     """On both wires; the public one leaves out zeros and has other names."""
-    service = Service(chain, wire)
+    service = running.service if wire == "spec" else Service(chain, wire)
     subjects = {
         name: chain.scan(table).select(pl.col(column).drop_nulls().first()).collect().item()
         for name, (table, column) in SUBJECTS.items()
@@ -166,6 +167,8 @@ def test_answers_of_v1_conform(wire, chain):
         content = json.loads(bytes(response.body))
 
         assert 200 == response.status_code, (endpoint.name, content)
+        if isinstance(content.get("data"), list):
+            content["data"] = content["data"][:3]
         assert [] == validate(content, schema, DOCUMENTS[wire]), endpoint.name
 
 
@@ -180,9 +183,9 @@ BODIES = {
 }
 
 
-def test_answers_of_v2_conform(chain):
+def test_answers_of_v2_conform(chain, running):
     """E2, E13: also those of the paths whose shape is not published."""
-    service = Service(chain)
+    service = running.service
     deposits = chain.scan("slot_deposits").select(pl.col("block_slot").max()).collect()
     bodies = {**BODIES, "slot": {"number": deposits.item()}}
     for endpoint in v2.ENDPOINTS:

@@ -47,7 +47,7 @@ def summarize_attestations(rows: pl.LazyFrame) -> pl.LazyFrame:
 def find_attested_range(view: View, first: int, last: int) -> tuple[int, int]:
     """Return the part of a range of slots that has attestation duties in V1."""
     oldest = derive_attestations(view).select(pl.col("slot").min()).collect().item()
-    first = max(first, 0 if oldest is None else oldest)
+    first = max(first, last + 1 if oldest is None else oldest)
     return first, max(last, first - 1)
 
 
