@@ -21,7 +21,6 @@ from beaconframes.server.dataset_view import MAX_VIEWS
 from beaconframes.server.head_clock import HeadClock
 from beaconframes.server.service import Service
 from beaconframes.server.table_cache import CACHE_BYTES
-from beaconframes.v1 import recorder
 from beaconframes.v1.epochs import EPOCHS
 from beaconframes.v1.latest_state import LATEST_STATE
 from beaconframes.v2.validator_list import VALIDATORS
@@ -33,16 +32,13 @@ SLOT, EPOCH = 12, 384
 
 
 class FakeTime:
-    """The clock of a live chain, and of the recorder, which moves only when a test says so."""
+    """The module ``time`` for a live chain: it moves only when a test says so."""
 
     def __init__(self, epoch):
         self.seconds = HOODI.time_of("epoch", epoch).timestamp()
 
     def time(self):
         return self.seconds
-
-    def now(self):
-        return datetime.fromtimestamp(self.seconds, UTC)
 
     def sleep(self, seconds):
         self.seconds += seconds
@@ -109,13 +105,12 @@ def test_a_poller_sees_every_epoch_finalize_once(service, clock, first):
     assert list(range(first + 6, first + 6 + 19)) == seen
 
 
-def test_a_recording_loses_and_repeats_no_duty(hoodi, clock, first, monkeypatch, tmp_path):
+def test_a_recording_loses_and_repeats_no_duty(hoodi, clock, first, tmp_path):
     """E9: the duties of every final epoch are stored once, while the head moves on."""
     clock.seconds = HOODI.time_of("epoch", first + 99).timestamp()
     service = Service(hoodi, clock=HeadClock(hoodi))
-    monkeypatch.setattr(recorder, "now", clock.now)
-    monkeypatch.setattr(recorder, "sleep", clock.sleep)
     explorer = connect_to(ServiceTransport(service), store=tmp_path / "store")
+    explorer.clock = service.views.clock
     last = first + 99 + 40
     report = bf.record("attestations", [0, 1], until=last, explorer=explorer)
 
@@ -281,14 +276,11 @@ def test_loaders_of_a_live_local_explorer(hoodi, first):
 
 
 @pytest.mark.more
-def test_two_hours_at_high_speed(hoodi, first, monkeypatch, tmp_path):
+def test_two_hours_at_high_speed(hoodi, first, tmp_path):
     """E9: over HTTP, a poller, a recording and an export meet one moving head."""
     speed = 1200  # two hours are six seconds
     rows, epochs = [], 19
     with Server(hoodi, live=True, start=first + 99, speed=speed) as server:
-        clock = server.service.views.clock
-        monkeypatch.setattr(recorder, "now", clock.now)
-        monkeypatch.setattr(recorder, "sleep", lambda seconds: time.sleep(seconds / speed))
 
         def poll():
             with httpx.Client(base_url=server.url) as client:
@@ -310,6 +302,7 @@ def test_two_hours_at_high_speed(hoodi, first, monkeypatch, tmp_path):
 
         def record():
             with bf.Explorer(server.url, store=tmp_path / "store", rate=10_000) as explorer:
+                explorer.clock = server.service.views.clock
                 return bf.record(
                     "attestations", [0, 1], until=first + 97 + epochs, explorer=explorer
                 )

@@ -6,7 +6,7 @@ import warnings
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 from beaconframes.cache.read_through import open_rows
 from beaconframes.cache.validator_epochs import ValidatorEpochsCache
@@ -48,13 +48,23 @@ from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
     from typing import Self
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.endpoint import Endpoint, Request
     from beaconframes.fetch.pipeline import LoadResult
+
+
+class Clock(Protocol):
+    """The time of a chain."""
+
+    def now(self) -> datetime:
+        """Return the current time."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for *seconds* of this clock."""
 
 
 class Explorer:
@@ -150,7 +160,7 @@ class Explorer:
             "timeout": timeout,
             "progress": progress,
         }
-        self.clock: Callable[[], datetime] | None = None
+        self.clock: Clock | None = None
         """The clock of a live local explorer, which may be faster; None is the system's."""
         self.about: Mapping[str, Any] = {}
         """Facts that the service does not state itself, such as whether its chain is simulated."""
@@ -300,7 +310,7 @@ class Explorer:
         fixed = self._head.fixed
         if fixed is not None:
             return self.chain.time_of("slot", fixed.slot)
-        return datetime.now(UTC) if self.clock is None else self.clock()
+        return datetime.now(UTC) if self.clock is None else self.clock.now()
 
     def load(
         self,

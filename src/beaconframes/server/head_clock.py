@@ -79,6 +79,10 @@ class HeadClock:
         """Return the time on the live chain."""
         return datetime.fromtimestamp(self.chain.genesis.timestamp() + self._seconds(), UTC)
 
+    def sleep(self, seconds: float) -> None:
+        """Wait for *seconds* of the live chain."""
+        time.sleep(seconds / self._speed)
+
     def _seconds(self) -> float:
         """Return the seconds since genesis on the live chain."""
         return self._start_seconds + (time.time() - self._started) * self._speed

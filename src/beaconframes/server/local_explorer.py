@@ -254,8 +254,7 @@ class Local(Server):
         head = self.service.head if clock is None else None
         key = next(iter(keys), ANY_KEY if wire == "public" else None)
         self.explorer = Explorer(self.url, api_key=key, chain=chain, head=head, store=False)
-        if clock is not None:
-            self.explorer.clock = clock.now
+        self.explorer.clock = clock
         settings = current_settings(store=store)
         location = settings.store if store else False
         if location:

@@ -120,21 +120,25 @@ def record(
         source,
         source.local_store,
         {"validators": validators, "slim": slim},
-        last_epoch(source.chain, until, for_),
+        last_epoch(source.chain, until, for_, read_time(source)),
     )
     try:
         while not recorder.is_done:
-            sleep(recorder.seconds_to_wait(is_loaded=recorder.load()))
+            recorder.wait(is_loaded=recorder.load())
     except KeyboardInterrupt:
         log.info("recording ends: interrupted")
     return recorder.report()
 
 
-def last_epoch(chain: Chain, until: Any, for_: Any) -> int:
+def read_time(explorer: Explorer) -> datetime:
+    """Return the current time; that of a live local explorer may be another one."""
+    return now() if explorer.clock is None else explorer.clock.now()
+
+
+def last_epoch(chain: Chain, until: Any, for_: Any, present: datetime) -> int:
     """Return the last epoch to record."""
     if until is not None and for_ is not None:
         raise UsageError("until= and for_= are both given", hint="Pass one of them")
-    present = now()
     if for_ is not None:
         start, end = instants("for_", for_, lambda: present)
         if not start == end < present:
@@ -203,6 +207,11 @@ class Recorder:
             return False
         return True
 
+    def wait(self, *, is_loaded: bool) -> None:
+        """Wait until the next load."""
+        pause = sleep if self.explorer.clock is None else self.explorer.clock.sleep
+        pause(self.seconds_to_wait(is_loaded=is_loaded))
+
     def seconds_to_wait(self, *, is_loaded: bool) -> float:
         """Return the seconds until the next load; one epoch after a failure."""
         if self.is_done:
@@ -212,9 +221,8 @@ class Recorder:
         if not is_loaded:
             return epoch
         target = min(self.final + LOAD_INTERVAL_EPOCHS, self.last)
-        return max(
-            (chain.time_of("epoch", target + EPOCHS_TO_FINALITY) - now()).total_seconds(), epoch
-        )
+        until_final = chain.time_of("epoch", target + EPOCHS_TO_FINALITY) - read_time(self.explorer)
+        return max(until_final.total_seconds(), epoch)
 
     def stored(self, first: int, last: int) -> ReadThrough:
         """Return the part of the store that holds these epochs of the validators."""
