@@ -71,11 +71,15 @@ class DatasetViews:
     ) -> None:
         """Show *dataset* as of its own head, or as of the head of *clock*."""
         self.dataset, self.clock = dataset, clock
-        self._public, self._cache_bytes = public, cache_bytes
+        self._public = public
         self._views: OrderedDict[int, DatasetView] = OrderedDict()
         self._lock = threading.Lock()
         if clock is None:
-            self._fixed = self._create(dataset)
+            self._fixed = DatasetView(dataset, public=public, cache_bytes=cache_bytes)
+        else:
+            # Half for the whole dataset, and the rest for the heads.
+            self._whole = TableCache(dataset, max_bytes=cache_bytes // 2)
+            self._view_bytes = cache_bytes // 2 // MAX_VIEWS
 
     def current(self) -> DatasetView:
         """Return the view of the present head."""
@@ -90,13 +94,10 @@ class DatasetViews:
         with self._lock:
             view = self._views.get(slot)
             if view is None:
-                view = self._create(DatasetAt(self.dataset, self.clock.head_at(slot)))
+                shown = DatasetAt(self.dataset, self.clock.head_at(slot), self._whole.scan)
+                view = DatasetView(shown, public=self._public, cache_bytes=self._view_bytes)
                 self._views[slot] = view
                 if len(self._views) > MAX_VIEWS:
                     self._views.popitem(last=False)
             self._views.move_to_end(slot)
         return view
-
-    def _create(self, dataset: Dataset) -> DatasetView:
-        size = self._cache_bytes if self.clock is None else self._cache_bytes // MAX_VIEWS
-        return DatasetView(dataset, public=self._public, cache_bytes=size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Endpoint, Fields, Parameter, View
+
+Cached = TypeVar("Cached")
 
 MAX_TABLE_CELLS = 16_000_000
 """Cells up to which a whole table is cached."""
@@ -104,7 +106,7 @@ class TableCache:
                 return 0, None
             # A frame has as many chunks as files were read, and each chunk slows every request.
             table = rows.collect().rechunk()
-            return int(table.estimated_size()), table
+            return self._skip_if_large(int(table.estimated_size()), table)
 
         table: pl.DataFrame | None = self.get_or_compute(name, read)
         return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
@@ -131,7 +133,7 @@ class TableCache:
             validators = collected[subject.rows_column.name].to_numpy()
             positions = np.argsort(validators, kind="stable")
             window = Window(collected.rechunk(), validators[positions], positions.astype(np.uint32))
-            return window.size, window
+            return self._skip_if_large(window.size, window)
 
         if not self._was_requested(name):
             return None
@@ -169,6 +171,10 @@ class TableCache:
                 while len(self._cached) > 1 and self._total_size() > self.max_bytes:
                     self._cached.popitem(last=False)
         return computed[1]
+
+    def _skip_if_large(self, size: int, value: Cached) -> tuple[int, Cached | None]:
+        """Return size and value to cache: no value if it alone exceeds the limit."""
+        return (0, None) if size > self.max_bytes else (size, value)
 
     def _total_size(self) -> int:
         return sum(size for size, _ in self._cached.values())

@@ -20,6 +20,7 @@ from beaconframes.simulator.derived.chain_data import ChainData
 from beaconframes.simulator.derived.duties import AttestationDuties
 from beaconframes.simulator.head_tables import find_statuses
 from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
+from beaconframes.simulator.tables import EVENTS
 from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import Head
 
-FINAL_ONLY = {"income_history", "missed_attestation_events", "late_attestation_events"}
-"""Tables with rows of final epochs only."""
+FINAL_ONLY = {"income_history"} | {name for name, schema in EVENTS.items() if "epoch" in schema}
+"""Tables with rows of final epochs only: events of an epoch are complete when it is final."""
 
 EMPTY_VALUES: dict[str, Any] = {"graffiti_text": "", "sync_aggregate_participation": 0.0}
 """Columns of scheduled blocks that are not null, beside the counts."""
@@ -37,9 +38,19 @@ EMPTY_VALUES: dict[str, Any] = {"graffiti_text": "", "sync_aggregate_participati
 class DatasetAt(Dataset):
     """A simulated dataset as of an earlier head; it reads the files of the whole dataset."""
 
-    def __init__(self, dataset: Dataset, head: Head) -> None:
-        """Show *dataset* as of *head*, which must not be after its own head."""
+    def __init__(
+        self,
+        dataset: Dataset,
+        head: Head,
+        scan: Callable[[str], pl.LazyFrame] | None = None,
+    ) -> None:
+        """Show *dataset* as of *head*, which must not be after its own head.
+
+        *scan* returns the rows of a table of the whole dataset, for example from memory.
+        """
         super().__init__(dataset.path)
+        self.scan_all = scan or dataset.scan
+        """Returns all rows of a table, also those after the head."""
         self.head = head
         self._whole_meta = dataset.meta
         self.chain = ChainMetadata.parse(self._whole_meta).chain
@@ -63,6 +74,8 @@ class DatasetAt(Dataset):
         """Return the rows of a table as of the head."""
         if table not in self.tables():
             return super().scan(table, schema=schema)
+        if show := SHOWN.get(table):
+            return show(self)
         with self._lock:
             if table not in self._computed:
                 if compute := COMPUTED.get(table):
@@ -72,10 +85,6 @@ class DatasetAt(Dataset):
                 else:
                     return self._hide_later_rows(table)
             return self._computed[table].lazy()
-
-    def scan_all(self, table: str) -> pl.LazyFrame:
-        """Return all rows of a table, also those after the head."""
-        return super().scan(table)
 
     def _derive(self, write_tables: Callable[[ChainData], None]) -> dict[str, pl.DataFrame]:
         """Return the tables that a function derives from the rows as of the head."""
@@ -116,7 +125,7 @@ class TableCollector:
         self.parts.setdefault(name, []).append(rows)
 
 
-def compute_blocks(data: DatasetAt) -> pl.DataFrame:
+def show_blocks(data: DatasetAt) -> pl.LazyFrame:
     """Return the blocks, and the rest of the running epoch as scheduled slots."""
     size, slot = data.chain.slots_per_epoch, data.head.slot
     rows = data.scan_all("blocks").filter(pl.col("slot") < (data.head.epoch + 1) * size)
@@ -128,7 +137,7 @@ def compute_blocks(data: DatasetAt) -> pl.DataFrame:
         for name, dtype in later.collect_schema().items()
     ]
     blocks = pl.concat([rows.filter(~is_later), later.select(columns)])
-    return count_recent_votes(data, blocks).collect()
+    return count_recent_votes(data, blocks)
 
 
 def count_recent_votes(data: DatasetAt, blocks: pl.LazyFrame) -> pl.LazyFrame:
@@ -157,7 +166,7 @@ def find_empty_value(column: str) -> Any:
     return 0 if column.endswith("_count") else EMPTY_VALUES.get(column)
 
 
-def compute_attestations(data: DatasetAt) -> pl.DataFrame:
+def show_attestations(data: DatasetAt) -> pl.LazyFrame:
     """Return the attestation duties; a duty that no block includes yet is missed."""
     inclusion = pl.col("inclusion_slot")
     is_included = (inclusion <= data.head.slot).fill_null(value=False)
@@ -168,7 +177,6 @@ def compute_attestations(data: DatasetAt) -> pl.DataFrame:
             inclusion_slot=pl.when(is_included).then(inclusion),
             status=pl.when(is_included).then("status").otherwise(pl.lit("missed")),
         )
-        .collect()
     )
 
 
@@ -313,16 +321,20 @@ def write_accounts(data: ChainData) -> None:
     accounts.write_tables(data, data.scan("execution_blocks").collect())
 
 
+SHOWN: Mapping[str, Callable[[DatasetAt], pl.LazyFrame]] = {
+    "blocks": show_blocks,
+    "attestations": show_attestations,
+}
+"""Functions that return a large table as of a head, which is not held in memory."""
+
 COMPUTED: Mapping[str, Callable[[DatasetAt], pl.DataFrame]] = {
-    "blocks": compute_blocks,
-    "attestations": compute_attestations,
     "epochs": compute_epochs,
     "latest_state": compute_latest_state,
     "validators": compute_validators,
     "deposits": compute_deposits,
     "deposit_origin": compute_deposit_origin,
 }
-"""Functions that return a table as of a head."""
+"""Functions that return a small table as of a head."""
 
 DERIVED: Mapping[str, Callable[[ChainData], None]] = {
     "attestation_efficiency": write_efficiency,

@@ -84,9 +84,8 @@ def open_live_sample() -> Dataset:
 
     It has the epoch numbers of mainnet.
     """
-    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
     # The chain ends at midnight, so that all processes of a day use the same one.
-    ends = datetime.combine(tomorrow, time(), UTC) + timedelta(days=2)
+    ends = datetime.combine(datetime.now(UTC).date() + timedelta(days=3), time(), UTC)
     folder = platformdirs.user_cache_path("beaconframes")
     return open_or_simulate(folder, "live", **LIVE_SAMPLE, ends=ends)
 
