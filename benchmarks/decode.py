@@ -252,7 +252,7 @@ def frame_of(table: type[Table], bodies: list[bytes]) -> Any:
 def rewards_of(bodies: list[bytes]) -> Any:
     """Check each V2 envelope and decode all responses, with the epoch of the envelope."""
     found = [parse_page(HttpResponse(200, {}, body), "v2") for body in bodies]
-    around = [EnvelopeContext(page.beside, {}) for page in found]
+    around = [EnvelopeContext(page.envelope_fields, {}) for page in found]
     return Rewards.decode((page.data for page in found), MAINNET, around)
 
 
