@@ -37,11 +37,12 @@ def measure_cpu(work: Callable[[], Any], rounds: int = ROUNDS) -> float:
 def main() -> None:
     """Print one line for each kind of response."""
     service = Service(open_sample())
-    head = service.head
+    view = service.views.current()
+    head = view.head
     epoch, slot = str(head.finalized_epoch), str(head.finalized_epoch * 32)
     hundred = {"validators": ",".join(map(str, range(100)))}
     window = {"latest_epoch": epoch, "limit": "100"}
-    block = service.scan("blocks").select("exec_block_number").max().collect().item()
+    block = view.scan("blocks").select("exec_block_number").max().collect().item()
     numbers = ",".join(str(block - n) for n in range(100))
     cases = [
         (v1.INCOME_HISTORY, hundred | window),
@@ -68,9 +69,7 @@ def main() -> None:
         f"   CPU, medians of {ROUNDS}"
     )
     for endpoint, fields in cases:
-        rows = endpoint.select(
-            service.dataset.scan(endpoint.table.table_name), fields, service
-        ).collect()
+        rows = endpoint.select(view.scan(endpoint.table.table_name), fields, view).collect()
 
         def answer(endpoint: Endpoint = endpoint, fields: dict[str, str] = fields) -> bytes:
             return bytes(service.answer(endpoint, fields).body)

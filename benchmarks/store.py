@@ -69,7 +69,7 @@ def fill(folder: Path, epochs: int) -> None:
     for first in range(FIRST, FIRST + epochs, WINDOW):
         last = min(first + WINDOW, FIRST + epochs) - 1
         covered = {str(validator): ((first, last),) for validator in range(VALIDATORS)}
-        assert local_store.keep("income_history", rows(first, last), GRID, covered, last)
+        assert local_store.put("income_history", rows(first, last), GRID, covered, last)
     bf.Store(local_store.path).compact()
 
 
