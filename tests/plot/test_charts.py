@@ -425,6 +425,16 @@ def test_the_first_and_last_period_of_transfers_may_be_incomplete(every):
     assert [True, *[False] * (len(hatched) - 2), True] == hatched
 
 
+@pytest.mark.parametrize("weeks", [9, 15, 16, 53, 150])
+def test_weeks_without_bars_leave_room_for_the_labels(weeks):
+    """Two deposits far apart: the labels between them do not overlap."""
+    frame = transfers(10**9, 10**9, days=[0, 7 * weeks])
+
+    ax = plot.withdrawals(frame, every="week")
+
+    assert 2 <= len(ax.get_xticks()) <= 10
+
+
 def test_the_range_of_a_load_decides_which_transfers_are_incomplete():
     """Z3: dates are whole days, times are instants; both ends are inclusive."""
     frame = transfers(10**9, 10**9, 10**9)

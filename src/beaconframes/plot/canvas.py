@@ -172,8 +172,9 @@ def _set_time_ticks(ax: Axes, times: Any, every: str) -> None:
         ax.set_xlim(times[0] - _AROUND[every], times[0] + _AROUND[every])
     locator: dates.DateLocator
     span = (times.max() - times.min()) // np.timedelta64(1, "D")
-    if every == "week" and buckets <= 16:
-        every_nth = -(-buckets // 8)
+    if every == "week" and span < 16 * 7:
+        # Weeks without a bar count, too: the axis shows them.
+        every_nth = -(-(span // 7 + 1) // 8)
         locator = dates.WeekdayLocator(dates.MO, every_nth, "UTC")  # type: ignore[no-untyped-call]
     elif every == "day" and span < 8:
         locator = dates.DayLocator(tz="UTC")  # type: ignore[no-untyped-call]
