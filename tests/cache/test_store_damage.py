@@ -103,6 +103,7 @@ STATEMENTS = (
     "UPDATE meta SET value = '[]' WHERE key = '_grids'",
     "UPDATE meta SET value = 'null' WHERE key = '_grids'",
     "UPDATE meta SET value = 7 WHERE key = '_grids'",
+    "DELETE FROM meta",
 )
 """Changes of the ledger that SQLite's own check does not notice."""
 

@@ -150,7 +150,11 @@ class LocalStore:
             self._warn(error.message, error.hint)
         else:
             self._rename_count += 1
-            self._warn(f"{error.message}; it was renamed to {renamed}", "Delete it, or mend it")
+            self._warn(
+                f"{error.message}; it was renamed to {renamed}, and a new store is created",
+                "Delete the renamed folder",
+                state="the store was replaced",
+            )
 
     @property
     def finalized(self) -> int:
@@ -362,15 +366,15 @@ class LocalStore:
                 stacklevel=2,
             )
 
-    def _warn(self, message: str, hint: str | None) -> None:
-        """Warn once that the store is not used; log every later reason."""
+    def _warn(
+        self, message: str, hint: str | None, *, state: str = "the store is not used"
+    ) -> None:
+        """Warn once about the *state* of the store; log every later reason."""
         if self._has_warned:
-            log.debug("the store is not used: %s", message)
+            log.debug("%s: %s", state, message)
             return
         self._has_warned = True
-        warnings.warn(
-            StoreUnavailable(f"the store is not used: {message}", hint=hint), stacklevel=2
-        )
+        warnings.warn(StoreUnavailable(f"{state}: {message}", hint=hint), stacklevel=2)
 
 
 def last_unit_metadata(chain: Chain, finalized: int) -> dict[str, int]:

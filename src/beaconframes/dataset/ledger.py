@@ -189,7 +189,11 @@ def is_intact(folder: Path) -> bool:
         with read_transaction(folder) as connection:
             get_segments(connection)
             stored = get_meta(connection, inner=True).get(CHECKSUM)
-            if stored not in (None, compute_checksum(connection)):
+            if stored is None:
+                # The first commit writes the checksum, after the metadata of the new dataset.
+                if not get_meta(connection):
+                    return False
+            elif stored != compute_checksum(connection):
                 return False
             return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     except DatasetBusy:
