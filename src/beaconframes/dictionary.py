@@ -14,6 +14,9 @@ from beaconframes.errors import UsageError
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from beaconframes.endpoint import Endpoint
 
 PAGE_HEAD = """# Data dictionary
@@ -39,13 +42,14 @@ OPTIONS = [
 """The keywords that every loader has."""
 
 
-def describe(name: str | None = None) -> pl.DataFrame:
+def describe(name: str | Callable[..., Any] | None = None) -> pl.DataFrame:
     """Describe the frame of a loader, one row per column; without a name, list the loaders.
 
     Parameters
     ----------
     name
-        A loader, with or without ``load_``: ``"income_history"``, ``"v2.rewards"``.
+        A loader, or its name with or without ``load_``: ``bf.load_income_history``,
+        ``"income_history"``, ``"v2.rewards"``.
 
     Returns
     -------
@@ -72,7 +76,8 @@ def describe(name: str | None = None) -> pl.DataFrame:
             schema=["loader", "rows", "route", "key", "final"],
             orient="row",
         )
-    check_loader_name(name)
+    if not isinstance(name, str):
+        name = read_loader_name(name)
     endpoint_name = name.replace("-", "_").replace("load_", "", 1)
     if endpoint_name not in ENDPOINTS_BY_NAME:
         similar = difflib.get_close_matches(endpoint_name, ENDPOINTS_BY_NAME, n=1)
@@ -84,15 +89,16 @@ def describe(name: str | None = None) -> pl.DataFrame:
     return ENDPOINTS_BY_NAME[endpoint_name].table.describe()
 
 
-def check_loader_name(name: object) -> None:
-    """Raise UsageError for a value that is not a text, such as the loader itself."""
-    if isinstance(name, str):
-        return
-    loader = getattr(name, "__name__", "load_income_history").removeprefix("load_")
-    module = "v2." if ".v2." in getattr(name, "__module__", "") else ""
+def read_loader_name(loader: object) -> str:
+    """Return the name of a *loader*, such as ``v2.load_slot``; raise UsageError otherwise."""
+    function, module = getattr(loader, "__name__", ""), getattr(loader, "__module__", None)
+    versions = {v1.__name__: "", v2.__name__: "v2."}
+    package = str(module).rpartition(".")[0]
+    if function.startswith("load_") and package in versions:
+        return versions[package] + function
     raise UsageError(
-        f"describe() takes the name of a loader, not {shorten(name)}",
-        hint=f"Give its name: bf.describe({module + loader!r})",
+        f"{shorten(loader)} is not a loader",
+        hint='Give a loader or its name, such as bf.describe("income_history")',
     )
 
 
