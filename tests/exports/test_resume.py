@@ -194,7 +194,11 @@ def test_unknown_public_key_is_a_gap(tmp_path, explorer):
     few = {"validators": [2, unknown], "since": 0, "until": 5}
     for added in (1, 0):
         made = export(tmp_path / "out", **few)
-        assert (6, added, ({"pubkey": unknown},)) == (made.rows, made.added, made.gaps)
+        assert (6, added, ({"pubkey": unknown, "reason": "unknown to the service"},)) == (
+            made.rows,
+            made.added,
+            made.gaps,
+        )
 
 
 @pytest.mark.parametrize(

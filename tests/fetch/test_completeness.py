@@ -44,11 +44,12 @@ def upstream(chain):
 
 
 @contextmanager
-def damaging(upstream, fault):
+def damaging(upstream, fault, **options):
     """Yield the server that damages responses, and an explorer connected to it."""
+    chain = upstream.service.chain
     with (
         FaultServer(fault, upstream=upstream.url) as server,
-        bf.Explorer(server.url, chain=upstream.service.chain, rate=10_000) as explorer,
+        bf.Explorer(server.url, chain=chain, rate=10_000, **options) as explorer,
     ):
         yield server, explorer
 
@@ -347,7 +348,7 @@ def test_rows_that_cannot_exist_are_not_missing(upstream, chain, load, span):
     with damaging(upstream, "") as (server, explorer):
         found = load([1, *late, *waiting, *gone], **span, explorer=explorer, strict=True)
         assert 1 == len(list_lookups(server))
-        assert bf.missing().is_empty()
+        assert set(bf.missing()["reason"]) <= {"exited", "not active yet"}
         load([1, *late, *waiting, *gone], **span, explorer=explorer, strict=True)
 
     # The activity epochs are requested once, and gaps are not requested again.
@@ -365,7 +366,7 @@ def test_every_validator_of_the_sample_loads_strictly(sample_cache):
         found = bf.load_income_history(range(2000), since="12h", strict=True)
 
     assert found["validator_index"].n_unique() > 1900
-    assert bf.missing().is_empty()
+    assert {"exited", "not active yet"} == set(bf.missing()["reason"])
 
 
 def test_lost_rows_of_an_active_period_are_missing(upstream, chain):
@@ -418,6 +419,22 @@ def test_the_message_counts_validators_by_reason(upstream, chain):
         assert bf.missing().is_empty()
 
 
+def test_inactive_validators_are_listed_without_a_warning(upstream, chain, tmp_path):
+    """G2: `missing` explains an empty frame; the store, which knows the epochs, changes nothing."""
+    exited = chain.scan("validators").filter(pl.col("exit_epoch") < FINAL - 10).collect()
+    gone = exited["validator_index"][0]
+    waiting = chain.scan("validators").filter(pl.col("activation_epoch").is_null()).collect()
+    idle = waiting["validator_index"][0]
+    expected = [(gone, FINAL - 5, FINAL, "exited"), (idle, FINAL - 5, FINAL, "not active yet")]
+
+    with damaging(upstream, "", store=tmp_path) as (_, explorer):
+        for _ in range(2):
+            rows = bf.load_income_history(
+                [100, gone, idle], since=FINAL - 5, until=FINAL, explorer=explorer, strict=True
+            )
+            assert (6, sorted(expected)) == (rows.height, sorted(bf.missing().rows()))
+
+
 def test_an_unanswered_request_explains_no_gap(upstream):
     """G1: if the validators cannot be requested, no row is called impossible or unknown."""
     with damaging(upstream, "") as (_, explorer):
@@ -463,7 +480,8 @@ def test_public_keys_without_rows_are_named(upstream, chain):
             bf.load_income_history(keys, since=FINAL, explorer=explorer)
         bf.load_income_history(keys[:2], since=FINAL, explorer=explorer, strict=True)
 
-    assert bf.missing().is_empty()
+    index = validators.filter(pubkey=waiting)["validator_index"][0]
+    assert [(index, "not active yet")] == bf.missing().select("validator_index", "reason").rows()
 
 
 def test_farther_windows_are_requested_if_the_nearer_one_had_rows(upstream):

@@ -181,10 +181,25 @@ def test_a_head_that_moves_with_every_response_changes_no_range(chain, service, 
 
 @pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
 def test_the_epochs_after_a_refused_one_are_not_requested(service, load):
-    """C6: the newest of 21 epochs goes first, and its refusal ends the load."""
+    """C6: the newest of 21 epochs goes first; one reading of the head explains its refusal."""
     replicas = Replicas(service, lambda number, path: 458)
 
-    with pytest.raises(errors.BadRequest, match="epoch"):
+    words = "epoch 470 is after the latest epoch of the service, 458"
+    with pytest.raises(errors.BadRequest, match=words):
         load(since=450, until=470, explorer=connect_to(replicas))
 
-    assert 1 == len(replicas.paths)
+    assert (2, 1) == (len(replicas.paths), replicas.count("latestState"))
+
+
+@pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
+def test_epochs_after_a_known_head_are_not_requested(service, load):
+    """C6: a head that the service has just stated refuses later epochs without a request."""
+    replicas = Replicas(service, lambda number, path: 458)
+    explorer = connect_to(replicas)
+    load(since=-1, explorer=explorer)
+    sent = len(replicas.paths)
+
+    with pytest.raises(errors.UsageError, match="epoch 470 is in the future: the latest epoch is"):
+        load(since=450, until=470, explorer=explorer)
+
+    assert sent == len(replicas.paths)

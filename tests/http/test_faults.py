@@ -339,6 +339,13 @@ def test_client_errors_are_not_retried(fault, kind):
     assert outcome.error.hint
 
 
+def test_quoted_sentence_is_followed_by_one_period():
+    """The hint follows the text of the service, which may end in a period."""
+    error = AttemptFailed(BadRequest, "refused", quoted="Bad input.", hint="Check it")
+
+    assert "refused: Bad input. Check it" == str(error.public_error("", 1, str))
+
+
 def test_missing_object_and_missing_endpoint_differ():
     """V2 responds with 404 for a missing object (NotFound) and for an unknown path (NotServed)."""
     missing = Outcome("status?code=404&text=The requested resource was not found.", V2)

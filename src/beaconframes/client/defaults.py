@@ -114,8 +114,9 @@ def read_stored_head(
     if finalized < 0:
         if not needed:
             return None
+        path = "" if local_store is None else f" {local_store.path}"
         raise ConfigError(
-            f"offline=True needs stored rows, and {local_store} has none",
+            f"offline=True needs stored rows, and the store{path} is empty",
             hint="Load rows without offline=True first, or give another folder: store=...",
         )
     return Head(finalized, finalized, (finalized + 1) * chain.slots_per_epoch - 1)

@@ -39,7 +39,7 @@ from beaconframes.errors import (
 )
 from beaconframes.fetch.completeness import allow_unfinalized
 from beaconframes.fetch.head import LATEST_STATE, PINNED_HEADS, HeadV1, HeadV2
-from beaconframes.fetch.missing_report import LAST_LOAD, report_missing
+from beaconframes.fetch.missing_report import LAST_LOAD, list_gaps, report_missing
 from beaconframes.fetch.pipeline import MemoryRows, load_rows, load_stored
 from beaconframes.fetch.progress import show_progress
 from beaconframes.fetch.source import ApiSource
@@ -275,7 +275,9 @@ class Explorer:
         fixed = self._head.fixed
         reread = self._head.reread if fixed is None else None
         batch_limit = self.source.identifier_limit_of(Envelope.V1).at_once
-        return ChainHead(self.chain, self._head.head, self.now, fixed, batch_limit, reread)
+        return ChainHead(
+            self.chain, self._head.head, self.now, fixed, batch_limit, reread, self._head.recent
+        )
 
     @property
     def chain_head_v2(self) -> ChainHead:
@@ -384,6 +386,8 @@ class Explorer:
                 strict=settings.strict,
             )
             warnings.warn(warning, stacklevel=4)
+        elif not result.gaps.inactive.is_empty() and not result.warnings:
+            LAST_LOAD.missing = list_gaps(endpoint, result.gaps, result.required)[0]
         return rows
 
     def _load(self, endpoint: Endpoint, values: Mapping[str, Any], *, is_lazy: bool) -> LoadResult:

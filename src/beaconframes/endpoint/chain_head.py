@@ -48,7 +48,8 @@ class ChainHead:
     ``head`` may cost a request, so it is called only if the plan depends on it. ``known`` is a
     head that no longer moves, such as that of a dataset served locally. ``at_once`` is how many
     validators one request may name, as far as the client has learned it. ``reread`` requests the
-    head once more, and may return a lower one; without it the head does not move.
+    head once more, and may return a lower one; without it the head does not move. ``recent``
+    returns the head if the service has just stated it, without a request.
     """
 
     chain: Chain
@@ -57,6 +58,7 @@ class ChainHead:
     known: Head | None = None
     at_once: int = 100
     reread: Callable[[], End] | None = None
+    recent: Callable[[], Head | None] | None = None
 
     def latest(self, unit: Unit, *, finalized: bool = False) -> int:
         """Return the latest number of *unit*; the first call may send a request."""
@@ -64,8 +66,9 @@ class ChainHead:
 
     def check_not_future(self, unit: Unit, number: int, *, finalized: bool = False) -> None:
         """Raise UsageError for a *number* that cannot exist yet; sends no request."""
-        if self.known is not None:
-            last = self.known.latest(unit, self.chain, finalized=finalized)
+        recent = self.recent() if self.recent is not None and not self.is_live else None
+        if (head := self.known or recent) is not None:
+            last = head.latest(unit, self.chain, finalized=finalized)
             label = "latest finalized" if finalized else "latest"
         elif self.is_live:
             last, label = self.chain.at(unit, self.now()), "current"

@@ -120,7 +120,7 @@ def call_loader(
             raise
         frame = error.rows
         # Rows that cannot exist are no gaps.
-        missing = error.missing.filter(~pl.col(REASON).is_in(NATURAL)).drop(REASON)
+        missing = error.missing.filter(~pl.col(REASON).is_in(NATURAL))
         gaps = [
             {name: value for name, value in row.items() if value is not None}
             for row in missing.iter_rows(named=True)

@@ -96,6 +96,11 @@ class HeadV1:
         """Return the last head that the service reported, of any age."""
         return self._head
 
+    def recent(self) -> Head | None:
+        """Return the head if it was fetched within the last slot; sends no request."""
+        is_recent = time.monotonic() - self._fetched_at <= MAX_AGE
+        return self._head if is_recent else None
+
     def expire(self) -> None:
         """Discard the fetched head, so that its next use requests it again."""
         self._fetched_at = -MAX_AGE

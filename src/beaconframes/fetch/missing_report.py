@@ -42,12 +42,13 @@ LAST_LOAD = threading.local()
 
 
 def missing() -> pl.DataFrame:
-    """Return the missing rows of the last load in this thread; no rows if none was missing.
+    """Return the missing rows of the last load in this thread, with the reason of each gap.
 
     Has one row per gap: the validator or another subject, ``first_epoch`` and ``last_epoch`` (or
-    days, or slots) if a range was requested, and ``reason``. If rows are missing, validators
-    that were not active in the whole range are listed as well. Rows that cannot exist are not
-    missing. It is the frame ``missing`` of the warning `MissingRows` and of the errors.
+    days, or slots) if a range was requested, and ``reason``. Validators that were not active in
+    any part of the range are listed as well, with the reason "exited" or "not active yet": such
+    rows cannot exist, so they alone cause no warning. Otherwise it is the frame ``missing`` of
+    the warning `MissingRows` and of the errors.
     """
     frame: pl.DataFrame | None = getattr(LAST_LOAD, "missing", None)
     return pl.DataFrame(schema={REASON: pl.String}) if frame is None else frame

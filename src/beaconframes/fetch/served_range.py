@@ -15,7 +15,7 @@ import polars as pl
 
 from beaconframes.active_periods import NO_LONGER_SERVED, REASON
 from beaconframes.endpoint import Role
-from beaconframes.errors import MissingRows, ServiceError, SnapshotMoved
+from beaconframes.errors import BadRequest, MissingRows, ServiceError, SnapshotMoved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,12 +100,16 @@ class ServedRange:
         ------
         SnapshotMoved
             Replicas of the service disagree about the head, and the lower one is refused too.
+        BadRequest
+            The caller gave a number after the head.
         ServiceError
             The *refusal*, if the head does not explain it.
         """
         parameter = self.parameter
-        if parameter is None or not (self.is_open_ended or parameter.window_moves):
+        if parameter is None:
             raise refusal
+        if not (self.is_open_ended or parameter.window_moves):
+            raise self._explain(parameter, call) or refusal
         requested = requested_units(self.endpoint, parameter, call)
         if not requested:
             raise refusal
@@ -209,6 +213,24 @@ class ServedRange:
             self.latest.append(requested.stop - 1)
             self.last = latest if self.last is None else min(latest, self.last)
         self.first = max(self.first, served.start)
+
+    def _explain(self, parameter: Parameter, call: Call) -> BadRequest | None:
+        """Return the error for a *call* whose last unit is after the head; None if it is not."""
+        requested = requested_units(self.endpoint, parameter, call)
+        if not requested or self.chain_head.reread is None:
+            return None
+        try:
+            served = parameter.served_units(self.chain_head.head(), self.chain_head.chain)
+        except ServiceError:
+            return None
+        if not served or requested.stop <= served.stop:
+            return None
+        unit, latest = self.unit, served.stop - 1
+        return BadRequest(
+            f"{unit} {requested.stop - 1} is after the latest {unit} of the service, {latest}",
+            endpoint=self.endpoint.route,
+            hint=f"Give numbers up to {latest}, or omit until to load up to the latest",
+        )
 
     def _disagreement(self, requested: range) -> SnapshotMoved | None:
         """Return the error for replicas that disagree; None if all readings are the same."""

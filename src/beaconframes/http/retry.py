@@ -100,7 +100,7 @@ class AttemptFailed(Exception):
     ) -> BeaconframesError:
         """Return the error for the user, without the key."""
         # Redacted before it is shortened: half a key is a leak too.
-        quoted = _shorten(redact(self.quoted))
+        quoted = _shorten(redact(self.quoted)).removesuffix(".")
         return self.kind(
             redact(f"{self.message}: {quoted}" if quoted else self.message),
             hint=self.hint or HINTS.get(self.kind),
