@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from beaconframes import v2
@@ -19,10 +21,11 @@ from beaconframes.server.openapi import build_openapi
 from beaconframes.server.service import Service
 from beaconframes.v1 import ENDPOINTS
 
-from ..support.json_schemas import build_validator
+from ..support.json_schemas import ANY, build_validator, generate
 
 ROOT = Path(__file__).parents[2]
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
+JSON = "application/json"
 WIRES = ("spec", "public")
 DOCUMENTS = {wire: build_openapi(wire) for wire in WIRES}
 SPEC = DOCUMENTS["spec"]
@@ -218,3 +221,69 @@ def test_the_document_is_served_without_a_key(wire, chain):
 def test_the_document_of_the_docs_is_that_of_the_specification():
     """`make docs` writes it."""
     assert SPEC == json.loads((ROOT / "docs" / "openapi.json").read_text())
+
+
+def resolve(schema):
+    """Return *schema*, or the schema of the components to which it refers."""
+    if "$ref" not in schema:
+        return schema
+    return SPEC["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+
+
+def examples(count):
+    """Return the settings of a test with *count* random examples."""
+    return settings(
+        deadline=None, derandomize=True, database=None, max_examples=count,
+        phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+
+
+def request_randomly(service, endpoint, data):
+    """Send a valid body, or one with a field that is missing or has any other value."""
+    operation = SPEC["paths"][endpoint.path]["post"]
+    body = data.draw(generate(operation["requestBody"]["content"][JSON]["schema"], resolve))
+    # Any text is a chain or a cursor by its schema, but hardly one that exists.
+    body |= {
+        name: text for name, text in {"chain": "mainnet", "cursor": ""}.items() if name in body
+    }
+    if body and data.draw(st.integers(0, 2)) == 0:
+        name = data.draw(st.sampled_from(sorted(body)))
+        body[name] = data.draw(ANY)
+    response = service.answer_v2(endpoint, json.dumps(body).encode(), "premium")
+    content = json.loads(bytes(response.body))
+    status = str(response.status_code)
+
+    assert status in operation["responses"], body
+    schema = operation["responses"][status]["content"][JSON]["schema"]
+    assert [] == validate(content, schema), body
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("endpoint", v2.ENDPOINTS, ids=lambda endpoint: endpoint.name)
+@given(data=st.data())
+@examples(20)
+def test_random_requests_have_documented_answers(running, endpoint, data):
+    """S02: every status and body is that of the document, also without a published shape."""
+    request_randomly(running.service, endpoint, data)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
+@given(data=st.data())
+@examples(20)
+def test_random_queries_of_v1_have_documented_answers(running, endpoint, data):
+    """S02: the same for V1, whose fields are texts in a path and a query."""
+    operation = SPEC["paths"][endpoint.path]["get"]
+    fields = {}
+    for parameter in operation["parameters"]:
+        if parameter["required"] or data.draw(st.booleans()):
+            value = data.draw(generate(parameter["schema"], resolve) | st.text(max_size=6))
+            fields[parameter["name"]] = str(value)
+    response = running.service.answer(endpoint, fields)
+    status, content = str(response.status_code), json.loads(bytes(response.body))
+
+    assert status in operation["responses"], fields
+    if status == "200" and isinstance(content.get("data"), list):
+        content["data"] = content["data"][:3]
+    schema = operation["responses"][status]["content"][JSON]["schema"]
+    assert [] == validate(content, schema), fields

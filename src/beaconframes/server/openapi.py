@@ -46,8 +46,9 @@ TYPES: dict[Any, JsonSchema] = {
 """The JSON Schema of each wire type of a column."""
 
 BOUNDS: JsonSchema = {
+    "description": "Both included; an end before the start stands for an empty range.",
     "type": "object",
-    "properties": {"start": NATURAL, "end": NATURAL},
+    "properties": {"start": NATURAL, "end": {"type": "integer", "minimum": -1}},
     "required": ["start", "end"],
 }
 SETS = {
