@@ -187,7 +187,7 @@ def list_bodies(path, positions):
     """Return bodies of requests to *path* whose answers have all kinds of rows."""
     fields = resolve(OPERATIONS[path]["requestBody"])["x-fields"]
     shared = {"chain": "mainnet"} if "chain" in fields else {}
-    validators = {"validator_identifiers": [0, 1, *range(1000, 1010)]}
+    validators = {"validator_identifiers": [0, 1, *range(1002, 1010)]}
     if fields.get("validator", {}).get("required"):
         shared["validator"] = validators
     if "entity" in fields:
@@ -206,7 +206,11 @@ def list_bodies(path, positions):
         choices = [{"range": {"evaluation_window": window}} for window in ("24h",)]
     else:
         choices = [{}]
-    return [{**shared, **choice} for choice in choices]
+    bodies = [{**shared, **choice} for choice in choices]
+    if "validator" in shared:
+        # A validator without an epoch of its life and without duties.
+        bodies.append({**bodies[0], "validator": {"validator_identifiers": [1008]}})
+    return bodies
 
 
 @pytest.mark.parametrize(

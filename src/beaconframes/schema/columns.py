@@ -135,6 +135,7 @@ class TableSpec:
     calendar_fields: tuple[CalendarField, ...] = ()
     public_spelling: int = 0
     is_partial: bool = False
+    filled_objects: tuple[str, ...] = ()
 
     @cached_property
     def list_columns(self) -> list[Column]:

@@ -72,7 +72,10 @@ def build_expressions(
             insert_expression(tree, field.wire, pl.col(field.wire))
     if public and (zeros := {last_name(path): c for c, path in paths.items() if c.default == 0}):
         return {RECORD: build_sparse_json(tree, zeros).alias(RECORD)}
-    return {name: build_object(node).alias(name) for name, node in tree.items()}
+    return {
+        name: build_object(node, is_filled=name in table.filled_objects).alias(name)
+        for name, node in tree.items()
+    }
 
 
 @cache
@@ -130,11 +133,16 @@ def insert_expression(tree: Tree, path: str, expr: pl.Expr) -> None:
     tree[last] = expr
 
 
-def build_object(node: Tree | pl.Expr) -> pl.Expr:
-    """Return the expression of a field, or of an object; without any value it is null."""
+def build_object(node: Tree | pl.Expr, *, is_filled: bool = False) -> pl.Expr:
+    """Return the expression of a field, or of an object.
+
+    An object without any value is null, unless it *is_filled*.
+    """
     if isinstance(node, pl.Expr):
         return node
     inner = pl.struct(build_object(field).alias(name) for name, field in node.items())
+    if is_filled:
+        return inner
     has_value = pl.any_horizontal(pl.col(name).is_not_null() for name in inner.meta.root_names())
     return pl.when(has_value).then(inner)
 

@@ -56,6 +56,8 @@ class Table:
     """Whether undocumented fields become columns too, with inferred types."""
     is_partial: ClassVar[bool] = False
     """Whether records have documented fields without a column: they are dropped silently."""
+    filled_objects: ClassVar[tuple[str, ...]] = ()
+    """Fields whose value is always an object, also if all of its own fields are null."""
     spec: ClassVar[TableSpec] = TableSpec("")
 
     def __init_subclass__(cls) -> None:
@@ -76,7 +78,12 @@ class Table:
         shared = (column for base in cls.__bases__ for column in getattr(base, "columns", ()))
         cls.columns = (*columns, *(column for column in shared if column.name not in vars(cls)))
         cls.spec = TableSpec(
-            cls.table_name, cls.columns, cls.calendar_fields, cls.public_spelling, cls.is_partial
+            cls.table_name,
+            cls.columns,
+            cls.calendar_fields,
+            cls.public_spelling,
+            cls.is_partial,
+            cls.filled_objects,
         )
 
     @classmethod

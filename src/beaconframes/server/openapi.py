@@ -21,6 +21,8 @@ from beaconframes.v1.chart import CHART_PATH
 from beaconframes.v2.machine_metrics import ENDING, PROCESSES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from beaconframes.endpoint import Endpoint, JsonSchema
     from beaconframes.schema import Column, Table
     from beaconframes.server.wire import Wire
@@ -309,20 +311,20 @@ def describe_record(endpoint: Endpoint, *, public: bool) -> JsonSchema:
         for step in parents:
             node = node.setdefault(step, {})
         node[last] = column
-    return describe_node(root)
+    return describe_node(root, find_table(endpoint).filled_objects)
 
 
-def describe_node(fields: dict[str, Any]) -> JsonSchema:
+def describe_node(fields: dict[str, Any], filled_objects: Collection[str] = ()) -> JsonSchema:
     """Return the JSON Schema of an object: columns and other objects by the name of the field.
 
-    An object without a field that always has a value can be null. A field with a default can be
-    absent.
+    An object without a field that always has a value can be null, unless it is one of the
+    *filled_objects*. A field with a default can be absent.
     """
     properties, required = {}, []
     for name, field in fields.items():
         if isinstance(field, dict):
             schema = describe_node(field)
-            is_certain = "required" in schema
+            is_certain = "required" in schema or name in filled_objects
         else:
             schema = describe_column(field)
             is_certain = not field.may_be_null and field.default is None

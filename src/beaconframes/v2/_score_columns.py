@@ -9,6 +9,8 @@ from beaconframes.v2._columns import FINALITY
 class ScoreColumns(Table):
     """Duty scores and the counts behind them. A score is null without a duty."""
 
+    filled_objects = ("beaconscore",)
+
     beaconscore = Fraction(
         "BeaconScore of all duties, 0 to 1.", wire="beaconscore.total", nullable=True
     )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class Validators(Table):
     """Validators. One row per validator."""
 
+    filled_objects = ("life_cycle_epochs",)
+
     validator_index = Count(
         "Validator; null until the deposit creates one.",
         key=True,

@@ -61,4 +61,6 @@ def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
     shares |= {f"{layer}apy": reward / stake * years for layer, reward in earned.items()}
     shares |= {f"{layer}roi_missed": reward / stake for layer, reward in missed.items()}
     shares |= {f"{layer}apy_missed": reward / stake * years for layer, reward in missed.items()}
-    return rows.select(**shares).with_columns(finality=pl.lit("finalized"))
+    # A set without stake has no yield; the API documents a number.
+    yields = pl.all().fill_nan(0).fill_null(0)
+    return rows.select(**shares).with_columns(yields, finality=pl.lit("finalized"))
