@@ -113,6 +113,26 @@ def test_slots_of_every_epoch_count_their_attestations(explorer):
     assert expected["attestation_missed"].to_list() == old["attestation_missed"].to_list()
 
 
+def test_old_slots_list_the_attestation_duties_that_they_count(chain, explorer):
+    """E11, E13: which are not stored, but drawn again; missed and late ones are stored."""
+    late = chain.scan("late_attestation_events").filter(pl.col("epoch") == 40).collect()
+    slot = late["slot"][0]
+    missed = chain.scan("missed_attestation_events").filter(pl.col("slot") == slot).collect()
+
+    found = bf.v2.load_slot_attestation_duties(slot)
+    counts = bf.v2.load_slot(slot).select("attestation_assigned", "attestation_missed").row(0)
+
+    assert counts == (found.height, found.filter(status="missed").height)
+    assert sorted(missed["validator_index"]) == (
+        found.filter(status="missed")["validator_index"].to_list()
+    )
+    is_late = found.filter(pl.col("inclusion_delay") > 1)
+    assert sorted(late.filter(slot=slot).select("validator_index", "inclusion_slot").rows()) == (
+        is_late.select("validator_index", "inclusion_slot").rows()
+    )
+    assert 0 == found["reward_total_wei"].null_count()
+
+
 def test_a_root_selects_one_of_two_blocks_in_a_slot(blocks, explorer):
     """The number selects the canonical block."""
     counts = blocks.group_by("slot").len().filter(pl.col("len") > 1)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.server.table_cache import TableCache
 from beaconframes.simulator.old_attestations import OldAttestations
+from beaconframes.v1.attestations import Attestations
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,6 +32,7 @@ class DatasetView:
         metadata = ChainMetadata.parse(dataset.meta)
         self.chain, self.head = metadata.chain, metadata.head
         self.table_cache = TableCache(dataset, public=public, max_bytes=cache_bytes)
+        self.drawn: dict[str, pl.DataFrame] = {}
 
     @cached_property
     def indices(self) -> dict[str, int]:
@@ -55,11 +58,23 @@ class DatasetView:
         """Return the attestations of epochs that a simulated dataset does not store."""
         return OldAttestations(self.dataset)
 
+    def with_old_duties(self, slot: int) -> DatasetView:
+        """Return this view, with the attestation duties of *slot* also if they are not stored."""
+        epoch = slot // self.chain.slots_per_epoch
+        if epoch not in self.old_attestations.epochs:
+            return self
+        view = copy(self)
+        duties = self.old_attestations.draw_duties(epoch)
+        view.drawn = {Attestations.table_name: duties}
+        return view
+
     def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of a table, for answers that are derived from several tables.
 
         A table that does not exist is an error, or has no rows if its *schema* is given.
         """
+        if table in self.drawn:
+            return self.drawn[table].lazy()
         return self.table_cache.scan(table, schema)
 
 

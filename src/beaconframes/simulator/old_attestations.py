@@ -15,8 +15,13 @@ import numpy as np
 import polars as pl
 
 from beaconframes.simulator.derived.chain_data import ChainData
-from beaconframes.simulator.derived.duties import AttestationDuties, build_aggregates
+from beaconframes.simulator.derived.duties import (
+    AttestationDuties,
+    build_aggregates,
+    build_attestations,
+)
 from beaconframes.simulator.duties import draw_attestations
+from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.slot_attestations import SlotAttestations
 
 if TYPE_CHECKING:
@@ -70,6 +75,13 @@ class OldAttestations:
             )
             return SlotAttestations.empty()
         return rows
+
+    def draw_duties(self, epoch: int) -> pl.DataFrame:
+        """Return the attestation duties of an epoch, one row per validator."""
+        rows = build_attestations(self._data, self._draw_duties(epoch))
+        return rows.select(
+            pl.col(name).cast(dtype) for name, dtype in Attestations.schema().items()
+        )
 
     def _draw_duties(self, epoch: int) -> AttestationDuties:
         """Return the attestation duties of a final epoch."""

@@ -24,12 +24,13 @@ from beaconframes.server.v2.rows import (
 )
 from beaconframes.server.v2.tiers import find_denial
 from beaconframes.v2 import ENDPOINTS
+from beaconframes.v2.slot_attestation_duties import SLOT_ATTESTATION_DUTIES
 
 if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.calendar import Chain
-    from beaconframes.endpoint import Endpoint, View
+    from beaconframes.endpoint import Endpoint
     from beaconframes.server.access import Tier
     from beaconframes.server.dataset_view import DatasetView, DatasetViews
 
@@ -153,13 +154,17 @@ class ServiceV2:
         next_cursor = self._cursors.encode(end, view.head.slot, request_hash) if has_more else ""
         return rows.slice(first, size), next_cursor, view
 
-    def select_rows(self, endpoint: Endpoint, fields: dict[str, Any], view: View) -> pl.DataFrame:
+    def select_rows(
+        self, endpoint: Endpoint, fields: dict[str, Any], view: DatasetView
+    ) -> pl.DataFrame:
         """Return all rows that *fields* select, and cache them for the next pages."""
         name = view.head.slot, hash_request(endpoint.path, fields)
         with self._lock:
             if name in self._cached_rows:
                 self._cached_rows.move_to_end(name)
                 return self._cached_rows[name]
+        if endpoint is SLOT_ATTESTATION_DUTIES:
+            view = view.with_old_duties(find_range(endpoint, fields, view)["slot"]["start"])
         rows = endpoint.select(ROWS[endpoint.name](view), fields, view)
         if endpoint.name in SUMMARIES:
             rows = SUMMARIES[endpoint.name](rows)

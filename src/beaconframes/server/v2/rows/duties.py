@@ -1,4 +1,4 @@
-"""Duties by slot: attestations, which V1 has for the last epochs only, and sync committees."""
+"""Duties by slot: attestations and sync committees."""
 
 from __future__ import annotations
 
