@@ -177,3 +177,46 @@ def test_wrong_arguments_are_explained(frames):
         analysis.performance(*few, by="pool")
     with pytest.raises(UsageError, match="by is empty"):
         analysis.performance(*few, by=())
+
+
+def test_balances_are_joined_once(frames):
+    """F2: a lazy frame of balances is read once for rates and ceilings."""
+    reads = []
+
+    def read(rows):
+        reads.append(rows.height)
+        return rows
+
+    given = {name: frames[name] for name in ("validators", "income", "balances")}
+    lazy = frames["balances"].lazy().map_batches(read, schema=frames["balances"].schema)
+
+    rows = analysis.performance(**given | {"income": frames["income"].lazy(), "balances": lazy})
+
+    assert 1 == len(reads)
+    assert_equal(analysis.performance(**given), rows.collect())
+
+
+def test_a_validator_in_several_groups_counts_once_in_each(frames):
+    """F2: a second label of a validator does not change the rate of its first group."""
+    labels = pl.DataFrame({"validator_index": [0, 1, 0], "pool": ["a", "a", "b"]})
+    given = {name: frames[name] for name in ("income", "balances")}
+
+    def summarize(rows):
+        validators = frames["validators"].join(rows, on="validator_index")
+        found = analysis.performance(validators, **given, by="pool")
+        return found.filter(pool="a").select("apr_on_effective", "apr_as_index", "validators")
+
+    assert_equal(summarize(labels.head(2)), summarize(labels))
+
+
+@pytest.mark.more
+def test_a_missing_amount_leaves_the_score_of_the_other_amounts(frames):
+    """F2: a row without fees counts for the attestation score, and not for rates."""
+    missing = pl.when(pl.col("validator_index") > 0).then("tx_fee_reward_wei")
+    income = frames["income"].with_columns(missing.alias("tx_fee_reward_wei"))
+
+    rows = analysis.performance(frames["validators"], income, frames["balances"])
+
+    complete = analysis.performance(frames["validators"], frames["income"], frames["balances"])
+    assert_equal(complete.select("attestation_score"), rows.select("attestation_score"))
+    assert [True, False, False, False] == rows["apr_on_effective"].is_null().to_list()

@@ -20,7 +20,7 @@ from beaconframes.analysis.execution_income import (
     describe_basis,
     open_income,
 )
-from beaconframes.analysis.income_columns import AMOUNTS, group_parts, sum_gwei
+from beaconframes.analysis.income_columns import AMOUNTS, IS_COMPLETE, mark_parts, sum_gwei
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, drop_missing, map_rows
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Every = Literal["day", "all"]
 
 _KEYS = ["validator_index", "epoch"]
+STAKES = [*_KEYS, "effective_balance_gwei"]
 _ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
 _INDEX = ["day", "apr", "cl_apr", "el_apr"]
 _LAYERS = ("", "cl_", "el_")
@@ -112,29 +113,36 @@ def apr(
         )
     columns = list(dict.fromkeys([*_KEYS, *groups]))
     income_rows = open_income(income, [*columns, "time", *AMOUNTS], blocks)
-    index_fees = FEES if blocks is None else PRIORITY_FEES
-    stakes = [*_KEYS, "effective_balance_gwei"]
-    balance_rows = drop_missing(
-        open_frame_like(balances, stakes, loader="load_balance_history", like=income_rows), stakes
+    balance_rows = open_frame_like(
+        balances, STAKES, loader="load_balance_history", like=income_rows
     )
-    rows = map_rows(income_rows, lambda part: _sum_layers(part, columns, index_fees)).join(
-        balance_rows, on=_KEYS, how="inner"
-    )
-    rows = map_rows(rows, lambda part: _add_days(part, length))
-    # The epochs of a validator's day are counted first: the index counts whole days only.
-    validator_days = aggregate(
-        rows,
-        list(dict.fromkeys(["day", "validator_index", *groups])),
-        ["epochs", "cl", "el_wei", "el_index_wei", "stake_gwei", "first_stake_gwei"],
-    )
-    if validators is None:
-        parts = map_rows(validator_days, lambda part: _add_weights(part, _has_all_epochs(length)))
-    else:
+    layers = map_rows(income_rows, lambda part: sum_layers(part, columns))
+    validator_days = sum_validator_days(join_stakes(layers, balance_rows), groups, length)
+    if validators is not None:
         active_periods = open_frame_like(
             validators, _ACTIVE_PERIOD, loader="load_validators", like=validator_days
         )
-        with_periods = validator_days.join(active_periods, on="validator_index", how="left")
-        parts = map_rows(with_periods, lambda part: _add_weights(part, _is_active_all_day(length)))
+        validator_days = validator_days.join(active_periods, on="validator_index", how="left")
+    has_periods = validators is not None
+    rates = compute_rates(
+        validator_days, groups, length, index, every=every, has_periods=has_periods
+    )
+    basis = nw.lit(describe_basis(blocks)).alias(BASIS)
+    return return_lazy(map_rows(rates, lambda part: part.with_columns(basis)), income)
+
+
+def compute_rates(
+    validator_days: Lazy,
+    groups: list[str],
+    length: int,
+    index: IntoFrame | None = None,
+    *,
+    every: Every = "all",
+    has_periods: bool,
+) -> Lazy:
+    """Compute the rates of `apr` from sums by validator and day, with or without active periods."""
+    is_whole = _is_active_all_day(length) if has_periods else _has_all_epochs(length)
+    parts = map_rows(validator_days, lambda part: _add_weights(part, is_whole))
     days = _aggregate_days(parts, ["day", *groups], _WHOLE)
     if index is not None:
         index_days = drop_missing(
@@ -152,28 +160,46 @@ def apr(
     result = map_rows(
         days, lambda part: _compute_rates(part, keys, length, has_index=index is not None)
     )
-    result = map_rows(
-        result, lambda part: part.with_columns(nw.lit(describe_basis(blocks)).alias(BASIS))
+    return sort_rows(result, keys)
+
+
+def sum_layers(rows: Lazy, columns: list[str]) -> Lazy:
+    """Select *columns* and the income of each row by layer; null where an amount is missing.
+
+    With blocks, ``el_index_wei`` is execution income as the yield index counts it.
+    """
+    amounts = {"cl": sum_gwei(), "el_wei": nw.col(FEES)}
+    if PRIORITY_FEES in rows.collect_schema():
+        amounts["el_index_wei"] = nw.col(PRIORITY_FEES)
+    layers = (
+        nw.when(nw.col(IS_COMPLETE)).then(amount).alias(name) for name, amount in amounts.items()
     )
-    return return_lazy(sort_rows(result, keys), income)
+    return mark_parts(rows).select(*columns, *layers)
 
 
-def _sum_layers(rows: Lazy, columns: list[str], index_fees: str) -> Lazy:
-    """Return the income of each row by layer; that of the index counts *index_fees*."""
-    return group_parts(rows).select(
-        *columns,
-        sum_gwei().alias("cl"),
-        nw.col(FEES).alias("el_wei"),
-        nw.col(index_fees).alias("el_index_wei"),
+def join_stakes(rows: Lazy, balance_rows: Lazy) -> Lazy:
+    """Add the effective balance to rows of income; rows without one are left out."""
+    return rows.join(drop_missing(balance_rows, STAKES), on=_KEYS, how="inner")
+
+
+def sum_validator_days(rows: Lazy, groups: list[str], length: int) -> Lazy:
+    """Sum the rows of `join_stakes` by day and validator: the index counts whole days only."""
+    return aggregate(
+        rows.filter(~nw.col("cl").is_null()),
+        list(dict.fromkeys(["day", "validator_index", *groups])),
+        ["epochs", "cl", "el_wei", "el_index_wei", "stake_gwei", "first_stake_gwei"],
+        lambda part: _add_days(part, length),
     )
 
 
 def _add_days(rows: Lazy, length: int) -> Lazy:
     stake = nw.col("effective_balance_gwei")
     is_first_epoch = nw.col("epoch") % length == 0
+    index_fees = "el_index_wei" if "el_index_wei" in rows.collect_schema() else "el_wei"
     return rows.with_columns(
         (nw.col("epoch") // length).cast(nw.Int64).alias("day"),
         nw.lit(1).cast(nw.Int64).alias("epochs"),
+        nw.col(index_fees).alias("el_index_wei"),
         stake.alias("stake_gwei"),
         nw.when(is_first_epoch).then(stake).otherwise(0).cast(nw.Int64).alias("first_stake_gwei"),
     )

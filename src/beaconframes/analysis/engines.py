@@ -105,6 +105,14 @@ def collect_sums(sums: Lazy) -> pl.DataFrame:
         raise (build_overflow_error() if is_overflow else error) from error
 
 
+def compute_once(rows: Lazy) -> Lazy:
+    """Compute rows that several results need at once, in polars.
+
+    Other engines compute them for each result: their rows may not fit into memory.
+    """
+    return as_lazy(collect_sums(rows).lazy()) if rows.implementation.is_polars() else rows
+
+
 def add_date(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     """Add ``date``, the first day of the row's calendar unit in the time zone *tz*."""
     try:

@@ -43,6 +43,7 @@ Every = Literal["epoch", "day", "week", "month", "year", "all"]
 Day = Literal["utc", "beacon"]
 
 _KEYS = {"date", "day", "week", "epoch"}
+_COLUMNS = ["epoch", "time", "proposals_missed", *AMOUNTS]
 _NEXT = {"day": "1d", "week": "1w", "month": "1mo", "year": "1y"}
 
 
@@ -113,13 +114,8 @@ def income(
     check_choice("every", every, get_args(Every))
     check_choice("day", day, get_args(Day))
     groups = list_columns(by)
-    columns = ["epoch", "time", "proposals_missed", *AMOUNTS]
-    if taken := {*_KEYS, *columns, *PARTS, BASIS} & set(groups):
-        raise UsageError(
-            f"by={min(taken)!r} is a column of the result itself",
-            hint="Rename that column of the frame first.",
-        )
-    lazy = open_income(frame, [*columns, *groups], blocks)
+    check_groups(groups)
+    lazy = open_income(frame, [*_COLUMNS, *groups], blocks)
     clock = get_chain(chain)
     unit = {"all": [], "epoch": ["epoch"]}.get(every, ["date" if day == "utc" else every])
     keys = [*unit, *groups]
@@ -151,6 +147,15 @@ def income(
     return return_table(
         table.insert_column(table.get_column_index("epochs") + 1, complete), lazy, frame
     )
+
+
+def check_groups(groups: list[str]) -> None:
+    """Raise a `UsageError` for a group column that the sums of income have themselves."""
+    if taken := {*_KEYS, *_COLUMNS, *PARTS, BASIS} & set(groups):
+        raise UsageError(
+            f"by={min(taken)!r} is a column of the result itself",
+            hint="Rename that column of the frame first.",
+        )
 
 
 def _add_unit(rows: Lazy, every: Every, tz: str, day: Day, chain: Chain) -> Lazy:

@@ -14,6 +14,8 @@ from beaconframes.analysis.aggregation import add_bound, is_bound_valid
 from beaconframes.frames import as_lazy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from beaconframes.analysis.engines import Lazy
 
 REWARDS = {
@@ -42,11 +44,17 @@ PENALTIES = {
 # `proposals_missed` is a count in spite of its place among the amounts: it is never added to them.
 PARTS = {**REWARDS, **PENALTIES}
 AMOUNTS = [*(column for part in PARTS.values() for column in part), "tx_fee_reward_wei"]
+IS_COMPLETE = "no amount is missing"
 _WEI_PER_GWEI = 10**9
 
 
 def group_parts(rows: Lazy) -> Lazy:
     """Replace the amounts by `PARTS`, their sums by kind, and drop rows with an amount missing."""
+    return mark_parts(rows).filter(nw.col(IS_COMPLETE)).drop(IS_COMPLETE)
+
+
+def mark_parts(rows: Lazy) -> Lazy:
+    """Replace the amounts by `PARTS`, their sums by kind; `IS_COMPLETE` if none is missing."""
     schema = rows.collect_schema()
     gwei = [name for name in (*AMOUNTS[:-1], "proposals_missed") if name in schema]
     parts = (
@@ -54,16 +62,23 @@ def group_parts(rows: Lazy) -> Lazy:
         for part, columns in PARTS.items()
         if (part,) != columns
     )
-    required = ["epoch", "time", AMOUNTS[-1]]
-    if rows.implementation.is_polars():
-        # The bound of a row is null where one of its amounts is null.
-        rows = add_bound(rows, [pl.col(name) for name in gwei])
-        rows = as_lazy(rows.to_native().filter(is_bound_valid()))
-    else:
-        required += gwei
-    complete_rows = rows.filter(*(~nw.col(name).is_null() for name in required))
     unchanged = {column for (column, *more) in PARTS.values() if not more}
-    return complete_rows.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - unchanged))
+    marked = mark_complete(rows, gwei, ["epoch", "time", AMOUNTS[-1]])
+    return marked.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - unchanged))
+
+
+def mark_complete(rows: Lazy, gwei: Sequence[str], others: Sequence[str] = ()) -> Lazy:
+    """Add `IS_COMPLETE`: whether no amount in *gwei*, and none of *others*, is missing.
+
+    Rows in polars also get the bound of `add_bound`. Amounts that are too large to be added raise.
+    """
+    if rows.implementation.is_polars():
+        native: Any = add_bound(rows, [pl.col(name) for name in gwei]).to_native()
+        # The bound of a row is null where one of its amounts is null.
+        is_complete = is_bound_valid().and_(*(pl.col(name).is_not_null() for name in others))
+        return as_lazy(native.with_columns(is_complete.alias(IS_COMPLETE)))
+    known = (~nw.col(name).is_null() for name in [*others, *gwei])
+    return rows.with_columns(nw.all_horizontal(*known, ignore_nulls=False).alias(IS_COMPLETE))
 
 
 def sum_gwei() -> nw.Expr:

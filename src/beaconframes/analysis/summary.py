@@ -8,17 +8,30 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.aggregation import aggregate
-from beaconframes.analysis.apr import apr
-from beaconframes.analysis.attestation_ceiling import CEILING, compute_attestation_ceiling
+from beaconframes.analysis.apr import (
+    STAKES,
+    compute_rates,
+    join_stakes,
+    sum_layers,
+    sum_validator_days,
+)
+from beaconframes.analysis.attestation_ceiling import (
+    ATTESTED,
+    CEILING,
+    add_attestation_ceiling,
+    add_attestation_income,
+)
 from beaconframes.analysis.attestations import attestation_effectiveness
 from beaconframes.analysis.engines import (
     collect_sums,
+    compute_once,
     list_columns,
     open_frame,
     open_frame_like,
     return_table,
 )
-from beaconframes.analysis.execution_income import BASIS
+from beaconframes.analysis.execution_income import BASIS, describe_basis, open_income
+from beaconframes.analysis.income import check_groups
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import AMOUNTS
 from beaconframes.analysis.proposals import missed_proposals, proposal_luck
@@ -37,7 +50,7 @@ if TYPE_CHECKING:
 
 _VALIDATOR = "validator_index"
 _ADDRESS = "withdrawal_address"
-_STAKES = [_VALIDATOR, "epoch", "effective_balance_gwei"]
+_KEYS = [_VALIDATOR, "epoch"]
 _ACTIVE_PERIOD = [_VALIDATOR, "activation_epoch", "exit_epoch"]
 _ATTESTED = ["epoch", "attester_slot", "inclusion_slot", "status"]
 _INCOME = [
@@ -46,7 +59,6 @@ _INCOME = [
     "execution_income_wei",
     "net_income_wei",
     "proposals_missed",
-    BASIS,
 ]
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index", "index_apr", "difference_bp"]
 
@@ -108,6 +120,7 @@ def performance(
     clock, groups = get_chain(chain), list_columns(by)
     if not groups:
         raise UsageError("by is empty", hint='Use by="validator_index" or a label.')
+    check_groups(groups)
     columns = [c for c in groups if c != _ADDRESS]
     needed = [
         *_ACTIVE_PERIOD,
@@ -120,7 +133,7 @@ def performance(
         loader="load_income_history",
     )
     balance_rows = open_frame_like(
-        balances, _STAKES, loader="load_balance_history", like=income_rows
+        balances, STAKES, loader="load_balance_history", like=income_rows
     )
     active_periods = open_frame_like(validators, needed, loader="load_validators", like=income_rows)
     active_periods = (
@@ -131,25 +144,21 @@ def performance(
     def add_labels(rows: Lazy) -> Any:
         return rows.join(labels, on=_VALIDATOR, how="inner").to_native()
 
-    own_income = add_labels(income_rows)
-    rates = apr(
-        own_income,
-        balance_rows.to_native(),
-        index,
-        blocks=blocks,
-        every="all",
-        by=groups,
-        validators=active_periods.to_native(),
-        chain=clock,
-    )
-    peers = apr(
-        income_rows.to_native(), balance_rows.to_native(), blocks=blocks, every="all", chain=clock
-    )
-    earned = sum_income(own_income, blocks=blocks, every="all", by=groups)
+    length = clock.epochs_per_day
+    peer_income = open_income(income_rows.to_native(), [*_KEYS, "time", *AMOUNTS], blocks)
+    peers = compute_once(_join_balances(peer_income, balance_rows))
+    peer_days = compute_once(sum_validator_days(peers, [], length))
+    with_periods = active_periods.select(*dict.fromkeys([*_ACTIVE_PERIOD, *groups]))
+    own_days = peer_days.join(with_periods, on=_VALIDATOR, how="inner")
+    own_rates = compute_rates(own_days, groups, length, index, has_periods=True)
+    peer_rates = compute_rates(peer_days, [], length, has_periods=False)
+    earned = sum_income(income_rows.to_native(), blocks=blocks, every="all", by=_VALIDATOR)
     parts = [
-        collect_sums(as_lazy(earned)).select(*groups, *_INCOME),
-        _compare_with_peers(collect_sums(as_lazy(rates)), collect_sums(as_lazy(peers)), groups),
-        _score_attestations(compute_attestation_ceiling(income_rows, balance_rows), labels, groups),
+        collect_sums(aggregate(as_lazy(add_labels(as_lazy(earned))), groups, _INCOME)).with_columns(
+            pl.lit(describe_basis(blocks)).alias(BASIS)
+        ),
+        _compare_with_peers(collect_sums(own_rates), collect_sums(peer_rates), groups),
+        _score_attestations(add_attestation_ceiling(peers), labels, groups),
     ]
     if attestations is not None:
         duties = open_frame_like(
@@ -181,6 +190,15 @@ def performance(
     return return_table(table.sort(groups), income_rows, income)
 
 
+def _join_balances(income_rows: Lazy, balance_rows: Lazy) -> Lazy:
+    """Return the income of each validator and epoch by layer, with its effective balance."""
+
+    def sum_row(part: Lazy) -> Lazy:
+        return sum_layers(add_attestation_income(part), [*_KEYS, ATTESTED])
+
+    return join_stakes(map_rows(income_rows, sum_row), balance_rows)
+
+
 def _add_address(active_periods: Lazy) -> Lazy:
     """Add the withdrawal address of credentials that contain one."""
     credentials = nw.col("withdrawal_credentials")
@@ -200,7 +218,7 @@ def _compare_with_peers(
 
 
 def _score_attestations(rows: Lazy, labels: Lazy, groups: list[str]) -> pl.DataFrame:
-    names = ["attestation_income_gwei", CEILING]
+    names = [ATTESTED, CEILING]
     sums = collect_sums(aggregate(rows.join(labels, on=_VALIDATOR, how="inner"), groups, names))
     possible = pl.when(pl.col(CEILING) > 0).then(pl.col(CEILING))
     return sums.with_columns(attestation_score=pl.col(names[0]) / possible)
