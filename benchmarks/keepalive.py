@@ -27,7 +27,6 @@ from beaconframes.simulator import open_sample
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PATHS = ("/api/v1/latestState", "/api/v1/validator/5", "/api/v1/epoch/100", "/api/v1/slot/3200")
 ROUNDS = 500
 MINIMAL = """
 import socket, uvicorn
@@ -61,7 +60,7 @@ def run_server(*command: str) -> Iterator[str]:
         process.wait(10)
 
 
-def send_with_socket(url: str) -> Callable[[str], object]:
+def open_socket(url: str) -> Callable[[str], object]:
     """Return a function that sends one request over one socket."""
     host, port = url.removeprefix("http://").split(":")
     connection = socket.create_connection((host, int(port)))
@@ -80,8 +79,9 @@ def send_with_socket(url: str) -> Callable[[str], object]:
     return send
 
 
-def find_median(send: Callable[[str], object], path: str) -> float:
-    """Return the median duration of a request in milliseconds."""
+def find_median(client: str, url: str, path: str) -> float:
+    """Return the median milliseconds of a request on one connection."""
+    send = CLIENTS[client](url)
     for _ in range(20):
         send(path)
     spent = []
@@ -92,14 +92,22 @@ def find_median(send: Callable[[str], object], path: str) -> float:
     return statistics.median(spent) * 1e3
 
 
-def open_clients(url: str) -> dict[str, Callable[[str], object]]:
-    """Return a function for each HTTP client that sends one request."""
-    session, client = requests.Session(), httpx.Client(base_url=url)
-    return {
-        "raw socket": send_with_socket(url),
-        "httpx": client.get,
-        "requests": lambda path: session.get(url + path),
-    }
+def open_with_httpx(url: str) -> Callable[[str], object]:
+    """Return a function that sends one request with httpx."""
+    return httpx.Client(base_url=url).get
+
+
+def open_with_requests(url: str) -> Callable[[str], object]:
+    """Return a function that sends one request with requests."""
+    session = requests.Session()
+    return lambda path: session.get(url + path)
+
+
+CLIENTS = {
+    "raw socket": open_socket,
+    "httpx": open_with_httpx,
+    "requests": open_with_requests,
+}
 
 
 def time_load(load: Callable[[], object]) -> float:
@@ -113,16 +121,18 @@ def main() -> None:
     """Print the median latency of each client and path, and the durations of two loads."""
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     sample = open_sample()
+    epoch = sample.meta["finalized_epoch"] - 20
+    slot = 32 * epoch
+    paths = ("latestState", "validator/5", f"epoch/{epoch}", f"slot/{slot}")
     serve = ("-m", "beaconframes", "serve", str(sample.path), "--port", "0")
     with run_server(*serve) as url, run_server("-c", MINIMAL) as minimal:
-        ours, lower = open_clients(url), open_clients(minimal)
         print(f"{'':<24}{'client':<12}{'ours ms':>9}{'minimal ms':>12}{'times':>7}   medians")
-        for path in PATHS:
-            for name, send in ours.items():
-                measured, limit = find_median(send, path), find_median(lower[name], path)
+        for path in (f"/api/v1/{path}" for path in paths):
+            for name in CLIENTS:
+                measured, limit = find_median(name, url, path), find_median(name, minimal, path)
                 print(f"{path:<24}{name:<12}{measured:>9.2f}{limit:>12.2f}{measured / limit:>7.1f}")
     with bf.local(sample):
-        slots = time_load(lambda: bf.load_slots(range(3000, 3300)))
+        slots = time_load(lambda: bf.load_slots(range(slot, slot + 300)))
         days = time_load(lambda: bf.load_yield_index(since=0))
         print(f"load_slots of 300 slots {slots:.2f} s, yield index of all days {days:.2f} s")
 
