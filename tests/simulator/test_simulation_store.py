@@ -144,18 +144,13 @@ class TestStore:
         assert 8 == second.scan("epochs").select(pl.len()).collect().item()
 
 
-def test_the_live_sample_passes_through_the_present(monkeypatch):
+def test_the_live_sample_passes_through_the_present():
     """E9: it starts two days ago or earlier, and ends at a midnight, more than a day ahead."""
-    calls = []
-    monkeypatch.setattr(
-        simulation_store, "open_or_simulate", lambda *args, **more: calls.append((args[1], more))
-    )
-    simulation_store.open_live_sample()
-
-    name, arguments = calls[0]
+    arguments = simulation_store.sample_arguments(live=True)
     length = timedelta(seconds=arguments["epochs"] * 384)
     now = datetime.now(UTC)
-    assert name == "live"
+
     assert arguments["ends"].time() == datetime.min.time()
     assert arguments["ends"] - length <= now - timedelta(days=2)
     assert now + timedelta(days=1) < arguments["ends"]
+    assert simulation_store.sample_path(live=True) != simulation_store.sample_path()

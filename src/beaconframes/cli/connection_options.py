@@ -189,19 +189,20 @@ def serve_dataset(folder: Path | None) -> Iterator[Explorer]:
 
 
 @contextlib.contextmanager
-def open_stored_sample() -> Iterator[Dataset]:
+def open_stored_sample(*, live: bool = False) -> Iterator[Dataset]:
     """Open the stored sample; if it cannot be stored, simulate it in a temporary folder."""
-    from beaconframes.simulator import SAMPLE, has_sample, open_sample, simulate
+    from beaconframes.simulator import has_sample, open_sample, sample_arguments, simulate
 
     with contextlib.ExitStack() as stack:
-        if not has_sample():
-            print_message("simulating the sample chain; this takes some seconds, once")
+        if not has_sample(live=live):
+            often = "once a day" if live else "once"
+            print_message(f"simulating the sample chain; this takes some seconds, {often}")
         try:
-            sample = open_sample()
+            sample = open_sample(live=live)
         except OSError as error:
             print_warning(f"the sample cannot be stored: {error.filename}: {error.strerror}")
             folder = Path(stack.enter_context(_temporary_folder()))
-            sample = simulate(folder / "sample", **SAMPLE)
+            sample = simulate(folder / "sample", **sample_arguments(live=live))
         yield sample
 
 

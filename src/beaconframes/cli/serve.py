@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from typing import TYPE_CHECKING, Literal, cast
@@ -118,34 +119,37 @@ def serve(
     With keys, every request needs one of them. The list of processes shows the options, so put a
     secret key into the environment variable BEACONFRAMES_SERVE_KEY.
     """
+    from beaconframes.cli.connection_options import open_stored_sample
     from beaconframes.cli.rendering import format_json
     from beaconframes.server import Server, open_dataset
-    from beaconframes.simulator import open_live_sample, open_sample
 
-    if dataset is None:
-        served = open_live_sample() if live else open_sample()
-    else:
-        served = open_dataset(dataset)
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
         tiers = {**tiers, key: "premium"}
     if latency is not None:
         faults = (*faults, f"latency={latency}")
     show_log(with_requests=access_log)
-    with Server(
-        served,
-        port=port,
-        keys=tiers,
-        require_key=require_key,
-        wire=wire,
-        rate=rate,
-        limits=limits,
-        faults=faults,
-        origins=origins,
-        live=live,
-        start=start,
-        speed=speed,
-        cache_bytes=cache_bytes,
-    ) as server:
+    with contextlib.ExitStack() as stack:
+        if dataset is None:
+            served = stack.enter_context(open_stored_sample(live=live))
+        else:
+            served = open_dataset(dataset)
+        server = stack.enter_context(
+            Server(
+                served,
+                port=port,
+                keys=tiers,
+                require_key=require_key,
+                wire=wire,
+                rate=rate,
+                limits=limits,
+                faults=faults,
+                origins=origins,
+                live=live,
+                start=start,
+                speed=speed,
+                cache_bytes=cache_bytes,
+            )
+        )
         chain = visible(server.service.chain.name)
         path = click.format_filename(served.path)
         facts = {"url": server.url, "chain": chain, "dataset": path, "wire": wire, "live": live}

@@ -341,9 +341,9 @@ def local(
         The largest size of the rows in memory: a number of bytes, or a text such as ``"128MB"``.
     """
     if dataset is None:
-        from beaconframes.simulator import open_live_sample, open_sample
+        from beaconframes.simulator import open_sample
 
-        dataset = open_live_sample() if live else open_sample()
+        dataset = open_sample(live=live)
     elif not isinstance(dataset, Dataset):
         dataset = open_dataset(dataset)
     return Local(

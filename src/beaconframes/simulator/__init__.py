@@ -32,9 +32,9 @@ from beaconframes.simulator.simulation_store import (
     SAMPLE,
     fingerprint,
     has_sample,
-    open_live_sample,
     open_or_simulate,
     open_sample,
+    sample_arguments,
     sample_path,
 )
 
@@ -42,9 +42,9 @@ __all__ = [
     "SAMPLE",
     "fingerprint",
     "has_sample",
-    "open_live_sample",
     "open_or_simulate",
     "open_sample",
+    "sample_arguments",
     "sample_path",
     "simulate",
 ]

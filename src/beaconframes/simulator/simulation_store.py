@@ -64,30 +64,38 @@ def _format_declaration(table: type[Table]) -> str:
     return "\n".join((table.table_name, *columns, ""))
 
 
-def sample_path() -> Path:
-    """Return the folder of the sample dataset, which need not exist yet."""
-    return _build_path(platformdirs.user_cache_path("beaconframes"), "sample", SAMPLE)
+def sample_arguments(*, live: bool = False) -> dict[str, Any]:
+    """Return the arguments of the simulation of the sample dataset.
 
-
-def has_sample() -> bool:
-    """Return whether the sample dataset is stored already."""
-    return (sample_path() / "ledger.sqlite").exists()
-
-
-def open_sample() -> Dataset:
-    """Return the sample dataset, simulating it on first use."""
-    return open_or_simulate(platformdirs.user_cache_path("beaconframes"), "sample", **SAMPLE)
-
-
-def open_live_sample() -> Dataset:
-    """Return a chain from two days ago to two days ahead, simulating it on the first use of a day.
-
-    It has the epoch numbers of mainnet.
+    The *live* sample has the epoch numbers of mainnet, and passes through the present time: from
+    two days ago to two days ahead.
     """
+    if not live:
+        return SAMPLE
     # The chain ends at midnight, so that all processes of a day use the same one.
     ends = datetime.combine(datetime.now(UTC).date() + timedelta(days=3), time(), UTC)
-    folder = platformdirs.user_cache_path("beaconframes")
-    return open_or_simulate(folder, "live", **LIVE_SAMPLE, ends=ends)
+    return {**LIVE_SAMPLE, "ends": ends}
+
+
+def sample_path(*, live: bool = False) -> Path:
+    """Return the folder of the sample dataset, which need not exist yet."""
+    folder, name = _sample_place(live=live)
+    return _build_path(folder, name, sample_arguments(live=live))
+
+
+def has_sample(*, live: bool = False) -> bool:
+    """Return whether the sample dataset is stored already."""
+    return (sample_path(live=live) / "ledger.sqlite").exists()
+
+
+def open_sample(*, live: bool = False) -> Dataset:
+    """Return the sample dataset, simulating it on first use; the *live* one each day."""
+    return open_or_simulate(*_sample_place(live=live), **sample_arguments(live=live))
+
+
+def _sample_place(*, live: bool) -> tuple[Path, str]:
+    """Return the folder of simulations and the name of the sample in it."""
+    return platformdirs.user_cache_path("beaconframes"), "live" if live else "sample"
 
 
 def open_or_simulate(folder: Path, name: str, **arguments: Any) -> Dataset:
