@@ -78,7 +78,14 @@ def assert_available(server):
     assert (200, 3) == (status, json.loads(body)["data"]["epoch"])
 
 
-@pytest.mark.parametrize("count", [120, pytest.param(800, marks=pytest.mark.more)])
+@pytest.mark.parametrize(
+    "count",
+    [
+        120,
+        pytest.param(800, marks=pytest.mark.more),
+        pytest.param(10_000, marks=pytest.mark.long),
+    ],
+)
 def test_random_requests_have_documented_statuses(running, count):
     """S01, S16: random requests have JSON answers with documented statuses, and no 5xx."""
     dice = random.Random(count)
