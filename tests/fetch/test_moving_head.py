@@ -151,6 +151,17 @@ def test_replicas_that_never_agree_are_named(chain, service):
     assert "until" in caught.value.hint
 
 
+@pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
+def test_a_refused_latest_epoch_does_not_blame_the_caller(service, load):
+    """H2: one replica states the head, and another one that lags behind it has all the rows."""
+    replicas = Replicas(service, lambda number, path: 460 if "State" in path else 455)
+
+    with pytest.raises(errors.BadRequest) as caught:
+        load(since=-3, explorer=connect_to(replicas))
+
+    assert caught.value.hint.startswith("The service states epoch 460 as its latest, and refused")
+
+
 def test_a_given_last_epoch_is_never_lowered(chain, service):
     """H2: a number is what the caller requested, so its refusal stays a refusal."""
     replicas = Replicas(service, lambda number, path: 458)

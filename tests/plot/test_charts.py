@@ -435,6 +435,14 @@ def test_weeks_without_bars_leave_room_for_the_labels(weeks):
     assert 2 <= len(ax.get_xticks()) <= 10
 
 
+@pytest.mark.parametrize("days", [[0, 31], [0, 62], [0, 240], [0, 400]])
+def test_ticks_of_months_are_their_first_days(days):
+    """A month has one bar, so no label is between two bars."""
+    ax = plot.withdrawals(transfers(10**9, 10**9, days=days), every="month")
+
+    assert {1} == {num2date(tick).day for tick in ax.get_xticks()}
+
+
 def test_the_range_of_a_load_decides_which_transfers_are_incomplete():
     """Z3: dates are whole days, times are instants; both ends are inclusive."""
     frame = transfers(10**9, 10**9, 10**9)

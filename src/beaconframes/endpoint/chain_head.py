@@ -77,7 +77,7 @@ class ChainHead:
         if number > last:
             raise UsageError(
                 f"{unit} {number} is in the future: the {label} {unit} is {last}",
-                hint=f"Give a {unit} up to {last}, or omit until to load up to the latest",
+                hint=f"Give numbers up to {last}, or omit until to load up to the latest",
             )
 
     @property

@@ -121,7 +121,14 @@ class ServedRange:
             self._read_head(parameter, requested, refusal)
             accepted = self._accepted(requested)
         if accepted == requested:
-            raise self._disagreement(requested) or refusal
+            if (moved := self._disagreement(requested)) is not None:
+                raise moved
+            if self.is_open_ended:
+                refusal.hint = (
+                    f"The service states {self.unit} {requested.stop - 1} as its latest, and "
+                    "refused it. Try again in a minute, or give a lower until="
+                )
+            raise refusal
         oldest = requested.start if self.oldest is None else self.oldest
         self.oldest = min(requested.start, oldest)
         if not accepted:

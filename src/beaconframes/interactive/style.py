@@ -46,7 +46,7 @@ def template() -> Any:
             "height": 460,
             "margin": {"l": 70, "r": 20, "t": 40, "b": 70},
             "xaxis": axis | {"showgrid": False, "title": {"standoff": 16}},
-            "yaxis": axis | {"ticks": ""},
+            "yaxis": axis | {"ticks": "", "title": {"standoff": 12}},
             "legend": {"traceorder": "normal"},
             "hoverlabel": {"align": "left", "namelength": -1},
             "dragmode": "pan",

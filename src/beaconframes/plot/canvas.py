@@ -176,6 +176,8 @@ def _set_time_ticks(ax: Axes, times: Any, every: str) -> None:
         # Weeks without a bar count, too: the axis shows them.
         every_nth = -(-(span // 7 + 1) // 8)
         locator = dates.WeekdayLocator(dates.MO, every_nth, "UTC")  # type: ignore[no-untyped-call]
+    elif every == "month" and span < 8 * 30:
+        locator = dates.MonthLocator(tz="UTC")  # type: ignore[no-untyped-call]
     elif every == "day" and span < 8:
         locator = dates.DayLocator(tz="UTC")  # type: ignore[no-untyped-call]
     else:
