@@ -359,13 +359,17 @@ def test_queue_events_of_v2_are_candidates():
 
 
 def test_withdrawals_of_v2_are_in_wei():
-    """M5: `v2.load_slot_withdrawals` has wei and the slot; rejected requests move nothing."""
+    """M5: `v2.load_slot_withdrawals` has wei and the slot; rejected requests move nothing.
+
+    E16: nor do system withdrawals, which become a deposit.
+    """
     withdrawals = pl.DataFrame(
         {
-            "slot": [352, 352, 384],
-            "validator_index": [2, 2, 3],
-            "amount_wei": [Decimal(7 * ETH), Decimal(8 * ETH), Decimal(9 * ETH)],
-            "reject_reason": [None, "no balance", None],
+            "slot": [352, 352, 384, 384],
+            "validator_index": [2, 2, 3, 3],
+            "amount_wei": [Decimal(eth * ETH) for eth in (7, 8, 9, 6)],
+            "reject_reason": [None, "no balance", None, None],
+            "type": ["partial_sweep", "manual", "full_exit_sweep", "system"],
         },
         schema_overrides={"amount_wei": pl.Decimal(28, 0)},
     )

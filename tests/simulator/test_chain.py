@@ -76,16 +76,23 @@ class World:
             withdrawable=pl.col("withdrawable_epoch").fill_null(far),
         )
         slashed = self.slashing_events.select("validator_index", since=pl.col("slot") // 32)
-        self.validator_epochs = validator_epochs.join(
-            slashed, "validator_index", how="left"
-        ).with_columns(
-            max_effective=pl.when(pl.col("kind") == "0x02").then(2048 * ETH).otherwise(32 * ETH)
+        switched = self.switch_events.select("validator_index", switch=pl.col("slot") // 32)
+        self.validator_epochs = validator_epochs.join(slashed, "validator_index", how="left").join(
+            switched, "validator_index", how="left"
         )
         active = (pl.col("activation") <= pl.col("epoch")) & (pl.col("epoch") < pl.col("exit"))
         # One row per validator and epoch, with the rewards of the specification.
         self.states = (
             self.balance_history.drop("time")
             .join(self.validator_epochs, "validator_index", maintain_order="left")
+            .with_columns(
+                # A validator that switches has its new maximum at the end of the epoch.
+                max_effective=pl.when(
+                    (pl.col("kind") == "0x02") & (pl.col("epoch") > pl.col("switch").fill_null(-1))
+                )
+                .then(2048 * ETH)
+                .otherwise(32 * ETH)
+            )
             .with_columns(active=active, increments=pl.col("effective_balance_gwei") // ETH)
             .with_columns(
                 total=pl.col("effective_balance_gwei").filter("active").sum().over("epoch")
@@ -606,9 +613,10 @@ class TestEvents:
         """The whole balance when withdrawable; the excess at the maximum effective balance."""
         paid = world.withdrawal_events.with_columns(epoch=pl.col("slot") // 32)
         paid = paid.filter(pl.col("epoch") <= world.finalized + 1)
-        rows = paid.join(compute_withdrawable(world), KEY, how="left")
-
         assert paid.height == paid.select(KEY).unique().height
+        swept = paid.join(world.manual_withdrawal_events, ["slot", KEY[0]], how="anti")
+        rows = swept.join(compute_withdrawable(world), KEY, how="left")
+
         assert 0 == rows["expected_gwei"].null_count()
         assert_empty(rows.filter(pl.col("amount_gwei") != pl.col("expected_gwei")))
 
@@ -622,16 +630,59 @@ class TestEvents:
         known = dict(world.balance_history.group_by("epoch").len().rows())
 
         assert [*range(paid.height)] == paid["withdrawal_index"].to_list()
+        for validator, slot in world.switch_events.select(KEY[0], "slot").rows():
+            due_in[slot // 32] = [index for index in due_in[slot // 32] if index != validator]
+        manual = dict(world.manual_withdrawal_events.group_by("slot").len().rows())
         start, waiting, now = 0, [], None
         known_until = pl.col("epoch") <= world.finalized + 1
         for slot, epoch in world.canonical.filter(known_until).select("slot", "epoch").rows():
             if epoch != now:
                 waiting, now = sorted(due_in.get(epoch, [])), epoch
             cut = bisect_left(waiting, start)
-            turn = (waiting[cut:] + waiting[:cut])[:16]
-            assert turn == paid_in.get(slot, [])
+            space = 16 - manual.get(slot, 0)
+            turn = (waiting[cut:] + waiting[:cut])[:space]
+            assert turn == paid_in.get(slot, [])[manual.get(slot, 0) :]
             waiting = sorted({*waiting} - {*turn}) if turn else waiting
-            start = (turn[-1] + 1 if len(turn) == 16 else start + 16_384) % known[epoch]
+            start = (turn[-1] + 1 if len(turn) == space else start + 16_384) % known[epoch]
+
+    def test_requested_withdrawals(self, world):
+        """E16: requests of compounding validators are paid 261 epochs later, and keep 32 ETH."""
+        requests = world.withdrawal_request_events.rename({"slot": "request_slot"})
+        paid = world.manual_withdrawal_events.join(world.withdrawal_events, ["slot", KEY[0]]).join(
+            requests, [KEY[0], "request_slot"], suffix="_requested"
+        )
+        rows = paid.with_columns(epoch=pl.col("slot") // 32).join(world.before, KEY, how="left")
+        delay = pl.col("epoch") - pl.col("request_slot") // 32
+        kinds = dict(world.validator_epochs.select(KEY[0], "kind").rows())
+
+        assert 0 < rows.height == world.manual_withdrawal_events.height <= requests.height
+        assert_empty(rows.filter(delay < 261))
+        asked = pl.min_horizontal("amount_gwei_requested", pl.col("before") - 32 * ETH)
+        assert_empty(rows.filter(pl.col("amount_gwei") != asked))
+        assert {"0x02"} == {kinds[index] for index in requests[KEY[0]]}
+        rejected = world.rejected_request_events
+        assert 2 == rejected.height
+        assert "0x02" not in {kinds[index] for index in rejected[KEY[0]]}
+
+    def test_switches_to_compounding(self, world):
+        """E16: the balance above 32 ETH becomes a deposit, processed in the same epoch."""
+        rows = world.switch_events.with_columns(epoch=pl.col("slot") // 32).join(
+            world.validator_epochs.select(KEY[0], "kind"), KEY[0]
+        )
+        later = rows.select(KEY[0], switch="epoch").join(world.withdrawal_events, KEY[0])
+        first = world.deposits.join(world.validators, "pubkey").join(rows, KEY[0], how="semi")
+
+        assert rows.height >= 2
+        assert {"0x02"} == set(rows["kind"])
+        assert 0 < rows["amount_gwei"].max() < ETH
+        assert_empty(rows.filter(pl.col("slot") % 32 == 0))
+        # Their balances stay far below the new maximum.
+        assert_empty(later.filter(pl.col("slot") // 32 > pl.col("switch")))
+        assert {"0x01"} == set(first["withdrawal_credentials"].str.slice(0, 4))
+        listed = world.switch_to_compounding_requests.select(
+            pl.col("block_slot").alias("slot"), KEY[0]
+        )
+        assert rows.select("slot", KEY[0]).equals(listed)
 
     def test_total_withdrawals(self, world):
         """A validator's total is the sum of its withdrawals, plus those before the first epoch."""

@@ -371,7 +371,10 @@ class TestDeposits:
         )
 
         assert world.validators.height == rows[KEY[0]].n_unique()
-        began = pl.coalesce("old", "withdrawal_credentials")
+        has_switched = pl.col(KEY[0]).is_in(world.switch_events[KEY[0]].implode())
+        now = pl.col("withdrawal_credentials")
+        before = pl.when(has_switched).then("0x01" + now.str.slice(4)).otherwise(now)
+        began = pl.coalesce("old", before)
         assert_empty(rows.filter(began != pl.col("withdrawal_credentials_deposited")))
         assert 0.9 < (rows["amount_gwei"] == 32 * ETH).mean() < 1
 
@@ -405,6 +408,10 @@ class TestDeposits:
         assert transactions.height == rows["tx_hash"].n_unique()
         assert transactions.height == rows.select("block_number", "tx_index").unique().height
         assert rows.height > transactions.height
+        requests = world.deposits.join(world.deposit_requests, "signature", how="semi")
+        included = world.deposits.join(world.slot_deposits, "signature", how="semi")
+        # Each deposit in a block has a request before it; one deposit is dropped.
+        assert requests.height == included.height + 1
         # E16: a transaction has a few dozen deposits at most.
         assert 24 == rows.group_by("tx_hash").len()["len"].max()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import polars as pl
 import polars.selectors as cs
@@ -313,3 +315,44 @@ def test_invalid_machines_and_times_raise(arguments, explorer):
 def test_a_bad_request_for_metrics_is_refused(body, explorer):
     """The error has the words of the specification."""
     assert 400 == post(explorer, "/api/v2/machine-metrics", body)[0]
+
+
+def test_requested_and_system_withdrawals(chain, explorer):
+    """E16: slots have requested, system and rejected withdrawals, each with its stages."""
+    scan = chain.scan
+    paid = scan("manual_withdrawal_events").head(1).collect().row(0, named=True)
+    switch = scan("switch_events").filter(pl.col("amount_gwei") > 0).head(1).collect()
+    rejected = scan("rejected_request_events").head(1).collect()
+
+    def load(slot, kind, status="completed"):
+        found = bf.v2.load_slot_withdrawals(slot, type_filter=kind)
+        return found.filter(status=status).row(0, named=True)
+
+    row = load(paid["slot"], "manual")
+    v1 = bf.load_slot_withdrawals(paid["slot"]).filter(validator_index=paid["validator_index"])
+    assert paid["validator_index"] == row["validator_index"]
+    assert v1["amount_gwei"].item() * 10**9 == row["amount_wei"]
+    assert [
+        {"stage": "queued", "slot": paid["request_slot"]},
+        {"stage": "completed", "slot": paid["slot"]},
+    ] == json.loads(row["stage_history"])
+    slots = bf.v2.load_slot([paid["slot"], paid["request_slot"]]).filter(status="success")
+    assert 0 < slots["queued_manual_withdrawals_count"].sum()
+    manual = slots.filter(slot=paid["slot"]).row(0, named=True)
+    whole = bf.load_slots(paid["slot"])["withdrawals_count"].item()
+    assert whole == sum(
+        manual[f"processed_{kind}_count"] for kind in ("sweeps", "manual_withdrawals")
+    )
+
+    row = load(switch["slot"].item(), "system")
+    assert switch["amount_gwei"].item() * 10**9 == row["amount_wei"]
+    in_v1 = bf.load_slot_withdrawals(switch["slot"].item())["validator_index"]
+    assert row["validator_index"] not in in_v1
+    row = load(rejected["slot"].item(), "manual", "rejected")
+    assert "no compounding credentials" in row["reject_reason"]
+    assert [{"stage": "rejected", "slot": row["slot"]}] == json.loads(row["stage_history"])
+    requests, done = (
+        scan(f"{kind}_events").select(pl.len()).collect().item()
+        for kind in ("withdrawal_request", "manual_withdrawal")
+    )
+    assert requests - done == bf.v2.load_queues()["manual_withdrawal_count"].item() > 0

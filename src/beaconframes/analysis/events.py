@@ -67,13 +67,14 @@ def read_amounts(
 ) -> pl.DataFrame:
     """Read ``validator_index``, ``amount_gwei`` and *columns* of events; wei become gwei.
 
-    Events that a reorganization removed, and rejected withdrawals, are left out.
+    Events that a reorganization removed, rejected withdrawals, and those of the type system, which
+    pay nothing, are left out.
     """
     names = get_names(frame)
     amount = next((name for name in _AMOUNTS if name in names), "amount_gwei")
     by_pubkey = subject not in names and "pubkey" in names
     key = "pubkey" if by_pubkey else subject
-    flags = [name for name in ("removed", "reject_reason") if name in names]
+    flags = [name for name in ("removed", "reject_reason", "type") if name in names]
     required = [key, amount, *columns]
     lazy = drop_missing(open_frame(frame, [*required, *flags], loader=loader), required)
     rows = collect(lazy)
@@ -81,6 +82,8 @@ def read_amounts(
         rows = rows.filter(~pl.col("removed").fill_null(value=False))
     if "reject_reason" in flags:
         rows = rows.filter(pl.col("reject_reason").is_null())
+    if "type" in flags:
+        rows = rows.filter(pl.col("type").ne_missing("system"))
     if by_pubkey:
         rows = rows.join(_read_indices(validators, loader), on="pubkey", how="inner")
         subject = "validator_index"

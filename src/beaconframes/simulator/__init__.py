@@ -20,6 +20,9 @@ Deliberate simplifications:
 - The first validators, an eighth of all, never exit: examples with low indices have no gaps.
 - Blocks include a deposit some slots after its transaction. A deposit for a new key with an invalid
   signature is dropped before any block includes it.
+- Withdrawal requests of any amount are paid 261 epochs later, by the first block of an epoch.
+- The balance above 32 ETH of a validator that switches to compounding credentials becomes
+  a deposit, which is processed in the same epoch. No validators are consolidated.
 - Only canonical blocks have operations: the second block of a double proposal states their counts,
   but there are no rows for it.
 - Income of the last year or of all time is that of the epochs simulated in detail.

@@ -10,6 +10,7 @@ from beaconframes.simulator import rewards
 from beaconframes.simulator.duties import NO_PROPOSER
 from beaconframes.simulator.epoch import Slashing
 from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
+from beaconframes.simulator.registry import WithdrawalRequest
 
 if TYPE_CHECKING:
     from beaconframes.simulator.epoch import Epoch
@@ -36,8 +37,10 @@ class BlockOperations:
         if len(blocks):
             self._process_voluntary_exits(epoch, blocks)
             self._process_bls_changes(epoch, blocks)
+            self._process_withdrawal_requests(epoch, blocks)
         if len(blocks[blocks > 0]):
             self._process_deposits(epoch, blocks[blocks > 0])
+            self._process_switches(epoch, blocks[blocks > 0])
 
     def sum_recent_slashings(self, epoch: int) -> int:
         """Return the effective balance slashed in the slashings vector of an epoch, in gwei."""
@@ -105,6 +108,43 @@ class BlockOperations:
             epoch.bls_changes.append((int(self._rng.choice(blocks)), validator))
             self._registry.prefix[validator] = 1
         epoch.bls_changes.sort()
+
+    def _process_withdrawal_requests(self, epoch: Epoch, blocks: Ints) -> None:
+        """Queue the requests of validators with compounding credentials, and reject others."""
+        registry, delay = self._registry, self._preset.min_validator_withdrawability_delay
+        first = epoch.number * len(epoch.slots.statuses)
+        payable_from = epoch.number + 1 + self._preset.max_seed_lookahead + delay
+        for validator, gwei in self._plan.withdrawal_requests.get(epoch.number, ()):
+            slot = int(self._rng.choice(blocks))
+            if registry.prefix[validator] == 2:
+                request = WithdrawalRequest(first + slot, validator, gwei, payable_from)
+                epoch.withdrawal_requests.append(request)
+            else:
+                epoch.rejected_requests.append((slot, validator, gwei))
+        epoch.withdrawal_requests.sort(key=lambda request: request.slot)
+        epoch.rejected_requests.sort()
+        registry.withdrawal_requests += epoch.withdrawal_requests
+
+    def _process_switches(self, epoch: Epoch, blocks: Ints) -> None:
+        """Switch credentials to compounding ones; the balance above 32 ETH becomes a deposit.
+
+        That deposit is processed at the end of the same epoch, so that the balances of epochs
+        always have it. The switches are in the first block after the first slot.
+        """
+        registry, minimum = self._registry, self._preset.min_activation_balance
+        paid = set(epoch.withdrawals.validators.tolist())
+        for validator in self._plan.switches.get(epoch.number, ()):
+            is_free = registry.exit[validator] == FAR_FUTURE_EPOCH
+            if registry.prefix[validator] != 1 or not is_free:
+                continue
+            if validator in paid:  # before the switch; there is nothing left above 32 ETH
+                self._plan.switches.setdefault(epoch.number + 1, []).append(validator)
+                continue
+            excess = max(int(registry.balance[validator]) - minimum, 0)
+            epoch.switches.append((int(blocks[0]), validator, excess))
+            registry.prefix[validator] = 2
+            registry.max_effective[validator] = self._preset.max_effective_balance_compounding
+        epoch.switches.sort()
 
     def _initiate_exit(self, validator: int, epoch: int) -> None:
         exit_epoch = epoch + 1 + self._preset.max_seed_lookahead

@@ -234,6 +234,8 @@ def compute_validators(data: DatasetAt) -> pl.DataFrame:
         find_later("withdrawal_events").group_by(index).agg(later=pl.col("amount_gwei").sum())
     )
     changes = find_later("bls_changes").select(index, earlier="withdrawal_credentials_0x00")
+    switched = pl.col(index).is_in([*find_later("switch_events")[index]])
+    credentials = pl.col("withdrawal_credentials")
     keeps_exit = ~pl.col(index).is_in([*slashings[index], *exits[index]])
     activation = pl.col("activation_epoch")
     lookahead = data.meta["preset"]["max_seed_lookahead"]
@@ -250,7 +252,9 @@ def compute_validators(data: DatasetAt) -> pl.DataFrame:
             activation_eligibility_epoch=_null_after("activation_eligibility_epoch", head.epoch),
             # An activation is known as soon as it is scheduled.
             activation_epoch=pl.when(activation - lookahead <= head.epoch).then(activation),
-            withdrawal_credentials=pl.coalesce("earlier", "withdrawal_credentials"),
+            withdrawal_credentials=pl.when(switched)
+            .then("0x01" + credentials.str.slice(4))
+            .otherwise(pl.coalesce("earlier", credentials)),
             total_withdrawals_gwei=pl.col("total_withdrawals_gwei") - pl.col("later").fill_null(0),
             last_attestation_slot=pl.coalesce(
                 "attested", _null_after("last_attestation_slot", head.slot)

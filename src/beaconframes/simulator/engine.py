@@ -131,7 +131,12 @@ class Engine:
         active = registry.active(number)
         committee = self.committee(number // self.chain.epochs_per_sync_period)
         withdrawals, self._next_withdrawal_validator = process_withdrawals(
-            self.preset, registry, number, slots.rewarded, self._next_withdrawal_validator
+            self.preset,
+            registry,
+            number,
+            slots.rewarded,
+            self._next_withdrawal_validator,
+            self.plan.switches.get(number, ()),
         )
         return Epoch(
             number=number,

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from beaconframes.simulator.duties import Attestations, Slots
     from beaconframes.simulator.income import Income
     from beaconframes.simulator.preset import Bools, Ints
+    from beaconframes.simulator.registry import WithdrawalRequest
     from beaconframes.simulator.withdrawals import Withdrawals
 
 
@@ -43,5 +44,10 @@ class Epoch:
     deposits: list[tuple[int, int, int]] = field(default_factory=list)  # slot, validator, gwei
     exits: list[tuple[int, int]] = field(default_factory=list)  # slot, validator
     slashings: list[Slashing] = field(default_factory=list)
+    switches: list[tuple[int, int, int]] = field(default_factory=list)  # slot, validator, gwei
+    rejected_requests: list[tuple[int, int, int]] = field(
+        default_factory=list
+    )  # slot, validator, gwei
     bls_changes: list[tuple[int, int]] = field(default_factory=list)  # slot, validator
+    withdrawal_requests: list[WithdrawalRequest] = field(default_factory=list)  # accepted
     attestations: Attestations | None = None

@@ -75,6 +75,17 @@ class EventWriter:
             "bls_change_events": [
                 (first + slot, validator) for slot, validator in epoch.bls_changes
             ],
+            "switch_events": [(first + slot, *switch) for slot, *switch in epoch.switches],
+            "withdrawal_request_events": [
+                (r.slot, r.validator, r.amount) for r in epoch.withdrawal_requests
+            ],
+            "rejected_request_events": [
+                (first + slot, *request) for slot, *request in epoch.rejected_requests
+            ],
+            "manual_withdrawal_events": [
+                (first + int(withdrawals.slots[0]), request.validator, request.slot)
+                for request in withdrawals.requests
+            ],
             "exit_events": [(first + slot, validator) for slot, validator in epoch.exits],
             "slashing_events": [
                 (first + s.slot, s.validator, s.kind, first + s.offence_slot)

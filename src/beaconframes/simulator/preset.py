@@ -57,6 +57,7 @@ class Preset:
     min_validator_withdrawability_delay: int = 256
     max_activations_per_epoch: int = 4
     max_withdrawals_per_payload: int = 16
+    max_pending_partials_per_payload: int = 8
     max_validators_per_withdrawals_sweep: int = 16_384
     finality_distance: int = 2
 

@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from beaconframes.simulator import identities
 from beaconframes.simulator.preset import ETH, FAR_FUTURE_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from beaconframes.simulator.preset import Bools, Floats, Ints
+
+
+@dataclass(frozen=True)
+class WithdrawalRequest:
+    """A request of an operator, which the chain pays from an epoch on."""
+
+    slot: int
+    validator: int
+    amount: int  # gwei
+    payable_from: int  # epoch
 
 
 @dataclass
@@ -35,6 +46,7 @@ class Registry:
     offline_chance: Floats  # probability of going offline, per epoch
     recovery_chance: Floats  # probability of coming back online
     activation_queue: list[int] = field(default_factory=list)
+    withdrawal_requests: list[WithdrawalRequest] = field(default_factory=list)
 
     def active(self, epoch: int) -> Bools:
         """Return which of the deposited validators are active in an epoch."""
@@ -54,6 +66,10 @@ class EventPlan:
     exits: dict[int, list[int]] = field(default_factory=dict)
     slashings: dict[int, Literal["attester", "proposer"]] = field(default_factory=dict)
     bls_changes: dict[int, list[int]] = field(default_factory=dict)
+    switches: dict[int, list[int]] = field(default_factory=dict)  # to compounding credentials
+    withdrawal_requests: dict[int, list[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # validator, gwei
     exit_request_epoch: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     offline_from: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     outage: range = range(0)
@@ -94,6 +110,9 @@ def create_registry(
     _plan_bls_changes(
         plan, np.flatnonzero(registry.prefix[:validator_count] == 0).tolist(), first, last
     )
+    others = candidates[count + len(going_offline) :]
+    _plan_switches(rng, plan, others, validators, first, last)
+    _plan_withdrawal_requests(rng, plan, registry, others, first, last)
     if first:
         _add_past_exits(rng, registry, candidates[::-1], first, 90 * epochs_per_day)
     return registry, plan
@@ -217,6 +236,47 @@ def _plan_bls_changes(plan: EventPlan, candidates: Sequence[int], first: int, la
     for number, validator in enumerate(changing):
         epoch = first + 1 + (last - first - 3) * number // len(changing)
         plan.bls_changes.setdefault(epoch, []).append(validator)
+
+
+def _plan_switches(
+    rng: np.random.Generator,
+    plan: EventPlan,
+    others: Sequence[int],
+    validators: int,
+    first: int,
+    last: int,
+) -> None:
+    """Plan switches to compounding credentials; the validators of a pool never switch."""
+    numbers = identities.find_operators(validators)
+    own = [validator for validator in others if not identities.is_pool_node(numbers[validator])]
+    switching = own[: max(2, validators * 4 // 1000)]
+    epochs = first + rng.integers(2, max(3, last - first - 2), len(switching))
+    for validator, epoch in zip(switching, epochs.tolist(), strict=True):
+        plan.switches.setdefault(epoch, []).append(validator)
+
+
+def _plan_withdrawal_requests(
+    rng: np.random.Generator,
+    plan: EventPlan,
+    registry: Registry,
+    others: Sequence[int],
+    first: int,
+    last: int,
+) -> None:
+    """Plan withdrawal requests; the first two are early, and two are rejected."""
+    compounding = np.flatnonzero(registry.prefix[: registry.validator_count] == 2)
+    balance = registry.balance[compounding]
+    # The first has the planned top-up for hysteresis. None reaches its maximum.
+    rich = compounding[1:][((balance >= 34 * ETH) & (balance < 1500 * ETH))[1:]].tolist()
+    epochs = first + rng.integers(1, max(2, last - first - 1), len(rich))
+    epochs[:2] = first + 1
+    for validator, epoch in zip(rich, epochs.tolist(), strict=True):
+        spare = (int(registry.balance[validator]) // ETH - 32) // 2
+        amount = int(rng.integers(1, spare + 1)) * ETH
+        plan.withdrawal_requests.setdefault(epoch, []).append((validator, amount))
+    for validator in others[-2:]:
+        epoch = int(first + rng.integers(1, max(2, last - first - 1)))
+        plan.withdrawal_requests.setdefault(epoch, []).append((validator, ETH))
 
 
 def _add_past_exits(

@@ -63,6 +63,18 @@ EVENTS = {
             "inclusion_slot": pl.Int64,
         }
     ),
+    "switch_events": pl.Schema(
+        {"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}
+    ),
+    "withdrawal_request_events": pl.Schema(
+        {"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}
+    ),
+    "rejected_request_events": pl.Schema(
+        {"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}
+    ),
+    "manual_withdrawal_events": pl.Schema(
+        {"slot": pl.Int64, "validator_index": pl.Int64, "request_slot": pl.Int64}
+    ),
     "missed_reward_events": pl.Schema(
         {"epoch": pl.Int64, "validator_index": pl.Int64} | dict.fromkeys(MISSED, pl.Int64)
     ),

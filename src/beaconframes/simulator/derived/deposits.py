@@ -15,6 +15,7 @@ import polars as pl
 from beaconframes.simulator import identities
 from beaconframes.simulator.preset import ETH
 from beaconframes.v1._deposits import Deposits
+from beaconframes.v1._execution_requests import DepositRequests
 from beaconframes.v1.deposit_origin import DepositOrigin
 from beaconframes.v1.slot_deposits import SlotDeposits
 
@@ -38,6 +39,7 @@ def write_tables(data: ChainData) -> None:
     data.add(Deposits, rows.sort(Deposits.key()))
     data.add(SlotDeposits, _select_included(data, rows))
     data.add(DepositOrigin, _select_origins(rows))
+    data.add(DepositRequests, _select_requests(data, rows))
 
 
 def _find_initial_deposits(data: ChainData) -> pl.DataFrame:
@@ -108,6 +110,8 @@ def _add_details(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
     credentials = data.validators["withdrawal_credentials"].to_list()
     for index in data.scan("bls_change_events").collect()["validator_index"].to_list():
         credentials[index] = identities.make_bls_credentials(seed, index)
+    for index in data.scan("switch_events").collect()["validator_index"].to_list():
+        credentials[index] = "0x01" + credentials[index][4:]
     dropped = (
         identities.make_pubkey(seed, "dropped deposit"),
         identities.make_bls_credentials(seed, -1),
@@ -171,6 +175,17 @@ def _select_included(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
             time=data.time_of("included"),
             proof=pl.lit(None, pl.String),
         )
+    )
+
+
+def _select_requests(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the deposits in the execution blocks of the chain, one row per deposit."""
+    blocks = data.blocks.select(
+        "block_root", block_slot="slot", block_number="exec_block_number", time="exec_time"
+    )
+    # Deposits before the first epoch have block numbers, too, but are in no block of the chain.
+    return rows.join(blocks, ["block_number", "time"], maintain_order="left").with_columns(
+        request_index=pl.int_range(pl.len()).over("block_slot")
     )
 
 

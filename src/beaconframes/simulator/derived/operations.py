@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.simulator import identities
+from beaconframes.v1._execution_requests import (
+    ConsolidationRequests,
+    SwitchToCompoundingRequests,
+)
 from beaconframes.v1.bls_changes import BlsChanges
 from beaconframes.v1.slot_withdrawals import SlotWithdrawals
 from beaconframes.v1.validator_withdrawals import ValidatorWithdrawals
@@ -35,6 +39,8 @@ def write_tables(data: ChainData) -> None:
         data.add(SlotWithdrawals, rows.rename({"slot": "block_slot"}))
     data.add(VoluntaryExits, build_voluntary_exits(data))
     data.add(BlsChanges, build_bls_changes(data))
+    data.add(SwitchToCompoundingRequests, build_switches(data))
+    data.add(ConsolidationRequests, ConsolidationRequests.empty())
 
 
 def build_voluntary_exits(data: ChainData) -> pl.DataFrame:
@@ -44,6 +50,17 @@ def build_voluntary_exits(data: ChainData) -> pl.DataFrame:
         block_index=pl.int_range(pl.len()).over("block_slot"),
         time=data.time_of("block_slot"),
         signature=pl.Series(data.hash_keys("exit", rows["validator_index"], 96), dtype=pl.String),
+    )
+
+
+def build_switches(data: ChainData) -> pl.DataFrame:
+    """Return switches to compounding credentials, one row per switch."""
+    addresses = data.validators.select("validator_index", address=_ADDRESS)
+    rows = data.scan("switch_events").collect().join(data.blocks, "slot", maintain_order="left")
+    return (
+        rows.join(addresses, "validator_index", maintain_order="left")
+        .rename({"slot": "block_slot"})
+        .with_columns(request_index=pl.int_range(pl.len()).over("block_slot"))
     )
 
 

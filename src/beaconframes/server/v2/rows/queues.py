@@ -11,6 +11,7 @@ import polars as pl
 
 from beaconframes.schema import Count, Epoch, Hex, Table, Text, UnixTime, Wei
 from beaconframes.server.v2.rows.amounts import ZERO, gwei_to_wei
+from beaconframes.server.v2.rows.slot_withdrawals import EVENT, MANUAL
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -20,6 +21,8 @@ MIN_CHURN, MAX_CHURN = 128 * GWEI, 256 * GWEI
 CHURN_QUOTIENT = 2**16
 LOOKAHEAD = 5
 """Minimum number of epochs until an activation or exit takes effect."""
+WITHDRAWABILITY_DELAY = 256
+"""Number of epochs from then until a withdrawal is paid."""
 
 
 class ValidatorQueueRecord(Table):
@@ -76,22 +79,39 @@ def derive_places(view: View) -> pl.LazyFrame:
     )
 
 
+def derive_pending_requests(view: View) -> pl.LazyFrame:
+    """Return the withdrawal requests that are not paid yet, one row for all."""
+    paid = view.scan("manual_withdrawal_events", MANUAL).drop("slot")
+    pending = (
+        view.scan("withdrawal_request_events", EVENT)
+        .rename({"slot": "request_slot"})
+        .join(paid, on=["request_slot", "validator_index"], how="anti")
+    )
+    latest = pl.col("request_slot").max() // view.chain.slots_per_epoch
+    return pending.select(
+        request_count=pl.len().cast(pl.Int64),
+        requested_gwei=pl.col("amount_gwei").sum(),
+        paid=latest + LOOKAHEAD + WITHDRAWABILITY_DELAY,
+    )
+
+
 QUEUES = {"pending": "deposit", "exiting": "exit", "slashing": "exit"}
 """The queue of the validators with each status of V1, without online or offline."""
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
-    """Return the queues, one row; top-ups, withdrawal requests and consolidations are 0."""
+    """Return the queues, one row; top-ups and consolidations are 0."""
     earliest, chain, churn = LOOKAHEAD + view.head.epoch, view.chain, pl.col("churn")
     activated = estimate_epoch(view, pl.col("entering_balance_gwei"))
     exits = view.scan("validators").filter(pl.col("exit_epoch") > view.head.epoch)
     last_exit = exits.select(exited=pl.col("exit_epoch").max().fill_null(earliest))
-    exited = pl.col("exited")
+    exited, paid = pl.col("exited"), pl.col("paid").fill_null(earliest)
     seconds = int(chain.seconds_per_slot * chain.slots_per_epoch)
     return (
         view.scan("validator_queue")
         .join(derive_churn(view), how="cross")
         .join(last_exit, how="cross")
+        .join(derive_pending_requests(view), how="cross")
         .with_columns(
             deposit_count="entering_count",
             deposit_balance_wei=gwei_to_wei(pl.col("entering_balance_gwei")),
@@ -107,10 +127,10 @@ def derive_rows(view: View) -> pl.LazyFrame:
             exit_processed_time=chain.time_expr("epoch", exited),
             exit_churn_wei=gwei_to_wei(churn),
             exit_churn_seconds=seconds,
-            manual_withdrawal_count=0,
-            manual_withdrawal_balance_wei=ZERO,
-            manual_withdrawal_processed_epoch=earliest,
-            manual_withdrawal_processed_time=chain.time_expr("epoch", pl.lit(earliest)),
+            manual_withdrawal_count="request_count",
+            manual_withdrawal_balance_wei=gwei_to_wei(pl.col("requested_gwei")),
+            manual_withdrawal_processed_epoch=paid,
+            manual_withdrawal_processed_time=chain.time_expr("epoch", paid),
             finality=pl.lit("not_finalized"),
         )
     )

@@ -8,6 +8,7 @@ import polars as pl
 
 from beaconframes.server.v2.rows.amounts import ZERO, derive_finality, gwei_to_wei
 from beaconframes.server.v2.rows.duties import count_attestations
+from beaconframes.server.v2.rows.slot_withdrawals import EVENT, MANUAL
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -25,6 +26,7 @@ def derive_rows(view: View) -> pl.LazyFrame:
         .join(keys, left_on="proposer_index", right_on="validator_index", how="left")
         .join(count_deposits(view), on="slot", how="left")
         .join(count_withdrawals(view), on="slot", how="left")
+        .join(count_requests(view), on="slot", how="left")
         .join(count_bls_changes(view), on="slot", how="left")
         .join(count_attestations(view), on="slot", how="left")
         .sort("slot", pl.col("status") != "proposed", "block_root", nulls_last=True)
@@ -45,9 +47,7 @@ def derive_rows(view: View) -> pl.LazyFrame:
 
 
 UNUSED_OPERATIONS = [
-    "queued_manual_withdrawals",
     "queued_consolidations",
-    "processed_manual_withdrawals",
     "processed_consolidations",
 ]
 """Operations that a simulated chain does not have."""
@@ -65,11 +65,29 @@ def count_deposits(view: View) -> pl.LazyFrame:
 
 
 def count_withdrawals(view: View) -> pl.LazyFrame:
-    """Return count and sum of withdrawals, one row per slot."""
-    withdrawals = view.scan("slot_withdrawals").group_by(slot="block_slot")
-    return withdrawals.agg(
-        processed_sweeps_count=pl.len().cast(pl.Int64),
-        processed_sweeps_wei=gwei_to_wei(pl.col("amount_gwei").sum()),
+    """Return counts and sums of sweeps and of requested withdrawals, one row per slot."""
+    requested = view.scan("manual_withdrawal_events", MANUAL)
+    is_manual = pl.col("request_slot").is_not_null()
+    key, amount = ["slot", "validator_index"], pl.col("amount_gwei")
+    withdrawals = view.scan("slot_withdrawals").rename({"block_slot": "slot"})
+    return (
+        withdrawals.join(requested, on=key, how="left")
+        .group_by("slot")
+        .agg(
+            processed_sweeps_count=(~is_manual).sum().cast(pl.Int64),
+            processed_sweeps_wei=gwei_to_wei(amount.filter(~is_manual).sum()),
+            processed_manual_withdrawals_count=is_manual.sum().cast(pl.Int64),
+            processed_manual_withdrawals_wei=gwei_to_wei(amount.filter(is_manual).sum()),
+        )
+    )
+
+
+def count_requests(view: View) -> pl.LazyFrame:
+    """Return count and sum of the withdrawal requests that are queued, one row per slot."""
+    requests = view.scan("withdrawal_request_events", EVENT).group_by("slot")
+    return requests.agg(
+        queued_manual_withdrawals_count=pl.len().cast(pl.Int64),
+        queued_manual_withdrawals_wei=gwei_to_wei(pl.col("amount_gwei").sum()),
     )
 
 
