@@ -622,3 +622,20 @@ def test_only_a_gap_between_rows_is_impossible(present, expected):
     gaps = find_intervals_without_rows(rows, ends, "validator_index", "epoch")
 
     assert expected == gaps.select("first_epoch", "last_epoch", IMPOSSIBLE).rows()
+
+
+def test_gaps_of_subjects_with_and_without_all_units():
+    """F5: complete subjects, gaps, duplicates, null units, and rows beyond the interval."""
+    units = {1: [1, 2, 3, 4, 5], 2: [1, 3, 3, 5], 3: [2, 3], 4: [0, 1, 2, 3, 4, 5, 6], 5: [None]}
+    units[6] = [3, None, 5]
+    pairs = [(subject, epoch) for subject, epochs in units.items() for epoch in epochs]
+    rows = pl.DataFrame(pairs, {"validator_index": pl.Int64, "epoch": pl.Int64}, orient="row")
+    ends = pl.DataFrame({"validator_index": range(1, 8)}).with_columns(low=1, high=5)
+    ends = ends.cast(pl.Int64)
+
+    gaps = find_intervals_without_rows(rows.reverse(), ends, "validator_index", "epoch")
+
+    expected = {2: [(2, 2), (4, 4)], 3: [(1, 1), (4, 5)], 5: [(1, 5)], 6: [(1, 2), (4, 4)]}
+    expected[7] = [(1, 5)]
+    flat = [(subject, *gap) for subject, found in expected.items() for gap in found]
+    assert flat == gaps.drop(IMPOSSIBLE).rows()

@@ -933,3 +933,14 @@ def test_negative_amounts_stay_negative():
     record = {"validatorindex": 1, "epoch": 2, "balance": -7}
 
     assert [-7] == decode("balance_history", record)["balance_gwei"].to_list()
+
+
+def test_sorted_rows_are_not_sorted_again():
+    """F6: a sorted frame is returned as it is; rows with a null key are sorted, nulls last."""
+    epochs = pl.DataFrame({"validator_index": [1, 1, 2], "epoch": [8, 9, 3]})
+    with_null = epochs.with_columns(epoch=pl.Series([8, None, 3]))
+    arrange = HERE["balance_history"].arrange
+
+    assert arrange(epochs) is epochs
+    assert [(1, 8), (1, None), (2, 3)] == arrange(with_null).rows()
+    assert [(1, 8), (1, None), (2, 3)] == arrange(with_null.reverse()).rows()

@@ -192,18 +192,29 @@ def find_intervals_without_rows(
     An interval between two rows is marked as impossible.
     """
     first, last = pl.col(f"first_{unit}"), pl.col(f"last_{unit}")
-    present = rows.select(name, unit).join(ends.select(name), on=name, how="semi").unique()
-    # One unit beyond either end counts as present, so that each gap lies between two units.
-    beyond = [
-        ends.select(name, (pl.col(end) + by).alias(unit)) for end, by in (("low", -1), ("high", 1))
+    start, end = pl.col("start"), pl.col("end")
+    present = rows.lazy().filter(pl.col(unit).is_not_null())
+    spans = (
+        present.group_by(name)
+        .agg(start=pl.min(unit), end=pl.max(unit), count=pl.n_unique(unit))
+        .collect()
+        .join(ends, on=name, how="semi")
+    )
+    # Most subjects have every unit from their first to their last, so one interval holds them all.
+    is_whole = pl.col("count") == end - start + 1
+    others = present.join(spans.filter(~is_whole).lazy(), on=name, how="semi")
+    intervals = [
+        spans.filter(is_whole).select(name, "start", "end"),
+        others.select(name, start=unit, end=unit).collect(),
+        # One unit beyond either end counts as present, so that each gap lies between two intervals.
+        ends.select(name, start=pl.col("low") - 1, end=pl.col("low") - 1),
+        ends.select(name, start=pl.col("high") + 1, end=pl.col("high") + 1),
     ]
-    previous = pl.col(unit).shift(1).over(name)
+    previous_end = end.cum_max().shift(1).over(name)
     return (
-        pl.concat([present, *beyond])
-        .sort(name, unit)
-        .select(
-            name, (previous + 1).alias(f"first_{unit}"), (pl.col(unit) - 1).alias(f"last_{unit}")
-        )
+        pl.concat(intervals)
+        .sort(name, "start")
+        .select(name, (previous_end + 1).alias(f"first_{unit}"), (start - 1).alias(f"last_{unit}"))
         .filter(first <= last)
         .join(ends, on=name, maintain_order="left")
         .with_columns(((first > pl.col("low")) & (last < pl.col("high"))).alias(IMPOSSIBLE))

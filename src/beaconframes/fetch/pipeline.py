@@ -7,7 +7,6 @@ one interface, `RowStore`; without a store, `MemoryRows` is an empty one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
@@ -296,20 +295,4 @@ def collect(result: LoadResult, endpoint: Endpoint) -> pl.DataFrame:
             f"the store cannot be read: {str(error).splitlines()[0]}",
             hint="Run bf.store().verify(), and bf.store().mend()",
         ) from error
-    if result.is_sorted or has_order(rows, endpoint.table.key()):
-        return rows
-    return endpoint.table.arrange(rows)
-
-
-def has_order(rows: pl.DataFrame, key: Sequence[str]) -> bool:
-    """Return whether *rows* are sorted by *key*, each key once."""
-
-    def rises(rest: pl.Expr, name: str) -> pl.Expr:
-        value, previous = pl.col(name), pl.col(name).shift(1)
-        return (previous < value) | ((previous == value) & rest)
-
-    if rows.height < 2:
-        return True
-    sorted_by = reduce(rises, reversed(key), pl.lit(value=False))
-    # A comparison with null is null, and is ignored: sorting puts nulls last.
-    return bool(rows.select(sorted_by.slice(1).all(ignore_nulls=False)).item())
+    return rows if result.is_sorted else endpoint.table.arrange(rows)

@@ -159,6 +159,13 @@ class Table:
         key = cls.key()
         if not key:
             return frame.unique(maintain_order=True) if cls.keeps_every_field else frame
+        is_after = pl.lit(value=False)
+        for name in reversed(key):
+            value, previous = pl.col(name), pl.col(name).shift(1)
+            is_after = (previous < value) | ((previous == value) & is_after)
+        # A comparison with null is null, so rows with a null key are sorted: nulls come last.
+        if frame.select(is_after.slice(1).all(ignore_nulls=False)).item():
+            return frame
         frame = frame.sort(key, nulls_last=True, maintain_order=True)
         repeated = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in key)
         at = frame.select((repeated & (pl.int_range(pl.len()) > 0)).arg_true()).to_series()
