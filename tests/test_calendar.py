@@ -487,7 +487,7 @@ class TestSpans:
         ],
     )
     def test_an_empty_range_is_refused(self, since, until, message):
-        """Reversed, future and too short ranges: the message has both ends and the remedy."""
+        """Z4: reversed, future or too short: the message has both ends and the remedy."""
         with pytest.raises(UsageError) as caught:
             span(since, until)
         assert message == str(caught.value)
