@@ -13,8 +13,12 @@ from beaconframes.cli.common_options import JSON_HELP
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from beaconframes.server.access import Tier
     from beaconframes.server.service import Service
+
+ACCESS_LOG = "beaconframes.server.access"
 
 
 @click.command()
@@ -127,8 +131,8 @@ def serve(
         tiers = {**tiers, key: "premium"}
     if latency is not None:
         faults = (*faults, f"latency={latency}")
-    show_log(with_requests=access_log)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(show_log(with_requests=access_log))
         if dataset is None:
             served = stack.enter_context(open_stored_sample(live=live))
         else:
@@ -184,16 +188,26 @@ def describe_head(service: Service, *, live: bool, speed: float) -> str:
     return f"Live from {moment}: a slot every {chain.seconds_per_slot} s{times}, until {end}"
 
 
-def show_log(*, with_requests: bool) -> None:
+@contextlib.contextmanager
+def show_log(*, with_requests: bool) -> Iterator[None]:
     """Write the reasons of refused requests to standard error, or a line for every request."""
-    if not with_requests:
-        logging.getLogger("beaconframes.server.access").setLevel(logging.WARNING)
-    log = logging.getLogger("beaconframes.server")
+    log, access_log = (logging.getLogger(name) for name in ("beaconframes.server", ACCESS_LOG))
+    before = (log.level, log.propagate, access_log.level)
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
+    if not with_requests:
+        access_log.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+        level, log.propagate, access_level = before
+        log.setLevel(level)
+        access_log.setLevel(access_level)
 
 
 def parse_tiers(texts: tuple[str, ...]) -> dict[str, Tier]:
