@@ -174,7 +174,6 @@ def test_simulate_refuses_an_end_before_its_start(run, tmp_path, end):
 def test_the_banner_of_serve(run, hoodi, monkeypatch):
     """E9, E10: it names the wire, the base URLs for other clients, and how the head moves."""
     monkeypatch.setattr(Server, "wait", lambda _: None)
-    monkeypatch.setattr("beaconframes.cli.serve.show_log", lambda **_: None)
     epoch = hoodi.meta["latest_epoch"] - 20
     options = ["--live", "--start", str(epoch), "--speed", "100"]
     result = run("serve", str(hoodi.path), "--port", "0", "--cache", "64MB", *options)
