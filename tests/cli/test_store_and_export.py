@@ -313,7 +313,7 @@ def test_export_with_gaps(run, chain, tmp_path):
     folder = run(*words, "--out", tmp_path / "out")
 
     assert [3, 3, 3] == [result.exit_code, file.exit_code, folder.exit_code]
-    assert "1,000 gaps: validator_index 5000, reason unknown to the service; " in file.stderr
+    assert "1,000 gaps: validator_index 5000 (unknown to the service); " in file.stderr
     assert "more, which --json lists" in file.stderr
     assert "manifest" not in file.stderr
     assert "1,000 gaps, listed in the manifest" in folder.stderr

@@ -179,12 +179,13 @@ def describe_gaps(missing: pl.DataFrame) -> str:
 
 
 def describe_gap(gap: Mapping[str, Any]) -> str:
-    """Return one gap as text, such as ``validator_index 17, epoch 0 to 99``."""
+    """Return one gap as text, such as ``validator_index 17, epoch 0 to 99 (not stored)``."""
     parts = []
     for name, value in gap.items():
-        if value is None or name.startswith("last_"):
+        if value is None or name.startswith("last_") or name == REASON:
             continue
         last = gap.get(f"last_{name.removeprefix('first_')}") if name.startswith("first_") else None
         text = f"{name.removeprefix('first_')} {value}"
         parts.append(text if last in (None, value) else f"{text} to {last}")
-    return ", ".join(parts)
+    text = ", ".join(parts)
+    return f"{text} ({gap[REASON]})" if gap.get(REASON) else text
