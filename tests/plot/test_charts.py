@@ -425,7 +425,7 @@ def test_the_first_and_last_period_of_transfers_may_be_incomplete(every):
     assert [True, *[False] * (len(hatched) - 2), True] == hatched
 
 
-@pytest.mark.parametrize("weeks", [9, 15, 16, 53, 150])
+@pytest.mark.parametrize("weeks", [15, 53])
 def test_weeks_without_bars_leave_room_for_the_labels(weeks):
     """Two deposits far apart: the labels between them do not overlap."""
     frame = transfers(10**9, 10**9, days=[0, 7 * weeks])
@@ -435,7 +435,7 @@ def test_weeks_without_bars_leave_room_for_the_labels(weeks):
     assert 2 <= len(ax.get_xticks()) <= 10
 
 
-@pytest.mark.parametrize("days", [[0, 31], [0, 62], [0, 240], [0, 400]])
+@pytest.mark.parametrize("days", [[0, 31], [0, 400]])
 def test_ticks_of_months_are_their_first_days(days):
     """A month has one bar, so no label is between two bars."""
     ax = plot.withdrawals(transfers(10**9, 10**9, days=days), every="month")
