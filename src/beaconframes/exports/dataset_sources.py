@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = ROW_GROUP // 4
 """A quarter of a row group: it needs a quarter of the memory, but more time to decompress."""
-PROVENANCE = ("service", "simulated", "finalized_epoch", "latest_epoch", "latest_slot")
+PROVENANCE = (
+    "service",
+    "simulated",
+    "seed",
+    "first_epoch",
+    "finalized_epoch",
+    "latest_epoch",
+    "latest_slot",
+)
 
 
 def create_dataset_sources(dataset: Dataset, table: str | None) -> list[Source]:
