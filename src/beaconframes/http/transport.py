@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,11 +21,17 @@ from ssl import PROTOCOL_TLS_CLIENT, SSLContext
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-import httpx
-
 from beaconframes.errors import ConfigError, ConnectionFailed, ProtocolError, RequestTimeout
 from beaconframes.http.response import HttpResponse, ResponsePage, decode_body
 from beaconframes.http.retry import AttemptFailed
+
+# httpx also imports its own command line, if rich is installed: a tenth of the time of a first
+# load. While the entry is None, that import fails and httpx leaves the command line out.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+import httpx  # noqa: E402
+
+if sys.modules.get("httpx._main") is None:
+    sys.modules.pop("httpx._main", None)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
