@@ -8,13 +8,14 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import httpx
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
 
 from beaconframes import v2
+from beaconframes.server import Server
 from beaconframes.server.access import Access
 from beaconframes.server.app import build_app
 from beaconframes.server.openapi import build_openapi
@@ -210,10 +211,8 @@ def test_answers_of_v2_conform(chain, running):
 @pytest.mark.parametrize("wire", WIRES)
 def test_the_document_is_served_without_a_key(wire, chain):
     """It describes the wire of the server."""
-    service = Service(chain, wire)
-    access = Access({"key-of-somebody": "free"}, wire=wire, require_key=True)
-    with TestClient(build_app(service, access), base_url="http://localhost") as client:
-        reply = client.get("/openapi.json")
+    with Server(chain, wire=wire, keys={"a-key": "free"}, require_key=True) as server:
+        reply = httpx.get(f"{server.url}/openapi.json")
 
     assert (200, DOCUMENTS[wire]) == (reply.status_code, reply.json())
 
