@@ -180,6 +180,19 @@ def test_epochs_and_their_slots(chain, explorer):
     assert blocks.filter(status="missed")["block_root"].null_count() > 0
 
 
+def test_finalized_is_a_bound(chain):
+    """E12: `finalized` is the latest finalized unit, as in the path of the service."""
+    final = chain.meta["finalized_epoch"]
+    with bf.local(chain):
+        one = bf.load_epochs(since="finalized", until="finalized")
+        rest = bf.load_epochs(since="finalized")
+        income = bf.load_income_history([1], since=-3, until="finalized")
+
+    assert [final] == one["epoch"].to_list()
+    assert list(range(final, chain.meta["latest_epoch"] + 1)) == rest["epoch"].to_list()
+    assert final == income["epoch"].max()
+
+
 def test_latest_is_one_request(chain, explorer):
     """Without a range, the latest epoch, its slots, latest day and committee: one request each."""
     latest = chain.meta["latest_epoch"]

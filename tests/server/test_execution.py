@@ -20,13 +20,16 @@ def get(chain):
         yield client.get
 
 
-def test_unknown_address(get):
-    """Its balance is 0, in each spelling of the address."""
+def test_unknown_address(get, chain):
+    """E12: its balance is 0, in each spelling; the public wire does not return the address."""
     for written in (ADDRESS, ADDRESS[2:], ADDRESS.upper().replace("X", "x")):
         response = get(f"/api/v1/execution/address/{written}")
 
-        assert {"address": "0x", "ether": "0", "tokens": []} == response.json()["data"]
+        assert {"address": ADDRESS, "ether": "0", "tokens": []} == response.json()["data"]
         assert 200 == response.status_code
+    with Server(chain, wire="public") as server:
+        answer = httpx.get(f"{server.url}/api/v1/execution/address/{ADDRESS}").json()
+    assert {"address": "0x", "ether": "0", "tokens": None} == answer["data"]
 
 
 def test_tokens_of_an_unknown_address(chain):

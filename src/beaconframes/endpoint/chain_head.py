@@ -41,6 +41,11 @@ class Head:
         return chain.at(unit, chain.time_of("epoch", epoch))
 
 
+def is_finalized(bound: object) -> bool:
+    """Return whether a bound of a range is the word for the latest finalized unit."""
+    return isinstance(bound, str) and bound == "finalized"
+
+
 @dataclass(frozen=True)
 class ChainHead:
     """The chain, and its head as far as a client knows it.
@@ -97,8 +102,13 @@ class ChainHead:
         """Return the range from *since* to *until*.
 
         The default of *until* is the latest; without *since* the range has *length* units. A time
-        after the latest is reduced to the latest; a number after it raises UsageError.
+        after the latest is reduced to the latest; a number after it raises UsageError. The word
+        ``"finalized"`` means the latest finalized unit.
         """
+        since, until = (
+            self.latest(unit, finalized=True) if is_finalized(bound) else bound
+            for bound in (since, until)
+        )
 
         def latest() -> int:
             return self.latest(unit, finalized=finalized)

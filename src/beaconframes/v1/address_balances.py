@@ -123,12 +123,17 @@ class AddressBalances(Table):
 
 @dataclass(frozen=True)
 class BalanceAddresses(Texts):
-    """Addresses; the response for an unknown address does not contain the address."""
+    """Addresses; the public service does not return an unknown address itself."""
+
+    def public_fields(self, fields: Fields) -> Fields:
+        """Return *fields* with what replaces an unknown address."""
+        return {**fields, "unknown_address": "0x"}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the ether and the first tokens of one address."""
         account = super().apply(rows, fields, view).sort("token").head(1 + MAX_TOKENS).collect()
-        unknown = pl.DataFrame({"address": ["0x"], "balance_wei": [0]}).cast(
+        address = fields.get("unknown_address", Texts.canonical(fields["address"]))
+        unknown = pl.DataFrame({"address": [address], "balance_wei": [0]}).cast(
             {"balance_wei": pl.Decimal(28, 0)}
         )
         if account.is_empty():
