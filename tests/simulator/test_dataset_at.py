@@ -106,7 +106,7 @@ def test_the_balance_of_a_validator_is_that_of_the_epoch(hoodi):
 def test_it_equals_a_chain_that_ends_there(tmp_path, monkeypatch, epochs):
     """E9: a simulation that stops at the head has the same rows, except for random texts.
 
-    Hashes and fees of builders are drawn in chunks, so they depend on the length of a simulation.
+    Hashes, fees of builders and deposits in the last block depend on the length of a simulation.
     """
     end = (1333 * 225 + 59) * 32 + 7  # the first epoch is that of a day
     arguments = {"validators": 60, "seed": 4, "history_days": 3, "chain": "hoodi"}
@@ -123,7 +123,7 @@ def test_it_equals_a_chain_that_ends_there(tmp_path, monkeypatch, epochs):
     )
     shown = DatasetAt(whole, end_of(short))
     drawn = {
-        "address_balances", "deposit_origin", "deposits", "execution_blocks",
+        "address_balances", "deposit_origin", "deposit_requests", "deposits", "execution_blocks",
         "execution_performance", "gas_fees", "graffiti_wall",
     }  # fmt: skip
     random = ["graffiti_text", "exec_", "relay_"]
