@@ -137,6 +137,7 @@ class TestSecondLoad:
 
         assert before == server.requests
 
+    @pytest.mark.more
     def test_another_process(self, server, store, chain):
         """A new process uses the rows that another one stored."""
         expected = count(server, store, CALLS["balances"]).rows

@@ -287,6 +287,7 @@ def test_missing_rows(run):
     assert "" == strict.stdout
 
 
+@pytest.mark.more
 def test_v2(run):
     """--v2 before or after the loader, or v2. before its name; sets by their names."""
     result = [
@@ -472,6 +473,7 @@ def test_wide_letters_in_a_table():
     ]
 
 
+@pytest.mark.more
 def test_colours(run, monkeypatch):
     """A terminal has colours, a pipe has none; --no-color and NO_COLOR turn them off."""
     plain = run("load", "latest-state")
@@ -602,6 +604,7 @@ def test_no_connection(run):
     assert 6 == result.exit_code
 
 
+@pytest.mark.more
 def test_progress_is_on_standard_error(run, monkeypatch):
     """Only with --progress, or on a terminal."""
     monkeypatch.setattr("beaconframes.fetch.progress.DELAY", 0)

@@ -155,6 +155,7 @@ def test_a_file_in_another_unit(run, source, tmp_path, ending):
     assert len(result.stderr) < 300
 
 
+@pytest.mark.more
 def test_future_duties_are_not_drawn(run, source, tmp_path, chain):
     """The default range ends with the last finished epoch, as the help says."""
     rows, drawn = tmp_path / "rows.parquet", [tmp_path / "a.png", tmp_path / "b.png"]
@@ -220,6 +221,7 @@ def test_income_with_the_blocks_of_a_file(run, source, tmp_path):
     assert outs[0].read_bytes() != outs[1].read_bytes()
 
 
+@pytest.mark.more
 def test_invalid_images(run, source, tmp_path):
     """One line each; no file is written or replaced."""
     there = tmp_path / "there.png"

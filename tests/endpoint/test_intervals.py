@@ -189,6 +189,7 @@ def test_days_take_a_request_each():
     assert [Rectangle(("",), day, day) for day in (3, 4, 9)] == found
 
 
+@pytest.mark.more
 def test_planning_is_fast():
     """A thousand validators with different gaps in a year of epochs take under a minute."""
     dice = random.Random(3)

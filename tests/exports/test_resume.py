@@ -229,6 +229,7 @@ def test_interrupted_export_keeps_its_end(tmp_path, running, monkeypatch, loader
     assert after.until == whole.until
 
 
+@pytest.mark.more
 def test_listed_slots_match_or_are_refused(tmp_path, explorer):
     """Slots between the listed ones are not requested."""
     out = tmp_path / "out"

@@ -75,6 +75,7 @@ def test_threads_use_the_rate():
     assert 40 / (arrived[40] - arrived[0]) >= 9.5
 
 
+@pytest.mark.more
 def test_latency_does_not_exceed_the_rate():
     """T31: responses after 0.3 s: at most 10 requests in any second, on at most 8 connections."""
     with FaultServer(latency=0.3) as server, ThreadPoolExecutor(12) as pool:

@@ -321,6 +321,7 @@ def test_file_damaged_during_use_logs_one_warning(tmp_path, caplog):
     assert 1 == len(caplog.records)
 
 
+@pytest.mark.more
 def test_processes_that_start_together_share_the_file(tmp_path):
     """Four processes create the file at the same moment, fifty times: all of them use it."""
     command = [sys.executable, "-c", SIMULTANEOUS, str(tmp_path)]

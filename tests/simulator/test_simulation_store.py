@@ -68,6 +68,7 @@ class TestFingerprint:
         assert all(any(package.glob(pattern)) for pattern in simulation_store._SOURCES)
         assert package / "simulator" / "derived" / "luck.py" in package.glob("simulator/**/*.py")
 
+    @pytest.mark.more
     def test_it_is_the_same_in_another_process(self):
         """Nothing in it depends on the run, such as addresses or the order of a set."""
         code = "from beaconframes.simulator import fingerprint; print(fingerprint())"
@@ -106,6 +107,7 @@ class TestStore:
 
         assert {found.path.name, "exports", "chain-file"} == folders(tmp_path)
 
+    @pytest.mark.more
     def test_one_in_use_stays(self, tmp_path, new_fingerprint):
         """A process that has opened a simulation can read it until it ends."""
         code = (

@@ -86,6 +86,7 @@ def test_the_blocks_of_validators(chain, explorer, count):
     assert sum(blocks // 100 + 1 for blocks in per_batch) + empty == explorer.requests
 
 
+@pytest.mark.more
 def test_the_blocks_of_addresses_and_of_their_validators(chain, explorer):
     """A block that matches an address and a validator has one row."""
     blocks = dataset_rows(chain, "execution_blocks")

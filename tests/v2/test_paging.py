@@ -71,6 +71,7 @@ def test_a_repeated_cursor_is_an_error(length):
     assert "POST /api/v2/ethereum/slot/withdrawals" == error.endpoint
 
 
+@pytest.mark.more
 def test_endless_empty_pages_are_an_error():
     """P02: after 32 empty pages in a row the call raises."""
     error, requests = withdrawals(lambda body: answer([], str(place(body) + 1)))

@@ -41,11 +41,6 @@ class Head:
         return chain.at(unit, chain.time_of("epoch", epoch))
 
 
-def is_finalized(bound: object) -> bool:
-    """Return whether a bound of a range is the word for the latest finalized unit."""
-    return isinstance(bound, str) and bound == "finalized"
-
-
 @dataclass(frozen=True)
 class ChainHead:
     """The chain, and its head as far as a client knows it.
@@ -105,10 +100,10 @@ class ChainHead:
         after the latest is reduced to the latest; a number after it raises UsageError. The word
         ``"finalized"`` means the latest finalized unit.
         """
-        since, until = (
-            self.latest(unit, finalized=True) if is_finalized(bound) else bound
-            for bound in (since, until)
-        )
+        if isinstance(since, str) and since == "finalized":
+            since = self.latest(unit, finalized=True)
+        if isinstance(until, str) and until == "finalized":
+            until = self.latest(unit, finalized=True)
 
         def latest() -> int:
             return self.latest(unit, finalized=finalized)
