@@ -27,6 +27,8 @@ def test_unknown_address(get, chain):
 
         assert {"address": ADDRESS, "ether": "0", "tokens": []} == response.json()["data"]
         assert 200 == response.status_code
+    query = "is_public=True&unknown_address=0x"
+    assert ADDRESS == get(f"/api/v1/execution/address/{ADDRESS}?{query}").json()["data"]["address"]
     with Server(chain, wire="public") as server:
         answer = httpx.get(f"{server.url}/api/v1/execution/address/{ADDRESS}").json()
     assert {"address": "0x", "ether": "0", "tokens": None} == answer["data"]

@@ -82,7 +82,7 @@ class Access:
 
     def identify(self, request: Request) -> Caller:
         """Return the caller of a request."""
-        is_v2 = request.url.path.startswith(V2_PREFIX)
+        is_v2 = request.scope["path"].startswith(V2_PREFIX)
         key = parse_bearer_key(request) if is_v2 else parse_key(request)
         if not key:
             return Caller()
@@ -97,7 +97,7 @@ class Access:
             return True
         if self.require_key:
             return False
-        is_v2 = request.url.path.startswith(V2_PREFIX)
+        is_v2 = request.scope["path"].startswith(V2_PREFIX)
         return not is_v2 if self.wire == "public" else not self.tiers
 
     def limits_of(self, caller: Caller) -> Limits | None:

@@ -223,14 +223,15 @@ def is_not_expected(record: logging.LogRecord) -> bool:
 
 def check_origins(origins: Collection[str]) -> list[str]:
     """Return the *origins* in lower case, or raise UsageError for one that is not an origin."""
-    for origin in [origins] if isinstance(origins, str) else origins:
+    listed = [origins] if isinstance(origins, str) else list(origins)
+    for origin in listed:
         address = urlsplit(origin)
         is_origin = address.scheme in {"http", "https"} and address.hostname is not None
         if not is_origin or f"{address.scheme}://{address.netloc}" != origin or "@" in origin:
             raise UsageError(
                 f"{shorten(origin)} is not an origin", hint="Write 'http://localhost:3000'"
             )
-    return [origins.lower()] if isinstance(origins, str) else [o.lower() for o in origins]
+    return [origin.lower() for origin in listed]
 
 
 class Local(Server):

@@ -126,13 +126,15 @@ class BalanceAddresses(Texts):
     """Addresses; the public service does not return an unknown address itself."""
 
     def public_fields(self, fields: Fields) -> Fields:
-        """Return *fields* with what replaces an unknown address."""
-        return {**fields, "unknown_address": "0x"}
+        """Return *fields*, marked as those of the public service."""
+        return {**fields, "is_public": True}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the ether and the first tokens of one address."""
         account = super().apply(rows, fields, view).sort("token").head(1 + MAX_TOKENS).collect()
-        address = fields.get("unknown_address", Texts.canonical(fields["address"]))
+        # The mark is no text, so no query can set it.
+        is_public = fields.get("is_public") is True
+        address = "0x" if is_public else Texts.canonical(fields["address"])
         unknown = pl.DataFrame({"address": [address], "balance_wei": [0]}).cast(
             {"balance_wei": pl.Decimal(28, 0)}
         )
