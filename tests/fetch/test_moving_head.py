@@ -24,7 +24,7 @@ ACTIVE = range(100, 205)
 @pytest.fixture
 def service(chain):
     """The rows of all replicas; each test has its own, because answers are cached by request."""
-    return Service(chain)
+    return Service(chain, drops_old_units=True)
 
 
 def expected_attestations(chain, validators, first, last):

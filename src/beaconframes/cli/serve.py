@@ -43,7 +43,8 @@ ACCESS_LOG = "beaconframes.server.access"
     multiple=True,
     metavar="LIMITS",
     help="Limits of each key: second=5,hour=1000,month=30000, or only of a tier: "
-    "free:second=1,month=1000 (nokey, free, premium), or service: those of the public service.",
+    "free:second=1,month=1000 (nokey, free, premium), or service: those of the public service, "
+    "which also drops attestation duties after 100 epochs.",
 )
 @click.option(
     "--fault",

@@ -276,7 +276,14 @@ class Explorer:
         reread = self._head.reread if fixed is None else None
         batch_limit = self.source.identifier_limit_of(Envelope.V1).at_once
         return ChainHead(
-            self.chain, self._head.head, self.now, fixed, batch_limit, reread, self._head.recent
+            self.chain,
+            self._head.head,
+            self.now,
+            fixed,
+            batch_limit,
+            reread,
+            self._head.recent,
+            drops_old_units=lambda: self.source.drops_old_units,
         )
 
     @property

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 CHAIN_HEADER = "x-beaconframes-chain"
 """The header of each response in which a local explorer states its chain, as a JSON object."""
 
+WINDOWS_HEADER = "x-beaconframes-windows"
+"""The header in which a local explorer states whether it refuses old units.
+
+Its value is ``service`` if it does, as the public service, and ``none`` if it does not.
+"""
+
 
 def describe_chain(chain: Chain) -> dict[str, Any]:
     """Return *chain* as the metadata of a dataset, and as a local explorer states it."""

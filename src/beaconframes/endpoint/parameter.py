@@ -69,6 +69,10 @@ class View(Protocol):
     def head(self) -> Head:
         """Return the head of the chain in the dataset."""
 
+    @property
+    def drops_old_units(self) -> bool:
+        """Return whether old units are refused, as by the public service."""
+
     def index_of(self, pubkey: str) -> int | None:
         """Return the validator index of a public key, or None."""
 
@@ -132,7 +136,7 @@ class Parameter:
     may_shift: ClassVar[bool] = False
     """Whether rows may move between pages while the pages are read."""
     window_moves: ClassVar[bool] = False
-    """Whether the service drops its oldest units as the chain grows."""
+    """Whether a service drops its oldest units as the chain grows; a dataset does not."""
 
     def __init_subclass__(cls) -> None:
         """Raise TypeError for a parameter type that declares no role."""
@@ -182,8 +186,8 @@ class Parameter:
             return None
         return [batch.expected[0] for batch in batches]
 
-    def served_units(self, head: End, chain: Chain) -> range | None:
-        """Return the units that a service with this *head* accepts; None if it accepts all."""
+    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
+        """Return the units that the service accepts at a *head*; None if it accepts all."""
         return None
 
     def page_count(self, records: int | None) -> tuple[int, bool]:

@@ -26,7 +26,6 @@ from beaconframes.text import shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.calendar import Chain
     from beaconframes.endpoint.chain_head import ChainHead, End
     from beaconframes.schema import Column
 
@@ -326,9 +325,9 @@ class EpochWindow(Parameter):
         """Return the column of the range's unit."""
         return self.column
 
-    def served_units(self, head: End, chain: Chain) -> range | None:
+    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
         """Return the epochs up to the latest one."""
-        return range(head.latest("epoch", chain, finalized=self.finalized) + 1)
+        return range(head.latest("epoch", chain_head.chain, finalized=self.finalized) + 1)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range. Default: the last ``at_most`` epochs."""
@@ -391,10 +390,10 @@ class Each(Parameter):
         """Return the column of the range's unit."""
         return self.column
 
-    def served_units(self, head: End, chain: Chain) -> range | None:
+    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
         """Return the epochs or days up to the latest one."""
         unit: Any = self.column.unit
-        return range(head.latest(unit, chain) + 1)
+        return range(head.latest(unit, chain_head.chain) + 1)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each number of the range. Default: the latest number."""
@@ -457,9 +456,9 @@ class EpochTail(Parameter):
         """Return how many epochs one request covers."""
         return self.length
 
-    def served_units(self, head: End, chain: Chain) -> range | None:
+    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
         """Return the epochs up to the latest one."""
-        return range(head.latest("epoch", chain) + 1)
+        return range(head.latest("epoch", chain_head.chain) + 1)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range. Default: the last ``length`` epochs."""

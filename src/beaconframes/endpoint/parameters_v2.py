@@ -45,7 +45,6 @@ from beaconframes.text import shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.calendar import Chain
     from beaconframes.endpoint.chain_head import ChainHead, End
     from beaconframes.schema import Column
 
@@ -200,9 +199,9 @@ class EpochIn(Parameter):
         """Return the column of the unit, if rows have it."""
         return self.column
 
-    def served_units(self, head: End, chain: Chain) -> range | None:
+    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
         """Return the epochs up to the latest one."""
-        return range(head.latest("epoch", chain, finalized=self.finalized) + 1)
+        return range(head.latest("epoch", chain_head.chain, finalized=self.finalized) + 1)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each epoch of the range."""

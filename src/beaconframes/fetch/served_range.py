@@ -204,7 +204,7 @@ class ServedRange:
             raise refusal
         try:
             head = self.chain_head.reread()
-            served = parameter.served_units(head, self.chain_head.chain)
+            served = parameter.served_units(head, self.chain_head)
         except ServiceError:
             raise refusal from None
         if not served:
@@ -227,7 +227,7 @@ class ServedRange:
         if not requested or self.chain_head.reread is None:
             return None
         try:
-            served = parameter.served_units(self.chain_head.head(), self.chain_head.chain)
+            served = parameter.served_units(self.chain_head.head(), self.chain_head)
         except ServiceError:
             return None
         if not served or requested.stop <= served.stop:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from beaconframes.endpoint import Envelope
-from beaconframes.endpoint.chain_metadata import CHAIN_HEADER
+from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, WINDOWS_HEADER
 from beaconframes.errors import NotServed
 from beaconframes.fetch.paginator import IdentifierLimit, Paginator
 from beaconframes.fetch.progress import count_rows, expect_requests
@@ -90,11 +90,15 @@ class ApiSource:
         self._reported_sunsets: set[str] = set()
         self.stated_chain = ""
         """The chain as the service states it in the header of a response."""
+        self.drops_old_units = True
+        """Whether the service drops old units; only a local explorer states that it does not."""
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response: JSON without its envelope, or an image."""
         page = self.session_of(request.envelope).fetch(request)
         self.stated_chain = page.headers.get(CHAIN_HEADER, self.stated_chain)
+        if (windows := page.headers.get(WINDOWS_HEADER)) is not None:
+            self.drops_old_units = windows != "none"
         return page.data
 
     def session_of(self, envelope: Envelope) -> Session:

@@ -26,9 +26,15 @@ MAX_VIEWS = 4
 class DatasetView:
     """A dataset whose head does not move; all handlers share it."""
 
-    def __init__(self, dataset: Dataset, *, public: bool, cache_bytes: int) -> None:
-        """Answer from *dataset*, and cache up to *cache_bytes* of its rows."""
+    def __init__(
+        self, dataset: Dataset, *, public: bool, cache_bytes: int, drops_old_units: bool = False
+    ) -> None:
+        """Answer from *dataset*, and cache up to *cache_bytes* of its rows.
+
+        With *drops_old_units*, units that the public service does not have any more are refused.
+        """
         self.dataset = dataset
+        self.drops_old_units = drops_old_units
         metadata = ChainMetadata.parse(dataset.meta)
         self.chain, self.head = metadata.chain, metadata.head
         self.table_cache = TableCache(dataset, public=public, max_bytes=cache_bytes)
@@ -82,15 +88,24 @@ class DatasetViews:
     """The views of a dataset: one, or one for each head of a live chain."""
 
     def __init__(
-        self, dataset: Dataset, clock: HeadClock | None, *, public: bool, cache_bytes: int
+        self,
+        dataset: Dataset,
+        clock: HeadClock | None,
+        *,
+        public: bool,
+        cache_bytes: int,
+        drops_old_units: bool = False,
     ) -> None:
         """Show *dataset* as of its own head, or as of the head of *clock*."""
         self.dataset, self.clock = dataset, clock
+        self.drops_old_units = drops_old_units
         self._public = public
         self._views: OrderedDict[int, DatasetView] = OrderedDict()
         self._lock = threading.Lock()
         if clock is None:
-            self._fixed = DatasetView(dataset, public=public, cache_bytes=cache_bytes)
+            self._fixed = DatasetView(
+                dataset, public=public, cache_bytes=cache_bytes, drops_old_units=drops_old_units
+            )
         else:
             # Half for the whole dataset, and the rest for the heads.
             self._whole = TableCache(dataset, max_bytes=cache_bytes // 2)
@@ -110,7 +125,12 @@ class DatasetViews:
             view = self._views.get(slot)
             if view is None:
                 shown = DatasetAt(self.dataset, self.clock.head_at(slot), self._whole.scan)
-                view = DatasetView(shown, public=self._public, cache_bytes=self._view_bytes)
+                view = DatasetView(
+                    shown,
+                    public=self._public,
+                    cache_bytes=self._view_bytes,
+                    drops_old_units=self.drops_old_units,
+                )
                 self._views[slot] = view
                 if len(self._views) > MAX_VIEWS:
                     self._views.popitem(last=False)

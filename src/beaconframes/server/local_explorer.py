@@ -20,7 +20,14 @@ from beaconframes.config import current as current_settings
 from beaconframes.config import parse_size
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.server.access import NO_KEY, TIERS, Access, Limits, parse_limits
+from beaconframes.server.access import (
+    NO_KEY,
+    TIERS,
+    Access,
+    Limits,
+    has_service_windows,
+    parse_limits,
+)
 from beaconframes.server.app import build_app
 from beaconframes.server.faults import parse_faults
 from beaconframes.server.head_clock import HeadClock
@@ -99,7 +106,8 @@ class Server:
         limits
             The limits of each tier: ``"second=5,hour=1000,month=30000"``,
             ``["nokey:second=2", "free:second=1,month=1000"]``, or ``"service"`` for those of the
-            public service. Each key is counted separately.
+            public service. Each key is counted separately. Only with ``"service"`` are epochs
+            refused that the public service has dropped: attestation duties after 100 epochs.
         faults
             Faults to simulate: ``["503@10%", "hang@1%", "latency=80ms"]``.
         origins
@@ -144,7 +152,13 @@ class Server:
             raise UsageError("start and speed need a live chain", hint="Add live=True (--live)")
         clock = HeadClock(dataset, start=start, speed=speed) if live else None
         access = Access(keys, wire=wire, require_key=require_key, limits=permitted)
-        self.service = Service(dataset, wire, clock=clock, cache_bytes=size)
+        self.service = Service(
+            dataset,
+            wire,
+            clock=clock,
+            cache_bytes=size,
+            drops_old_units=has_service_windows(limits),
+        )
         application = build_app(self.service, access, parse_faults(faults), check_origins(origins))
         # asyncio sets TCP_NODELAY only if the socket's protocol is TCP. Without TCP_NODELAY, each
         # answer on a keep-alive connection waits 40 ms for an acknowledgement.
@@ -256,6 +270,7 @@ class Local(Server):
         key = next(iter(keys), ANY_KEY if wire == "public" else None)
         self.explorer = Explorer(self.url, api_key=key, chain=chain, head=head, store=False)
         self.explorer.clock = clock
+        self.explorer.source.drops_old_units = self.service.views.drops_old_units
         settings = current_settings(store=store)
         location = settings.store if store else False
         if location:
@@ -325,7 +340,9 @@ def local(
         Requests per second that each key may send.
     limits
         ``"second=5,hour=1000,month=30000"``, ``"free:second=1,month=1000"``, a list of these, or
-        ``"service"`` for the limits of the public service: to rehearse a quota.
+        ``"service"`` for the limits of the public service: to rehearse a quota. Only with
+        ``"service"`` are epochs refused that the public service has dropped: attestation duties
+        after 100 epochs.
     faults
         ``["503@10%", "hang@1%", "truncate@1%", "html@5%", "latency=80ms"]``: to rehearse an outage
         or a slow service.

@@ -7,22 +7,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+import polars as pl
 from starlette.responses import Response
 
 from beaconframes.endpoint import Endpoint, RequestRefused
-from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, ChainMetadata, encode_chain_header
+from beaconframes.endpoint.chain_metadata import (
+    CHAIN_HEADER,
+    WINDOWS_HEADER,
+    ChainMetadata,
+    encode_chain_header,
+)
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.server import charts, wire
 from beaconframes.server.dataset_view import DatasetViews
 from beaconframes.server.table_cache import CACHE_BYTES
 from beaconframes.server.v2 import ServiceV2, encode_error
 from beaconframes.server.v2.rows import SUNSETS
+from beaconframes.v1.attestations import ATTESTATIONS, RECENT_EPOCHS, Attestations
 from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS
 from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Fields, Head
     from beaconframes.server.access import Tier
@@ -52,13 +57,27 @@ class Service:
         *,
         clock: HeadClock | None = None,
         cache_bytes: int = CACHE_BYTES,
+        drops_old_units: bool = False,
     ) -> None:
-        """Answer from *dataset* on one *wire*; a live chain has the head of *clock*."""
+        """Answer from *dataset* on one *wire*; a live chain has the head of *clock*.
+
+        With *drops_old_units*, units that the public service does not have any more are refused.
+        """
         self.wire = wire
         self.dataset = dataset
-        self.views = DatasetViews(dataset, clock, public=wire == "public", cache_bytes=cache_bytes)
+        self.views = DatasetViews(
+            dataset,
+            clock,
+            public=wire == "public",
+            cache_bytes=cache_bytes,
+            drops_old_units=drops_old_units,
+        )
         self.chain = ChainMetadata.parse(dataset.meta).chain
-        self.headers = {CHAIN_HEADER: encode_chain_header(self.chain), **NOSNIFF}
+        self.headers = {
+            CHAIN_HEADER: encode_chain_header(self.chain),
+            WINDOWS_HEADER: "service" if drops_old_units else "none",
+            **NOSNIFF,
+        }
         self.requests = 0
         self._request_lock = threading.Lock()
         self.service_v2 = ServiceV2(self.views, is_strict=wire == "spec")
@@ -90,6 +109,8 @@ class Service:
         self, endpoint: Endpoint, fields: Fields, view: DatasetView
     ) -> pl.LazyFrame | None:
         """Return rows that a simulated dataset does not store; None if the table has them."""
+        if endpoint is ATTESTATIONS:
+            return self.draw_old_duties(fields, view)
         if endpoint is not SLOT_ATTESTATIONS:
             return None
         slot = parse_number(fields["slot"])
@@ -103,6 +124,31 @@ class Service:
 
         rows: pl.DataFrame = view.table_cache.get_or_compute(("old attestations", epoch), draw)
         return rows.lazy()
+
+    def draw_old_duties(self, fields: Fields, view: DatasetView) -> pl.LazyFrame | None:
+        """Return stored duties and those that a simulated dataset does not store.
+
+        Returns None if the table has all of the requested epochs.
+        """
+        try:
+            first, last = RECENT_EPOCHS.parse(fields, view)
+        except RequestRefused:
+            # Invalid validators are refused before invalid epochs.
+            return None
+        epochs = view.old_attestations.duty_epochs
+        drawn = []
+        for epoch in range(max(first, epochs.start), min(last + 1, epochs.stop)):
+
+            def draw(epoch: int = epoch) -> tuple[int, pl.DataFrame]:
+                duties = view.old_attestations.draw_duties(epoch)
+                return int(duties.estimated_size()), duties
+
+            rows: pl.DataFrame = view.table_cache.get_or_compute(("old duties", epoch), draw)
+            drawn.append(rows.lazy())
+        if not drawn:
+            return None
+        stored = view.table_cache.scan(Attestations.table_name, Attestations.schema())
+        return pl.concat([*drawn, stored])
 
     def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
         """Return the answer of a V2 endpoint to a request with this *body* and a key of *tier*."""

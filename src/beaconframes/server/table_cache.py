@@ -85,7 +85,7 @@ class TableCache:
         They are selected from the *rows*, or from the table of the endpoint.
         """
         subject = find_windowed_subject(endpoint)
-        if subject is not None:
+        if subject is not None and rows is None:
             validators = subject.resolve(fields, view)
             window = self._get_window(endpoint, subject, fields, view)
             if window is not None:

@@ -48,6 +48,13 @@ class OldAttestations:
         end = data.head.epoch if first_slot is None else first_slot // data.chain.slots_per_epoch
         return range(data.first, min(end, data.head.finalized_epoch))
 
+    @cached_property
+    def duty_epochs(self) -> range:
+        """Return the epochs whose attestation duties are not stored."""
+        first = self._data.scan(Attestations.table_name).select(pl.col("epoch").min())
+        stored = first.collect().item() if self.epochs else None
+        return range(self.epochs.start, self.epochs.stop if stored is None else stored)
+
     def draw(self, epoch: int) -> pl.DataFrame:
         """Return the attestations in the blocks of an epoch, one row per aggregate.
 

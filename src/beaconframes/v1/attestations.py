@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from beaconframes.calendar import Chain
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
     from beaconframes.endpoint.chain_head import End
     from beaconframes.schema import Column
@@ -117,7 +116,10 @@ class Slim(Parameter):
 
 @dataclass(frozen=True)
 class RecentEpochs(Parameter):
-    """A range within the last ``length`` epochs; the service stores no older ones."""
+    """A range of epochs, at most ``length`` of them in one request.
+
+    A service has the last ``length`` epochs and refuses older ones. A dataset has all epochs.
+    """
 
     column: Column
     _: KW_ONLY
@@ -139,15 +141,19 @@ class RecentEpochs(Parameter):
         """Return the column of the range's unit."""
         return self.column
 
-    def served_units(self, head: End, chain: Chain) -> range:
-        """Return the last ``length`` epochs."""
-        latest = head.latest("epoch", chain)
-        return range(max(latest - self.length + 1, 0), latest + 1)
+    def served_units(self, head: End, chain_head: ChainHead) -> range:
+        """Return the last ``length`` epochs, or all of a service that drops none."""
+        latest = head.latest("epoch", chain_head.chain)
+        return range(self.oldest(latest) if chain_head.drops_old_units() else 0, latest + 1)
+
+    def oldest(self, latest: int) -> int:
+        """Return the first of the ``length`` epochs up to *latest*."""
+        return max(latest - self.length + 1, 0)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the one range; raise UsageError if it starts before the served epochs."""
+        """Return the fewest ranges; raise UsageError if the first starts before those served."""
         span = self.span(values, chain_head)
-        served = self.served_units(chain_head.head(), chain_head.chain)
+        served = self.served_units(chain_head.head(), chain_head)
         if span.first < served.start:
             is_end = span.last < served.start
             bound, epoch = ("until", span.last) if is_end else ("since", span.first)
@@ -157,9 +163,12 @@ class RecentEpochs(Parameter):
                 f"{self.length} epochs, {served.start} to {served.stop - 1}",
                 hint=f"Give {bound}={-self.length} or later{other}",
             )
-        fields = {"startEpoch": str(span.first), "endEpoch": str(span.last)}
-        wanted = ExpectedRows({self.column.name: range(span.first, span.last + 1)})
-        return [Batch(fields, (wanted,))]
+        batches = []
+        for first in range(span.first, span.last + 1, self.length):
+            last = min(first + self.length - 1, span.last)
+            wanted = ExpectedRows({self.column.name: range(first, last + 1)})
+            batches.append(Batch({"startEpoch": str(first), "endEpoch": str(last)}, (wanted,)))
+        return batches
 
     def requested_units(
         self, values: Mapping[str, Any], chain_head: ChainHead
@@ -169,12 +178,12 @@ class RecentEpochs(Parameter):
         return [ExpectedRows({self.column.name: range(span.first, span.last + 1)})]
 
     def span(self, values: Mapping[str, Any], chain_head: ChainHead) -> Span:
-        """Return the requested range. Default of *since*: the oldest served epoch."""
+        """Return the requested range. Default of *since*: the last ``length`` served epochs."""
         since = values["since"]
         span = chain_head.span(since, values["until"], "epoch", length=self.length)
         if since is not None:
             return span
-        oldest = self.served_units(chain_head.head(), chain_head.chain).start
+        oldest = self.served_units(chain_head.head(), chain_head).start
         return Span(max(span.first, oldest), span.last) if oldest <= span.last else span
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
@@ -183,13 +192,23 @@ class RecentEpochs(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the range."""
-        latest = view.head.latest("epoch", view.chain)
-        oldest = max(latest - self.length + 1, 0)
-        error = "invalid end epoch parameter"
-        last = parse_field(fields, "endEpoch", latest, oldest, latest, error)
-        error = "invalid start epoch parameter"
-        first = parse_field(fields, "startEpoch", oldest, oldest, last, error)
+        first, last = self.parse(fields, view)
         return rows.filter(pl.col(self.column.name).is_between(first, last))
+
+    def parse(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the first and the last requested epoch, or raise RequestRefused.
+
+        Epochs before the window are served only to requests that name both ends, so that all
+        other requests are answered as by the service.
+        """
+        latest = view.head.latest("epoch", view.chain)
+        oldest = self.oldest(latest)
+        has_window = view.drops_old_units or "startEpoch" not in fields
+        error = "invalid end epoch parameter"
+        last = parse_field(fields, "endEpoch", latest, oldest if has_window else 0, latest, error)
+        oldest = oldest if has_window else self.oldest(last)
+        error = "invalid start epoch parameter"
+        return parse_field(fields, "startEpoch", oldest, oldest, last, error), last
 
     def mark_open_rows(self, rows: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
         """Return *rows* with the status pending where a block can still include the duty."""
@@ -203,12 +222,14 @@ class RecentEpochs(Parameter):
         return sort_newest_first(rows, self.column)
 
 
+RECENT_EPOCHS = RecentEpochs(Attestations.epoch)
+
 ATTESTATIONS = Endpoint(
     "attestations",
     route="GET /api/v1/validator/{validators}/attestations",
     table=Attestations,
     parameters=(Identifiers("validators", Attestations.validator_index), Slim()),
-    pagination=RecentEpochs(Attestations.epoch, length=100),
+    pagination=RECENT_EPOCHS,
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     absent=UNRESOLVED,
@@ -240,11 +261,12 @@ def load_attestations(
     frame: Literal["polars", "pandas"] | None = None,
     max_requests: int | None = None,
 ) -> Frame:
-    """Load attestation duties of the last 100 epochs, one row per validator per epoch.
+    """Load attestation duties, one row per validator per epoch.
 
-    100 validators per request. The service has no older duties: an earlier *since* raises an error.
-    An epoch that leaves the last 100 during the load is left out, and a `MissingRows` warning names
-    it. `beaconframes.record` stores duties before they are dropped.
+    100 validators and 100 epochs per request. The public service has the last 100 epochs only: an
+    earlier *since* raises an error. An epoch that leaves the last 100 during the load is left out,
+    and a `MissingRows` warning names it. `beaconframes.record` stores duties before they are
+    dropped. A dataset that is served locally has no such limit.
 
     Parameters
     ----------
@@ -252,8 +274,8 @@ def load_attestations(
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
     since, until
         First and last epoch, inclusive: an epoch, a negative number counting back from the latest
-        (``since=-10`` is the last 10), a date, a datetime or ``"6h"``. Default: all that the
-        service has, the last 100 processed epochs.
+        (``since=-10`` is the last 10), a date, a datetime or ``"6h"``. Default: the last 100
+        processed epochs, which are all that the public service has.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     slim

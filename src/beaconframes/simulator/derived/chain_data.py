@@ -44,6 +44,9 @@ class ChainData:
         """Return the head of the chain."""
         return ChainMetadata.parse(self.meta).head
 
+    drops_old_units = False
+    """Whether old units are refused, as by the public service."""
+
     @property
     def seed(self) -> int:
         """Return the seed of the random numbers."""
