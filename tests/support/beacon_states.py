@@ -1,0 +1,44 @@
+"""The SSZ states of the recorded chains, decoded."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+
+from beaconframes.consensus.spec import Spec
+from beaconframes.consensus.state import decode_state
+
+from .beacon_node_stub import Recording
+
+
+class RecordedStates:
+    """A recorded chain, with the state of the last slot of each epoch."""
+
+    def __init__(self, name):
+        self.recording = Recording(name)
+        self.spec = Spec.parse(self.recording.spec, self.recording.genesis)
+        self.expected = self.recording.expected
+        self.epochs = range(self.expected["last_epoch"] + 1)
+
+    def data(self, kind, key):
+        """Return the data of a recorded answer; None for an error."""
+        text = self.recording.ok.get((kind, key))
+        return None if text is None else json.loads(text)["data"]
+
+    def ssz(self, epoch):
+        """Return the bytes of the state of the last slot of an epoch."""
+        slot = self.spec.first_slot_of(epoch + 1) - 1
+        kind = "state" if ("state", slot) in self.recording.ok else "replayed_state"
+        return base64.b64decode(json.loads(self.recording.ok[kind, slot])["ssz"])
+
+    @functools.cache  # noqa: B019 - `load_states` keeps two chains for the whole run
+    def state(self, epoch):
+        """Return the state of the last slot of an epoch."""
+        return decode_state(self.ssz(epoch), self.spec)
+
+
+@functools.cache
+def load_states(name):
+    """Return a recorded chain: capella or electra."""
+    return RecordedStates(name)
