@@ -21,9 +21,7 @@ import pytest
 from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.simulator import rewards as formulas
 from beaconframes.simulator import simulate, simulation
-from beaconframes.simulator.preset import Preset
 from beaconframes.v1 import ENDPOINTS
 
 from ..support.first_blocks import (
@@ -1025,46 +1023,6 @@ class TestLatestState:
         assert world.finalized == state["current_finalized_epoch"]
         assert (2, False) == (state["finality_delay"], state["syncing"])
         assert "USD" in json.loads(state["main_currency_ticker_prices"])
-
-
-class TestFormulas:
-    """Numbers worked out by hand, with mainnet's size and constants."""
-
-    preset = Preset(base_reward_factor=64, epochs_per_slashings_vector=8192)
-
-    def test_base_reward(self):
-        """34 million ETH at stake: 64 x 10^9 / isqrt(3.4 x 10^16) = 64e9 / 184390889 = 347."""
-        assert 347 == formulas.compute_base_reward_per_increment(self.preset, 34_000_000 * ETH)
-
-    def test_sync(self):
-        """347 x 34e6 x 2 // 64 // 32 // 512 = 22502 a seat, x 8 // 56 to the proposer."""
-        seat, proposer = formulas.compute_sync_rewards(
-            self.preset, 347, 34_000_000, slots=32, seats=512
-        )
-
-        assert (22_502, 3_214) == (seat, proposer)
-
-    def test_slashing(self):
-        """32 ETH / 4096 = 7812500 gwei; as much for the reporter, an eighth of it for including."""
-        amounts = formulas.compute_slashing_amounts(self.preset, 32 * ETH)
-
-        assert (7_812_500, 976_562, 6_835_938) == amounts
-
-    def test_inclusion(self):
-        """(64 - 8) x 64 / 8 = 448: 10 votes of 32 increments, all flags: 32 x 347 x 54 x 10."""
-        assert 13_384 == formulas.compute_inclusion_rewards(self.preset, 32 * 347 * 54 * 10)
-
-    def test_correlation(self):
-        """A third slashed takes the whole balance; a small part takes little."""
-        total = 3_200 * ETH
-
-        assert 32 * ETH == formulas.compute_correlation_penalty(
-            self.preset, 32 * ETH, total * 34 // 100, total
-        )
-        # 3 x 64e9 // 3200 = 60000000 an increment.
-        assert 60_000_000 * 32 == formulas.compute_correlation_penalty(
-            self.preset, 32 * ETH, 64 * ETH, total
-        )
 
 
 class TestSimulate:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from beaconframes.calendar import HOODI, MAINNET, Chain
+from beaconframes.consensus.rewards import RewardConstants
 from beaconframes.errors import ResponseError
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ _MAY_BE_ZERO: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Spec:
+@dataclass(frozen=True, kw_only=True)
+class Spec(RewardConstants):
     """The constants of a chain. The defaults are those of mainnet."""
 
     name: str
@@ -79,12 +80,8 @@ class Spec:
     max_committees_per_slot: int = 64
     target_committee_size: int = 128
     shuffle_round_count: int = 90
-    hysteresis_quotient: int = 4
-    hysteresis_downward_multiplier: int = 1
-    hysteresis_upward_multiplier: int = 5
     min_deposit_amount: int = 10**9
     max_effective_balance: int = 32 * 10**9
-    effective_balance_increment: int = 10**9
     min_attestation_inclusion_delay: int = 1
     slots_per_epoch: int = 32
     min_seed_lookahead: int = 1
@@ -93,7 +90,6 @@ class Spec:
     min_epochs_to_inactivity_penalty: int = 4
     epochs_per_historical_vector: int = 65_536
     epochs_per_slashings_vector: int = 8192
-    base_reward_factor: int = 64
     whistleblower_reward_quotient: int = 512
     proposer_reward_quotient: int = 8
     inactivity_penalty_quotient_altair: int = 3 * 2**24

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from beaconframes.simulator import rewards
+from beaconframes.consensus import rewards
 from beaconframes.simulator.duties import NO_PROPOSER
 from beaconframes.simulator.epoch import Slashing
 from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
@@ -80,7 +80,7 @@ class BlockOperations:
         preset, registry, validator = self._preset, self._registry, slashing.validator
         effective = int(epoch.effective[validator])
         penalty, inclusion_reward, whistleblower_reward = rewards.compute_slashing_amounts(
-            preset, effective
+            effective, preset.min_slashing_penalty_quotient, preset.whistleblower_reward_quotient
         )
         proposer = epoch.slots.proposers[slashing.slot]
         epoch.income["slashing_penalty_gwei"][validator] += penalty

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beaconframes.simulator import duties, rewards
+from beaconframes.consensus import rewards
+from beaconframes.simulator import duties
 from beaconframes.simulator.block_operations import BlockOperations
 from beaconframes.simulator.duties import NO_PROPOSER, PROPOSED, SCHEDULED
 from beaconframes.simulator.epoch import Epoch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beaconframes.simulator import rewards
+from beaconframes.consensus import rewards
 from beaconframes.simulator.duties import MISSED as MISSED_SLOT
 from beaconframes.simulator.duties import NO_PROPOSER, VOTE_VARIANTS
 from beaconframes.simulator.income import MISSED
@@ -48,7 +48,7 @@ def process_rewards_and_penalties(
     per_increment = rewards.compute_base_reward_per_increment(preset, epoch.active_balance)
     base = increments * per_increment
     _process_participation_flags(preset, registry, epoch, attestations, base, increments)
-    pending = _process_inclusion(preset, epoch, attestations, pending, base)
+    pending = _process_inclusion(epoch, attestations, pending, base)
     _process_sync_aggregates(preset, epoch, per_increment)
     _process_slashings(preset, registry, epoch, slashed_balance)
     _process_blocks(epoch)
@@ -70,35 +70,34 @@ def _process_participation_flags(
     income.is_eligible |= slashed & (epoch.number + 1 < registry.withdrawable[:validator_count])
     active_increments = epoch.active_balance // preset.effective_balance_increment
     for flag, has_flag, weight in (
-        ("source", attestations.timely_source, preset.timely_source_weight),
-        ("target", attestations.timely_target, preset.timely_target_weight),
-        ("head", attestations.timely_head, preset.timely_head_weight),
+        ("source", attestations.timely_source, rewards.TIMELY_SOURCE_WEIGHT),
+        ("target", attestations.timely_target, rewards.TIMELY_TARGET_WEIGHT),
+        ("head", attestations.timely_head, rewards.TIMELY_HEAD_WEIGHT),
     ):
         timely = np.zeros(validator_count, np.bool_)
         timely[attestations.validators] = has_flag
         timely &= ~slashed
         income[f"attestation_{flag}_reward_gwei"][:] = rewards.compute_flag_rewards(
-            preset, weight, base, increments, timely, active_increments
+            weight, base, increments, timely, active_increments
         )
         not_timely = np.zeros(validator_count, np.bool_)
         not_timely[attestations.validators] = ~has_flag
         income.missed[MISSED.index(f"attestation_{flag}_missed_gwei")] = np.where(
             not_timely & ~slashed,
             rewards.compute_flag_reward(
-                preset, weight, base, int(increments[timely].sum()), active_increments
+                weight, base, int(increments[timely].sum()), active_increments
             ),
             0,
         )
         if flag != "head":
             income[f"attestation_{flag}_penalty_gwei"][:] = rewards.compute_flag_penalties(
-                preset, weight, base, income.is_eligible & ~timely
+                weight, base, income.is_eligible & ~timely
             )
         if flag == "target":
             epoch.target_balance = int(epoch.effective[timely].sum())
 
 
 def _process_inclusion(
-    preset: Preset,
     epoch: Epoch,
     attestations: Attestations,
     pending: PendingAttestations,
@@ -107,9 +106,9 @@ def _process_inclusion(
     """Reward proposers for each included aggregate: the equal votes of one slot in one block."""
     size = len(epoch.included_attestations)
     weights = (
-        attestations.timely_source * preset.timely_source_weight
-        + attestations.timely_target * preset.timely_target_weight
-        + attestations.timely_head * preset.timely_head_weight
+        attestations.timely_source * rewards.TIMELY_SOURCE_WEIGHT
+        + attestations.timely_target * rewards.TIMELY_TARGET_WEIGHT
+        + attestations.timely_head * rewards.TIMELY_HEAD_WEIGHT
     )
     inclusion = attestations.inclusion_slots
     codes = (inclusion * size + attestations.slots) * VOTE_VARIANTS + attestations.variants
@@ -127,7 +126,7 @@ def _process_inclusion(
     ):
         # All values are integers far below 2**53, so the float sums are exact.
         sums = np.bincount(code, base[validators] * weight, size * kinds).astype(np.int64)
-        shares = rewards.compute_inclusion_rewards(preset, sums).reshape(size, kinds).sum(axis=1)
+        shares = rewards.compute_inclusion_rewards(sums).reshape(size, kinds).sum(axis=1)
         is_included = np.bincount(code, minlength=size * kinds).reshape(size, kinds) > 0
         epoch.included_attestations += is_included.sum(axis=1)
         np.add.at(
@@ -147,7 +146,6 @@ def _process_inclusion(
 def _process_sync_aggregates(preset: Preset, epoch: Epoch, per_increment: int) -> None:
     rewarded = epoch.slots.rewarded
     seat, proposer = rewards.compute_sync_rewards(
-        preset,
         per_increment,
         epoch.active_balance // preset.effective_balance_increment,
         slots=len(rewarded),
@@ -178,7 +176,11 @@ def _process_slashings(
     )
     for validator in np.flatnonzero(half_way).tolist():
         epoch.income["slashing_penalty_gwei"][validator] += rewards.compute_correlation_penalty(
-            preset, int(epoch.effective[validator]), slashed_balance, epoch.active_balance
+            preset,
+            int(epoch.effective[validator]),
+            slashed_balance,
+            epoch.active_balance,
+            preset.proportional_slashing_multiplier,
         )
 
 

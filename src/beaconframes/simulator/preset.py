@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from beaconframes.calendar import Chain
+from beaconframes.consensus.rewards import RewardConstants
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +24,8 @@ DETAIL_START: Final = datetime(2026, 9, 30, 12, 0, 23, tzinfo=UTC)
 TARGET_APR: Final = 0.028  # of the consensus layer; fees come on top
 
 
-@dataclass(frozen=True)
-class Preset:
+@dataclass(frozen=True, kw_only=True)
+class Preset(RewardConstants):
     """The constants of rewards, penalties and delays.
 
     They are those of the specification (Altair rewards; Electra balances and slashings), except
@@ -36,20 +37,9 @@ class Preset:
       validator is withdrawable within a week.
     """
 
-    base_reward_factor: int
     epochs_per_slashings_vector: int
-    effective_balance_increment: int = ETH
     min_activation_balance: int = 32 * ETH
     max_effective_balance_compounding: int = 2048 * ETH
-    hysteresis_quotient: int = 4
-    hysteresis_downward_multiplier: int = 1
-    hysteresis_upward_multiplier: int = 5
-    timely_source_weight: int = 14
-    timely_target_weight: int = 26
-    timely_head_weight: int = 14
-    sync_reward_weight: int = 2
-    proposer_weight: int = 8
-    weight_denominator: int = 64
     min_slashing_penalty_quotient: int = 4096
     whistleblower_reward_quotient: int = 4096
     proportional_slashing_multiplier: int = 3

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from beaconframes.simulator import rewards, tables
+from beaconframes.consensus import rewards
+from beaconframes.simulator import tables
 from beaconframes.simulator.preset import ETH
 
 if TYPE_CHECKING:
